@@ -65,7 +65,7 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table").disable("text_join")
 
 
 def parse(body: str, prefix: str = PREFIX) -> Ask | None:
-    """The one command of a comment; None when it has no command line (UX.md 2.1).
+    """Return the command of a comment; None if it has no command line (UX.md 2.1).
 
     A line that cannot be run, and several of them, are `AskUnclear`. Never raises.
     """
@@ -82,7 +82,7 @@ def parse(body: str, prefix: str = PREFIX) -> Ask | None:
 
 
 def _plain_lines(body: str) -> Iterator[str]:
-    """Lines of paragraphs and list items that begin with plain text, as they are read."""
+    """Yield the lines of paragraphs and list items that begin with plain text."""
     quotes = 0
     before = ""
     for token in _MARKDOWN.parse(body):
@@ -130,7 +130,7 @@ def _is_hidden(char: str) -> bool:
 
 
 def _wish(text: str) -> Ask:
-    """What follows the prefix, taken apart."""
+    """Parse the words after the prefix."""
     first, _, rest = text.partition(" ")
     word, rest = _lower(first), rest.strip(" ")
     if not word or word.startswith("-"):
@@ -153,7 +153,7 @@ def _with_reason(word: str, reason: str) -> Ask:
 
 
 def _submit(words: list[str]) -> Ask:
-    """Options in any order; of one given twice the last counts."""
+    """Parse the options, in any order; the last of repeated ones counts."""
     priority: int | None = None
     no_batch: bool | None = None
     sha: str | None = None
@@ -183,7 +183,7 @@ def _submit(words: list[str]) -> Ask:
 
 
 def priority_of(text: str) -> int | None:
-    """The number of a named or numeric priority, None for anything else."""
+    """Return the number of a named or numeric priority, None for anything else."""
     if re.fullmatch("[0-9]{1,3}", text):
         return int(text) if int(text) <= PRIORITY_MAX else None
     return PRIORITIES.get(_lower(text))
@@ -206,5 +206,5 @@ def _near(word: str, known: Sequence[str]) -> str:
 
 
 def _lower(word: str) -> str:
-    """Words are ASCII: a letter that only looks like one must not become one."""
+    """Lower ASCII letters alone: a letter that only looks like one must not become one."""
     return word.lower() if word.isascii() else word

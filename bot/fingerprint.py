@@ -1,6 +1,7 @@
-"""The settings that all instances of a deployment must share, as one word to compare.
+"""A hash of the settings that all instances of a deployment must share.
 
-Whoever differs answers differently to the same question, or refuses what another one gave out.
+An instance with other settings answers the same request differently, or refuses tokens that
+another one issued.
 """
 
 import json
@@ -32,7 +33,7 @@ OWN = frozenset(
 
 
 def fingerprint_of(settings: Settings, keys: KeyRing) -> str:
-    """32 hexadecimal digits; other ones as soon as a setting or the secret key is another."""
+    """Return 32 hexadecimal digits, which differ if a shared setting or the secret key differs."""
     shared = {
         name: _plain(getattr(settings, name)) for name in Settings.model_fields if name not in OWN
     }
@@ -40,7 +41,7 @@ def fingerprint_of(settings: Settings, keys: KeyRing) -> str:
 
 
 def _plain(value: object) -> object:
-    """The same for equal settings, whatever their type."""
+    """Return equal plain values for equal settings, whatever their type."""
     match value:
         case SecretStr():
             return value.get_secret_value()

@@ -1,7 +1,7 @@
-"""Forms of settings that are more than a word or a number.
+"""Parsers of settings that are more than a word or a number.
 
-Each parser takes what the environment says, refuses by ValueError with the form that is wanted,
-and takes a value that is parsed already as it is.
+Each takes the environment's text and raises ValueError naming the wanted form. A value that is
+parsed already is returned as it is.
 """
 
 import ipaddress
@@ -17,7 +17,7 @@ _RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,7})")
 
 
 def parse_rate(value: object) -> object:
-    """`RATE/BURST`: so many a second, so many at once; `0` is None, no limit."""
+    """Parse `RATE/BURST`: requests per second and burst size; `0` is None, no limit."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -30,7 +30,7 @@ def parse_rate(value: object) -> object:
 
 
 def parse_networks(value: object) -> object:
-    """Networks separated by commas; a single address is a network of its own."""
+    """Parse networks separated by commas; a single address is a network of its own."""
     if not isinstance(value, str):
         return value
     return tuple(_network(text.strip()) for text in value.split(",") if text.strip())
@@ -46,7 +46,7 @@ def _network(text: str) -> Network:
 
 
 def parse_listen(value: str) -> str:
-    """`HOST:PORT`, an IPv6 host in brackets, or `off`."""
+    """Check `HOST:PORT`, with an IPv6 host in brackets, or `off`."""
     host, _, port = value.rpartition(":")
     is_whole = host and (":" not in host or (host[0] == "[" and host[-1] == "]"))
     if value != "off" and not (is_whole and port.isdecimal() and int(port) <= PORT_MAX):
@@ -55,7 +55,7 @@ def parse_listen(value: str) -> str:
 
 
 def parse_ports(value: object) -> object:
-    """Ports separated by commas, `FIRST-LAST` for a range."""
+    """Parse ports separated by commas, `FIRST-LAST` for a range."""
     if not isinstance(value, str):
         return value
     parts = (text.strip() for text in value.split(","))
@@ -70,3 +70,13 @@ def _ports(text: str) -> range:
             f"{text[:50]} is no port; give ports as 8443,9000-9010, separated by commas"
         )
     return range(first, last + 1)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,4 +1,4 @@
-"""The key ring: everything that is derived from the deployment's secret key.
+"""The key ring: hashes, tags and encryption with keys derived from the deployment's secret key.
 
 One secret key feeds one key a purpose, by HKDF with a label, so that no purpose can speak for
 another (RELIABILITY.md 8.1). While the secret key is rotated the previous one is accepted,
@@ -46,32 +46,32 @@ class KeyRing:
         self._settings_key = derived(present, SETTINGS)
 
     def token_digest(self, token: str) -> bytes:
-        """The hash under which a new token is stored: HMAC-SHA-256, 32 bytes."""
+        """Return the hash under which a new token is stored: HMAC-SHA-256, 32 bytes."""
         return keyed_hash(self._token_keys[0], token)
 
     def token_digests(self, token: str) -> tuple[bytes, ...]:
-        """The hashes to compare a shown token with, the present key's first."""
+        """Return the hashes that a given token may be stored under, the present key's first."""
         return tuple(keyed_hash(key, token) for key in self._token_keys)
 
     def page_tag(self, payload: bytes) -> bytes:
-        """The tag of a page token that is made now: 16 bytes of HMAC-SHA-256."""
+        """Return the tag of a new page token: 16 bytes of HMAC-SHA-256."""
         return page_tag(self._page_keys[0], payload)
 
     def page_tags(self, payload: bytes) -> tuple[bytes, ...]:
-        """The tags to compare a shown page token's with, the present key's first."""
+        """Return the tags that a given page token may have, the present key's first."""
         return tuple(page_tag(key, payload) for key in self._page_keys)
 
     def fingerprint(self, text: str) -> str:
-        """A word for settings that tells nothing of them: 32 hexadecimal digits."""
+        """Return a keyed hash of the settings as 32 hexadecimal digits."""
         return keyed_hash(self._settings_key, text).hex()[:FINGERPRINT_LENGTH]
 
     def sealed(self, text: str) -> bytes:
-        """A secret as it is stored: a fresh nonce, then AES-256-GCM; never twice the same."""
+        """Encrypt a secret for storage: a fresh nonce, then AES-256-GCM; never twice the same."""
         nonce = os.urandom(NONCE_BYTES)
         return nonce + AESGCM(self._sealing_keys[0]).encrypt(nonce, text.encode(), SEALED)
 
     def opened(self, sealed: bytes) -> str:
-        """The secret again. Raises ServiceError when no key of ours sealed these bytes."""
+        """Decrypt a stored secret. Raises ServiceError if none of our keys encrypted it."""
         nonce, rest = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
         for key in self._sealing_keys:
             # A ValueError is a nonce cut short.
@@ -84,7 +84,7 @@ class KeyRing:
 
 
 def derived(secret_key: str, label: bytes) -> bytes:
-    """The key of one purpose, 32 bytes; the same whenever secret key and label are.
+    """Return the 32-byte key of one purpose, derived from the secret key and the label.
 
     Without a salt: the secret key is random already (RFC 5869, 3.1).
     """
@@ -92,17 +92,17 @@ def derived(secret_key: str, label: bytes) -> bytes:
 
 
 def page_tag(key: bytes, payload: bytes) -> bytes:
-    """HMAC-SHA-256, cut to the bytes that API.md 8.1 names."""
+    """Return an HMAC-SHA-256, cut to the bytes that API.md 8.1 names."""
     return hmac.new(key, payload, hashlib.sha256).digest()[:PAGE_TAG_BYTES]
 
 
 def keyed_hash(key: bytes, text: str) -> bytes:
-    """HMAC-SHA-256 of the text's UTF-8 bytes."""
+    """Return the HMAC-SHA-256 of the text's UTF-8 bytes."""
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
 
 def secret_key_in(data_dir: Path) -> str:
-    """The secret key of a data directory, made there by the first call, readable by us alone.
+    """Return the secret key of a data directory; the first call creates it, readable by us alone.
 
     Raises StartRefused when the file cannot be made or read, is empty, or is open to others.
     """
@@ -136,7 +136,7 @@ def place_new_key(path: Path) -> None:
 
 
 def key_of(path: Path) -> str:
-    """The key in the file. Raises StartRefused when it is open to others or too short."""
+    """Return the key in the file. Raises StartRefused if others can read it or it is too short."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
         raise StartRefused(

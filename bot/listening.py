@@ -1,4 +1,4 @@
-"""Where the process listens and to whom, and how it is told to stop."""
+"""The addresses on which the process listens, and the signals that stop it."""
 
 import asyncio
 import errno
@@ -12,7 +12,8 @@ import structlog
 from aiohttp import web
 from pydantic import BaseModel
 
-from bot.settings import PREFIX, Settings, is_loopback
+from bot import forms
+from bot.settings import PREFIX, Settings
 from service.errors import StartRefused
 from service.http import connections, health
 from service.http.health import Readiness
@@ -27,7 +28,7 @@ log = structlog.get_logger()
 
 
 async def listen(runner: web.AppRunner, settings: Settings) -> str:
-    """Begin to answer; where. Raises StartRefused for a port or host that is not to be had."""
+    """Start to listen; return the address. Raises StartRefused for a port or host in use."""
     await runner.setup()
     site = web.TCPSite(runner, settings.host, settings.port, reuse_address=True)
     try:
@@ -43,9 +44,9 @@ async def listen(runner: web.AppRunner, settings: Settings) -> str:
 
 
 def readers_of(settings: Settings) -> DashboardAuth:
-    """How readers of pages are known; by default by token, unless nobody else can reach us.
+    """Return how readers of pages sign in; by default with a token, unless only we can reach it.
 
-    Raises StartRefused where a machine that others reach should ask nobody who they are.
+    Raises StartRefused for a machine that others reach and where readers would not sign in.
     """
     if settings.dashboard_auth is None:
         return DashboardAuth.LOOPBACK if settings.is_for_this_machine else DashboardAuth.TOKEN
@@ -59,7 +60,7 @@ def readers_of(settings: Settings) -> DashboardAuth:
 
 
 def refused_address(failed: OSError, settings: Settings) -> str:
-    """Why the system does not let us listen there, and what to do."""
+    """Return why the system does not let us listen there, and what to do."""
     if failed.errno == errno.EADDRINUSE:
         return (
             f"{PREFIX}PORT: {settings.port} on {settings.host} is in use. Stop what listens "
@@ -71,7 +72,7 @@ def refused_address(failed: OSError, settings: Settings) -> str:
 
 
 def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunner:
-    """The admin listener's few answers: no login, nothing of a tenant (RELIABILITY.md 8.4)."""
+    """Return the admin listener: metrics and health, without login and without tenants' data."""
 
     async def metrics(_: web.Request) -> web.Response:
         await watch.measure_backlog(runtime)
@@ -80,33 +81,33 @@ def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunne
         return web.Response(body=runtime.telemetry.text(), headers=headers)
 
     async def healthz(_: web.Request) -> web.Response:
-        return _answered(*await health.healthz(readiness, runtime.options.version))
+        return _response(*await health.healthz(readiness, runtime.options.version))
 
     async def readyz(_: web.Request) -> web.Response:
-        return _answered(*await health.readyz(readiness, runtime.options.version))
+        return _response(*await health.readyz(readiness, runtime.options.version))
 
     app = web.Application()
     for path, handler in (("/metrics", metrics), ("/healthz", healthz), ("/readyz", readyz)):
         app.router.add_get(path, handler, allow_head=False)
-    app[connections.BROKEN] = _broken
+    app[connections.BROKEN] = broken
     return connections.runner(app, drain_s=DRAIN_S)
 
 
-def _answered(status: int, answer: BaseModel) -> web.Response:
-    text = answer.model_dump_json()
-    return web.Response(text=text, status=status, content_type="application/json")
+def _response(status: int, answer: BaseModel) -> web.Response:
+    return web.json_response(answer.model_dump(mode="json", by_alias=True), status=status)
 
 
-def _broken(
+def broken(
     _request: web.BaseRequest, status: int, _error: BaseException | None
 ) -> web.StreamResponse:
+    """Answer a request that is not HTTP."""
     return web.Response(status=status)
 
 
 async def listen_for_operators(runner: web.AppRunner, settings: Settings) -> str | None:
-    """Answer operators where the setting says; the address, None when it is off.
+    """Start the admin listener and return its address; None when it is off.
 
-    Raises StartRefused for an address that is not to be had. Warns of one that others reach.
+    Raises StartRefused for an address that cannot be used. Warns of one that others reach.
     """
     if settings.admin_listen == "off":
         return None
@@ -121,7 +122,7 @@ async def listen_for_operators(runner: web.AppRunner, settings: Settings) -> str
             "Give another HOST:PORT, or off"
         ) from failed
     url = _url_of(runner)
-    if not is_loopback(host):
+    if not forms.is_loopback(host):
         log.warning("admin_listener_is_open", url=url, why="whoever reaches it needs no login")
     return url
 
@@ -132,9 +133,9 @@ def _url_of(runner: web.AppRunner) -> str:
 
 
 @asynccontextmanager
-async def until_told_to_stop() -> AsyncIterator[asyncio.Event]:
-    """An event that SIGTERM or SIGINT sets, once; the next signal acts as if we were not here."""
-    told = asyncio.Event()
+async def until_stopped() -> AsyncIterator[asyncio.Event]:
+    """Yield an event that the first SIGTERM or SIGINT sets; the next signal ends the process."""
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
 
@@ -145,11 +146,11 @@ async def until_told_to_stop() -> AsyncIterator[asyncio.Event]:
     def stop_now(number: signal.Signals) -> None:
         log.info("stopping", signal=number.name)
         forget()
-        told.set()
+        stopping.set()
 
     for each in signals:
         loop.add_signal_handler(each, partial(stop_now, each))
     try:
-        yield told
+        yield stopping
     finally:
         forget()

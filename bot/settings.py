@@ -6,7 +6,6 @@ names its variable and never repeats a secret. What the provider makes of its ow
 """
 
 import difflib
-import ipaddress
 import os
 import stat
 from collections.abc import Iterable, Mapping
@@ -67,7 +66,7 @@ PATH_LENGTH_MAX = 4096
 
 
 class Strike(StrEnum):
-    """What a crash test does at its boundary."""
+    """The ways in which a crash test strikes at its boundary."""
 
     KILL = "kill"
     STOP = "stop"
@@ -84,7 +83,7 @@ class FaultBoundary:
 
 
 def parse_database_url(value: SecretStr) -> SecretStr:
-    """The address as given; SQLite and PostgreSQL alone are spoken."""
+    """Return the address as given; SQLite and PostgreSQL alone are supported."""
     address = value.get_secret_value()
     if address and not address.startswith(("sqlite:///", "postgresql://")):
         raise ValueError("must begin with sqlite:/// or postgresql://")
@@ -92,7 +91,7 @@ def parse_database_url(value: SecretStr) -> SecretStr:
 
 
 def parse_root_url(value: str) -> str:
-    """An http(s) address without a trailing slash."""
+    """Return an http(s) address without a trailing slash."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be an http or https address, as https://queue.example.org")
@@ -102,16 +101,16 @@ def parse_root_url(value: str) -> str:
 
 
 def parse_issuer(value: str) -> str:
-    """The address of an issuer: https, unless it is on this machine."""
+    """Return the address of an issuer: https, unless it is on this machine."""
     root = parse_root_url(value)
     parts = urlsplit(root)
-    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+    if parts.scheme != "https" and not forms.is_loopback(parts.hostname or ""):
         raise ValueError("must be an https address")
     return root
 
 
 def parse_secret_key(value: SecretStr) -> SecretStr:
-    """A key long enough to be random bytes written as text."""
+    """Return a key that is long enough to be 32 random bytes as text."""
     if len(value.get_secret_value()) < SECRET_KEY_LENGTH_MIN:
         raise ValueError(
             f"must have at least {SECRET_KEY_LENGTH_MIN} characters; make one with "
@@ -121,7 +120,7 @@ def parse_secret_key(value: SecretStr) -> SecretStr:
 
 
 def refuse_open_key(value: SecretStr) -> SecretStr:
-    """A key, or its path; as a path only if strangers cannot read the file."""
+    """Return a key, or its path if others cannot read the file."""
     text = value.get_secret_value()
     if "\n" not in text and len(text) <= PATH_LENGTH_MAX and Path(text).is_file():
         refuse_open_file(Path(text))
@@ -136,7 +135,7 @@ def refuse_open_file(path: Path) -> None:
 
 
 def parse_fault_boundary(value: object) -> object:
-    """`name:n:kill|stop|raise` as a value."""
+    """Parse `name:n:kill|stop|raise`."""
     if not isinstance(value, str):
         return value
     name, _, rest = value.partition(":")
@@ -149,14 +148,14 @@ def parse_fault_boundary(value: object) -> object:
 
 
 def parse_dashboard_auth(value: object) -> object:
-    """`off`, `loopback` or `token`; the ways that need a sign-in are refused by name."""
+    """Return `off`, `loopback` or `token`; ways that need a sign-in are refused by name."""
     if value in ("github", "proxy"):
-        raise ValueError("is not to be had in this version; use token, loopback or off")
+        raise ValueError("is not available in this version; use token, loopback or off")
     return value
 
 
 def stripped(value: object) -> object:
-    """Text without the line end that files and shells leave behind."""
+    """Return text without the line end that files and shells add."""
     return value.strip() if isinstance(value, str) else value
 
 
@@ -240,15 +239,15 @@ class Settings(BaseSettings):
 
     @property
     def provider_is_loopback(self) -> bool:
-        """Whether the only provider stands on this machine."""
+        """Whether the only provider is on this machine."""
         address = self.github_url or f"https://{self.github_host}"
-        return is_loopback(urlsplit(address).hostname or "")
+        return forms.is_loopback(urlsplit(address).hostname or "")
 
     @property
     def is_for_this_machine(self) -> bool:
         """Whether it listens to this machine alone, and is reached under a name of it."""
         reached = urlsplit(self.public_url or "").hostname or ""
-        return is_loopback(self.host) and is_loopback(reached)
+        return forms.is_loopback(self.host) and forms.is_loopback(reached)
 
     @classmethod
     def settings_customise_sources(
@@ -259,7 +258,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What wins over what: the command line, then the environment, files, `.env`."""
+        """Return the sources by priority: command line, environment, files, `.env`."""
         return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
 
 
@@ -276,10 +275,10 @@ SECRETS = (
 
 
 class SecretFiles(PydanticBaseSettingsSource):
-    """Secrets given as a path: `HEADGATE_SECRET_KEY_FILE` and its kin."""
+    """Secrets given as a path, as `HEADGATE_SECRET_KEY_FILE`."""
 
     def __call__(self) -> dict[str, object]:
-        """The contents of every such file. Raises StartRefused for one that cannot be read."""
+        """Return the contents of every such file. Raises StartRefused for an unreadable one."""
         environment = environment_of_headgate()
         return {
             name: secret_in(f"{PREFIX}{name.upper()}_FILE", Path(path))
@@ -288,12 +287,12 @@ class SecretFiles(PydanticBaseSettingsSource):
         }
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[object, str, bool]:
-        """Not asked: all fields come from the call."""
+        """Not used: all fields come from the call."""
         return field, field_name, False
 
 
 def read(**options: str | int | bool | Path | None) -> Settings:
-    """The settings of this process; `options` are those of the command line, None: not given.
+    """Return the settings of this process; command-line `options` of None are not given.
 
     Raises StartRefused naming the first wrong variable. Unknown names are refused first: a
     misspelled one is the likeliest reason for another that seems to lack.
@@ -313,7 +312,7 @@ def read(**options: str | int | bool | Path | None) -> Settings:
 
 
 class Alone(Settings):
-    """Settings of given values, whatever the environment says."""
+    """Settings from given values, independent of the environment."""
 
     @classmethod
     def settings_customise_sources(
@@ -324,17 +323,17 @@ class Alone(Settings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The given values alone."""
+        """Return the given values as the only source."""
         return (init_settings,)
 
 
 def alone(**values: str | int | bool | Path | None) -> Settings:
-    """Settings of these values and defaults; for what runs beside somebody's environment."""
+    """Return settings of these values and defaults, independent of the environment."""
     return Alone.model_validate(values)
 
 
 def environment_of_headgate() -> dict[str, str]:
-    """All `HEADGATE_*` variables by their name, those of `.env` under those of the process."""
+    """Return all `HEADGATE_*` variables; those of the process override those of `.env`."""
     in_file = DotEnvSettingsSource(Settings, env_file=DOTENV).env_vars
     named = {name.upper(): value for name, value in in_file.items() if value is not None}
     named |= {name.upper(): value for name, value in os.environ.items()}
@@ -356,13 +355,13 @@ def refuse_unknown(environment: Mapping[str, str]) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean X?`, or what to do when nothing is near."""
+    """Return `; did you mean X?`, or what to do if no name is similar."""
     near = difflib.get_close_matches(name, sorted(known), n=1)
     return f"; did you mean {near[0]}?" if near else ". Unset it"
 
 
 def secret_in(variable: str, path: Path) -> str:
-    """The text of a secret's file, without its last line end."""
+    """Return the text of a secret's file, without its last line end."""
     try:
         refuse_open_file(path)
         return path.read_text("utf-8").strip()
@@ -372,7 +371,7 @@ def secret_in(variable: str, path: Path) -> str:
 
 
 def first_fault(refused: ValidationError) -> str:
-    """The first wrong setting: its variable, its value unless secret, and what it must be."""
+    """Return the first wrong setting: its variable, its value unless secret, what it must be."""
     fault = refused.errors(include_url=False, include_context=False)[0]
     name = str(fault["loc"][0])
     message = fault["msg"].removeprefix("Value error, ")
@@ -380,13 +379,3 @@ def first_fault(refused: ValidationError) -> str:
     value = fault["input"]
     shown = "" if name in SECRETS or not isinstance(value, str) else f' (is "{value[:100]}")'
     return f"{PREFIX}{name.upper()}: {message}{shown}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

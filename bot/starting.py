@@ -1,4 +1,4 @@
-"""A start while the database is away: listen, refuse with 503, and ask again until it is there."""
+"""Start while the database is away: listen, refuse with 503, and retry until it is available."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,9 +27,9 @@ log = structlog.get_logger()
 async def store_once_there(
     open_now: Callable[[], Awaitable[Store]], settings: Settings, clock: Clock
 ) -> Store:
-    """Open the store; while the database is away, answer 503 and try again.
+    """Open the store; while the database is away, answer 503 and retry.
 
-    Raises StartRefused for what waiting does not mend.
+    Raises StartRefused for an error that waiting does not cure.
     """
     try:
         return await open_now()
@@ -48,7 +48,7 @@ async def store_once_there(
 
 
 async def recover(runtime: Runtime) -> None:
-    """Recover; begin again after a pause whenever the database goes away meanwhile."""
+    """Recover; begin again after a pause whenever the database is away meanwhile."""
     pause_s = PAUSE_MIN_S
     while True:
         try:
@@ -63,12 +63,12 @@ async def recover(runtime: Runtime) -> None:
 
 @asynccontextmanager
 async def _refusing(settings: Settings) -> AsyncIterator[str]:
-    """Listen where the service will; `/healthz` is well, anything else is refused."""
+    """Listen on the service's address; `/healthz` answers ok, anything else is refused."""
     app = web.Application()
     app.router.add_get("/healthz", _alive)
     app.router.add_get("/readyz", _not_ready)
     app.router.add_route("*", "/{path:.*}", _refused)
-    app[connections.BROKEN] = _broken
+    app[connections.BROKEN] = listening.broken
     runner = connections.runner(app, drain_s=DRAIN_S)
     try:
         yield await listening.listen(runner, settings)
@@ -94,9 +94,3 @@ async def _refused(_request: web.Request) -> web.Response:
     headers = {"Retry-After": RETRY_AFTER_S}
     kind = "application/problem+json"
     return web.json_response(body, status=503, headers=headers, content_type=kind)
-
-
-def _broken(
-    _request: web.BaseRequest, status: int, _error: BaseException | None
-) -> web.StreamResponse:
-    return web.Response(status=status)

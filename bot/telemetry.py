@@ -98,22 +98,22 @@ def start(
 
 
 class Stamp:
-    """Puts the time on a line, from the clock that everybody shares."""
+    """Adds the time to a line, from the shared clock."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
 
     def __call__(self, _logger: object, _method: str, line: EventDict) -> EventDict:
-        """The line with `ts`, UTC in milliseconds."""
+        """Return the line with `ts`, UTC in milliseconds."""
         line["ts"] = self.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         return line
 
 
 class Forwarded(logging.Handler):
-    """Lines of libraries that use the standard library's logging."""
+    """Forwards the lines of libraries that use the standard library's logging."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say the record through structlog, so that it is stamped and redacted as ours are."""
+        """Log the record through structlog, which adds the time and masks secrets."""
         exc_info = record.exc_info if record.exc_info and record.exc_info[0] else None
         structlog.get_logger().log(
             max(record.levelno // 10 * 10, logging.DEBUG),
@@ -124,12 +124,12 @@ class Forwarded(logging.Handler):
 
 
 def redact(_logger: object, _method: str, line: MutableMapping[str, object]) -> EventDict:
-    """The line without secrets; only plain values are left for the writer."""
+    """Return the line without secrets, with plain values alone."""
     return {name: redacted(name, value) for name, value in line.items()}
 
 
 def redacted(name: str, value: object, depth: int = 0) -> object:
-    """A value without secrets: masked whole by its field's name, else within its text."""
+    """Return a value without secrets: masked whole by its field's name, else within its text."""
     if name.lower().replace("-", "_") in SECRET_FIELDS and value is not None:
         return MASK
     if value is None or isinstance(value, bool | int | float):
@@ -142,14 +142,14 @@ def redacted(name: str, value: object, depth: int = 0) -> object:
 
 
 def masked(text: str) -> str:
-    """Text with every secret in it masked, and cut at TEXT_MAX characters."""
+    """Return the text with every secret masked, cut at TEXT_MAX characters."""
     # Cut after masking: half a token would pass unseen.
     clean = SECRET_TEXT.sub(MASK, text)
     return clean if len(clean) <= TEXT_MAX else clean[:TEXT_MAX] + "…"
 
 
 def json_line(_logger: object, _method: str, line: EventDict) -> str:
-    """One JSON object: `ts level event` first, then the facts in the order given."""
+    """Return one JSON object: `ts level event` first, then the facts in the order given."""
     ordered = {name: line.pop(name) for name in ("ts", "level", "event") if name in line}
     ordered.update(line)
     try:
@@ -160,7 +160,7 @@ def json_line(_logger: object, _method: str, line: EventDict) -> str:
 
 
 def text_line(_logger: object, _method: str, line: EventDict) -> str:
-    """`14:02:11 info    turn  queue=… inputs=3`, a stack below."""
+    """Return `14:02:11 info    turn  queue=… inputs=3`, with a stack below."""
     stamp = str(line.pop("ts"))[11:19]
     level, event = line.pop("level"), line.pop("event")
     stack = line.pop("exception", None)
@@ -170,6 +170,6 @@ def text_line(_logger: object, _method: str, line: EventDict) -> str:
 
 
 def shown(value: object) -> str:
-    """A fact in a readable line; quoted when it holds a space."""
+    """Return a fact for a readable line, quoted if it contains a space."""
     text = value if isinstance(value, str) else orjson.dumps(value, default=repr).decode()
     return f'"{text}"' if isinstance(value, str) and re.search(r"\s", text) else text

@@ -1,8 +1,8 @@
 """The composition root: nothing else builds a service.
 
-Parts are put together here and nowhere else, in the order a start has to keep (RELIABILITY.md
-7): settings, database, migrations, listen for deliveries alone, barrier, workers, all routes.
-The end takes them down in reverse. No rule of the queue may stand here.
+It creates the parts in the order of a start (RELIABILITY.md 7): settings, database, migrations,
+listening for deliveries alone, recovery, workers, all routes. A stop closes them in reverse. It
+contains no rule of the queue.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What tests replace: time, ids, and the points where a crash may strike."""
+    """The parts that tests replace: time, ids, and the points at which a crash test strikes."""
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
@@ -68,7 +68,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A service that answers: its parts, its workers, and where it listens."""
+    """A running service: its parts, its workers, and its address."""
 
     runtime: Runtime
     workers: Workers
@@ -76,7 +76,7 @@ class Running:
 
 
 def world_of(settings: Settings) -> World:
-    """The system's clock and ids; a striking boundary only where a setting plans one."""
+    """Return the system's clock and ids, with a striking boundary if a setting plans one."""
     planned = settings.fault_boundary
     return World() if planned is None else World(boundary=Striking(planned))
 
@@ -85,10 +85,10 @@ def world_of(settings: Settings) -> World:
 async def open_runtime(
     settings: Settings, world: World, *, migrate: bool = True
 ) -> AsyncIterator[Runtime]:
-    """Every part of a service that is about to run: database, keys, the provider.
+    """Open every part of a service: database, keys, the provider.
 
     Takes the database's lock and migrates it, or with `migrate` false refuses one that is
-    behind. Raises StartRefused naming the setting that stands against it.
+    behind. Raises StartRefused naming the setting that prevents it.
     """
     options = github_options_of(settings)
     keys = key_ring(settings)
@@ -109,9 +109,9 @@ async def open_runtime(
 
 @asynccontextmanager
 async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
-    """Parts for one short transaction beside a running service: database and keys alone.
+    """Open the parts for one short transaction beside a running service: database and keys.
 
-    Knows no provider; migrates only when nobody serves. Raises StartRefused.
+    It has no provider, and migrates only if no service runs. Raises StartRefused.
     """
     world = World()
     keys = key_ring(settings)
@@ -126,11 +126,11 @@ async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
 async def running(
     settings: Settings, world: World, *, migrate: bool = True
 ) -> AsyncIterator[Running]:
-    """A whole service, from its first connection to the last.
+    """Run a whole service, from its first connection to the last.
 
-    Listens as soon as the database is open, for deliveries alone; everything else is answered
-    once what happened meanwhile is known. At the end: no new connections, no new work, an open
-    landing is closed, then workers, connections, provider and database go.
+    Listens as soon as the database is open, for deliveries alone; other requests are answered
+    after the recovery. At the end: no new connections, no new work, an open landing is closed,
+    then workers, connections, provider and database are closed.
     """
     async with open_runtime(settings, world, migrate=migrate) as runtime:
         readiness = Readiness(
@@ -169,7 +169,7 @@ async def running(
 
 async def serve(settings: Settings, *, migrate: bool = True) -> None:
     """Run until SIGTERM or SIGINT, also while it starts; a second signal ends it at once."""
-    async with listening.until_told_to_stop() as told:
+    async with listening.until_stopped() as told:
         started = asyncio.Event()
 
         async def run_until_told() -> None:
@@ -194,7 +194,7 @@ async def migrate(settings: Settings) -> None:
 
 
 async def is_behind(settings: Settings) -> bool:
-    """Whether the schema is older than this program's, or not there yet. Raises StartRefused."""
+    """Return whether the schema is older than this program's, or absent. Raises StartRefused."""
     return await database.is_behind(settings.database_address)
 
 
@@ -204,12 +204,11 @@ async def back_up(settings: Settings, copy: Path) -> None:
 
 
 def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web.Application:
-    """The service's routes, the provider's own, and the pages."""
-    options = github_options_of(settings)
+    """Return the application: the service's routes, the provider's own, and the pages."""
     receive = webhook.receiver(
         webhook.Receiver(
-            host=options.host,
-            secrets=options.webhook_secrets,
+            host=settings.github_host,
+            secrets=webhook_secrets_of(settings),
             clock=runtime.clock,
             accept=partial(deliveries.accept, runtime),
             telemetry=runtime.telemetry,
@@ -222,7 +221,7 @@ def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web
 def build_own_app(
     runtime: Runtime, readiness: Readiness, extra: Sequence[web.AbstractRouteDef] = ()
 ) -> web.Application:
-    """The service's routes and the pages, which let callers in at the same place."""
+    """Return the service's routes and the pages, which share one admission."""
     admission = Admission(runtime, readiness)
     style = documents.address("pages.css")
     shell = dashboard.Shell(admission, errors.problem_of, style, documents.SAFE)
@@ -231,19 +230,19 @@ def build_own_app(
 
 
 async def stop(workers: Workers, beating: "asyncio.Task[None]") -> None:
-    """Take no new work, let an open landing end, and wait for the loops."""
+    """Accept no new work, let an open landing end, and wait for the loops."""
     try:
         async with asyncio.timeout(STOP_WITHIN_S):
             await workers.stop()
             await beating
     except TimeoutError:
-        # What was under way stays in the outbox as sent; the next start reads it back.
+        # Actions in progress stay in the outbox as sent; the next start reads them back.
         log.warning("stop_timed_out", seconds=STOP_WITHIN_S)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What differs between a service and its administration."""
+    """The parts that differ between a service and its administration."""
 
     store: Store
     keys: KeyRing
@@ -255,7 +254,7 @@ class Parts:
 
 
 def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
-    """The runtime of these parts."""
+    """Return the runtime with these parts."""
     return Runtime(
         store=parts.store,
         providers=parts.providers,
@@ -286,7 +285,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
 
 
 def job_tokens_of(settings: Settings, options: GitHubOptions, clock: Clock) -> OidcTokens | None:
-    """What verifies OIDC tokens of Actions jobs; None without an audience to ask for."""
+    """Return the verifier of OIDC tokens of Actions jobs; None without an audience."""
     audience = settings.oidc_audience or settings.public_url
     if audience is None:
         return None
@@ -297,7 +296,7 @@ def job_tokens_of(settings: Settings, options: GitHubOptions, clock: Clock) -> O
 async def opened_store(
     stack: AsyncExitStack, settings: Settings, world: World, how: StoreOptions
 ) -> Store:
-    """The deployment's database, closed with the stack."""
+    """Open the deployment's database; the stack closes it."""
     store = await open_store(
         settings.database_address,
         clock=world.clock,
@@ -310,14 +309,14 @@ async def opened_store(
 
 
 def opened_sender(stack: AsyncExitStack, settings: Settings) -> HttpSender:
-    """The way out to addresses of users, closed with the stack."""
+    """Return the sender of notifications; the stack closes it."""
     sender = HttpSender(Rules(settings.webhook_ports, settings.webhook_allow_networks))
     stack.callback(sender.close)
     return sender
 
 
 def periods_of(settings: Settings) -> Periods:
-    """The sweeps' periods."""
+    """Return the periods of the sweeps."""
     return Periods(
         timers=timedelta(seconds=settings.period_timers_s),
         readback=timedelta(seconds=settings.period_readback_s),
@@ -332,7 +331,7 @@ def periods_of(settings: Settings) -> Periods:
 
 
 def rates_of(settings: Settings) -> Rates:
-    """How often may be asked."""
+    """Return the API's rate limits."""
     return Rates(
         read=settings.api_rate_read,
         write=settings.api_rate_write,
@@ -343,7 +342,7 @@ def rates_of(settings: Settings) -> Rates:
 
 
 def key_ring(settings: Settings) -> KeyRing:
-    """The keys; without a setting a SQLite deployment makes its own beside the database.
+    """Return the keys; a SQLite deployment without a setting makes its own beside the database.
 
     PostgreSQL is refused without one: several instances must agree on it (RELIABILITY.md 8.1).
     """
@@ -358,7 +357,7 @@ def key_ring(settings: Settings) -> KeyRing:
 
 
 def github_options_of(settings: Settings) -> GitHubOptions:
-    """The App's credentials. Raises StartRefused naming the setting that lacks or is wrong."""
+    """Return the App's credentials. Raises StartRefused naming the missing or wrong setting."""
     if settings.github_app_id is None:
         raise StartRefused(
             f"{PREFIX}GITHUB_APP_ID is not set. Give the App's number, with "
@@ -369,7 +368,6 @@ def github_options_of(settings: Settings) -> GitHubOptions:
         raise StartRefused(
             f"{PREFIX}GITHUB_PRIVATE_KEY is not set. Paste the App's PEM file, or give its path"
         )
-    secrets = given(settings, "github_webhook_secret", "github_webhook_secret_previous")
     return GitHubOptions(
         host=settings.github_host,
         addresses=github_options.addresses_of(settings.github_host, settings.github_url),
@@ -378,21 +376,27 @@ def github_options_of(settings: Settings) -> GitHubOptions:
             github_options.parse_private_key(text, f"{PREFIX}{name.upper()}")
             for name, text in keys.items()
         ),
-        webhook_secrets=github_options.check_webhook_secrets(tuple(secrets.values())),
+        webhook_secrets=webhook_secrets_of(settings),
         write_spacing_ms=settings.github_write_spacing_ms,
         limits=settings.github_limits,
         user_agent=f"headgate/{VERSION}",
     )
 
 
+def webhook_secrets_of(settings: Settings) -> tuple[str, ...]:
+    """Return the webhook secrets, the present one first. Raises StartRefused."""
+    secrets = given(settings, "github_webhook_secret", "github_webhook_secret_previous")
+    return github_options.check_webhook_secrets(tuple(secrets.values()))
+
+
 def given(settings: Settings, *names: str) -> dict[str, str]:
-    """The secrets among these that are set, by name."""
+    """Return those of these secrets that are set, by name."""
     found = {name: text_of(getattr(settings, name)) for name in names}
     return {name: text for name, text in found.items() if text is not None}
 
 
 def text_of(secret: SecretStr | None) -> str | None:
-    """A secret's text, None when it is unset or empty."""
+    """Return a secret's text, None if it is unset or empty."""
     return (secret.get_secret_value() or None) if secret is not None else None
 
 
@@ -404,7 +408,7 @@ class Striking:
         self.passed: Counter[str] = Counter()
 
     def reach(self, name: str) -> None:
-        """Pass the boundary, or end here."""
+        """Pass the boundary, or strike."""
         self.passed[name] += 1
         if (name, self.passed[name]) != (self.planned.name, self.planned.nth):
             return

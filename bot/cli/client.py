@@ -9,7 +9,15 @@ import orjson
 from bot.cli.exits import Exit, Failed
 from bot.program import VERSION
 from bot.uploader import transport
-from bot.uploader.transport import Clock, Json, Request, RequestFailed, Response, Retry
+from bot.uploader.transport import (
+    Clock,
+    Json,
+    Request,
+    RequestFailed,
+    Response,
+    Retries,
+    Transient,
+)
 
 # Five attempts.
 PAUSES_S = (1.0, 2.0, 4.0, 8.0)
@@ -101,19 +109,11 @@ class Client:
         own = {"User-Agent": f"headgate-cli/{VERSION}", "x-api-token": self.token}
         prepared = request._replace(headers={**own, **request.headers})
 
-        def attempt() -> Json | Retry:
-            response = transport.exchange(self.url, prepared, REQUEST_TIMEOUT_S)
-            if response is None:
-                return Retry(f"no answer within {REQUEST_TIMEOUT_S:g} s")
-            return response if isinstance(response, Retry) else parse_response(response)
-
+        retries = Retries(
+            PAUSES_S, REQUEST_TIMEOUT_S, self.log, self.clock.sleep, after_timeout=True
+        )
         try:
-            return transport.with_retries(
-                attempt,
-                PAUSES_S,
-                lambda text: self.log(f"{self.url}: {text}"),
-                self.clock.sleep,
-            )
+            return transport.send(self.url, prepared, retries, parse_response)
         except RequestFailed as failed:
             raise Failed(Exit.UNREACHABLE, f"{self.url}: {failed.reason}", advice(failed)) from None
 
@@ -130,19 +130,17 @@ def advice(failed: RequestFailed) -> str:
 NOT_HEADGATE = "not_headgate"
 
 
-def parse_response(response: Response) -> Json | Retry:
-    """Return the object of a success, or that another attempt may succeed.
+def parse_response(response: Response) -> Json:
+    """Return the object of a success.
 
-    Raises Refusal, Failed(NOT_ALLOWED) and RequestFailed.
+    Raises Transient, Refusal, Failed(NOT_ALLOWED) and RequestFailed.
     """
     if 300 <= response.status < 400 and (moved := response.headers.get("Location")):
         reason = f"redirects to {moved[: transport.REASON_MAX]!r}"
         raise RequestFailed(reason, code=NOT_HEADGATE)
     if not response.is_whole:
-        return Retry("the answer breaks off")
-    retry = transport.retry_of(response, (FIRST_ATTEMPT_RUNS,))
-    if retry is not None:
-        return retry
+        raise Transient("the answer breaks off")
+    transport.raise_if_transient(response, (FIRST_ATTEMPT_RUNS,))
     if response.status == 401:
         raise Failed(
             Exit.NOT_ALLOWED,

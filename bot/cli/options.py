@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from bot.cli import destination
+from bot.cli import destination, output
 from bot.cli.exits import Exit, Failed
 from service.testhealth.reports.results import Format
 
@@ -67,7 +67,19 @@ DataDir = Annotated[
 
 UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
-Command = Callable[..., None]
+
+class Result(NamedTuple):
+    """How a client command ended: `answer` is printed with --json, else `show` prints it.
+
+    `end` is raised afterwards: an exit code other than 0, or an error.
+    """
+
+    answer: object
+    show: Callable[[], object]
+    end: Exception | None = None
+
+
+Command = Callable[..., Result]
 
 
 def seconds(text: str) -> float:
@@ -79,7 +91,7 @@ def seconds(text: str) -> float:
 
 
 def client_command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:
-    """Register a command whose first argument is a `Client`; adds --url and --token-file."""
+    """Register a command whose first argument is a `Client`; adds --json, --url, --token-file."""
     options = {"url": Url, "token_file": TokenFile}
     return found_first(app, name, options, destination.find_client)
 
@@ -106,14 +118,21 @@ def found_first(
 
     def register(command: Command) -> Command:
         own = list(inspect.signature(command).parameters.values())[1:]
-        added = [
+        added = [Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)]
+        added += [
             Parameter(option, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
             for option, annotation in options.items()
         ]
 
-        def run(**given: object) -> None:
+        def run(*, as_json: bool, **given: object) -> None:
             found = find(**{option: given.pop(option) for option in options})
-            command(found, **given)
+            result = command(found, **given)
+            if as_json:
+                output.print_json(result.answer)
+            else:
+                result.show()
+            if result.end is not None:
+                raise result.end
 
         parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own] + added
         # Typer reads the options of a command from its signature.

@@ -10,6 +10,7 @@ from bot.cli import options, output
 from bot.cli.client import Refusal
 from bot.cli.destination import Queue
 from bot.cli.exits import Exit, Failed
+from bot.cli.options import Result
 from bot.uploader.transport import Json
 
 app = typer.Typer()
@@ -54,15 +55,15 @@ def submit(
     sha: HeadSha = None,
     wait: Wait = False,
     timeout: Timeout = "2h",
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Submit a pull request to the queue, or change its options there."""
     timeout_s = options.seconds(timeout)
     with interruptible(number):
         record = post_submission(queue, Submission(number, priority, no_batch, sha))
         if wait:
             record = wait_until_final(queue, record, timeout_s)
-    show(queue, record, as_json=as_json, must_be_merged=wait)
+    is_merged = output.state_of(record) == "MERGED"
+    return shown(queue, record, typer.Exit(Exit.FALSE) if wait and not is_merged else None)
 
 
 @options.queue_command(app)
@@ -70,18 +71,15 @@ def cancel(
     queue: Queue,
     number: options.Number,
     reason: Annotated[str | None, typer.Option("--reason", help="Why, for the record.")] = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Remove a pull request from the queue."""
-    record = queue.post_pull_request("/cancelPullRequest", number, reason=reason)
-    show(queue, record, as_json=as_json)
+    return shown(queue, queue.post_pull_request("/cancelPullRequest", number, reason=reason))
 
 
 @options.queue_command(app)
-def restart(queue: Queue, number: options.Number, as_json: options.AsJson = False) -> None:
+def restart(queue: Queue, number: options.Number) -> Result:
     """Restart its tests on a new test branch."""
-    record = queue.post_pull_request("/restartTestsOnPullRequest", number)
-    show(queue, record, as_json=as_json)
+    return shown(queue, queue.post_pull_request("/restartTestsOnPullRequest", number))
 
 
 @options.queue_command(app)
@@ -90,25 +88,22 @@ def status(
     number: options.Number,
     wait: Wait = False,
     timeout: Timeout = "2h",
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Show the state of a pull request in the queue."""
     timeout_s = options.seconds(timeout)
     with interruptible(number):
         record = queue.post_pull_request("/getSubmittedPullRequest", number)
         if wait:
             record = wait_until_final(queue, record, timeout_s)
-    show(queue, record, as_json=as_json, must_be_merged=wait)
+    is_merged = output.state_of(record) == "MERGED"
+    return shown(queue, record, typer.Exit(Exit.FALSE) if wait and not is_merged else None)
 
 
 @options.queue_command(app)
-def explain(queue: Queue, number: options.Number, as_json: options.AsJson = False) -> None:
+def explain(queue: Queue, number: options.Number) -> Result:
     """Explain why a pull request is not merged yet."""
     answer = queue.post_pull_request("/explainPullRequest", number)
-    if as_json:
-        output.print_json(answer)
-    else:
-        output.print_explanation(answer)
+    return Result(answer, lambda: output.print_explanation(answer))
 
 
 @options.queue_command(app)
@@ -121,17 +116,15 @@ def land(
     priority: Priority = None,
     sha: HeadSha = None,
     timeout: Timeout = "2h",
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Submit a pull request if needed and wait to the end; for scripts and agents."""
     timeout_s = options.seconds(timeout) if wait else 0.0
     with interruptible(number):
         record = submit_and_wait(queue, Submission(number, priority, sha=sha), timeout_s)
-    show(queue, record, as_json=as_json)
     if record["outcome"] in ("failed", "removed"):
-        raise typer.Exit(Exit.FALSE)
-    if record["outcome"] == "timeout" and wait:
-        raise still_queued(record)
+        return shown(queue, record, typer.Exit(Exit.FALSE))
+    is_late = wait and record["outcome"] == "timeout"
+    return shown(queue, record, still_queued(record) if is_late else None)
 
 
 def submit_and_wait(queue: Queue, submission: Submission, timeout_s: float) -> Json:
@@ -226,11 +219,6 @@ def interruptible(number: int) -> Iterator[None]:
         ) from None
 
 
-def show(queue: Queue, record: Json, *, as_json: bool, must_be_merged: bool = False) -> None:
-    """Print a record; with `must_be_merged` another state ends the command with exit code 1."""
-    if as_json:
-        output.print_json(record)
-    else:
-        output.print_pull_request(record, queue.repo.slug)
-    if must_be_merged and output.state_of(record) != "MERGED":
-        raise typer.Exit(Exit.FALSE)
+def shown(queue: Queue, record: Json, end: Exception | None = None) -> Result:
+    """Return a pull request's record as a command's result."""
+    return Result(record, lambda: output.print_pull_request(record, queue.repo.slug), end)

@@ -7,6 +7,7 @@ import typer
 from bot.cli import options, output
 from bot.cli.destination import Queue
 from bot.cli.exits import Exit, Failed
+from bot.cli.options import Result
 from bot.uploader.transport import Json
 
 app = typer.Typer(help="Create, show, change and delete queues.")
@@ -22,21 +23,20 @@ def create(
     queue: Queue,
     settings: options.Set = None,
     all_settings: AllSettings = False,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Create a branch's queue: 5 tests at a time, direct merge, unless --set says otherwise."""
     from bot.cli import queue_settings
 
     if queue.given_branch is None:
         raise Failed(Exit.USAGE, "no branch is named", "Name the queue's with --branch")
     members = queue_settings.created_with() | queue_settings.parse(settings)
-    show_queue(queue, queue.post("/createQueue", members), as_json=as_json, are_all=all_settings)
+    return shown(queue, queue.post("/createQueue", members), are_all=all_settings)
 
 
 @options.queue_command(app)
-def show(queue: Queue, all_settings: AllSettings = False, as_json: options.AsJson = False) -> None:
+def show(queue: Queue, all_settings: AllSettings = False) -> Result:
     """Show a queue: state, settings, holds, and the pull requests in it."""
-    show_queue(queue, queue.post("/getQueue", {}), as_json=as_json, are_all=all_settings)
+    return shown(queue, queue.post("/getQueue", {}), are_all=all_settings)
 
 
 @options.queue_command(app)
@@ -47,8 +47,7 @@ def update(
         int | None, typer.Option("--expected-version", help="Refuse if the queue has changed.")
     ] = None,
     all_settings: AllSettings = False,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Change settings, all or none."""
     from bot.cli import queue_settings
 
@@ -57,25 +56,25 @@ def update(
         raise Failed(Exit.USAGE, "nothing to change", "Give --set KEY=VALUE")
     if expected_version is not None:
         changes["expectedVersion"] = expected_version
-    show_queue(queue, queue.post("/updateQueue", changes), as_json=as_json, are_all=all_settings)
+    return shown(queue, queue.post("/updateQueue", changes), are_all=all_settings)
 
 
 @options.queue_command(app)
-def pause(queue: Queue, reason: Reason = None, as_json: options.AsJson = False) -> None:
+def pause(queue: Queue, reason: Reason = None) -> Result:
     """Start and land nothing until resumed; the order is kept."""
-    change_state(queue, "PAUSED", reason, as_json=as_json)
+    return change_state(queue, "PAUSED", reason)
 
 
 @options.queue_command(app)
-def resume(queue: Queue, as_json: options.AsJson = False) -> None:
+def resume(queue: Queue) -> Result:
     """Let the queue run again; releases no hold."""
-    change_state(queue, "RUNNING", None, as_json=as_json)
+    return change_state(queue, "RUNNING", None)
 
 
 @options.queue_command(app)
-def drain(queue: Queue, reason: Reason = None, as_json: options.AsJson = False) -> None:
+def drain(queue: Queue, reason: Reason = None) -> Result:
     """Land what is tested, start nothing new."""
-    change_state(queue, "DRAINING", reason, as_json=as_json)
+    return change_state(queue, "DRAINING", reason)
 
 
 @options.queue_command(app)
@@ -86,15 +85,12 @@ def hold(
     until: Annotated[
         str | None, typer.Option(help="When it ends by itself, as 2026-03-02T08:00:00Z.")
     ] = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Add a hold, which stops a queue independently of its state."""
     answer = queue.post("/addQueueHold", {"text": text, "scope": scope, "until": until})
-    if as_json:
-        output.print_json(answer)
-    else:
-        added = answer.get("hold")
-        output.line(f"Held: {added.get('id') if isinstance(added, dict) else added}")
+    added = answer.get("hold")
+    hold_id = added.get("id") if isinstance(added, dict) else added
+    return Result(answer, lambda: output.line(f"Held: {hold_id}"))
 
 
 @options.queue_command(app)
@@ -102,45 +98,34 @@ def release(
     queue: Queue,
     hold_id: Annotated[str, typer.Argument(help="The hold's id, from `queue show`.")],
     text: Annotated[str, typer.Option("--reason", help="Why, for the record.")],
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Release a hold, if people may release it."""
     answer = queue.post("/releaseQueueHold", {"holdId": hold_id, "text": text})
-    if as_json:
-        output.print_json(answer)
-    else:
-        output.line(f"Released: {answer.get('holdId')}")
+    return Result(answer, lambda: output.line(f"Released: {answer.get('holdId')}"))
 
 
 @options.queue_command(app)
-def delete(queue: Queue, as_json: options.AsJson = False) -> None:
+def delete(queue: Queue) -> Result:
     """Delete an empty queue; its history stays."""
     answer = queue.post("/deleteQueue", {})
-    if as_json:
-        output.print_json(answer)
-    else:
-        output.line(f"Deleted the queue for {answer.get('branch')}")
+    return Result(answer, lambda: output.line(f"Deleted the queue for {answer.get('branch')}"))
 
 
-def change_state(queue: Queue, state: str, reason: str | None, *, as_json: bool) -> None:
-    """Set the queue's state and print its summary."""
+def change_state(queue: Queue, state: str, reason: str | None) -> Result:
+    """Set the queue's state; the result shows its summary alone."""
     changes: Json = {"state": state} if reason is None else {"state": state, "stateReason": reason}
-    answer = queue.post("/updateQueue", changes)
-    if as_json:
-        output.print_json(answer)
-        return
-    from bot.cli import queue_text
-
-    queue_text.print_summary(queue.repo.slug, answer)
+    return shown(queue, queue.post("/updateQueue", changes), is_whole=False)
 
 
-def show_queue(queue: Queue, answer: Json, *, as_json: bool, are_all: bool) -> None:
-    """Print a queue: its summary, the pull requests in it, its settings."""
-    if as_json:
-        output.print_json(answer)
-        return
-    from bot.cli import queue_text
+def shown(queue: Queue, answer: Json, *, are_all: bool = False, is_whole: bool = True) -> Result:
+    """Return a queue as a command's result; `is_whole`: also its pull requests and settings."""
 
-    queue_text.print_summary(queue.repo.slug, answer)
-    queue_text.print_entries(answer)
-    queue_text.print_settings(answer, are_all=are_all)
+    def show() -> None:
+        from bot.cli import queue_text
+
+        queue_text.print_summary(queue.repo.slug, answer)
+        if is_whole:
+            queue_text.print_entries(answer)
+            queue_text.print_settings(answer, are_all=are_all)
+
+    return Result(answer, show)

@@ -150,11 +150,11 @@ def demo(
 ) -> None:
     """Play a story on this machine, without GitHub, and prove its outcome."""
     from bot.cli import servers
-    from bot.demo.run import Evening
+    from bot.demo.run import DemoOptions
     from bot.demo.stage import Ports
     from service.clock import SystemClock
 
-    evening = Evening(
+    chosen = DemoOptions(
         clock=SystemClock(),
         stays=sys.stdout.isatty() and not once,
         as_json=as_json,
@@ -162,5 +162,5 @@ def demo(
         ports=Ports(service=port, sandbox=sandbox_port),
         timeout_s=timeout,
     )
-    if not servers.play_demo(evening):
+    if not servers.play_demo(chosen):
         raise typer.Exit(Exit.FALSE)

@@ -5,10 +5,10 @@ import json
 import sys
 from collections.abc import Callable
 
-from bot import listening, settings, telemetry, wiring
+from bot import forms, listening, telemetry, wiring
 from bot.cli.exits import Exit, Failed
 from bot.demo import run as demos
-from bot.demo.run import Evening
+from bot.demo.run import DemoOptions
 from bot.sandbox import app as sandboxes
 from bot.sandbox.app import CannotRun, SandboxOptions
 from bot.settings import Settings
@@ -30,14 +30,14 @@ def serve(chosen: Settings, *, migrate: bool) -> None:
         runner.run(wiring.serve(chosen, migrate=migrate))
 
 
-def play_demo(evening: Evening) -> bool:
+def play_demo(options: DemoOptions) -> bool:
     """Play the demo's story, and return whether everything was proved."""
-    return asyncio.run(demos.demo(evening))
+    return asyncio.run(demos.demo(options))
 
 
 def run_sandbox(chosen: SandboxOptions, *, is_exposed: bool, as_json: bool) -> None:
     """Run a sandbox until a signal stops it. Raises StartRefused, Failed(START_REFUSED)."""
-    if not settings.is_loopback(chosen.host) and not is_exposed:
+    if not forms.is_loopback(chosen.host) and not is_exposed:
         raise Failed(
             Exit.START_REFUSED,
             f"other machines can reach {chosen.host}, and the sandbox trusts everybody",
@@ -56,7 +56,7 @@ def run_sandbox(chosen: SandboxOptions, *, is_exposed: bool, as_json: bool) -> N
 
 async def print_and_serve(chosen: SandboxOptions, *, as_json: bool) -> None:
     """Print the settings with which a service finds the sandbox, and serve."""
-    async with listening.until_told_to_stop() as stopping, sandboxes.running(chosen) as running:
+    async with listening.until_stopped() as stopping, sandboxes.running(chosen) as running:
         if as_json:
             sys.stdout.write(json.dumps(running.environment()) + "\n")
         else:

@@ -10,6 +10,7 @@ import typer
 from bot.cli import destination, options, output
 from bot.cli.destination import Queue
 from bot.cli.exits import Exit, Failed
+from bot.cli.options import Result
 
 app = typer.Typer(help="Upload which targets a pull request touches.")
 
@@ -36,8 +37,7 @@ def set_targets(
         ),
     ] = None,
     are_all: Annotated[bool, typer.Option("--all", help="It touches everything.")] = False,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Upload the impacted targets of one head; the newest upload counts."""
     if (source is None) is not are_all:
         raise Failed(Exit.USAGE, "it is not clear what is touched", "Give --from FILE or --all")
@@ -47,11 +47,12 @@ def set_targets(
         pr={"sha": sha},
         impactedTargets=ALL if source is None else names_in(source),
     )
-    if as_json:
-        output.print_json(answer)
-        return
-    what = "all targets" if answer["impactsAll"] else f"{answer['targetCount']} targets"
-    output.line(f"#{number} at {str(answer['prSha'])[:8]} touches {what}")
+
+    def show() -> None:
+        what = "all targets" if answer["impactsAll"] else f"{answer['targetCount']} targets"
+        output.line(f"#{number} at {str(answer['prSha'])[:8]} touches {what}")
+
+    return Result(answer, show)
 
 
 def names_in(source: Path) -> object:

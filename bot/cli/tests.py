@@ -7,6 +7,7 @@ import typer
 
 from bot.cli import options, output
 from bot.cli.destination import Repository
+from bot.cli.options import Result
 from bot.uploader.transport import Json
 
 app = typer.Typer(help="List flaky and broken tests, and quarantine them.")
@@ -30,33 +31,29 @@ class Kind(StrEnum):
 def list_all(
     repository: Repository,
     which: Annotated[Kind, typer.Argument(help="Which tests.")] = Kind.FLAKY,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """List flaky, broken or quarantined tests, all pages of them."""
+    headings: tuple[str, ...]
     if which is Kind.QUARANTINED:
         tests = all_pages(repository, "/list-quarantined-tests", "quarantined_tests", {})
+        row_of, headings = quarantined_row, ("Id", "Test", "By", "Until", "Because")
     else:
         tests = all_pages(repository, "/list-unhealthy-tests", "tests", {"status": which.value})
-    if as_json:
-        output.print_json(tests)
-    elif which is Kind.QUARANTINED:
-        rows = [quarantined_row(each) for each in tests]
-        output.print_table(("Id", "Test", "By", "Until", "Because"), rows)
-    else:
-        rows = [unhealthy_row(each) for each in tests]
-        output.print_table(("Id", "Test", "PRs hit", "Owners", "Quarantined", "Because"), rows)
+        row_of = unhealthy_row
+        headings = ("Id", "Test", "PRs hit", "Owners", "Quarantined", "Because")
+    return Result(tests, lambda: output.print_table(headings, map(row_of, tests)))
 
 
 @options.repository_command(app)
-def show(repository: Repository, test_id: TestId, as_json: options.AsJson = False) -> None:
+def show(repository: Repository, test_id: TestId) -> Result:
     """Show one test: its health and why, how often and how it fails, its quarantine."""
     answer = repository.post("/get-test-details", {"test_id": test_id})
-    if as_json:
-        output.print_json(answer)
-        return
-    test = answer["test"]
-    if isinstance(test, dict):
-        output.print_facts(facts_of(test))
+
+    def show() -> None:
+        for test in output.objects([answer["test"]]):
+            output.print_facts(facts_of(test))
+
+    return Result(answer, show)
 
 
 @options.repository_command(app)
@@ -68,45 +65,42 @@ def quarantine(
         str | None,
         typer.Option("--until", help="A time with an offset, within 366 days. Default: 30 days."),
     ] = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Count failures of a test as passed for some time, once quarantining is on."""
     override: Json = {"override": "ALWAYS_QUARANTINE", "reason": reason}
     if until is not None:
         override["expires_at"] = until
     answer = set_override(repository, test_id, override)
-    if as_json:
-        output.print_json(answer)
-        return
-    output.line(f"Quarantined {test_id} until {answer['expires_at']}")
-    if not answer["quarantined"]:
-        output.log("No effect yet: set `quarantine_enabled` by /flaky-tests/update-settings")
+
+    def show() -> None:
+        output.line(f"Quarantined {test_id} until {answer['expires_at']}")
+        if not answer["quarantined"]:
+            output.log("No effect yet: set `quarantine_enabled` by /flaky-tests/update-settings")
+
+    return Result(answer, show)
 
 
 @options.repository_command(app)
-def release(repository: Repository, test_id: TestId, as_json: options.AsJson = False) -> None:
+def release(repository: Repository, test_id: TestId) -> Result:
     """Remove a test's quarantine override."""
     answer = set_override(repository, test_id, {"override": "UNSPECIFIED"})
-    if as_json:
-        output.print_json(answer)
-        return
-    output.line(f"Released {test_id}")
-    if answer["quarantined"]:
-        output.log("Still quarantined because of its status, by the repository's settings")
+
+    def show() -> None:
+        output.line(f"Released {test_id}")
+        if answer["quarantined"]:
+            output.log("Still quarantined because of its status, by the repository's settings")
+
+    return Result(answer, show)
 
 
 @options.repository_command(app, "delete-upload")
 def delete_upload(
     repository: Repository,
     upload_id: Annotated[str, typer.Argument(help="The upload's id, from its answer.")],
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Delete an upload with wrong results; its tests are evaluated without it."""
     answer = repository.post("/delete-upload", {"upload_id": upload_id})
-    if as_json:
-        output.print_json(answer)
-        return
-    output.line(f"Deleted {answer['upload_id']}")
+    return Result(answer, lambda: output.line(f"Deleted {answer['upload_id']}"))
 
 
 def set_override(repository: Repository, test_id: str, override: Json) -> Json:

@@ -7,6 +7,7 @@ import typer
 from bot.cli import destination, options, output
 from bot.cli.client import Client
 from bot.cli.exits import Exit
+from bot.cli.options import Result
 from bot.uploader.transport import Json
 
 app = typer.Typer(help="Manage the endpoints that receive notifications.")
@@ -29,54 +30,46 @@ def add(
         list[str] | None, typer.Option("--repo", help="Only of HOST/OWNER/NAME; repeatable.")
     ] = None,
     description: Annotated[str, typer.Option("--description", help="For people.")] = "",
-    as_json: options.AsJson = False,
-) -> None:
+) -> Result:
     """Create an endpoint; its signing secret is printed once, alone on stdout."""
     body: Json = {"url": receiver, "events": event or ["*"], "description": description}
     if repository:
         refs = map(destination.required_repository, repository)
         body["repositories"] = [destination.repository_members(ref) for ref in refs]
     endpoint = client.post("/webhooks/create-endpoint", body)
-    if as_json:
-        output.print_json(endpoint)
-        return
-    output.log(f"Created endpoint {endpoint['id']}. Its secret is shown only once.")
-    output.line(str(endpoint["secret"]))
+
+    def show() -> None:
+        output.log(f"Created endpoint {endpoint['id']}. Its secret is shown only once.")
+        output.line(str(endpoint["secret"]))
+
+    return Result(endpoint, show)
 
 
 @options.client_command(app, "list")
-def list_all(client: Client, as_json: options.AsJson = False) -> None:
+def list_all(client: Client) -> Result:
     """List the endpoints that the token sees, oldest first; never their secrets."""
     answer = client.post("/webhooks/list-endpoints", {"take": PAGE})
-    if as_json:
-        output.print_json(answer)
-        return
-    rows = [row_of(each) for each in output.objects(answer["endpoints"])]
-    output.print_table(("Id", "Address", "Events", "Repositories", "State", "Last success"), rows)
+    endpoints = output.objects(answer["endpoints"])
+    headings = ("Id", "Address", "Events", "Repositories", "State", "Last success")
+    return Result(answer, lambda: output.print_table(headings, map(row_of, endpoints)))
 
 
 @options.client_command(app)
-def remove(client: Client, endpoint_id: EndpointId, as_json: options.AsJson = False) -> None:
+def remove(client: Client, endpoint_id: EndpointId) -> Result:
     """Delete an endpoint; notifications that wait for it are dropped."""
     answer = client.post("/webhooks/delete-endpoint", {"id": endpoint_id})
-    if as_json:
-        output.print_json(answer)
-        return
-    output.line(f"Removed {endpoint_id}")
+    return Result(answer, lambda: output.line(f"Removed {endpoint_id}"))
 
 
 @options.client_command(app, "test")
-def send_test(client: Client, endpoint_id: EndpointId, as_json: options.AsJson = False) -> None:
+def send_test(client: Client, endpoint_id: EndpointId) -> Result:
     """Send `webhook.test` now; exit code 1 if it does not arrive."""
     answer = client.post("/webhooks/test-endpoint", {"id": endpoint_id})
-    if as_json:
-        output.print_json(answer)
-    elif answer["error"] is None:
-        output.line(f"Arrived: {answer['status_code']} after {answer['duration_ms']} ms")
-    else:
-        output.line(f"Did not arrive: {answer['error']}")
-    if answer["error"] is not None:
-        raise typer.Exit(Exit.FALSE)
+    if answer["error"] is None:
+        text = f"Arrived: {answer['status_code']} after {answer['duration_ms']} ms"
+        return Result(answer, lambda: output.line(text))
+    text = f"Did not arrive: {answer['error']}"
+    return Result(answer, lambda: output.line(text), typer.Exit(Exit.FALSE))
 
 
 def row_of(endpoint: Json) -> tuple[str, ...]:

@@ -1,31 +1,17 @@
-"""A play for whoever wants to see the queue work, without GitHub and without trust.
+"""A demonstration of the merge queue on one machine, without GitHub.
 
-`headgate demo` raises two servers on this machine, the sandbox and the service, which meet
-over HTTP only. In the sandbox stands the repository `octo/widgets` with four target branches and
-nineteen pull requests; its CI really runs the repository's own tests. People comment `/merge`,
-and what happens is told line by line. At the end the outcome is proved.
+`headgate demo` starts two servers, the sandbox and the service, which talk to each other over
+HTTP only. The sandbox has the repository `octo/widgets` with four target branches and nineteen
+pull requests; its CI runs the repository's own tests. The demo comments `/merge` as people do,
+prints what the service reports, and proves the outcome at the end.
 
-`widgets.py` is the repository as plain values, `story.py` the play: a story for each branch, its
-pull requests, what shall become of each. `stage.py` raises the servers and seeds the sandbox.
-`scene.py` plays all stories at the same time: it comments as people do and watches the service's
-API, nothing else. `shown.py` says of each story what it showed, and what is missing. `proofs.py`
-is the unbelieving spectator: it reads the sandbox's bare repository with the `git` command alone
-and asks whether what landed is what was tested. It never sees our database. `report.py` says the
-outcome in words and as JSON, and `run.py` is the whole evening.
+`widgets.py` is the repository and its CI. `story.py` is what each pull request changes, what must
+become of it, and which test runs each branch must show. `stage.py` starts the servers and fills
+the sandbox. `play.py` submits the pull requests and prints their events; it reads the service's
+API alone. `proof.py` compares the sandbox's bare repository with what the API reported, with the
+`git` command alone: it never reads the service's database. `run.py` runs all of this and reports.
 
-The worked examples, one a branch:
-
-`main`: 1, 5, 2, 3 and 4 are commented on in a row. The first comment makes the queue. Each is
-tested on top of those ahead; 5 changes the same lines as 1 and conflicts with what 1 has made of
-`main`. 3 breaks a test: it fails once 1 and 2 are decided, and 4 is tested anew without it. While
-6 is being tested, 7 comes with `/merge --priority=urgent`, goes first, and 6 follows on top of it.
-
-`release`: 12 to 15 make one batch, which fails. Half of it passes and lands, then 14; what is
-left is 15. It fails once more and is blamed alone.
-
-`lanes`: CI says that 16 and 17 touch different things. Both are tested at once on the same tip.
-17 is done first and lands; 16 lands later beside it, as the same change on another tree.
-
-`optimistic`: 18 is good and its test is flaky, so it fails. 19 stands on top of it and passes,
-which clears 18; the two land as one unit.
+Worked example, the branch `release`: #12 to #15 are one batch, which fails. The search tests the
+first two, which pass and land, then the first three: #14 lands. #15 is left, fails once more by
+itself, and is the only one that is rejected. `docs/explanation/demo.md` has the other branches.
 """

@@ -1,22 +1,21 @@
-"""The whole evening: raise the stage, play, prove, and leave the doors open for a while."""
+"""`headgate demo`: start the servers, play, prove, report, and keep serving for a visitor."""
 
 import asyncio
 import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TextIO
 
 import aiohttp
 
 from bot import listening, telemetry
-from bot.demo import proofs, report, stage, story
-from bot.demo.report import Report
-from bot.demo.scene import Scene
+from bot.demo import play, proof, stage, story
+from bot.demo.play import Play, RunDetails, Submission
+from bot.demo.proof import Branch, Proof
 from bot.demo.stage import Ports, Stage
 from bot.program import VERSION
 from bot.sandbox.records import HOST
@@ -27,11 +26,11 @@ LOG = "headgate.log"
 
 
 @dataclass(frozen=True, slots=True)
-class Evening:
-    """What was asked for. `stays`: the servers go on after the story, until Ctrl-C.
+class DemoOptions:
+    """What the user asked for. `stays`: the servers go on after the story, until Ctrl-C.
 
     `keep` is the folder for all state, None a temporary one; `as_json`: one object on stdout,
-    the timeline on stderr.
+    the events on stderr.
     """
 
     clock: Clock
@@ -42,61 +41,121 @@ class Evening:
     timeout_s: float = 120.0
 
 
-async def demo(evening: Evening) -> bool:
-    """Whether everything held; False also when the time was over. Raises StartRefused."""
-    began = evening.clock.monotonic_s()
-    out = sys.stderr if evening.as_json else sys.stdout
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How the demo ended; `faults` are expectations that were not met, as sentences."""
+
+    submissions: Mapping[int, Submission]
+    runs: Mapping[str, Sequence[RunDetails]]
+    branches: Sequence[Branch]
+    faults: Sequence[str]
+    proofs: Sequence[Proof]
+    duration_s: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether every proof holds and every expectation is met."""
+        return not self.faults and all(each.ok for each in self.proofs)
+
+
+async def demo(options: DemoOptions) -> bool:
+    """Return whether everything held within the time. Raises StartRefused."""
+    began = options.clock.monotonic_s()
+    out = sys.stderr if options.as_json else sys.stdout
 
     def tell(text: str) -> None:
-        print(f"{evening.clock.monotonic_s() - began:6.1f}s  {text}", file=out, flush=True)
+        print(f"{options.clock.monotonic_s() - began:6.1f}s  {text}", file=out, flush=True)
 
-    with folder_of(evening) as folder, logging_to(folder, evening.clock):
+    with state_folder(options) as folder, logging_to(folder, options.clock):
         print(f"Headgate {VERSION} demo · nothing leaves this machine", file=out, flush=True)
-        async with stage.raised(folder, evening.ports) as raised:
-            for line in welcome(raised):
-                print(line, file=out, flush=True)
-            playing = Scene(raised, evening.clock, tell)
-            outcome = await played(evening, playing, began)
-            shown(evening, outcome, raised, out)
-            if evening.stays:
-                await open_doors(raised, out)
-            return outcome.ok
+        async with stage.running(folder, options.ports) as running:
+            print("\n".join(welcome(running)), file=out, flush=True)
+            report = await play_and_prove(options, Play(running, options.clock, tell), began)
+            print("\n".join(report_lines(report)), file=out, flush=True)
+            if options.as_json:
+                print(json.dumps(report_json(report, running), indent=2), flush=True)
+            if options.stays:
+                print(invitation(running), file=out, flush=True)
+                async with listening.until_stopped() as stopping:
+                    await stopping.wait()
+            return report.ok
 
 
-async def played(evening: Evening, playing: Scene, began: float) -> Report:
-    """The report of the play; what is missing when the time is over is a fault of it."""
-    late: tuple[str, ...] = ()
+async def play_and_prove(options: DemoOptions, played: Play, began: float) -> Report:
+    """Play the stories and compare the outcome with what they promise."""
+    faults: list[str] = []
     try:
-        async with asyncio.timeout(evening.timeout_s):
-            await playing.play()
+        async with asyncio.timeout(options.timeout_s):
+            await played.play()
     except* aiohttp.ClientError as broken:
-        late = tuple(f"the story broke off: {each}" for each in broken.exceptions)
+        faults += [f"the story broke off: {each}" for each in broken.exceptions]
     except* TimeoutError:
-        late = (*late, f"the story was not over after {evening.timeout_s:.0f} s")
-    bare, stories, branches = playing.stage.bare, [], []
+        faults.append(f"the story was not over after {options.timeout_s:.0f} s")
+    if not played.explanation:
+        faults.append(f"#{story.CULPRIT.number} was not explained")
+    runs = {each.branch: await played.runs_of(each) for each in story.STORIES}
+    branches = []
     for each in story.STORIES:
-        told = await playing.played(each)
-        start, claims = playing.stage.starts[each.branch], playing.claims(told)
-        branch = proofs.Branch(each.branch, start, claims, each.is_parallel)
+        branch = played.outcome(each, runs[each.branch])
+        landed = [landing.number for landing in branch.landings]
+        faults += play.faults_of(each, played.submissions, runs[each.branch], landed)
         branches.append(branch)
-        stories.append(replace(told, proofs=await proofs.known_landings(bare, branch)))
-    proved = await proofs.all_of(bare, branches)
-    return Report(stories, proved, late, evening.clock.monotonic_s() - began)
+    proofs = await asyncio.to_thread(proof.prove, played.stage.bare, branches)
+    duration_s = options.clock.monotonic_s() - began
+    return Report(played.submissions, runs, branches, faults, proofs, duration_s)
 
 
-def shown(evening: Evening, outcome: Report, raised: Stage, out: TextIO) -> None:
-    """Print the outcome, in words and for programs."""
-    print("\n".join(report.lines(outcome)), file=out, flush=True)
-    if evening.as_json:
-        print(json.dumps(report.as_json(outcome, raised), indent=2), flush=True)
+def report_json(report: Report, running: Stage) -> dict[str, object]:
+    """Return the report as programs read it; submissions and runs have the API's members."""
+    return {
+        "ok": report.ok,
+        "version": VERSION,
+        "durationS": round(report.duration_s, 1),
+        "urls": running.addresses(),
+        "faults": list(report.faults),
+        "stories": [
+            {
+                "branch": each.branch,
+                "shows": each.shows,
+                "landed": [landing.number for landing in branch.landings],
+                "pullRequests": [
+                    report.submissions[change.number].shown()
+                    for change in each.changes
+                    if change.number in report.submissions
+                ],
+                "testRuns": [run.shown() for run in report.runs[each.branch]],
+            }
+            for each, branch in zip(story.STORIES, report.branches, strict=True)
+        ],
+        "proofs": [asdict(each) for each in report.proofs],
+    }
 
 
-def welcome(raised: Stage) -> list[str]:
-    """Where to look, before the story begins."""
-    found = report.addresses(raised)
+def report_lines(report: Report) -> list[str]:
+    """Return what was shown, the proofs and the verdict, for people."""
+    marks = {True: "✓", False: "✗"}
+    shown = [f"  {each.branch:<10} {each.shows}" for each in story.STORIES]
+    faults = [f"  ✗ {fault}" for fault in report.faults]
+    proofs = [f"  {marks[each.ok]} {each.name}: {each.detail}" for each in report.proofs]
+    verdict = "Everything held" if report.ok else "Not everything held"
     return [
-        f"  Service  {found['service']}",
-        f"  Sandbox  {found['sandbox']}   ← comment /merge here",
+        "",
+        "Shown:",
+        *(faults or shown),
+        "",
+        "Proofs, by git alone:",
+        *proofs,
+        "",
+        f"{verdict}, after {report.duration_s:.1f} s.",
+    ]
+
+
+def welcome(running: Stage) -> list[str]:
+    """Return the addresses and what will be played."""
+    addresses = running.addresses()
+    return [
+        f"  Service  {addresses['service']}",
+        f"  Sandbox  {addresses['sandbox']}   ← comment /merge here",
         "",
         f"Four branches of {story.SLUG} with a queue each, played at the same time:",
         *(f"  {each.branch:<10} {each.shows}" for each in story.STORIES),
@@ -104,34 +163,26 @@ def welcome(raised: Stage) -> list[str]:
     ]
 
 
-async def open_doors(raised: Stage, out: TextIO) -> None:
-    """Say what a visitor can do, and wait for Ctrl-C, which ends the evening as it was."""
-    body = json.dumps(
-        {
-            "repo": {"host": HOST, "owner": story.OWNER, "name": story.NAME},
-            "targetBranch": story.MAIN.branch,
-        }
-    )
-    found = report.addresses(raised)
-    token, repo = raised.token, f"{HOST}/{story.SLUG}"
-    print(
+def invitation(running: Stage) -> str:
+    """Return what a visitor can do after the story."""
+    repo = {"host": HOST, "owner": story.OWNER, "name": story.NAME}
+    body = json.dumps({"repo": repo, "targetBranch": story.MAIN.branch})
+    addresses, token = running.addresses(), running.token
+    return (
         "\nThe servers stay until Ctrl-C.\n"
-        f"  Sandbox  {found['sandbox']}   8 is good, 9 is flaky, 10 conflicts with 8, 11 a draft\n"
-        f"  API      {found['api']}\n"
+        f"  Sandbox  {addresses['sandbox']}   8 is good, 9 is flaky, 10 conflicts with 8, "
+        "11 a draft\n"
+        f"  API      {addresses['api']}\n"
         f"  Token    {token}\n\n"
-        f"  curl -s {found['api']}/getQueue -H 'content-type: application/json' "
+        f"  curl -s {addresses['api']}/getQueue -H 'content-type: application/json' "
         f"-H 'x-api-token: {token}' -d '{body}'\n"
-        f"  HEADGATE_URL={raised.service} HEADGATE_TOKEN={token} "
-        f"{called_as(sys.argv[0])} queue show --repo {repo} --branch {story.MAIN.branch}",
-        file=out,
-        flush=True,
+        f"  HEADGATE_URL={running.service} HEADGATE_TOKEN={token} {command_of(sys.argv[0])} "
+        f"queue show --repo {HOST}/{story.SLUG} --branch {story.MAIN.branch}"
     )
-    async with listening.until_told_to_stop() as told:
-        await told.wait()
 
 
-def called_as(program: str) -> str:
-    """The command of this process as a visitor can type it; `program` is its `argv[0]`."""
+def command_of(program: str) -> str:
+    """Return the command of this process as a visitor can type it; `program` is its `argv[0]`."""
     if Path(program).name != "headgate":
         return "headgate" if shutil.which("headgate") else f"{sys.executable} -m bot"
     is_on_path = Path(shutil.which("headgate") or "").absolute() == Path(program).absolute()
@@ -139,16 +190,16 @@ def called_as(program: str) -> str:
 
 
 @contextmanager
-def folder_of(evening: Evening) -> Iterator[Path]:
-    """The folder of all state; a temporary one goes when the evening is over.
+def state_folder(options: DemoOptions) -> Iterator[Path]:
+    """Yield the folder of all state; a temporary one is deleted at the end.
 
-    Raises StartRefused for a folder with something in it: a world cannot be begun twice.
+    Raises StartRefused for a folder that is not empty: a world cannot be begun twice.
     """
-    if evening.keep is not None:
-        evening.keep.mkdir(parents=True, exist_ok=True)
-        if any(evening.keep.iterdir()):
-            raise StartRefused(f"--keep {evening.keep} is not empty. Give another folder")
-        yield evening.keep.absolute()
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
+        if any(options.keep.iterdir()):
+            raise StartRefused(f"--keep {options.keep} is not empty. Give another folder")
+        yield options.keep.absolute()
         return
     with tempfile.TemporaryDirectory(prefix="headgate-demo-") as folder:
         yield Path(folder)
@@ -156,7 +207,7 @@ def folder_of(evening: Evening) -> Iterator[Path]:
 
 @contextmanager
 def logging_to(folder: Path, clock: Clock) -> Iterator[None]:
-    """Both servers' log goes to a file there: the story is what people came for."""
+    """Write the log of both servers to a file in the folder, so that stdout has the events."""
     with (folder / LOG).open("w", encoding="utf-8") as file:
         telemetry.start("json", "info", clock, file)
         yield

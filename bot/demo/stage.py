@@ -1,5 +1,6 @@
-"""The two servers of the demo, and the world in which they meet."""
+"""The two servers of the demo, and the repository with its pull requests."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from pydantic import JsonValue
 
 from bot import settings, wiring
 from bot.demo import story, widgets
+from bot.demo.story import Change
 from bot.github import webhook
 from bot.program import SANDBOX_PORT, SERVICE_PORT
 from bot.sandbox import app as sandboxes
@@ -25,13 +27,14 @@ from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Role
 
 LOOPBACK = "127.0.0.1"
-BRANCHES = tuple(played.branch for played in story.STORIES)
-ANSWER_WITHIN_S = 30
+PORTS_END = 65_536
+BRANCHES = tuple(each.branch for each in story.STORIES)
+RESPONSE_TIMEOUT_S = 30
 
 # The tests mostly sleep; more of them at a time than a machine has cores do no harm.
 COMMANDS_AT_ONCE = 12
 
-# The sandbox imitates how long GitHub takes; nobody came to watch that.
+# The sandbox imitates how long GitHub takes; the demo need not show that.
 KNOBS = {"mergeable_delay_s": 0.2, "rename_delay_s": 0.2}
 
 Json = dict[str, JsonValue]
@@ -39,87 +42,118 @@ Json = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports somebody asked for; None: the usual one, or a free one when it is taken."""
+    """Ports that the user gave; None: the default one, or the next free one."""
 
     service: int | None = None
     sandbox: int | None = None
 
+    def chosen(self) -> "Ports":
+        """Return two free, different ports. Raises StartRefused."""
+        if self.service is not None and self.service == self.sandbox:
+            raise StartRefused(f"port {self.service} is given for both servers. Give two ports")
+        service = free_port(self.service, SERVICE_PORT, self.sandbox)
+        return Ports(service, free_port(self.sandbox, SANDBOX_PORT, service))
+
+
+def free_port(given: int | None, default: int, other: int | None) -> int:
+    """Return the given port, else the first free one from the default on that is not `other`.
+
+    Raises StartRefused if the given one is in use.
+    """
+    if given is not None:
+        if not is_free(given):
+            raise StartRefused(f"port {given} is in use. Give another, or none")
+        return given
+    for port in range(default, PORTS_END):
+        if port != other and is_free(port):
+            return port
+    raise StartRefused(f"no port from {default} on is free. Give one")
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server can listen on the port."""
+    with socket.socket() as probe:
+        # As the servers do: a connection that lingers after a stop does not block the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where the play takes place.
-
-    `starts` are the target branches before it, `heads` the pull requests' heads.
-    """
+    """The running servers; `starts` are the target branches, `heads` the pull requests' heads."""
 
     service: str
     sandbox: str
     token: str
     bare: Path
-    starts: dict[str, str]
-    heads: dict[int, str]
+    starts: Mapping[str, str]
+    heads: Mapping[int, str]
     session: aiohttp.ClientSession
 
-    async def act(self, who: str, act: str, **fields: JsonValue) -> Json:
-        """Do something as a person, over the sandbox's control plane."""
-        body: Json = {"as": who, "act": act, "repo": story.SLUG, **fields}
-        return await post(self.session, f"{self.sandbox}/_sandbox/acts", body)
+    async def comment(self, login: str, number: int, text: str) -> None:
+        """Comment on a pull request as a person."""
+        body: Json = {"as": login, "act": "comment", "number": number, "body": text}
+        await act(self.session, self.sandbox, body)
 
-    async def ask(self, path: str, branch: str, **members: JsonValue) -> Json | None:
-        """What the service's API answers about the queue of a branch; None for 404."""
+    async def call(self, path: str, branch: str, **members: JsonValue) -> Json | None:
+        """Return what the service's API answers about the queue of a branch; None for 404."""
         repo: Json = {"host": HOST, "owner": story.OWNER, "name": story.NAME}
         body: Json = {"repo": repo, "targetBranch": branch, **members}
-        sent = self.session.post(
-            f"{self.service}/v1{path}", json=body, headers={"x-api-token": self.token}
-        )
-        async with sent as answer:
-            if answer.status == 404:
+        url, headers = f"{self.service}/v1{path}", {"x-api-token": self.token}
+        async with self.session.post(url, json=body, headers=headers) as response:
+            if response.status == 404:
                 return None
-            answer.raise_for_status()
-            found: Json = await answer.json()
-            return found
+            response.raise_for_status()
+            answer: Json = await response.json()
+            return answer
+
+    def addresses(self) -> dict[str, str]:
+        """Return the addresses that a visitor opens."""
+        return {
+            "service": self.service,
+            "api": f"{self.service}/v1",
+            "sandbox": f"{self.sandbox}/{story.SLUG}/pull/8",
+        }
 
 
 @asynccontextmanager
-async def raised(folder: Path, ports: Ports) -> AsyncIterator[Stage]:
-    """Both servers, the repository and its pull requests; nobody has commented yet.
+async def running(folder: Path, ports: Ports) -> AsyncIterator[Stage]:
+    """Start both servers and make the repository with its pull requests.
 
-    Raises StartRefused for a port that was asked for and is taken, or a git too old.
+    Raises StartRefused for a port that was given and is in use, or a git that is too old.
     """
-    service_port, sandbox_port = both_of(ports)
+    ports = ports.chosen()
     options = SandboxOptions(
         host=LOOPBACK,
-        port=sandbox_port,
+        port=ports.sandbox or 0,
         data=folder / "sandbox",
         allow_commands=True,
         commands_at_once=COMMANDS_AT_ONCE,
     )
-    patience = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
+    timeout = aiohttp.ClientTimeout(total=RESPONSE_TIMEOUT_S)
     async with (
-        aiohttp.ClientSession(timeout=patience) as session,
-        sandbox_of(options) as sandbox,
+        aiohttp.ClientSession(timeout=timeout) as session,
+        running_sandbox(options) as sandbox,
     ):
         cache = folder / "ci-cache"
-        cache.mkdir()
-        heads, starts = await seeded(session, sandbox.url, cache)
-        chosen = settings_of(sandbox, folder, service_port)
+        await asyncio.to_thread(cache.mkdir)
+        heads, starts = await seed(session, sandbox.url, cache)
+        chosen = settings_of(sandbox, folder, ports.service or 0)
         async with wiring.running(chosen, World()) as service:
             sandbox.world.webhook_url = f"{service.url}{webhook.PATH}"
             repository = sandbox.world.repository(story.SLUG)
-            yield Stage(
-                service=service.url,
-                sandbox=sandbox.url,
-                token=await token_for(service.runtime),
-                bare=repository.git.folder if repository else folder,
-                starts=starts,
-                heads=heads,
-                session=session,
-            )
+            bare = repository.git.folder if repository else folder
+            token = await create_token(service.runtime)
+            yield Stage(service.url, sandbox.url, token, bare, starts, heads, session)
 
 
 @asynccontextmanager
-async def sandbox_of(options: SandboxOptions) -> AsyncIterator[Sandbox]:
-    """A running sandbox. Raises StartRefused."""
+async def running_sandbox(options: SandboxOptions) -> AsyncIterator[Sandbox]:
+    """Run a sandbox. Raises StartRefused."""
     try:
         async with sandboxes.running(options) as sandbox:
             yield sandbox
@@ -128,7 +162,7 @@ async def sandbox_of(options: SandboxOptions) -> AsyncIterator[Sandbox]:
 
 
 def settings_of(sandbox: Sandbox, folder: Path, port: int) -> Settings:
-    """The service's settings: this sandbox, this folder, nothing of the environment."""
+    """Return settings of the service for this sandbox, apart from the environment."""
     credentials = {
         name.removeprefix(settings.PREFIX).lower(): value
         for name, value in sandbox.environment().items()
@@ -143,67 +177,26 @@ def settings_of(sandbox: Sandbox, folder: Path, port: int) -> Settings:
     )
 
 
-def both_of(ports: Ports) -> tuple[int, int]:
-    """The ports to use, the service's first; never the same. Raises StartRefused."""
-    if ports.service is not None and ports.service == ports.sandbox:
-        raise StartRefused(f"port {ports.service} is given for both servers. Give two ports")
-    service = port_of(ports.service, SERVICE_PORT, ports.sandbox)
-    return service, port_of(ports.sandbox, SANDBOX_PORT, service)
-
-
-def port_of(asked: int | None, usual: int, other: int | None = None) -> int:
-    """The port to use: the one asked for, else the usual one, else any free one but `other`.
-
-    Raises StartRefused for one that was asked for and is taken.
-    """
-    if asked is not None:
-        if not is_free(asked):
-            raise StartRefused(f"port {asked} is in use. Give another, or none")
-        return asked
-    if usual != other and is_free(usual):
-        return usual
-    with socket.socket() as one, socket.socket() as spare:
-        one.bind((LOOPBACK, 0))
-        spare.bind((LOOPBACK, 0))
-        number: int = one.getsockname()[1]
-        instead: int = spare.getsockname()[1]
-        return instead if number == other else number
-
-
-def is_free(port: int) -> bool:
-    """Whether nobody listens there."""
-    with socket.socket() as probe:
-        # As the servers do: a connection that lingers after a stop is nobody.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
-
-
-async def seeded(
+async def seed(
     session: aiohttp.ClientSession, sandbox: str, cache: Path
 ) -> tuple[dict[int, str], dict[str, str]]:
-    """Make the repository with its pull requests; their heads, and the branches as they stand."""
-    acts = f"{sandbox}/_sandbox/acts"
+    """Make the repository with its pull requests; return their heads and the target branches."""
     await post(session, f"{sandbox}/_sandbox/seed", repository_seed(cache))
     for branch in BRANCHES[1:]:
-        await post(session, acts, pushed(branch, {}, f"Begin {branch}"))
-    heads = {}
-    for played in story.STORIES:
-        for role in played.roles:
-            made = await post(session, acts, opened(role, played.branch))
-            heads[int(str(made["number"]))] = str(made["head"])
-    starts = {}
+        await act(session, sandbox, push(branch, {}, f"Begin {branch}"))
+    heads, starts = {}, {}
+    for each in story.STORIES:
+        for change in each.changes:
+            opened = await act(session, sandbox, opening(change, each.branch))
+            heads[int(str(opened["number"]))] = str(opened["head"])
     for branch in BRANCHES:
-        made = await post(session, acts, pushed(branch, widgets.LATER, "Begin a change log"))
-        starts[branch] = str(made["sha"])
+        pushed = await act(session, sandbox, push(branch, widgets.LATER, "Begin a change log"))
+        starts[branch] = str(pushed["sha"])
     return heads, starts
 
 
 def repository_seed(cache: Path) -> Json:
-    """The repository: its files, its people, and the check that every target branch requires."""
+    """Return the repository: its files, its people, and the check that each branch requires."""
     statuses: Json = {
         "required_status_checks": [{"context": widgets.CHECK}],
         "strict_required_status_checks_policy": False,
@@ -223,26 +216,24 @@ def repository_seed(cache: Path) -> Json:
     return {"repositories": [repository], "knobs": dict(KNOBS)}
 
 
-def opened(role: story.Role, branch: str) -> Json:
-    """The act that opens a pull request."""
+def opening(change: Change, branch: str) -> Json:
+    """Return the act that opens a pull request."""
     return {
-        "as": role.author,
+        "as": change.author,
         "act": "open",
-        "repo": story.SLUG,
-        "head": role.branch,
+        "head": change.branch,
         "base": branch,
-        "title": role.title,
-        "files": dict(role.files),
-        "draft": role.draft,
+        "title": change.title,
+        "files": dict(change.files),
+        "draft": change.is_draft,
     }
 
 
-def pushed(branch: str, files: Mapping[str, str], message: str) -> Json:
-    """The act that brings a commit onto a target branch, past its rules."""
+def push(branch: str, files: Mapping[str, str], message: str) -> Json:
+    """Return the act that pushes a commit to a target branch, past its rules."""
     return {
         "as": "alice",
         "act": "push",
-        "repo": story.SLUG,
         "branch": branch,
         "files": dict(files),
         "message": message,
@@ -250,15 +241,20 @@ def pushed(branch: str, files: Mapping[str, str], message: str) -> Json:
     }
 
 
+async def act(session: aiohttp.ClientSession, sandbox: str, body: Json) -> Json:
+    """Act as a person in the repository, over the sandbox's control plane."""
+    return await post(session, f"{sandbox}/_sandbox/acts", {"repo": story.SLUG, **body})
+
+
 async def post(session: aiohttp.ClientSession, url: str, body: Json) -> Json:
-    """The answer of the sandbox's control plane. Raises ClientResponseError."""
-    async with session.post(url, json=body) as answer:
-        answer.raise_for_status()
-        found: Json = await answer.json()
-        return found
+    """Return the answer of the sandbox's control plane. Raises ClientResponseError."""
+    async with session.post(url, json=body) as response:
+        response.raise_for_status()
+        answer: Json = await response.json()
+        return answer
 
 
-async def token_for(runtime: Runtime) -> str:
-    """An admin token of the demo's organization, for the play and for the visitor."""
+async def create_token(runtime: Runtime) -> str:
+    """Return an admin token of the demo's organization, for the play and for the visitor."""
     wish = TokenWish(HOST, story.OWNER, "demo", Role.ADMIN)
     return (await tokens.create_token(runtime, wish, SYSTEM)).secret

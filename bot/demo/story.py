@@ -1,10 +1,11 @@
-"""The play: four branches of one repository, their pull requests, and what shall become of each.
+"""The story: four target branches, their pull requests, and what must become of each.
 
-Plain values. Every branch has a queue of its own; all four are played at the same time.
+Every branch has a queue of its own; all four are played at the same time.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -13,28 +14,30 @@ from bot.demo import widgets
 OWNER, NAME = "octo", "widgets"
 SLUG = f"{OWNER}/{NAME}"
 
-# Role by login; urgent needs maintain (UX.md 2.3). Two people comment: the service hears ten
-# commands a minute of one.
+# Role by login; urgent needs maintain. Two people comment, because the service accepts ten
+# commands a minute of one person.
 PEOPLE: Mapping[str, str] = {"alice": "maintain", "bob": "write", "carol": "read"}
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
-    """One pull request of the play; `expected` None: it is the visitor's.
+class Change:
+    """One pull request; its author comments `command`.
 
-    `targets` are what CI says it touches; None: CI says nothing.
+    `expected` is its final state, None for one that is left to the visitor. `targets` are what
+    CI reports that it touches. `is_beside`: it lands after another one, as the same change on
+    another tree.
     """
 
     number: int
     title: str
     author: str
     files: Mapping[str, str]
-    expected: str | None = None
-    reason: str | None = None
-    draft: bool = False
+    expected: str | None = "MERGED"
+    reason: str = "landed"
+    is_draft: bool = False
     command: str = "/merge"
-    said_by: str = "bob"
-    targets: tuple[str, ...] | None = None
+    targets: tuple[str, ...] = ()
+    is_beside: bool = False
 
     @property
     def branch(self) -> str:
@@ -42,123 +45,93 @@ class Role:
         return self.title.lower().replace(" ", "-")
 
 
+class Run(NamedTuple):
+    """A test run that must occur: `numbers` are tested on top of `base`."""
+
+    kind: str
+    numbers: tuple[int, ...]
+    base: tuple[int, ...]
+    status: str
+
+
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One target branch with its queue; `settings` None: the first comment makes the queue."""
+    """One target branch with its queue.
+
+    `lands` is the order of landing. With no `settings` the first comment makes the queue.
+    """
 
     branch: str
     shows: str
-    roles: tuple[Role, ...]
+    changes: tuple[Change, ...]
+    lands: tuple[int, ...]
+    runs: tuple[Run, ...]
     settings: Mapping[str, JsonValue] | None = None
 
-    @property
-    def is_parallel(self) -> bool:
-        """Whether its pull requests may land beside each other."""
-        return self.settings is not None and self.settings.get("mode") == "PARALLEL"
 
+ROUNDED_UP = "def total(prices):\n    return round(sum(prices), 2) + 0.01\n"
+CHEAPER = "def total(prices):\n    return round(sum(prices) * 0.9, 2)\n"
+RETRY = (
+    "def upload(path, tries=3):\n"
+    '    return post("/upload", path) if tries else None\n\n\n' + widgets.POST
+)
+RENAMED = 'def upload(path):\n    return post("/v2/files", path)\n\n\n' + widgets.POST
+BROKEN = ("FAILED", "required_status_failed")
 
 MAIN = Story(
     "main",
     "one by one: a failed check, a conflict, an urgent interruption",
     (
-        Role(
-            1,
-            "Retry uploads",
-            "alice",
-            {
-                "widgets/uploads.py": (
-                    "def upload(path, tries=3):\n"
-                    '    return post("/upload", path) if tries else None\n\n\n' + widgets.POST
-                )
-            },
-            "MERGED",
-        ),
-        Role(2, "Bump client", "bob", {"widgets/client.py": 'VERSION = "1.1"\n'}, "MERGED"),
-        Role(
-            3,
-            "Cart totals",
-            "alice",
-            {"widgets/cart.py": "def total(prices):\n    return round(sum(prices), 2) + 0.01\n"},
-            "FAILED",
-            "required_status_failed",
-        ),
-        Role(4, "Docs", "bob", {"docs/guide.md": "# Guide\n\nCall upload.\n"}, "MERGED"),
-        Role(
+        Change(1, "Retry uploads", "alice", {"widgets/uploads.py": RETRY}),
+        Change(2, "Bump client", "bob", {"widgets/client.py": 'VERSION = "1.1"\n'}),
+        Change(3, "Cart totals", "alice", {"widgets/cart.py": ROUNDED_UP}, *BROKEN),
+        Change(4, "Docs", "bob", {"docs/guide.md": "# Guide\n\nCall upload.\n"}),
+        Change(
             5,
             "Rename routes",
             "alice",
-            {
-                "widgets/uploads.py": (
-                    'def upload(path):\n    return post("/v2/files", path)\n\n\n' + widgets.POST
-                )
-            },
+            {"widgets/uploads.py": RENAMED},
             "FAILED",
             "conflict_target",
         ),
-        Role(
-            6,
-            "Mail sender",
-            "bob",
-            {"widgets/mail.py": 'SENDER = "hi@widgets.example"\n'},
-            "MERGED",
-        ),
-        Role(
+        Change(6, "Mail sender", "bob", {"widgets/mail.py": 'SENDER = "hi@widgets.example"\n'}),
+        Change(
             7,
             "Hotfix",
             "alice",
             {"widgets/hotfix.py": "FIXED = True\n"},
-            "MERGED",
             command="/merge --priority=urgent",
-            said_by="alice",
         ),
-        Role(8, "Wish list", "bob", {"widgets/wishes.py": "WISHES = []\n"}),
-        Role(9, "Weather report", "bob", {"tests/test_weather.py": widgets.WEATHER}),
-        Role(10, "Wish list as a set", "alice", {"widgets/wishes.py": "WISHES = set()\n"}),
-        Role(11, "Unfinished thoughts", "bob", {"docs/thoughts.md": "Hm.\n"}, draft=True),
+        Change(8, "Wish list", "bob", {"widgets/wishes.py": "WISHES = []\n"}, None),
+        Change(9, "Weather report", "bob", {"tests/test_weather.py": widgets.WEATHER}, None),
+        Change(10, "Wish list as a set", "alice", {"widgets/wishes.py": "WISHES = set()\n"}, None),
+        Change(
+            11, "Unfinished thoughts", "bob", {"docs/thoughts.md": "Hm.\n"}, None, is_draft=True
+        ),
     ),
+    lands=(1, 2, 4, 7, 6),
+    runs=(Run("main", (6,), (7,), "succeeded"),),
 )
 
 # The culprit is the last of four: half of the batch, then three quarters of it pass and land,
-# and it is run once more before it is blamed.
+# and it is tested once more before it is blamed.
 RELEASE = Story(
     "release",
     "a batch of four fails; a search finds the culprit, which fails alone",
     (
-        Role(
-            12,
-            "Gift cards",
-            "alice",
-            {"widgets/gifts.py": "GIFTS = True\n"},
-            "MERGED",
-            said_by="alice",
-        ),
-        Role(
-            13,
-            "Coupons",
-            "bob",
-            {"widgets/coupons.py": "COUPONS = True\n"},
-            "MERGED",
-            said_by="alice",
-        ),
-        Role(
-            14,
-            "Invoices",
-            "alice",
-            {"widgets/invoices.py": "INVOICES = True\n"},
-            "MERGED",
-            said_by="alice",
-        ),
-        Role(
-            15,
-            "Cheaper cart",
-            "bob",
-            {"widgets/cart.py": "def total(prices):\n    return round(sum(prices) * 0.9, 2)\n"},
-            "FAILED",
-            "required_status_failed",
-            said_by="alice",
-        ),
+        Change(12, "Gift cards", "alice", {"widgets/gifts.py": "GIFTS = True\n"}),
+        Change(13, "Coupons", "bob", {"widgets/coupons.py": "COUPONS = True\n"}),
+        Change(14, "Invoices", "alice", {"widgets/invoices.py": "INVOICES = True\n"}),
+        Change(15, "Cheaper cart", "bob", {"widgets/cart.py": CHEAPER}, *BROKEN),
     ),
-    {"batch": True, "batchingMinSize": 4},
+    lands=(12, 13, 14),
+    runs=(
+        Run("main", (12, 13, 14, 15), (), "failed"),
+        Run("probe", (12, 13), (), "succeeded"),
+        Run("probe", (12, 13, 14), (), "succeeded"),
+        Run("confirmation", (12, 13, 14, 15), (), "failed"),
+    ),
+    settings={"batch": True, "batchingMinSize": 4},
 )
 
 # The first takes longer, so the second lands while the first is still being tested.
@@ -166,7 +139,7 @@ LANES = Story(
     "lanes",
     "two that touch different things: the later one lands first",
     (
-        Role(
+        Change(
             16,
             "Faster api",
             "alice",
@@ -174,19 +147,20 @@ LANES = Story(
                 "widgets/api.py": "FAST = True\n",
                 "tests/test_api.py": widgets.slow_test_file("api", 10),
             },
-            "MERGED",
             targets=("//api",),
+            is_beside=True,
         ),
-        Role(
+        Change(
             17,
             "Web colors",
             "bob",
             {"widgets/web.py": 'COLORS = ("red", "blue")\n'},
-            "MERGED",
             targets=("//web",),
         ),
     ),
-    {"mode": "PARALLEL", "concurrency": 2},
+    lands=(17, 16),
+    runs=(Run("main", (16,), (), "succeeded"), Run("main", (17,), (), "succeeded")),
+    settings={"mode": "PARALLEL", "concurrency": 2},
 )
 
 # The second is slow and sorts before the flaky test: the failure is known before it passes, and
@@ -195,15 +169,13 @@ OPTIMISTIC = Story(
     "optimistic",
     "a flake fails the first, the pass on top of it clears it, both land as one",
     (
-        Role(
+        Change(
             18,
             "Cache prices",
             "alice",
             {"widgets/prices.py": "PRICES = {}\n", "tests/test_cache.py": widgets.CACHE},
-            "MERGED",
-            said_by="alice",
         ),
-        Role(
+        Change(
             19,
             "Archive orders",
             "bob",
@@ -211,19 +183,16 @@ OPTIMISTIC = Story(
                 "widgets/archive.py": "ORDERS = []\n",
                 "tests/test_archive.py": widgets.slow_test_file("archive", 20),
             },
-            "MERGED",
-            said_by="alice",
         ),
     ),
-    {"canOptimisticallyMerge": True, "pendingFailureDepth": 1, "concurrency": 2},
+    lands=(18, 19),
+    runs=(Run("main", (18,), (), "failed"), Run("main", (19,), (18,), "succeeded")),
+    settings={"canOptimisticallyMerge": True, "pendingFailureDepth": 1, "concurrency": 2},
 )
 
 STORIES = (MAIN, RELEASE, LANES, OPTIMISTIC)
-ROLES = tuple(role for story in STORIES for role in story.roles)
+BY_NUMBER = {change.number: change for story in STORIES for change in story.changes}
 
 # 5 right behind 1, so that it is queued before 1 has landed, however slow the machine is.
-OPENING = tuple(MAIN.roles[place] for place in (0, 4, 1, 2, 3))
-SLOW, URGENT = MAIN.roles[5], MAIN.roles[6]
-CULPRIT = RELEASE.roles[3]
-SLOWER, QUICKER = LANES.roles
-FLAKY, CLEARING = OPTIMISTIC.roles
+OPENING = tuple(BY_NUMBER[number] for number in (1, 5, 2, 3, 4))
+SLOW, URGENT, CULPRIT = BY_NUMBER[6], BY_NUMBER[7], BY_NUMBER[15]

@@ -1,4 +1,4 @@
-"""The repository `octo/widgets` before the play: its files and its CI. Plain values."""
+"""The repository `octo/widgets` before the play: its files and its CI."""
 
 import shlex
 import sys
@@ -39,8 +39,8 @@ WEATHER = (
     '        self.assertEqual(int(os.environ.get("GITHUB_RUN_ID", "0")) % 2, 0)\n'
 )
 
-# Fails the first time on a machine: the cache outlives the run, and whoever comes first finds
-# it cold. Where there is no cache there is nothing to fail.
+# Fails the first time on a machine: the cache outlives the run, and the first run finds it cold.
+# It passes where there is no cache.
 CACHE = (
     "import os\nimport pathlib\nimport unittest\n\n\nclass Cache(unittest.TestCase):\n"
     "    def test_cache_is_warm(self):\n"
@@ -53,7 +53,7 @@ CACHE = (
 
 
 def test_file(name: str, body: str) -> str:
-    """A file with one test of the module `widgets/{name}.py`."""
+    """Return a file with one test of the module `widgets/{name}.py`."""
     return (
         f"import unittest\n\nfrom widgets import {name}\n\n\n"
         f"class {name.capitalize()}(unittest.TestCase):\n"
@@ -62,7 +62,7 @@ def test_file(name: str, body: str) -> str:
 
 
 def slow_test_file(name: str, seconds: int) -> str:
-    """A file with one test that takes so long, on CI alone."""
+    """Return a file with one test that sleeps so long, on CI alone."""
     return (
         f"import os\nimport time\nimport unittest\n\n\n"
         f"class {name.capitalize()}(unittest.TestCase):\n"
@@ -72,7 +72,7 @@ def slow_test_file(name: str, seconds: int) -> str:
 
 
 def ci_file(cache: Path) -> str:
-    """`.sandbox/ci.yml`: one required check that runs the repository's own script.
+    """Return `.sandbox/ci.yml`: one required check that runs the repository's own script.
 
     `cache` is a folder that outlives each run, as CI machines have one.
     """
@@ -99,6 +99,6 @@ FILES: Mapping[str, str] = {
     "tests/test_mail.py": test_file("mail", 'self.assertIn("@", mail.SENDER)'),
 }
 
-# What each branch gets after the pull requests were opened: none of them stands on its tip, so
-# each one has to be tested in the queue.
+# Pushed to each branch after the pull requests were opened: none of them is based on its tip, so
+# each has to be tested in the queue.
 LATER: Mapping[str, str] = {"CHANGELOG.md": "Nothing yet.\n"}

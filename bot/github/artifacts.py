@@ -45,7 +45,7 @@ class PublicOnly(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a name. Raises OSError."""
+        """Return the addresses of a name. Raises OSError."""
         found = await self._finder.resolve(host, port, family)
         if not all(is_public(each["host"]) for each in found):
             raise OSError(f"{host} has an address that is not public")
@@ -109,7 +109,7 @@ async def _read(content: aiohttp.StreamReader) -> bytes | NoArchive:
 
 
 def is_public(address: str) -> bool:
-    """Return whether it is a global address that carries no other inside."""
+    """Return whether it is a global address without another one embedded."""
     found = ipaddress.ip_address(address)
     if isinstance(found, ipaddress.IPv6Address):
         carries_another = found.sixtofour is not None or found.teredo is not None

@@ -15,8 +15,8 @@ import jwt
 
 from bot.github import limits
 from bot.github.options import GitHubOptions
-from bot.github.reading import Fields, permissions_of
-from bot.github.wire import REDIRECTS, Answer, Broken, Exchange, Wire
+from bot.github.reading import permissions_of
+from bot.github.wire import Answer, Broken, Exchange, Wire
 from service.clock import Clock
 from service.provider.errors import (
     Gone,
@@ -39,19 +39,11 @@ LOOKUP_KEPT_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An installation token and what it may do."""
-
-    token: str = field(repr=False)
-    expires_at: datetime
-    permissions: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """A token that can be used now, and the installation whose limits it counts against."""
+    """A token, what it may do, and the installation whose rate limits it counts against."""
 
     token: str = field(repr=False)
     installation: str
+    expires_at: datetime
     permissions: Mapping[str, str]
 
 
@@ -66,7 +58,7 @@ class Credentials:
 
 
 class Tokens:
-    """Mints, keeps and renews; one call at a time for each repository."""
+    """Mints, stores and renews tokens, one call at a time for each repository."""
 
     def __init__(self, wire: Wire, options: GitHubOptions, clock: Clock) -> None:
         self._wire = wire
@@ -100,8 +92,8 @@ class Tokens:
         self._ids.pop(repo.slug.lower(), None)
         self.drop(repo)
 
-    async def of(self, repo: RepoRef) -> Grant:
-        """A token for one repository, good for 5 minutes and more.
+    async def of(self, repo: RepoRef) -> Token:
+        """Return a token for one repository that is valid for at least 5 minutes.
 
         Raises Suspended, Gone, NotPermitted, Unavailable.
         """
@@ -113,48 +105,48 @@ class Tokens:
                 seat.token, seat.installation = None, None
                 raise
 
-    async def _grant(self, repo: RepoRef, seat: Credentials) -> Grant:
+    async def _grant(self, repo: RepoRef, seat: Credentials) -> Token:
         installation = await self._installation(repo, seat)
         if seat.token is None or self._is_old(seat.token):
             number = await self._id_of(repo, installation)
             seat.token = await self._mint(installation, {"repository_ids": [int(number)]})
-        return Grant(seat.token.token, installation, seat.token.permissions)
+        return seat.token
 
-    async def of_installation(self, installation: str) -> Grant:
-        """A token for all of an installation; only to list or find its repositories."""
-        held = self._wide.get(installation)
-        if held is None or self._is_old(held):
-            held = await self._mint(installation, {})
-            self._wide[installation] = held
-        return Grant(held.token, installation, held.permissions)
+    async def of_installation(self, installation: str) -> Token:
+        """Return a token for all of an installation; only to list or find its repositories."""
+        token = self._wide.get(installation)
+        if token is None or self._is_old(token):
+            token = await self._mint(installation, {})
+            self._wide[installation] = token
+        return token
 
     async def as_app(self, method: str, url: str, body: Mapping[str, object] | None) -> Answer:
-        """A call in the App's own name; a 401 is tried again with the next key.
+        """Call as the App itself; after a 401 the call is repeated with the next key.
 
         Raises NotPermitted when no key is accepted, naming a wrong clock, and Unavailable.
         """
-        answer = await self._patiently(Exchange(method, url, self._word(), True, body))
+        answer = await self._patiently(Exchange(method, url, self._signed_token(), True, body))
         for _ in self._options.private_keys[1:]:
             if answer.status != 401:
                 break
             self._key = (self._key + 1) % len(self._options.private_keys)
             self._signed = None
-            answer = await self._patiently(Exchange(method, url, self._word(), True, body))
+            answer = await self._patiently(Exchange(method, url, self._signed_token(), True, body))
         if answer.status == 401:
             self._signed = None
             raise NotPermitted(self._reason(answer))
         return answer
 
-    def _word(self) -> str:
-        """The App's JWT, signed anew every five minutes."""
+    def _signed_token(self) -> str:
+        """Return the App's JWT, which is signed anew every five minutes."""
         now_s = self._clock.monotonic_s()
         if self._signed is not None and now_s - self._signed[0] < REUSED_S:
             return self._signed[1]
         now = int(self._clock.now().timestamp())
         claims = {"iat": now - BACKDATED_S, "exp": now + LIFETIME_S, "iss": self._options.app_id}
-        word = jwt.encode(claims, self._options.private_keys[self._key], algorithm="RS256")
-        self._signed = (now_s, word)
-        return word
+        token = jwt.encode(claims, self._options.private_keys[self._key], algorithm="RS256")
+        self._signed = (now_s, token)
+        return token
 
     def _reason(self, answer: Answer) -> str:
         skew_s = self._skew_s(answer.headers.get("date"))
@@ -206,7 +198,12 @@ class Tokens:
             raise Gone("The repository is not in the installation.", GoneKind.REPOSITORY)
         if answer.status != 201:
             raise self._lost(answer, "The installation is gone.", GoneKind.INSTALLATION)
-        return token_of(answer.fields)
+        return Token(
+            answer.fields.text("token"),
+            installation,
+            answer.fields.moment("expires_at"),
+            permissions_of(answer.fields),
+        )
 
     def _lost(
         self, answer: Answer, words: str, kind: GoneKind = GoneKind.REPOSITORY
@@ -222,33 +219,19 @@ class Tokens:
         return self._clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
 
     async def _patiently(self, exchange: Exchange) -> Answer:
-        """Follow redirects on the same host; repeat what is broken. All of these may repeat."""
-        url = exchange.url
+        """Send a request, and again while GitHub cannot be used; each of these may be repeated."""
         words = ""
         for attempt in range(limits.READ_TRIES):
             try:
-                answer = await self._wire.send(_at(exchange, url))
+                answer = await self._wire.send(exchange, follows=True)
             except Broken as failure:
                 words = failure.message
             else:
-                location = answer.headers.get("location", "")
-                if answer.status in REDIRECTS and location.startswith(self._url("/")):
-                    url = location
-                    continue
                 if answer.status < 500:
                     return answer
                 words = f"GitHub answered {answer.status}"
-            await self._clock.sleep(limits.retry_wait_s(attempt, url))
+            await self._clock.sleep(limits.retry_wait_s(attempt, exchange.url))
         raise Unavailable(f"GitHub cannot be asked for a token: {words}.", self._later())
 
     def _url(self, path: str) -> str:
         return self._options.addresses.api + path
-
-
-def _at(exchange: Exchange, url: str) -> Exchange:
-    return Exchange(exchange.method, url, exchange.bearer, exchange.is_app, exchange.body)
-
-
-def token_of(answer: Fields) -> Token:
-    """An installation token."""
-    return Token(answer.text("token"), answer.moment("expires_at"), permissions_of(answer))

@@ -1,4 +1,4 @@
-"""Caches of the adapter: facts that cannot change, and answers of a moment ago."""
+"""Caches of the adapter: facts that cannot change, and answers of the last seconds."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Files:
 
 
 class Caches:
-    """Bounded; the least recently used goes first."""
+    """Bounded caches; the least recently used entry is dropped first."""
 
     def __init__(self) -> None:
         self._commits: LRUCache[tuple[str, Sha], Commit] = LRUCache(COMMITS_MAX)
@@ -33,28 +33,28 @@ class Caches:
         self._workflows: LRUCache[tuple[str, int, Sha], bool] = LRUCache(PULLS_MAX)
 
     def keep_commit(self, repo: RepoRef, commit: Commit) -> Commit:
-        """A commit never changes: its tree and parents are known for good."""
+        """Store a commit, which never changes, and return it."""
         self._commits[repo.slug, commit.sha] = commit
         return commit
 
     def commit(self, repo: RepoRef, sha: Sha) -> Commit | None:
-        """A commit seen before."""
+        """Return a commit read before, None otherwise."""
         return self._commits.get((repo.slug, sha))
 
     def keep_node(self, repo: RepoRef, node: str) -> None:
-        """The node id of a repository."""
+        """Store the node id of a repository."""
         self._nodes[repo.slug] = node
 
     def node(self, repo: RepoRef) -> str | None:
-        """The node id, when some answer told it."""
+        """Return the node id, None before an answer contained it."""
         return self._nodes.get(repo.slug)
 
     def keep_files(self, repo: RepoRef, number: int, files: Files) -> None:
-        """All paths of a pull request."""
+        """Store all paths of a pull request."""
         self._files[repo.slug, number] = files
 
     def files(self, repo: RepoRef, number: int, now_s: float) -> Files | None:
-        """Those paths, for ten seconds: as good as a read of that moment."""
+        """Return those paths if they were read in the last ten seconds."""
         found = self._files.get((repo.slug, number))
         return found if found is not None and now_s - found.read_s <= FRESH_S else None
 
@@ -70,9 +70,9 @@ class Caches:
         return self._unstacked.get((repo.slug, number)) == head
 
     def keep_workflows(self, repo: RepoRef, number: int, head: Sha, touched: bool) -> None:
-        """Return whether a head changes workflow files."""
+        """Store whether a head changes workflow files."""
         self._workflows[repo.slug, number, head] = touched
 
     def workflows(self, repo: RepoRef, number: int, head: Sha) -> bool | None:
-        """The same, None when it was never looked at."""
+        """Return whether a head changes workflow files, None if it was never read."""
         return self._workflows.get((repo.slug, number, head))

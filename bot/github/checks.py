@@ -1,13 +1,10 @@
 """All reports on one commit: check runs and commit statuses."""
 
-from dataclasses import dataclass
-from datetime import datetime
-
 from cachetools import TTLCache
 
 from bot.github import outcomes, reading
 from bot.github.client import RepositoryClient
-from bot.github.reading import Fields, Person, RunReport
+from bot.github.reading import Fields, Person
 from service.clock import Clock
 from service.provider.errors import Gone, GoneKind, Refused
 from service.provider.values import (
@@ -20,29 +17,8 @@ APPS_MAX = 1_000
 APPS_KEPT_S = 3_600
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteReport:
-    """One check suite of a commit."""
-
-    id: str
-    status: str
-    app_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class StatusReport:
-    """One update of one commit status."""
-
-    id: str
-    context: str
-    state: str
-    creator: Person | None
-    url: str
-    at: datetime | None
-
-
 class Reports:
-    """Reads reports; remembers only which App is behind the account of a bot."""
+    """Reads reports; caches only which App a bot's account belongs to."""
 
     def __init__(self, clock: Clock, app_id: str) -> None:
         self._app_id = app_id
@@ -69,16 +45,13 @@ class Reports:
             raise
         statuses, all_statuses = await client.listed(f"/commits/{sha}/statuses")
         web = f"{client.github.options.addresses.web}/{client.repo.slug}/commit/{sha}"
-        found: list[Check] = []
-        for each in runs:
-            run = reading.run_report_of(each)
-            if run.app_id != self._app_id:
-                found.append(_check_of_run(run, web, skipped_pass=skipped_pass))
+        found = [_check_of_run(each, web, skipped_pass=skipped_pass) for each in runs]
+        found = [check for check in found if check.source_id != self._app_id]
         if any(_has_ended(check) for check in found):
             found += await _open_suites(client, sha, found, web)
         for each in statuses:
-            status = status_report_of(each)
-            found.append(_check_of_status(status, web, await self._app_of(client, status.creator)))
+            creator = reading.person_of(each.inner_or_none("creator"))
+            found.append(_check_of_status(each, web, await self._app_of(client, creator)))
         return Checks(sha, outcomes.guarded(found), all_runs and all_statuses)
 
     async def _app_of(self, client: RepositoryClient, creator: Person | None) -> str | None:
@@ -107,20 +80,19 @@ async def _open_suites(
     tail = f"/commits/{sha}/check-suites"
     listed, _ = await client.listed(tail, "check_suites", is_kept=True)
     apps = {check.source_id for check in runs}
-    suites = [suite_report_of(each) for each in listed]
     return [
         Check(
             kind=CheckKind.SUITE,
             name="",
-            source_id=suite.app_id,
-            group=suite.id,
-            id=suite.id,
+            source_id=reading.app_id_of(suite),
+            group=suite.id("id"),
+            id=suite.id("id"),
             outcome=CheckOutcome.RUNNING,
-            raw=suite.status,
+            raw=suite.words("status"),
             url=web,
         )
-        for suite in suites
-        if suite.app_id in apps and suite.status != outcomes.COMPLETED
+        for suite in listed
+        if reading.app_id_of(suite) in apps and suite.words("status") != outcomes.COMPLETED
     ]
 
 
@@ -128,54 +100,33 @@ def _has_ended(check: Check) -> bool:
     return check.outcome in (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
 
 
-def _check_of_run(run: RunReport, web: str, *, skipped_pass: bool) -> Check:
-    completed = run.status == outcomes.COMPLETED
+def _check_of_run(run: Fields, web: str, *, skipped_pass: bool) -> Check:
+    status, conclusion = run.text("status"), run.text_or("conclusion", None)
+    suite = run.inner_or_none("check_suite") or Fields({})
     return Check(
         kind=CheckKind.SUITE_RUN,
-        name=run.name,
-        source_id=run.app_id,
-        group=run.suite,
-        id=run.id,
-        outcome=outcomes.of_run(run.status, run.conclusion, skipped_pass=skipped_pass),
-        raw=(run.conclusion or "") if completed else run.status,
-        url=run.url or web,
-        started_at=run.started_at,
-        completed_at=run.completed_at,
+        name=run.text("name"),
+        source_id=reading.app_id_of(run),
+        group=suite.id_or_none("id") or "",
+        id=run.id("id"),
+        outcome=outcomes.of_run(status, conclusion, skipped_pass=skipped_pass),
+        raw=(conclusion or "") if status == outcomes.COMPLETED else status,
+        url=run.words("details_url") or run.words("html_url") or web,
+        started_at=run.moment_or_none("started_at"),
+        completed_at=run.moment_or_none("completed_at"),
     )
 
 
-def _check_of_status(status: StatusReport, web: str, app_id: str | None) -> Check:
-    outcome = outcomes.of_state(status.state)
+def _check_of_status(status: Fields, web: str, app_id: str | None) -> Check:
+    state = status.text("state")
     return Check(
         kind=CheckKind.STATUS,
-        name=status.context,
+        name=status.text("context"),
         source_id=app_id,
         group="",
-        id=status.id,
-        outcome=outcome,
-        raw=status.state,
-        url=status.url or web,
-        completed_at=status.at,
-    )
-
-
-def suite_report_of(answer: Fields) -> SuiteReport:
-    """A check suite."""
-    app = answer.inner_or_none("app")
-    return SuiteReport(
-        id=answer.id("id"),
-        status=answer.words("status"),
-        app_id=None if app is None else app.id_or_none("id"),
-    )
-
-
-def status_report_of(answer: Fields) -> StatusReport:
-    """A commit status."""
-    return StatusReport(
-        id=answer.id("id"),
-        context=answer.text("context"),
-        state=answer.text("state"),
-        creator=reading.person_of(answer.inner_or_none("creator")),
-        url=answer.words("target_url"),
-        at=answer.moment_or_none("updated_at") or answer.moment_or_none("created_at"),
+        id=status.id("id"),
+        outcome=outcomes.of_state(state),
+        raw=state,
+        url=status.words("target_url") or web,
+        completed_at=status.moment_or_none("updated_at") or status.moment_or_none("created_at"),
     )

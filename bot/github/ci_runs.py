@@ -1,10 +1,9 @@
-"""Runs of GitHub's own CI: looked at, and run again or stopped where that is granted.
+"""Runs of GitHub's own CI: read, and rerun or cancelled with the permission for it.
 
 Writing needs `actions: write`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from bot.github import outcomes, refs
@@ -22,15 +21,6 @@ LISTED_PAGES_MAX = 2
 CANNOT = (403, 409)  # too old, or still running
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowRun:
-    """A run of CI as GitHub's own runner groups jobs."""
-
-    id: str
-    status: str
-    conclusion: str | None
-
-
 async def rerun(client: RepositoryClient, sha: Sha, names: Sequence[str]) -> NotPossible | None:
     """Run the failed jobs of every finished workflow run that holds one of the names."""
     runs = await _runs(client, sha)
@@ -41,7 +31,7 @@ async def rerun(client: RepositoryClient, sha: Sha, names: Sequence[str]) -> Not
     for run in runs:
         if not _can_run_again(run) or not wanted & await _jobs(client, run):
             continue
-        answer = await _ask(client, f"/actions/runs/{run.id}/rerun-failed-jobs")
+        answer = await _ask(client, f"/actions/runs/{run.id('id')}/rerun-failed-jobs")
         if answer.status >= 300:
             return NotPossible(answer.message or "GitHub does not run it again.")
         started = True
@@ -54,8 +44,8 @@ async def stop_ci(client: RepositoryClient, sha: Sha) -> NotPossible | None:
     if isinstance(runs, NotPossible):
         return runs
     for run in runs:
-        if run.status != outcomes.COMPLETED:
-            await _ask(client, f"/actions/runs/{run.id}/cancel")
+        if run.words("status") != outcomes.COMPLETED:
+            await _ask(client, f"/actions/runs/{run.id('id')}/cancel")
     return None
 
 
@@ -79,7 +69,7 @@ async def claimed_source(client: RepositoryClient, number: int) -> PullRequestSo
 
 
 async def ci_runs(client: RepositoryClient, since: date) -> tuple[CiRun, ...]:
-    """Ended runs, newest first. The question is the same all day, so that its ETag may hold."""
+    """Ended runs, newest first. The request is the same all day, so that its ETag may hold."""
     asked = {"status": outcomes.COMPLETED, "created": f">={since.isoformat()}"}
     runs: list[CiRun] = []
     pages = 0
@@ -115,33 +105,26 @@ async def _listed(client: RepositoryClient, tail: str, member: str) -> tuple[Fie
     return listed
 
 
-async def _runs(client: RepositoryClient, sha: Sha) -> tuple[WorkflowRun, ...] | NotPossible:
+async def _runs(client: RepositoryClient, sha: Sha) -> tuple[Fields, ...] | NotPossible:
     grant = await client.github.tokens.of(client.repo)
     if grant.permissions.get("actions") != "write":
         return NOT_GRANTED
     listed, _ = await client.listed("/actions/runs", "workflow_runs", {"head_sha": sha})
-    return tuple(workflow_run_of(each) for each in listed)
+    return listed
 
 
-async def _jobs(client: RepositoryClient, run: WorkflowRun) -> frozenset[str]:
-    listed, _ = await client.listed(f"/actions/runs/{run.id}/jobs", "jobs")
+async def _jobs(client: RepositoryClient, run: Fields) -> frozenset[str]:
+    listed, _ = await client.listed(f"/actions/runs/{run.id('id')}/jobs", "jobs")
     return frozenset(job.text("name") for job in listed)
 
 
 async def _ask(client: RepositoryClient, tail: str) -> Answer:
-    """Both calls may be sent twice: a second one finds nothing left to do."""
+    """Send a call that may be sent twice: a second one has no effect."""
     return await refs.retry_unknown(client, lambda: client.send("POST", tail, expects=CANNOT))
 
 
-def _can_run_again(run: WorkflowRun) -> bool:
-    if run.status != outcomes.COMPLETED:
-        return False
-    return outcomes.of_run(run.status, run.conclusion, skipped_pass=True) in AGAIN
-
-
-def workflow_run_of(answer: Fields) -> WorkflowRun:
-    """A workflow run."""
-    return WorkflowRun(answer.id("id"), answer.words("status"), answer.text_or("conclusion", None))
+def _can_run_again(run: Fields) -> bool:
+    return run.words("status") == outcomes.COMPLETED and _outcome_of(run) in AGAIN
 
 
 def ci_run_of(answer: Fields) -> CiRun:

@@ -13,7 +13,7 @@ from cachetools import LRUCache
 
 from bot.github import auth, limits, pacing
 from bot.github.caches import Caches
-from bot.github.limits import Finding, Trouble
+from bot.github.limits import Limit
 from bot.github.options import GitHubOptions, is_limited, write_spacing_s
 from bot.github.pacing import AnonymousShare, Cost, Outage, Pacer, Priority
 from bot.github.reading import Fields, Unreadable
@@ -31,7 +31,6 @@ from service.provider.errors import (
 from service.telemetry import SILENT, Meter
 from service.vocabulary import RepoRef
 
-REDIRECTS_MAX = 3
 LIMITED_TRIES = 3
 LANDING_SEND_S = 8.0  # less is not worth sending
 CACHED_ANSWERS_MAX = 5000
@@ -192,16 +191,16 @@ class GitHubClient:
             self.tokens.drop(call.repo)
             answer = await self._send(call)
         for _ in range(LIMITED_TRIES):
-            finding = _limit_of(answer)
-            if finding is None:
+            limit = _limit_of(answer)
+            if limit is None:
                 return answer
-            await self._obey(call, finding)
+            await self._obey(call, limit)
             answer = await self._send(call)
         return answer
 
-    async def _obey(self, call: Call, finding: Finding) -> None:
+    async def _obey(self, call: Call, limit: Limit) -> None:
         grant = await self.tokens.of(call.repo)
-        wait_s = self._pacer(grant.installation).strike(finding, call.resource)
+        wait_s = self._pacer(grant.installation).strike(limit, call.resource)
         impatient = call.priority is Priority.LANDING or wait_s > pacing.PATIENCE_S
         if impatient:
             later = self.clock.now() + timedelta(seconds=wait_s)
@@ -217,16 +216,11 @@ class GitHubClient:
         url = self._url(call)
         key = (f"{grant.installation} {call.repo.slug}", url)
         cached = self._answers.get(key) if call.is_kept else None
-        exchange = Exchange(call.method, url, grant.token, False, call.body)
+        etag = None if cached is None else cached.etag
         async with pacer.turn(_cost(call)):
-            answer = await self._follow(
-                replace(
-                    exchange,
-                    etag=None if cached is None else cached.etag,
-                    within_s=self._time_left_s(call),
-                ),
-                follows=call.is_read,
-            )
+            within_s = self._time_left_s(call)
+            exchange = Exchange(call.method, url, grant.token, False, call.body, etag, within_s)
+            answer = await self._wire.send(exchange, follows=call.is_read)
         pacer.note(answer.headers)
         self._report_remaining()
         if answer.status < 400:
@@ -250,17 +244,6 @@ class GitHubClient:
         if left_s < LANDING_SEND_S:
             raise self._unavailable("it took too long until the landing could be sent")
         return left_s
-
-    async def _follow(self, exchange: Exchange, *, follows: bool) -> Answer:
-        """Return the answer; `follows`: after redirects on the same host."""
-        root = self.options.addresses.api + "/"
-        answer = await self._wire.send(exchange)
-        for _ in range(REDIRECTS_MAX):
-            location = answer.headers.get("location", "")
-            if not (follows and answer.status in REDIRECTS and location.startswith(root)):
-                break
-            answer = await self._wire.send(replace(exchange, url=location))
-        return answer
 
     def _cache(self, key: tuple[str, str], answer: Answer) -> None:
         etag, length = answer.headers.get("etag"), answer.headers.get("content-length", "0")
@@ -474,13 +457,11 @@ def _cost(call: Call) -> Cost:
     return Cost(call.priority, True, 5, call.is_content, call.resource)
 
 
-def _limit_of(answer: Answer) -> Finding | None:
+def _limit_of(answer: Answer) -> Limit | None:
     """Return the rate limit that an answer reports; GraphQL reports it inside a success."""
     if answer.status == 200 and isinstance(answer.content, dict) and "errors" in answer.content:
         kinds = [error.words("type") for error in Fields(answer.content).each("errors")]
         if RATE_LIMITED in kinds:
             reset = answer.headers.get("x-ratelimit-reset", "")
-            return Finding(Trouble.PRIMARY, reset=float(reset) if reset.isdecimal() else None)
-    finding = limits.finding_of(answer.status, answer.headers, answer.message)
-    limited = finding is not None and finding.trouble in (Trouble.SECONDARY, Trouble.PRIMARY)
-    return finding if limited else None
+            return Limit(is_primary=True, reset=float(reset) if reset.isdecimal() else None)
+    return limits.limit_of(answer.status, answer.headers, answer.message)

@@ -20,8 +20,8 @@ async def since(
 ) -> CommentsRead:
     """Read comments changed since then, in the order of their change, as if just delivered.
 
-    The question stays the same until somebody comments, so that its ETag holds and the call
-    costs nothing of GitHub's hourly limit.
+    The request stays the same until the next comment, so that its ETag holds and the call does not
+    count against GitHub's hourly limit.
     """
     query = {"sort": "updated", "direction": "asc", "since": start.strftime("%Y-%m-%dT%H:%M:%SZ")}
     found: list[Delivery] = []

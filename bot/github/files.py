@@ -82,7 +82,7 @@ class Item:
 
 
 Pair = tuple[Item | None, Item | None]
-"""The same place before and after a change; None: nothing stands there."""
+"""The same place before and after a change; None: no entry."""
 
 
 class _UnreadError(Exception):
@@ -118,7 +118,7 @@ class _Trees:
         }
 
     async def below(self, pairs: tuple[Pair, Pair]) -> Iterator[tuple[str, tuple[Pair, Pair]]]:
-        """Every name below two places, with what stands there in all four trees."""
+        """Return every name below two places, with its entries in all four trees."""
         four = [await self.items(place) for pair in pairs for place in pair]
         names = sorted(set().union(*four))
         return ((name, _at(four, name)) for name in names)
@@ -132,7 +132,7 @@ def _at(four: list[Mapping[str, Item]], name: str) -> tuple[Pair, Pair]:
 async def same_change(
     client: RepositoryClient, tested: Change, landed: Change
 ) -> Same | Different | Unproven:
-    """Return whether both leave equal sets of (path, mode, content) behind."""
+    """Return whether both result in equal sets of (path, mode, content)."""
     found: list[str] = []
     try:
         await _compare(_Trees(client), "", _roots(tested, landed), found)
@@ -175,7 +175,7 @@ async def _compare(trees: _Trees, path: str, pairs: tuple[Pair, Pair], found: li
 
 
 def _file_left(pair: Pair) -> tuple[bool, Item | None]:
-    """Return whether a file changed at this very place, and what stands there then."""
+    """Return whether a file changed at this place, and its entry afterwards."""
     before, after = (None if item is None or item.is_tree else item for item in pair)
     return (before != after, after if before != after else None)
 

@@ -1,4 +1,4 @@
-"""The few GraphQL documents and the reading of their answers; GraphQL's names stand here."""
+"""The GraphQL documents, and the reading of their answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,17 +9,26 @@ from bot.github.client import RepositoryClient
 from bot.github.reading import Fields
 from bot.github.wire import Answer
 from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
-from service.provider.values import (
-    Commit,
-)
-from service.vocabulary import Sha
+from service.provider.values import Commit, PullRequest
+from service.vocabulary import Mergeability, PullRequestState, Sha
 
 PAGES_MAX = 10
 SWEPT_MAX = 50  # pull requests in one document
 NO_COMMIT = Sha("0" * 40)
 
-# The fields of one pull request. Its checks stand beside the fragment, not in it: whether one
-# is required can only be asked with the pull request's own number.
+STATES = {
+    "OPEN": PullRequestState.OPEN,
+    "CLOSED": PullRequestState.CLOSED,
+    "MERGED": PullRequestState.MERGED,
+}
+MERGEABILITIES = {
+    "MERGEABLE": Mergeability.MERGEABLE,
+    "CONFLICTING": Mergeability.NOT_MERGEABLE,
+    "UNKNOWN": Mergeability.IN_PROGRESS,
+}
+
+# The fields of one pull request. Its checks are beside the fragment, not in it: whether one is
+# required can only be asked with the pull request's own number.
 FIELDS = """
 fragment PullRequestFields on PullRequest {
   number title body url state isDraft merged
@@ -119,27 +128,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A pull request as GraphQL tells it, words in GitHub's spelling.
+    """A pull request without blockers and checks, and further facts from GraphQL.
 
-    `files_complete` is false after a rename too, since the old name is not told.
+    `merge_state` and `review_decision` are GitHub's words. `files_complete` is false after a
+    rename too, since the old name is not reported.
     """
 
-    number: int
-    title: str
-    body: str
-    url: str
-    state: str
-    is_draft: bool
-    author: str
-    labels: tuple[str, ...]
-    base_branch: str
+    pull: PullRequest
     base: Commit | None
-    head_branch: str
-    head_sha: Sha
-    head_repo: str | None
-    is_cross: bool
-    merge_commit: Sha | None
-    mergeable: str
     merge_state: str
     review_decision: str
     files: tuple[str, ...]
@@ -159,7 +155,7 @@ class Trouble:
 
 
 async def facts(client: RepositoryClient, number: int) -> Facts:
-    """One pull request, all pages of its checks and threads. Raises Gone(PULL_REQUEST)."""
+    """Read one pull request with all pages of its checks and threads. Raises Gone(PULL_REQUEST)."""
     repository, pull = await _page(client, number, None, None)
     found = _facts_of(pull, repository.text("id"))
     for _ in range(PAGES_MAX):
@@ -179,7 +175,7 @@ async def facts(client: RepositoryClient, number: int) -> Facts:
 async def facts_of_many(
     client: RepositoryClient, numbers: Sequence[int]
 ) -> dict[int, Facts | None]:
-    """At most 50 pull requests by one document, None for one that is gone.
+    """Read at most 50 pull requests by one document, None for one that is gone.
 
     One with more checks or threads than a page holds is read by itself.
     """
@@ -197,14 +193,17 @@ async def facts_of_many(
 
 
 async def has_merge_queue(client: RepositoryClient, branch: str) -> bool:
-    """Whether GitHub's own merge queue owns a branch. Raises Unavailable on hosts without it."""
+    """Return whether GitHub's own merge queue owns a branch.
+
+    Raises Unavailable on hosts without such a queue.
+    """
     data = await _query(client, MERGE_QUEUE, {**_name(client), "branch": branch})
     repository = data.inner_or_none("repository")
     return repository is not None and repository.inner_or_none("mergeQueue") is not None
 
 
 async def is_queued(client: RepositoryClient, number: int) -> bool:
-    """Whether GitHub's own merge queue holds a pull request. Raises like `has_merge_queue`."""
+    """Return whether a pull request is in GitHub's own merge queue. Raises as `has_merge_queue`."""
     data = await _query(client, IS_QUEUED, {**_name(client), "number": number})
     repository = data.inner_or_none("repository")
     pull = None if repository is None else repository.inner_or_none("pullRequest")
@@ -212,7 +211,7 @@ async def is_queued(client: RepositoryClient, number: int) -> bool:
 
 
 async def repository_node(client: RepositoryClient) -> str:
-    """The node id that mutations want. Raises Gone(REPOSITORY)."""
+    """Read the node id that mutations need. Raises Gone(REPOSITORY)."""
     data = await _query(client, REPOSITORY_ID, _name(client))
     repository = data.inner_or_none("repository")
     if repository is None:
@@ -269,7 +268,7 @@ async def _facts_or_none(client: RepositoryClient, number: int) -> Facts | None:
 
 
 async def _shown(client: RepositoryClient, data: Fields) -> Fields:
-    """The repository of an answer, or why it is not there."""
+    """Return the repository of an answer, or raise why it is absent."""
     repository = data.inner_or_none("repository")
     if repository is None:
         await client.get("")  # says whether the repository or our access to it is gone
@@ -291,7 +290,7 @@ def _name(client: RepositoryClient) -> dict[str, object]:
 
 
 async def _query(client: RepositoryClient, document: str, variables: dict[str, object]) -> Fields:
-    """The answer's data; an error other than "not found" means that it cannot be trusted."""
+    """Return the answer's data; an error other than "not found" means that it cannot be trusted."""
     answer = await client.graphql(document, variables)
     troubles = _troubles(answer)
     for trouble in troubles:
@@ -333,26 +332,11 @@ def _nodes(holder: Fields, name: str) -> tuple[Fields, ...]:
 
 
 def _facts_of(pull: Fields, node: str) -> Facts:
-    author, head_repo = pull.inner_or_none("author"), pull.inner_or_none("headRepository")
-    merged, contexts = pull.inner_or_none("mergeCommit"), _contexts(pull)
+    base, contexts = _base_of(pull.inner_or_none("baseRef")), _contexts(pull)
     files = pull.inner_or_none("files")
     return Facts(
-        number=pull.number("number"),
-        title=pull.text("title"),
-        body=pull.words("body"),
-        url=pull.text("url"),
-        state=pull.text("state"),
-        is_draft=pull.flag("isDraft"),
-        author="ghost" if author is None else author.text("login"),
-        labels=tuple(each.text("name") for each in _nodes(pull, "labels")),
-        base_branch=pull.text("baseRefName"),
-        base=_base_of(pull.inner_or_none("baseRef")),
-        head_branch=pull.text("headRefName"),
-        head_sha=Sha(pull.text("headRefOid")),
-        head_repo=None if head_repo is None else head_repo.text("nameWithOwner"),
-        is_cross=pull.flag("isCrossRepository"),
-        merge_commit=None if merged is None else Sha(merged.text("oid")),
-        mergeable=pull.words("mergeable"),
+        pull=_pull_request_of(pull, base),
+        base=base,
         merge_state=pull.words("mergeStateStatus"),
         review_decision=pull.words("reviewDecision"),
         files=tuple(each.text("path") for each in _nodes(pull, "files")),
@@ -360,6 +344,30 @@ def _facts_of(pull: Fields, node: str) -> Facts:
         has_open_thread=any(not each.flag("isResolved") for each in _nodes(pull, "reviewThreads")),
         contexts=() if contexts is None else tuple(map(_context_of, contexts.each("nodes"))),
         repository_node=node,
+    )
+
+
+def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
+    author, head_repo = pull.inner_or_none("author"), pull.inner_or_none("headRepository")
+    merged = pull.inner_or_none("mergeCommit")
+    return PullRequest(
+        number=pull.number("number"),
+        title=pull.text("title"),
+        body=pull.words("body"),
+        author="ghost" if author is None else author.text("login"),
+        state=STATES.get(pull.text("state"), PullRequestState.CLOSED),
+        draft=pull.flag("isDraft"),
+        base_branch=pull.text("baseRefName"),
+        base_tip=None if base is None else base.sha,
+        head_branch=pull.text("headRefName"),
+        head_sha=Sha(pull.text("headRefOid")),
+        head_repo=None if head_repo is None else head_repo.text("nameWithOwner"),
+        is_fork=pull.flag("isCrossRepository") or head_repo is None,
+        merge_commit=None if merged is None else Sha(merged.text("oid")),
+        mergeability=MERGEABILITIES.get(pull.words("mergeable"), Mergeability.UNSPECIFIED),
+        blockers=(),
+        labels=tuple(each.text("name") for each in _nodes(pull, "labels")),
+        url=pull.text("url"),
     )
 
 

@@ -17,7 +17,7 @@ PAGES_MAX = 100
 
 
 async def repositories(github: GitHubClient) -> tuple[Repository, ...]:
-    """Every repository of every installation that is not suspended."""
+    """Return every repository of every installation that is not suspended."""
     found: list[Repository] = []
     async for page in _app_pages(github, "/app/installations?per_page=100"):
         for each in page.objects:
@@ -29,7 +29,7 @@ async def repositories(github: GitHubClient) -> tuple[Repository, ...]:
 
 
 async def repository(client: RepositoryClient) -> Repository:
-    """One repository now, followed through a rename. Raises Gone(REPOSITORY)."""
+    """Read one repository, also after a rename. Raises Gone(REPOSITORY)."""
     answer = await client.get("")
     found = reading.repository_of(answer.fields, client.github.options.host)
     client.github.tokens.learn(found.ref, found.id.id)
@@ -37,7 +37,7 @@ async def repository(client: RepositoryClient) -> Repository:
 
 
 async def failed_deliveries(github: GitHubClient, since: datetime) -> tuple[FailedDelivery, ...]:
-    """Deliveries of which a try since then failed, each with its newest such try, oldest first."""
+    """Return deliveries with a failed attempt since then, each with the newest, oldest first."""
     newest: dict[str, FailedDelivery] = {}
     async for page in _app_pages(github, "/app/hook/deliveries?status=failure&per_page=100"):
         tries = [_failed_delivery(each) for each in page.objects]
@@ -60,7 +60,7 @@ async def redeliver(github: GitHubClient, attempt: str) -> None:
     try:
         await github.app_call("POST", f"/app/hook/deliveries/{attempt}/attempts", {})
     except (Gone, Refused):
-        return  # too old to be sent again; the sweeps find what it told
+        return  # too old to be sent again; the sweeps read the same facts
 
 
 async def _repositories_of(github: GitHubClient, installation: str) -> list[Repository]:
@@ -72,7 +72,7 @@ async def _repositories_of(github: GitHubClient, installation: str) -> list[Repo
         try:
             answer = await github.installation_call(installation, path)
         except (Gone, Suspended):
-            return []  # it went while we listed
+            return []  # it was removed while we listed
         for each in answer.fields.each("repositories"):
             one = reading.repository_of(each, github.options.host)
             github.tokens.learn(one.ref, one.id.id)

@@ -4,7 +4,6 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from bot.github.wire import Answer
 from service.provider.errors import (
@@ -27,27 +26,12 @@ QUOTE_CHARS_MAX = 300
 YOUNG_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # "not yet visible" lasts up to 120 s
 
 
-class Trouble(StrEnum):
-    """Classes of answers that are no success."""
-
-    SECONDARY = "secondary"
-    PRIMARY = "primary"
-    UNAUTHORIZED = "unauthorized"
-    SUSPENDED = "suspended"
-    WORKFLOWS = "workflows"
-    FORBIDDEN = "forbidden"
-    MISSING = "missing"
-    GONE = "gone"
-    REFUSED = "refused"
-    BROKEN = "broken"
-
-
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One class; `wait_s` as the answer named it, `reset` as seconds since 1970."""
+class Limit:
+    """A rate limit; `wait_s` as the answer named it, `reset` of a primary one in Unix seconds."""
 
-    trouble: Trouble
     wait_s: float | None = None
+    is_primary: bool = False
     reset: float | None = None
 
 
@@ -60,7 +44,7 @@ REFUSALS: tuple[tuple[str, RefusedCode], ...] = (
     ("already exists", RefusedCode.NAME_TAKEN),
 )
 
-# A permission by what a path holds, where the answer names none.
+# The permission that a call needs, by a part of its path, if the answer names none.
 PERMISSIONS: tuple[tuple[str, str], ...] = (
     ("/check-runs", "checks: write"),
     ("/check-suites", "checks: write"),
@@ -78,44 +62,37 @@ PERMISSIONS: tuple[tuple[str, str], ...] = (
 )
 
 
-def finding_of(status: int, headers: Mapping[str, str], message: str) -> Finding | None:
-    """Return the class of an answer, None for success; header names in lower case."""
-    if status < 400:
+def limit_of(status: int, headers: Mapping[str, str], message: str) -> Limit | None:
+    """Return the rate limit that an answer reports; header names in lower case."""
+    if status not in (403, 429):
         return None
-    limit = _limit_of(status, headers, message.lower())
-    if limit is not None:
-        return limit
-    if status == 403:
-        return Finding(_denial_of(message.lower()))
-    by_status = {
-        401: Trouble.UNAUTHORIZED,
-        404: Trouble.MISSING,
-        410: Trouble.GONE,
-        451: Trouble.GONE,
-    }
-    if status in by_status:
-        return Finding(by_status[status])
-    return Finding(Trouble.BROKEN if status >= 500 else Trouble.REFUSED)
+    wait, words = _seconds(headers.get("retry-after")), message.lower()
+    if wait is not None:
+        return Limit(wait)
+    if headers.get("x-ratelimit-remaining") == "0":
+        return Limit(is_primary=True, reset=_seconds(headers.get("x-ratelimit-reset")))
+    if status == 429 or "rate limit" in words or "abuse" in words:
+        return Limit()
+    return None
 
 
 def error_of(answer: Answer, path: str, now: datetime) -> ProviderError | None:
     """Return the error that a refusal means; None when GitHub cannot be used."""
-    words = words_of(answer)
-    finding = finding_of(answer.status, answer.headers, answer.message)
-    match None if finding is None else finding.trouble:
-        case Trouble.SUSPENDED:
+    words, message = words_of(answer), answer.message.lower()
+    if limit_of(answer.status, answer.headers, message) is not None:
+        later = now + timedelta(seconds=SECONDARY_S)
+        return Throttled("GitHub's rate limit is used up for now.", later)
+    match answer.status:
+        case 403 if "suspended" in message:
             return Suspended("The owner has suspended the App.")
-        case Trouble.WORKFLOWS:
+        case 403 if is_about_workflows(message):
             return Refused(words, RefusedCode.WORKFLOWS)
-        case Trouble.FORBIDDEN | Trouble.UNAUTHORIZED:
+        case 401 | 403:
             return NotPermitted(words, permission_of(path, answer.headers))
-        case Trouble.REFUSED:
-            return Refused(words, refusal_of(answer.message))
-        case Trouble.MISSING | Trouble.GONE:
+        case 404 | 410 | 451:
             return Gone(words, GoneKind.REPOSITORY)
-        case Trouble.SECONDARY | Trouble.PRIMARY:
-            later = now + timedelta(seconds=SECONDARY_S)
-            return Throttled("GitHub's rate limit is used up for now.", later)
+        case status if 400 <= status < 500:
+            return Refused(words, refusal_of(message))
         case _:
             return None
 
@@ -130,27 +107,8 @@ def quoted(words: str) -> str:
     return words if len(words) <= QUOTE_CHARS_MAX else words[: QUOTE_CHARS_MAX - 1] + "…"
 
 
-def _limit_of(status: int, headers: Mapping[str, str], message: str) -> Finding | None:
-    if status not in (403, 429):
-        return None
-    wait, reset = _seconds(headers.get("retry-after")), _seconds(headers.get("x-ratelimit-reset"))
-    if wait is not None:
-        return Finding(Trouble.SECONDARY, wait_s=wait)
-    if headers.get("x-ratelimit-remaining") == "0":
-        return Finding(Trouble.PRIMARY, reset=reset)
-    if status == 429 or "rate limit" in message or "abuse" in message:
-        return Finding(Trouble.SECONDARY)
-    return None
-
-
-def _denial_of(message: str) -> Trouble:
-    if "suspended" in message:
-        return Trouble.SUSPENDED
-    return Trouble.WORKFLOWS if is_about_workflows(message) else Trouble.FORBIDDEN
-
-
 def is_about_workflows(message: str) -> bool:
-    """Whether a refusal is about workflow files; GitHub writes it with and without backticks."""
+    """Return whether a refusal is about workflow files; backticks come and go in its text."""
     return "workflows permission" in message.lower().replace("`", "")
 
 
@@ -165,7 +123,7 @@ def refusal_of(message: str) -> RefusedCode:
 
 
 def permission_of(path: str, headers: Mapping[str, str]) -> str | None:
-    """The permission a denied call would have needed, as `contents: write`."""
+    """Return the permission that a denied call needs, as `contents: write`."""
     accepted = headers.get("x-accepted-github-permissions", "").partition(";")[0].strip()
     if "=" in accepted:
         return accepted.replace("=", ": ", 1)
@@ -173,7 +131,7 @@ def permission_of(path: str, headers: Mapping[str, str]) -> str | None:
 
 
 def retry_wait_s(attempt: int, seed: str) -> float:
-    """Seconds before try `attempt` + 2: 1, 2, 4, 8, 16, each spread by 25 % either way.
+    """Return the seconds before try `attempt` + 2: 1, 2, 4, 8, 16, each spread by 25 % either way.
 
     `seed` takes the place of chance: equal calls of one moment wait differently.
     """
@@ -182,5 +140,5 @@ def retry_wait_s(attempt: int, seed: str) -> float:
 
 
 def doubled_s(first_s: float, times: int, longest_s: float) -> float:
-    """`first_s`, doubled as many times, at most `longest_s`."""
+    """Return `first_s`, doubled so many times, at most `longest_s`."""
     return min(first_s * (1 << min(times, 16)), longest_s)

@@ -13,7 +13,6 @@ from cachetools import LRUCache
 
 from bot.github import outcomes, reading, refs
 from bot.github.client import RepositoryClient
-from bot.github.reading import RunReport, Words
 from bot.github.wire import Answer
 from service.provider import markers
 from service.provider.errors import GoneKind, NotPermitted, OutcomeUnknown
@@ -110,20 +109,14 @@ class Notices:
     ) -> str | None:
         """Return the newest comment of our own App that contains the marker."""
         listed, _ = await client.listed(f"/issues/{number}/comments", missing=GoneKind.PULL_REQUEST)
-        login = f"{await client.github.slug()}[bot]"
+        slug = await client.github.slug()
         found = [reading.words_of(each) for each in listed]
         ours = [
             each.id
             for each in found
-            if markers.is_marked(each.body, marker) and self._is_own(each, login)
+            if markers.is_marked(each.body, marker) and each.is_by_app(self._app_id, slug)
         ]
         return ours[-1] if ours else None
-
-    def _is_own(self, words: Words, login: str) -> bool:
-        if words.app_id is not None:
-            return words.app_id == self._app_id
-        author = words.author
-        return author is not None and author.is_bot and author.login.lower() == login.lower()
 
     async def _check(self, client: RepositoryClient, notice: CheckReport) -> str | None:
         body = _check_body(notice)
@@ -134,7 +127,7 @@ class Notices:
         if known is not None and self._stands(client, known, key):
             return known
         is_over = CHECK_WORDS[notice.status][0] == outcomes.COMPLETED
-        # What is completed stays so; going back is a new run on the same commit.
+        # A completed run stays completed; another state needs a new run on the same commit.
         if known is not None and (is_over or known not in self._completed):
             answer = await client.create("PATCH", f"/check-runs/{known}", body, expects=(404,))
             if answer.status < 300:
@@ -149,18 +142,18 @@ class Notices:
             "check_runs",
             {"check_name": notice.name, "filter": "all"},
         )
-        runs = [reading.run_report_of(each) for each in listed]
-        ours = [run for run in runs if self._is_ours(run, notice)]
+        wanted = (notice.name, notice.external_id, self._app_id)
+        ours = [
+            run
+            for run in listed
+            if (run.text("name"), run.words("external_id"), reading.app_id_of(run)) == wanted
+        ]
         if not ours:
             return None
-        newest = max(ours, key=lambda run: int(run.id))
-        if newest.status == outcomes.COMPLETED:
-            self._completed[newest.id] = True
-        return newest.id
-
-    def _is_ours(self, run: RunReport, notice: CheckReport) -> bool:
-        same = run.name == notice.name and run.external_id == notice.external_id
-        return same and run.app_id == self._app_id
+        newest = max(ours, key=lambda run: run.number("id"))
+        if newest.text("status") == outcomes.COMPLETED:
+            self._completed[newest.id("id")] = True
+        return newest.id("id")
 
     def _ran(self, client: RepositoryClient, number: str, key: str, *, is_over: bool) -> str:
         if is_over:

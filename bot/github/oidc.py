@@ -46,7 +46,7 @@ _BRANCHES = "refs/heads/"
 
 
 def issuer_of(options: GitHubOptions) -> str:
-    """The issuer of a host: its own on ghe.com and on Enterprise Server."""
+    """Return the issuer of a host: its own on ghe.com and on Enterprise Server."""
     web = options.addresses.web
     if web == f"https://{PUBLIC_HOST}":
         return PUBLIC_ISSUER
@@ -80,7 +80,7 @@ class OidcTokens:
         self._lock = asyncio.Lock()
 
     async def job_of(self, token: str) -> ProvedJob:
-        """The job that a token proves. Raises Unauthenticated, Unavailable without keys."""
+        """Return the job that a token proves. Raises Unauthenticated, Unavailable without keys."""
         if len(token) > TOKEN_CHARS_MAX:
             raise _refused("it is too long")
         try:
@@ -98,9 +98,9 @@ class OidcTokens:
             raise _refused(f"a claim is missing or odd ({missing})") from None
 
     def _verified(self, token: str, key: RSAPublicKey) -> Mapping[str, object]:
-        """The claims of a token that this issuer signed for us; its times are looked at later.
+        """Return the claims of a token that this issuer signed for us.
 
-        By our clock, and with a leeway on both sides.
+        `_check_times` checks its times, by our clock and with a leeway on both sides.
         """
         try:
             found: Mapping[str, object] = jwt.decode(
@@ -127,7 +127,7 @@ class OidcTokens:
         return found
 
     def _of_another_issuer(self, token: str) -> Unauthenticated:
-        """The refusal of a token whose signature is right; it names a slug that is missing."""
+        """Return the refusal of a token of another issuer; it names a missing enterprise slug."""
         claims = jwt.decode(token, options={"verify_signature": False})
         said = str(claims.get("iss"))[:ISSUER_SHOWN_MAX]
         why = f"its issuer is {said}, not {self._issuer}"
@@ -150,7 +150,7 @@ class OidcTokens:
             raise _refused("it is not valid yet; compare the clocks")
 
     async def _key(self, kid: str) -> RSAPublicKey:
-        """The issuer's key of that id. Raises Unauthenticated, Unavailable."""
+        """Return the issuer's key of that id. Raises Unauthenticated, Unavailable."""
         async with self._lock:
             now_s = self._clock.monotonic_s()
             is_old = self._fetched_s is None or now_s - self._fetched_s > KEPT_S
@@ -187,7 +187,7 @@ class OidcTokens:
         return found
 
     async def _raw_keys(self) -> bytes:
-        """The key set as it is published; 404 at the issuer's own address: that of its host."""
+        """Return the published key set; after 404 at the issuer's own address, that of its host."""
         timeout = aiohttp.ClientTimeout(total=FETCH_S)
         status = 0
         async with aiohttp.ClientSession(timeout=timeout) as session:
@@ -206,7 +206,7 @@ class OidcTokens:
 
 
 async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
-    """The body. Raises ValueError when it is too large."""
+    """Return the body. Raises ValueError if it is too large."""
     raw = await answer.content.read(KEYS_BYTES_MAX + 1)
     while not answer.content.at_eof() and len(raw) <= KEYS_BYTES_MAX:
         raw += await answer.content.read(KEYS_BYTES_MAX + 1 - len(raw))
@@ -216,7 +216,7 @@ async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
 
 
 def _job_of(claims: Fields) -> ProvedJob:
-    """The facts of a verified token. Raises Unreadable for a claim that is missing or odd."""
+    """Return the job of a verified token. Raises Unreadable for a missing or invalid claim."""
     ref, event, sha = claims.text("ref"), claims.text("event_name"), claims.text("sha")
     attempt = claims.text("run_attempt")
     if not _SHA.fullmatch(sha) or not attempt.isdecimal():

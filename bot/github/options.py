@@ -5,7 +5,6 @@ Pure: no environment is read here; `bot/settings.py` does that and calls these f
 
 import base64
 import binascii
-import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from bot import forms
 from service.errors import StartRefused
 from service.provider.errors import Gone, GoneKind
 from service.vocabulary import RepoRef
@@ -25,8 +25,8 @@ CLOUD_SUFFIX = ".ghe.com"
 SECRET_CHARS_MIN = 32
 SECRETS_MAX = 2
 KEY_FILE_BYTES_MAX = 64 * 1024
-# What is surely meant as a path; one line of a key's base64 may begin with a slash too, but has
-# 64 characters of that alphabet alone.
+# Text that must be a path; one line of a key's base64 may begin with a slash too, but has 64
+# characters of that alphabet alone.
 _PATH_LIKE = re.compile(
     r"(?![A-Za-z0-9+/=]{64})(?:(?:~|\.{0,2})/[^\n\0]{1,250}|[^\n\0]{1,250}\.(?:pem|key))"
 )
@@ -54,13 +54,13 @@ class GitHubOptions:
 
     `slug` is the App's name in addresses (`headgate` of `headgate[bot]`); None: asked when it
     is needed. `write_spacing_ms` None: the host's default. `limits`: whether the host limits
-    everybody, None: by its name.
+    all callers, None: by its name.
     """
 
     host: str
     addresses: Addresses
     app_id: str
-    private_keys: tuple[str, ...] = field(repr=False)
+    private_keys: tuple[RSAPrivateKey, ...] = field(repr=False)
     webhook_secrets: tuple[str, ...] = field(repr=False)
     write_spacing_ms: int | None = None
     slug: str | None = None
@@ -89,14 +89,14 @@ def addresses_of(host: str, url: str | None = None) -> Addresses:
 
 
 def write_spacing_s(options: GitHubOptions) -> float:
-    """Seconds between two writes; Enterprise Server gets 0 until it throttles once."""
+    """Return the seconds between two writes; 0 for Enterprise Server until it throttles once."""
     if options.write_spacing_ms is not None:
         return options.write_spacing_ms / 1000
     return PUBLIC_WRITE_SPACING_MS / 1000 if is_limited(options) else 0.0
 
 
 def is_limited(options: GitHubOptions) -> bool:
-    """Whether the host limits everybody; Enterprise Server does only where an admin says so."""
+    """Return whether the host limits all callers; Enterprise Server does if an admin says so."""
     return is_run_by_github(options) if options.limits is None else options.limits
 
 
@@ -105,8 +105,10 @@ def is_run_by_github(options: GitHubOptions) -> bool:
     return options.host == PUBLIC_HOST or options.host.endswith(CLOUD_SUFFIX)
 
 
-def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -> str:
-    """The PEM text of an RSA key given as such, as a path, or as base64.
+def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -> RSAPrivateKey:
+    """Return the RSA key that is given as PEM text, as a path, or as base64.
+
+    Reading a key checks it, which takes 0.1 s or more, so the key is kept and not its text.
 
     Raises StartRefused, whose text names `setting` and never shows more of the value than its
     first four characters.
@@ -121,11 +123,11 @@ def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -
         ) from failure
     if not isinstance(key, RSAPrivateKey):
         raise StartRefused(f"{setting}: not an RSA key. Use the key GitHub made for the App.")
-    return pem
+    return key
 
 
 def check_webhook_secrets(secrets: Sequence[str]) -> tuple[str, ...]:
-    """One or two secrets of at least 32 characters each, or StartRefused."""
+    """Return one or two secrets of at least 32 characters each. Raises StartRefused."""
     if not 1 <= len(secrets) <= SECRETS_MAX:
         raise StartRefused(
             "HEADGATE_GITHUB_WEBHOOK_SECRET: missing. Without it deliveries cannot be trusted; "
@@ -149,20 +151,11 @@ def _refuse_unsafe(root: str) -> None:
         )
     if parts.username or parts.password:
         raise StartRefused("HEADGATE_GITHUB_URL: must not hold a user name or password.")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not forms.is_loopback(parts.hostname):
         raise StartRefused(
             f'HEADGATE_GITHUB_URL: "{root}" is not https. Plain http is accepted only for this '
             "machine (127.0.0.1, ::1, localhost)."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _pem_of(text: str, setting: str) -> str:

@@ -1,6 +1,6 @@
 """The table of GitHub's words for reports and their outcomes.
 
-No other module contains those words, and this one knows no verdict.
+No other module contains those words, and this one decides no verdict.
 """
 
 from collections import defaultdict
@@ -43,7 +43,7 @@ STATES: Mapping[str, CheckOutcome] = {
     "expected": CheckOutcome.RUNNING,
 }
 
-# What began a run and which code it then tests; of others its steps alone know.
+# The event that started a run, and which code it then tests; other events test any code.
 CI_TRIGGERS: Mapping[str, CiTrigger] = {
     "push": CiTrigger.HEAD,
     "schedule": CiTrigger.HEAD,
@@ -64,7 +64,7 @@ WORST_FIRST = (
     CheckOutcome.SKIPPED,
 )
 
-# What a skipped run may not stand beside: the job before it did not succeed.
+# A skipped run beside one of these has not passed: the job before it did not succeed.
 GUARDING = frozenset(
     {
         CheckOutcome.FAILED,
@@ -90,12 +90,12 @@ def of_state(state: str) -> CheckOutcome:
 
 
 def worst(outcomes: Iterable[CheckOutcome]) -> CheckOutcome | None:
-    """The outcome that counts when several reports carry one name, None without any."""
+    """Return the outcome that counts if several reports have one name, None without any."""
     return min(outcomes, key=WORST_FIRST.index, default=None)
 
 
 def newest(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Of each name within its source and group, the report with the highest id."""
+    """Return the report with the highest id of each name within its source and group."""
     found: dict[tuple[str, str | None, str, str], Check] = {}
     for check in checks:
         key = (check.kind, check.source_id, check.group, check.name)
@@ -108,8 +108,8 @@ def newest(checks: Iterable[Check]) -> tuple[Check, ...]:
 def guarded(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return the reports; a skipped run takes the worst outcome of its suite.
 
-    A job that was skipped because the job before it failed would otherwise be green
-    Only the newest report of each name speaks for the suite.
+    A job that was skipped because the job before it failed would otherwise pass. Only the newest
+    report of each name counts for the suite.
     """
     reports = tuple(checks)
     guarding: dict[tuple[str | None, str], set[CheckOutcome]] = defaultdict(set)

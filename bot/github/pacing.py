@@ -19,7 +19,7 @@ from cachetools import LRUCache
 from gidgethub.sansio import RateLimit
 
 from bot.github import limits
-from bot.github.limits import Finding, Trouble
+from bot.github.limits import Limit
 from service.clock import Clock
 from service.provider.errors import Throttled
 
@@ -36,7 +36,7 @@ THROTTLED_SPACING_S = 1.0
 AFTER_RESET_S = 1.0
 LAST_CALLS = 100
 
-# Without a bound, anybody could use up an installation's limit and stop its queues.
+# Without a bound, any caller could use up an installation's limit and stop its queues.
 ANONYMOUS_SHARE = 0.05  # of what is left of an installation's limit, for all its repositories
 REPOSITORY_SHARE = 0.02  # for one repository, so that one under attack leaves room for others
 WINDOW_S = 3600.0
@@ -92,7 +92,7 @@ class Pacer:
 
     @asynccontextmanager
     async def turn(self, cost: Cost) -> AsyncIterator[None]:
-        """Wait for the turn and hold it. Raises Throttled when that would take too long."""
+        """Wait for the turn. Raises Throttled if that would take too long."""
         await self._enter(cost)
         try:
             yield
@@ -114,7 +114,7 @@ class Pacer:
 
     @property
     def remaining(self) -> int | None:
-        """The calls left of the limit nearest its end; None before any limit was reported."""
+        """The fewest calls left of any limit; None before any limit was reported."""
         return min((one.remaining for one in self._rate_limits.values()), default=None)
 
     def left_of(self, resource: str) -> int | None:
@@ -128,17 +128,17 @@ class Pacer:
         """Note an answer without a limit: the next secondary limit starts at its shortest."""
         self._strikes = 0
 
-    def strike(self, finding: Finding, resource: str) -> float:
+    def strike(self, limit: Limit, resource: str) -> float:
         """Obey a limit; return the seconds until the next call makes sense."""
         self._is_limited = True
         now_s = self._clock.monotonic_s()
-        if finding.trouble is Trouble.PRIMARY:
-            reset = finding.reset or self._clock.now().timestamp() + limits.SECONDARY_S
+        if limit.is_primary:
+            reset = limit.reset or self._clock.now().timestamp() + limits.SECONDARY_S
             known = self._rate_limits.get(resource)
             most = 0 if known is None else known.limit
             self._rate_limits[resource] = RateLimit(limit=most, remaining=0, reset_epoch=reset)
             return max(reset - self._clock.now().timestamp(), 0.0) + AFTER_RESET_S
-        wait_s = finding.wait_s
+        wait_s = limit.wait_s
         if wait_s is None:
             times, longest_s = self._strikes, limits.SECONDARY_MAX_S
             wait_s = limits.doubled_s(limits.SECONDARY_S, times, longest_s)

@@ -19,7 +19,7 @@ ROLES = {
 
 
 async def access(client: RepositoryClient, actor: Actor) -> AccessLevel:
-    """The rights of an account; NONE whenever GitHub does not clearly say otherwise.
+    """Return the rights of an account; NONE unless GitHub clearly says otherwise.
 
     A login may have been taken by another account since the event, so the answer's number
     must be the actor's; else the number's present login is looked up once.

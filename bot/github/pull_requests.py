@@ -30,16 +30,6 @@ FILES_MAX = 3_000  # where GitHub's own list ends
 WORKFLOWS = ".github/workflows/"
 WORKFLOWS_BLOCKER = "workflows"
 
-STATES = {
-    "OPEN": PullRequestState.OPEN,
-    "CLOSED": PullRequestState.CLOSED,
-    "MERGED": PullRequestState.MERGED,
-}
-MERGEABILITIES = {
-    "MERGEABLE": Mergeability.MERGEABLE,
-    "CONFLICTING": Mergeability.NOT_MERGEABLE,
-    "UNKNOWN": Mergeability.IN_PROGRESS,
-}
 REVIEWS = {
     "REVIEW_REQUIRED": BlockerCode.REVIEW_REQUIRED,
     "CHANGES_REQUESTED": BlockerCode.CHANGES_REQUESTED,
@@ -59,24 +49,24 @@ class PullRequests:
     async def pull_request(
         self, client: RepositoryClient, number: int, waits_s: tuple[float, ...] = MERGEABLE_WAITS_S
     ) -> PullRequest:
-        """One pull request; while GitHub computes whether it merges, asked again for 31 s."""
+        """Read one pull request, and again for 31 s while GitHub computes whether it merges."""
         facts = await graphql.facts(client, number)
         for wait_s in waits_s:
-            if facts.state != "OPEN" or facts.mergeable != "UNKNOWN":
+            if not is_open(facts) or facts.pull.mergeability is not Mergeability.IN_PROGRESS:
                 break
             await client.clock.sleep(wait_s)
             facts = await graphql.facts(client, number)
         return await self._converted(client, facts)
 
     async def with_state(self, client: RepositoryClient, number: int) -> tuple[PullRequest, Facts]:
-        """One pull request as it stands, with GitHub's own words about it."""
+        """Read one pull request now, with GitHub's own words about it."""
         facts = await graphql.facts(client, number)
         return await self._converted(client, facts), facts
 
     async def pull_requests(
         self, client: RepositoryClient, numbers: Sequence[int]
     ) -> dict[int, PullRequest | None]:
-        """Many pull requests, 50 by one call, as they stand; None for one that is gone."""
+        """Read many pull requests now, 50 by one call; None for one that is gone."""
         found: dict[int, PullRequest | None] = {}
         left = list(dict.fromkeys(numbers))
         while left:
@@ -86,7 +76,7 @@ class PullRequests:
         return found
 
     async def changed_files(self, client: RepositoryClient, number: int) -> ChangedFiles:
-        """Old and new names of changed files; those read with the facts a moment ago do."""
+        """Return old and new names of changed files; those read with the facts last 10 s."""
         kept = client.caches.files(client.repo, number, client.clock.monotonic_s())
         if kept is not None:
             return ChangedFiles(kept.paths, complete=True)
@@ -95,17 +85,17 @@ class PullRequests:
     async def open_pull_requests(
         self, client: RepositoryClient, base: str
     ) -> tuple[tuple[int, Sha], ...]:
-        """Numbers and heads of the open pull requests onto a branch."""
+        """Return numbers and heads of the open pull requests onto a branch."""
         listed, _ = await client.listed("/pulls", None, {"state": "open", "base": base})
         return tuple(reading.pull_ref_of(each)[:2] for each in listed)
 
     async def _swept(
         self, client: RepositoryClient, numbers: Sequence[int]
     ) -> dict[int, Facts | None]:
-        """One call's worth. After a failure the next sweep asks for half, then slowly for more.
+        """Read one part. After a failure the next sweep asks for half, then slowly for more.
 
-        So a repository whose pull requests are too heavy for GitHub to tell 50 at once within
-        its time is swept in smaller parts instead of never.
+        So a repository whose pull requests are too large for GitHub to return 50 in time is swept
+        in smaller parts.
         """
         try:
             found = await graphql.facts_of_many(client, numbers)
@@ -119,20 +109,25 @@ class PullRequests:
 
     async def _converted(self, client: RepositoryClient, facts: Facts) -> PullRequest:
         self._keep(client, facts)
-        return _pull_request(facts, await self._blockers(client, facts))
+        return replace(
+            facts.pull,
+            blockers=await self._blockers(client, facts),
+            skipped_checks=_names_with(facts, CheckOutcome.SKIPPED),
+            failed_checks=_names_with(facts, CheckOutcome.FAILED),
+        )
 
     def _keep(self, client: RepositoryClient, facts: Facts) -> None:
         client.caches.keep_node(client.repo, facts.repository_node)
         if facts.base is not None:
             client.caches.keep_commit(client.repo, facts.base)
         if facts.files_complete:
-            files = Files(facts.head_sha, facts.files, client.clock.monotonic_s())
-            client.caches.keep_files(client.repo, facts.number, files)
+            files = Files(facts.pull.head_sha, facts.files, client.clock.monotonic_s())
+            client.caches.keep_files(client.repo, facts.pull.number, files)
 
     async def _blockers(self, client: RepositoryClient, facts: Facts) -> tuple[Blocker, ...]:
         found = list(blockers_of(facts, self._app_id))
-        if facts.state == "OPEN":
-            rules = await self._rules(client, facts.base_branch)
+        if is_open(facts):
+            rules = await self._rules(client, facts.pull.base_branch)
             found = [_with_reviewer(each, rules) for each in found]
             found += rule_blockers_of(facts, rules)
             if await self._is_stacked(client, facts):
@@ -149,18 +144,18 @@ class PullRequests:
             return None
 
     async def _is_stacked(self, client: RepositoryClient, facts: Facts) -> bool:
-        """Whether it is part of a native stack: only the REST answer of a pull request says so.
+        """Return whether it is part of a native stack, which only the REST answer says.
 
-        A head seen outside of any stack is not read again; GitHub announces no leaving of one.
+        A head seen outside of any stack is not read again.
         """
-        if client.caches.is_unstacked(client.repo, facts.number, facts.head_sha):
+        if client.caches.is_unstacked(client.repo, facts.pull.number, facts.pull.head_sha):
             return False
         answer = await client.get(
-            f"/pulls/{facts.number}", missing=GoneKind.PULL_REQUEST, is_kept=True
+            f"/pulls/{facts.pull.number}", missing=GoneKind.PULL_REQUEST, is_kept=True
         )
         stacked = answer.fields.inner_or_none("stack") is not None
-        known = None if stacked else facts.head_sha
-        client.caches.keep_unstacked(client.repo, facts.number, known)
+        known = None if stacked else facts.pull.head_sha
+        client.caches.keep_unstacked(client.repo, facts.pull.number, known)
         return stacked
 
     async def _is_beyond_our_right(self, client: RepositoryClient, facts: Facts) -> bool:
@@ -168,28 +163,34 @@ class PullRequests:
         grant = await client.github.tokens.of(client.repo)
         if grant.permissions.get("workflows") == "write":
             return False
-        known = client.caches.workflows(client.repo, facts.number, facts.head_sha)
+        known = client.caches.workflows(client.repo, facts.pull.number, facts.pull.head_sha)
         if known is None:
             changed = ChangedFiles(facts.files, complete=True)
             if not facts.files_complete:
-                changed = await _listed_files(client, facts.number)
+                changed = await _listed_files(client, facts.pull.number)
             known = any(path.startswith(WORKFLOWS) for path in changed.paths)
-            client.caches.keep_workflows(client.repo, facts.number, facts.head_sha, known)
+            client.caches.keep_workflows(client.repo, facts.pull.number, facts.pull.head_sha, known)
         return known
+
+
+def is_open(facts: Facts) -> bool:
+    """Return whether the pull request is open."""
+    return facts.pull.state is PullRequestState.OPEN
 
 
 def blockers_of(facts: Facts, app_id: str) -> tuple[Blocker, ...]:
     """Return why GitHub would refuse to merge it, as far as its facts alone show."""
     found: list[Blocker] = []
-    if facts.state != "OPEN":
+    if not is_open(facts):
         found.append(Blocker(BlockerCode.CLOSED))
-    if facts.is_draft:
+    if facts.pull.draft:
         found.append(Blocker(BlockerCode.DRAFT))
-    if facts.mergeable == "CONFLICTING" or facts.merge_state == "DIRTY":
+    is_conflicting = facts.pull.mergeability is Mergeability.NOT_MERGEABLE
+    if is_conflicting or facts.merge_state == "DIRTY":
         found.append(Blocker(BlockerCode.CONFLICT))
     if facts.review_decision in REVIEWS:
         found.append(Blocker(REVIEWS[facts.review_decision]))
-    own = own_check(facts.base_branch)
+    own = own_check(facts.pull.base_branch)
     required = (
         context
         for context in facts.contexts
@@ -199,7 +200,7 @@ def blockers_of(facts: Facts, app_id: str) -> tuple[Blocker, ...]:
 
 
 def _with_reviewer(blocker: Blocker, rules: BranchRules | None) -> Blocker:
-    """A missing review with who has to give it, where rules say so."""
+    """Return a missing review with the people who have to give it, if rules name them."""
     if blocker.code is not BlockerCode.REVIEW_REQUIRED or rules is None:
         return blocker
     if rules.needs_code_owners:
@@ -224,7 +225,7 @@ def rule_blockers_of(facts: Facts, rules: BranchRules | None) -> tuple[Blocker, 
 
 
 def _check_blockers(contexts: Iterable[Context]) -> tuple[Blocker, ...]:
-    """One blocker a name, the worst of its reports."""
+    """Return one blocker per name, for the worst of its reports."""
     by_name: dict[str, list[CheckOutcome]] = {}
     for context in contexts:
         by_name.setdefault(context.name, []).append(_outcome_of(context))
@@ -263,28 +264,3 @@ async def _listed_files(client: RepositoryClient, number: int) -> ChangedFiles:
     listed, complete = await client.listed(f"/pulls/{number}/files", missing=GoneKind.PULL_REQUEST)
     found = [path for each in listed for path in _names_of(each)]
     return ChangedFiles(tuple(dict.fromkeys(found)), complete and len(listed) < FILES_MAX)
-
-
-def _pull_request(facts: Facts, blockers: tuple[Blocker, ...]) -> PullRequest:
-    state = STATES.get(facts.state, PullRequestState.CLOSED)
-    return PullRequest(
-        number=facts.number,
-        title=facts.title,
-        body=facts.body,
-        author=facts.author,
-        state=state,
-        draft=facts.is_draft,
-        base_branch=facts.base_branch,
-        base_tip=None if facts.base is None else facts.base.sha,
-        head_branch=facts.head_branch,
-        head_sha=facts.head_sha,
-        head_repo=facts.head_repo,
-        is_fork=facts.is_cross or facts.head_repo is None,
-        merge_commit=facts.merge_commit,
-        mergeability=MERGEABILITIES.get(facts.mergeable, Mergeability.UNSPECIFIED),
-        blockers=blockers,
-        labels=facts.labels,
-        url=facts.url,
-        skipped_checks=_names_with(facts, CheckOutcome.SKIPPED),
-        failed_checks=_names_with(facts, CheckOutcome.FAILED),
-    )

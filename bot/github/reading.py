@@ -46,14 +46,14 @@ class Fields:
         self._path = path
 
     def text(self, name: str) -> str:
-        """A string that must be there."""
+        """Return a required string."""
         found = self.text_or(name, None)
         if found is None:
             raise self._missing(name)
         return found
 
     def text_or(self, name: str, default: str | None) -> str | None:
-        """A string, or the default when it is missing."""
+        """Return a string, or the default if it is missing."""
         found = self._members.get(name)
         if found is None:
             return default
@@ -62,18 +62,18 @@ class Fields:
         return found
 
     def words(self, name: str) -> str:
-        """A string, empty when it is missing."""
+        """Return a string, empty if it is missing."""
         return self.text_or(name, "") or ""
 
     def id(self, name: str) -> str:
-        """An id, which may be a number or a text."""
+        """Return a required id, which may be a number or a text."""
         found = self.id_or_none(name)
         if found is None:
             raise self._missing(name)
         return found
 
     def id_or_none(self, name: str) -> str | None:
-        """An id, None when it is missing."""
+        """Return an id, None if it is missing."""
         found = self._members.get(name)
         if found is None:
             return None
@@ -82,31 +82,31 @@ class Fields:
         return str(found)
 
     def number(self, name: str) -> int:
-        """A whole number, also as digits in a text."""
+        """Return a required whole number, also from digits in a text."""
         found = self.id(name)
         if not found.lstrip("-").isdecimal():
             raise self._wrong(name, "a number")
         return int(found)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """True or false."""
+        """Return true or false."""
         found = self._members.get(name)
         return found if isinstance(found, bool) else default
 
     def inner(self, name: str) -> "Fields":
-        """An object that must be there."""
+        """Return a required object."""
         found = self.inner_or_none(name)
         if found is None:
             raise self._missing(name)
         return found
 
     def inner_or_none(self, name: str) -> "Fields | None":
-        """An object, None when it is missing."""
+        """Return an object, None if it is missing."""
         found = self._members.get(name)
         return None if found is None else Fields(found, self._at(name))
 
     def each(self, name: str) -> "tuple[Fields, ...]":
-        """The objects of a list, empty when it is missing; `null` members are left out."""
+        """Return the objects of a list, empty if it is missing; `null` members are left out."""
         return tuple(
             Fields(member, f"{self._at(name)}[{place}]")
             for place, member in enumerate(self.members(name))
@@ -114,7 +114,7 @@ class Fields:
         )
 
     def members(self, name: str) -> list[object]:
-        """A list as it stands, empty when it is missing."""
+        """Return a list unchanged, empty if it is missing."""
         found = self._members.get(name)
         if found is None:
             return []
@@ -123,14 +123,14 @@ class Fields:
         return found
 
     def moment(self, name: str) -> datetime:
-        """An instant that must be there."""
+        """Return a required instant."""
         found = self.moment_or_none(name)
         if found is None:
             raise self._missing(name)
         return found
 
     def moment_or_none(self, name: str) -> datetime | None:
-        """An instant in UTC, None when it is missing."""
+        """Return an instant in UTC, None if it is missing."""
         found = self.text_or(name, None)
         if found is None:
             return None
@@ -152,7 +152,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """An account as it appears beside an act."""
+    """The account that acted."""
 
     id: str
     login: str
@@ -160,7 +160,7 @@ class Person:
 
 
 def person_of(account: Fields | None) -> Person | None:
-    """An account; None for a deleted one, which GitHub shows as null."""
+    """Return an account; None for a deleted one, which GitHub shows as null."""
     if account is None:
         return None
     is_bot = account.words("type") == BOT
@@ -168,13 +168,13 @@ def person_of(account: Fields | None) -> Person | None:
 
 
 def repository_where_of(repository: Fields, host: str) -> Where:
-    """A repository by identity and present spelling."""
+    """Return a repository by identity and present name."""
     owner, _, name = repository.text("full_name").partition("/")
     return Where(RepoId(host, repository.id("id")), RepoRef(host, owner, name))
 
 
 def repository_of(answer: Fields, host: str) -> Repository:
-    """A repository. A merge flag GitHub does not show us counts as allowed."""
+    """Return a repository; a merge method that GitHub does not show counts as allowed."""
     where = repository_where_of(answer, host)
     return Repository(
         ref=where.ref,
@@ -190,7 +190,7 @@ def repository_of(answer: Fields, host: str) -> Repository:
 
 
 def commit_of(answer: Fields) -> Commit:
-    """A commit, in the shape of `/commits`, `/merges` or `/git/commits`."""
+    """Return a commit from `/commits`, `/merges` or `/git/commits`."""
     inner = answer.inner_or_none("commit") or answer
     return Commit(
         sha=Sha(answer.text("sha")),
@@ -206,51 +206,24 @@ def is_signed(commit: Fields) -> bool:
 
 
 def ref_of(answer: Fields) -> tuple[str, Sha]:
-    """Full name and commit of a git reference."""
+    """Return full name and commit of a git reference."""
     return answer.text("ref"), Sha(answer.inner("object").text("sha"))
 
 
 def pull_ref_of(answer: Fields) -> tuple[int, Sha, str]:
-    """Number, head and address of a pull request in a list or as just made."""
+    """Return number, head and address of a pull request in a list, or just created."""
     return answer.number("number"), Sha(answer.inner("head").text("sha")), answer.text("html_url")
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """One check run of a commit."""
-
-    id: str
-    name: str
-    status: str
-    conclusion: str | None
-    app_id: str | None
-    suite: str
-    external_id: str
-    url: str
-    started_at: datetime | None
-    completed_at: datetime | None
-
-
-def run_report_of(answer: Fields) -> RunReport:
-    """A check run."""
-    app, suite = answer.inner_or_none("app"), answer.inner_or_none("check_suite")
-    return RunReport(
-        id=answer.id("id"),
-        name=answer.text("name"),
-        status=answer.text("status"),
-        conclusion=answer.text_or("conclusion", None),
-        app_id=None if app is None else app.id_or_none("id"),
-        suite="" if suite is None else suite.id_or_none("id") or "",
-        external_id=answer.words("external_id"),
-        url=answer.words("details_url") or answer.words("html_url"),
-        started_at=answer.moment_or_none("started_at"),
-        completed_at=answer.moment_or_none("completed_at"),
-    )
+def app_id_of(report: Fields) -> str | None:
+    """Return the number of the App that wrote a check run or a check suite."""
+    app = report.inner_or_none("app")
+    return None if app is None else app.id_or_none("id")
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A comment or a review: what somebody wrote on a pull request; `app_id` when by an App."""
+    """A comment, a review or an issue; `app_id` when an App wrote it."""
 
     id: str
     author: Person | None
@@ -258,9 +231,16 @@ class Words:
     at: datetime | None
     app_id: str | None
 
+    def is_by_app(self, app_id: str, slug: str) -> bool:
+        """Return whether this App wrote it: by its number, or by its account without one."""
+        if self.app_id is not None:
+            return self.app_id == app_id
+        login = f"{slug}[bot]".lower()
+        return self.author is not None and self.author.is_bot and self.author.login.lower() == login
+
 
 def words_of(written: Fields) -> Words:
-    """A comment or review, from an event or an answer."""
+    """Return a comment, a review or an issue, from an event or an answer."""
     app = written.inner_or_none("performed_via_github_app")
     return Words(
         id=written.id("id"),

@@ -55,8 +55,8 @@ async def read_head(
 ) -> Sha | None:
     """Return the commit that a branch points to; None when the branch does not exist.
 
-    `is_awaited`: the branch is about to appear, so that its absence says nothing about the
-    repository.
+    `is_awaited`: the branch is about to appear, so that its absence does not mean that the
+    repository is gone.
     """
     tail = f"/git/ref/{head_path(branch)}"
     if is_awaited:

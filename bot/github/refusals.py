@@ -172,7 +172,7 @@ def _by_our_rights(evidence: Evidence) -> Finding | None:
 
 
 def _by_the_sentence(evidence: Evidence) -> Finding:
-    """No fact explains it: what the sentence suggests of this pull request, or nothing."""
+    """Return what the sentence suggests, if no fact explains the refusal."""
     words = evidence.message.lower().replace("\u2019", "'").replace("`", "")
     if evidence.status == 403 and limits.is_about_workflows(words):
         return Finding(LandStopCode.WORKFLOWS)

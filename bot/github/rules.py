@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bot.github.reading import METHOD_WORDS, Fields
 from service.vocabulary import MergeMethod, RequiredName
 
-# What `current_user_can_bypass` says where a merge call of ours passes the ruleset by.
+# Values of `current_user_can_bypass` with which our merge calls bypass the ruleset.
 BYPASSES = frozenset({"always", "pull_requests_only", "exempt"})
 
 
@@ -25,7 +25,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Classic:
-    """Classic protection of a branch; `pushers` are Apps by slug, None: anybody may push."""
+    """Classic protection of a branch; `pushers` are Apps by slug, None: everyone may push."""
 
     checks: tuple[RequiredName, ...] = ()
     is_strict: bool = False
@@ -39,7 +39,7 @@ class Classic:
 
 
 def rule_of(answer: Fields) -> Rule:
-    """One rule of `/rules/branches/{branch}`."""
+    """Return one rule of `/rules/branches/{branch}`."""
     parameters = answer.inner_or_none("parameters") or Fields({})
     methods = parameters.members("allowed_merge_methods")
     return Rule(
@@ -88,7 +88,7 @@ def _is_on(answer: Fields, name: str) -> bool:
 
 
 def classic_checks_of(answer: Fields) -> tuple[RequiredName, ...]:
-    """Required checks of classic protection; an App of null or -1 means any."""
+    """Return the required checks of classic protection; an App of null or -1 means any."""
     listed = answer.each("checks")
     if not listed:
         names = answer.members("contexts")
@@ -103,7 +103,7 @@ def _pin(app_id: str | None) -> str | None:
 
 
 def branch_checks_of(answer: Fields) -> tuple[RequiredName, ...] | None:
-    """The same from a branch; None when it is protected and does not say how."""
+    """Return the same from a branch; None if it is protected and does not say how."""
     protection = answer.inner_or_none("protection")
     checks = None if protection is None else protection.inner_or_none("required_status_checks")
     if checks is not None:
@@ -112,6 +112,6 @@ def branch_checks_of(answer: Fields) -> tuple[RequiredName, ...] | None:
 
 
 def can_bypass(answer: Fields) -> bool | None:
-    """Whether we may bypass a ruleset when we merge a pull request; None when it is not said."""
+    """Return whether our merge calls may bypass a ruleset; None if the answer does not say."""
     word = answer.text_or("current_user_can_bypass", None)
     return None if word is None else word in BYPASSES

@@ -4,11 +4,9 @@ Needs `issues: write`. An issue counts as ours by its author, never by its text 
 of issues holds pull requests too, and those are left out.
 """
 
-from dataclasses import dataclass
-
 from bot.github import reading
 from bot.github.client import RepositoryClient
-from bot.github.reading import Fields, Person
+from bot.github.reading import Fields
 from bot.github.wire import Answer
 from service.provider import markers
 from service.provider.errors import GoneKind, Refused, RefusedCode
@@ -18,7 +16,7 @@ from service.provider.values import NotPossible
 TITLE_CHARS_MAX = 256
 BODY_CHARS_MAX = 60_000
 PAGES_MAX = 10
-"""A thousand of ours, draft pull requests among them: far more than are made between two tries."""
+"""A thousand of ours with draft pull requests: far more than are created between two attempts."""
 
 ABSENT = (404, 410)  # deleted, or issues are switched off
 GRANTED = "write"
@@ -26,29 +24,19 @@ NOT_GRANTED = NotPossible("The App does not have the permission `issues: write`.
 SWITCHED_OFF = NotPossible("Issues are switched off in the repository.")
 
 
-@dataclass(frozen=True, slots=True)
-class IssueSeen:
-    """An issue, or a pull request in a list of them; `app_id` when an App wrote it."""
-
-    ticket: Ticket
-    author: Person | None
-    app_id: str | None
-    is_pull: bool
-
-
 async def ticket(
     client: RepositoryClient, app_id: str, marker: str, number: int | None
 ) -> Ticket | None:
-    """The issue of that number if it is ours, else the newest of ours with the marker."""
+    """Return the issue of that number if it is ours; without one, our newest with the marker."""
     if number is None:
         return await _with_marker(client, app_id, marker)
     answer = await client.find(f"/issues/{number}", absent=ABSENT)
     if answer is None:
         return None
-    seen = issue_of(answer.fields)
+    issue = answer.fields
     # One that was moved to another repository is followed there, where it is not ours to change.
-    is_here = seen.ticket.number == number
-    return seen.ticket if is_here and await _is_own(client, app_id, seen) else None
+    is_here = issue.number("number") == number
+    return ticket_of(issue) if is_here and await _is_own(client, app_id, issue) else None
 
 
 async def put(client: RepositoryClient, request: TicketRequest) -> Ticket:
@@ -87,49 +75,39 @@ async def _with_marker(client: RepositoryClient, app_id: str, marker: str) -> Ti
     query = {"creator": f"{await client.github.slug()}[bot]", "state": "all"}
     pages = 0
     async for page in client.pages("/issues", query=query):
-        for seen in map(issue_of, page.objects):
-            ours = not seen.is_pull and markers.is_marked(seen.ticket.body, marker)
-            if ours and await _is_own(client, app_id, seen):
-                return seen.ticket
+        for issue in page.objects:
+            is_marked = markers.is_marked(issue.words("body"), marker)
+            if is_marked and await _is_own(client, app_id, issue):
+                return ticket_of(issue)
         pages += 1
         if pages == PAGES_MAX:
             break
     return None
 
 
-async def _is_own(client: RepositoryClient, app_id: str, seen: IssueSeen) -> bool:
-    if seen.is_pull:
+async def _is_own(client: RepositoryClient, app_id: str, issue: Fields) -> bool:
+    """Return whether our App wrote the issue; a pull request in a list of issues is none."""
+    if issue.inner_or_none("pull_request") is not None:
         return False
-    if seen.app_id is not None:
-        return seen.app_id == app_id
-    author = seen.author
-    login = f"{await client.github.slug()}[bot]"
-    return author is not None and author.is_bot and author.login.lower() == login.lower()
+    return reading.words_of(issue).is_by_app(app_id, await client.github.slug())
 
 
 def _stands(answer: Answer) -> Ticket:
     """Return the ticket of an answer. Raises Refused when it was deleted or issues are off."""
     if answer.status in ABSENT:
         raise Refused(answer.message or "GitHub has no such issue.", RefusedCode.OTHER)
-    return issue_of(answer.fields).ticket
+    return ticket_of(answer.fields)
 
 
-def issue_of(answer: Fields) -> IssueSeen:
-    """An issue as it stands; a closed one without its time counts as closed since it changed."""
-    app = answer.inner_or_none("performed_via_github_app")
+def ticket_of(issue: Fields) -> Ticket:
+    """Return an issue; a closed one without its time counts as closed since it changed."""
     closed_at = None
-    if answer.text("state") == "closed":
-        closed_at = answer.moment_or_none("closed_at") or answer.moment("updated_at")
-    ticket = Ticket(
-        number=answer.number("number"),
-        url=answer.text("html_url"),
-        title=answer.words("title"),
-        body=answer.words("body"),
+    if issue.text("state") == "closed":
+        closed_at = issue.moment_or_none("closed_at") or issue.moment("updated_at")
+    return Ticket(
+        number=issue.number("number"),
+        url=issue.text("html_url"),
+        title=issue.words("title"),
+        body=issue.words("body"),
         closed_at=closed_at,
-    )
-    return IssueSeen(
-        ticket=ticket,
-        author=reading.person_of(answer.inner_or_none("user")),
-        app_id=None if app is None else app.id_or_none("id"),
-        is_pull=answer.inner_or_none("pull_request") is not None,
     )

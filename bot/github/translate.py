@@ -50,7 +50,7 @@ class OwnApp:
 
     @property
     def login(self) -> str:
-        """The author that GitHub shows for our App."""
+        """The account under which GitHub shows our App."""
         return f"{self.slug}[bot]"
 
 

@@ -1,4 +1,4 @@
-"""The receiver of GitHub's deliveries: checks, stores and answers them, and decides nothing.
+"""The receiver of GitHub's deliveries: checks, stores and answers them.
 
 The signature is compared over the raw bytes before anything is parsed. No part of a refused
 delivery is stored or echoed.
@@ -47,7 +47,7 @@ class Receiver:
 
 
 def receiver(parts: Receiver) -> Handler:
-    """The handler of `POST /webhooks/github`: 202 when new, 200 when known, else a refusal."""
+    """Return the handler of `POST /webhooks/github`: 202 if new, 200 if known, else a refusal."""
 
     async def receive(request: web.Request) -> web.Response:
         try:
@@ -60,7 +60,7 @@ def receiver(parts: Receiver) -> Handler:
 
 
 async def _received(request: web.Request, parts: Receiver) -> web.Response:
-    """Read, check and store one delivery. Raises Overloaded when its body has to give way."""
+    """Read, check and store one delivery. Raises Overloaded if there is no memory for its body."""
     proof = Proof(request.headers.getall("X-Hub-Signature-256", []), parts.secrets)
     refusal = _refusal_of(request)
     if refusal is not None:
@@ -101,7 +101,7 @@ def _unproved(parts: Receiver) -> web.Response:
 
 
 def _refused(parts: Receiver, status: int) -> web.Response:
-    # An unproved sender may have named any event: it is no label.
+    # A sender without a valid signature may name any event, so it is no metric label.
     _count(parts, "unknown", "refused")
     return web.Response(status=status)
 
@@ -118,7 +118,7 @@ class Proof:
     """The signature of one body, computed while the body is read.
 
     Compared as bytes in constant time under every secret, so that neither content nor which
-    secret matched shows in the time taken. Two signatures prove nothing.
+    secret matched shows in the time taken. Two signatures are refused.
     """
 
     def __init__(self, signatures: Sequence[str], secrets: Sequence[str]) -> None:
@@ -141,13 +141,6 @@ class Proof:
         return self.is_possible and any(matches)
 
 
-def is_signed(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> bool:
-    """Return whether exactly one signature stands there and one of the secrets made it."""
-    proof = Proof(signatures, secrets)
-    proof.feed(body)
-    return proof.holds()
-
-
 @dataclass(frozen=True, slots=True)
 class Taking:
     """The checks on a body while it is read: time limit, share of memory, signature."""
@@ -167,7 +160,7 @@ def _refusal_of(request: web.Request) -> int | None:
 
 
 async def _body_of(request: web.Request, taking: Taking) -> bytes | int:
-    """The raw bytes, or the status that refuses them. Raises Overloaded."""
+    """Return the raw bytes, or the status that refuses them. Raises Overloaded."""
     parts = bytearray()
     try:
         async with taking.limit:
@@ -186,7 +179,7 @@ async def _body_of(request: web.Request, taking: Taking) -> bytes | int:
 
 
 def _delivery_of(headers: Mapping[str, str], body: bytes, parts: Receiver) -> Delivery | None:
-    """The delivery, None when a header is faulty or the body no JSON object."""
+    """Return the delivery, None if a header is invalid or the body is no JSON object."""
     event, key = headers.get("X-GitHub-Event", ""), headers.get("X-GitHub-Delivery", "")
     content = _object_of(body)
     if content is None or not HEADER.fullmatch(event) or not HEADER.fullmatch(key):
@@ -206,7 +199,7 @@ def _delivery_of(headers: Mapping[str, str], body: bytes, parts: Receiver) -> De
 
 
 def _object_of(body: bytes) -> dict[str, object] | None:
-    """Strict JSON: UTF-8, no NaN or Infinity, at most 64 deep."""
+    """Parse strict JSON: UTF-8, no NaN or Infinity, at most 64 deep."""
     try:
         found = json.loads(body.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError):

@@ -1,13 +1,13 @@
 """One exchange with GitHub: headers, timeouts, decoding. No retry, no meaning.
 
-gidgethub's sans-I/O parts stand behind this file: request headers, the reading of a success
-with its next page. What an answer means is `limits.py`'s, what follows from it `client.py`'s.
+It uses gidgethub for the request headers and for a success with its next page. `limits.py` says
+what an answer means, `client.py` what follows from it.
 """
 
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import aiohttp
 from gidgethub import sansio
@@ -21,10 +21,11 @@ TOTAL_S = 15.0
 CONNECT_S = 5.0
 REQUESTS_MAX = 60  # of this process at once; GitHub allows 100
 REDIRECTS = frozenset({301, 302, 307, 308})
+REDIRECTS_MAX = 3
 
 
 class Broken(Exception):
-    """No answer that can be read. `sent` False: the request never left this machine."""
+    """No readable answer. `sent` False: the request never left this machine."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -34,7 +35,7 @@ class Broken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request: `authorization` is the header's words, `body` JSON to send or None."""
+    """A request with a bearer token, which is the App's own if `is_app`; `body` is JSON."""
 
     method: str
     url: str
@@ -56,24 +57,24 @@ class Answer:
 
     @property
     def fields(self) -> Fields:
-        """The content as one object. Raises Unreadable when it is something else."""
+        """The content as one object. Raises Unreadable for anything else."""
         return Fields(self.content)
 
     @property
     def listed(self) -> list[object]:
-        """The content as a list. Raises Unreadable when it is something else."""
+        """The content as a list. Raises Unreadable for anything else."""
         if not isinstance(self.content, list):
             raise Unreadable("answer: not a list")
         return self.content
 
     @property
     def objects(self) -> list[Fields]:
-        """The content as a list of objects. Raises Unreadable when it is something else."""
+        """The content as a list of objects. Raises Unreadable for anything else."""
         return [Fields(each) for each in self.listed]
 
     @property
     def message(self) -> str:
-        """GitHub's words, those of every single error included."""
+        """GitHub's message, with those of all single errors."""
         if not isinstance(self.content, dict):
             return ""
         words = [self.content.get("message"), *_errors_of(self.content.get("errors"))]
@@ -86,11 +87,12 @@ class Answer:
 
 
 class Wire:
-    """The connections to one host. Made inside the running loop; `close` lets go of them."""
+    """The connections to one host. Create it inside the running event loop."""
 
     def __init__(self, options: GitHubOptions, telemetry: Meter = SILENT) -> None:
         self._telemetry = telemetry
         self._agent = options.user_agent
+        self._root = options.addresses.api + "/"
         self._room = asyncio.Semaphore(REQUESTS_MAX)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -101,8 +103,21 @@ class Wire:
         """Close every connection."""
         await self._session.close()
 
-    async def send(self, exchange: Exchange) -> Answer:
-        """One request and its answer, whatever its status. Raises Broken."""
+    async def send(self, exchange: Exchange, *, follows: bool = False) -> Answer:
+        """Send a request and return its answer, whatever its status. Raises Broken.
+
+        `follows`: the request may be sent again after redirects on the same host.
+        """
+        answer = await self._counted(exchange)
+        for _ in range(REDIRECTS_MAX if follows else 0):
+            location = answer.headers.get("location", "")
+            if answer.status not in REDIRECTS or not location.startswith(self._root):
+                break
+            answer = await self._counted(replace(exchange, url=location))
+        return answer
+
+    async def _counted(self, exchange: Exchange) -> Answer:
+        """Send one request and count it by the status of its answer."""
         try:
             answer = await self._sent(exchange)
         except Broken:
@@ -172,7 +187,7 @@ def _answer_of(status: int, headers: Mapping[str, str], raw: bytes) -> Answer:
 
 
 def _lenient(raw: bytes) -> object:
-    """The body of a refusal; proxies answer HTML there, which says nothing."""
+    """Return the body of a refusal; None for the HTML of a proxy."""
     try:
         found: object = json.loads(raw)
     except ValueError:

@@ -48,9 +48,9 @@ class Workflow:
 
 
 def advise(texts: Mapping[str, str], target: str) -> VehicleAdvice:
-    """Return the kind that these workflow files call for; `texts` holds them by file name.
+    """Return the kind that these workflow files need; `texts` are by file name.
 
-    A file that is no workflow counts for nothing.
+    A file that is no workflow is ignored.
     """
     found = [each for name in sorted(texts) if (each := _workflow(name, texts[name], target))]
     pushed = [each.name for each in found if each.on_push]
@@ -98,7 +98,7 @@ async def read(client: RepositoryClient, commit: Sha) -> Mapping[str, str] | Non
 
 
 async def advice(client: RepositoryClient, target: str, commit: Sha) -> VehicleAdvice:
-    """Return what the workflow files at a commit call for."""
+    """Return the kind that the workflow files at a commit need."""
     texts = await read(client, commit)
     if texts is None:
         return VehicleAdvice(None, "The workflow files are too many or too large to be read.")
@@ -106,7 +106,7 @@ async def advice(client: RepositoryClient, target: str, commit: Sha) -> VehicleA
 
 
 def _workflow_file(entry: object) -> str | None:
-    """The name of a workflow file in a listed folder."""
+    """Return the name of a workflow file in a listed folder, None for another entry."""
     if not isinstance(entry, Mapping) or entry.get("type") != "file":
         return None
     name = str(entry.get("name", ""))
@@ -137,7 +137,7 @@ def _workflow(name: str, text: str, target: str) -> Workflow | None:
 
 
 def _events(on: object) -> dict[str, Mapping[object, object]]:
-    """The events of a workflow with their filters."""
+    """Return the events of a workflow with their filters."""
     if isinstance(on, Mapping):
         return {
             str(event): filters if isinstance(filters, Mapping) else {}
@@ -168,7 +168,7 @@ def _covers(filters: Mapping[object, object], branch: str) -> bool:
 
 
 def _matches(pattern: str, branch: str) -> bool:
-    """Return whether a filter pattern means a branch; steps through it without backtracking."""
+    """Return whether a filter pattern matches a branch, without backtracking."""
     if len(pattern) > PATTERN_CHARS_MAX:
         return False
     places = {0}
@@ -202,7 +202,7 @@ def _items(pattern: str) -> Iterator[Item]:
 
 
 def _after(branch: str, places: set[int], item: Item) -> set[int]:
-    """The places in the branch's name that one more part of the pattern leads to."""
+    """Return the places in the branch's name that match after one more part of the pattern."""
     character = re.compile(item.character)
     reached = set(places) if item.is_optional else set()
     front = places
@@ -228,7 +228,7 @@ def _guarded_jobs(jobs: object) -> Iterator[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Some file names as text, the rest as a number."""
+    """Return some file names as text, the rest as a number."""
     shown = ", ".join(names[:NAMED_MAX])
     left = len(names) - NAMED_MAX
     return f"{shown} and {left} more" if left > 0 else shown

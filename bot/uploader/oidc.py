@@ -8,7 +8,7 @@ from http import HTTPStatus
 from urllib.parse import quote, urlsplit
 
 from bot.uploader import transport
-from bot.uploader.transport import RequestFailed, Response
+from bot.uploader.transport import RequestFailed, Transient
 
 URL, TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 TIMEOUT_S = 10.0
@@ -30,10 +30,13 @@ def fetch_token(environ: Mapping[str, str], service_url: str) -> str:
         f"{url}{'&' if parts.query else '?'}audience={quote(audience, safe='')}",
         headers={"Authorization": f"Bearer {transport.header_token(bearer)}"},
     )
-    response = transport.open_within(f"{parts.scheme}://{parts.netloc}", request, TIMEOUT_S)
     token = None
-    if isinstance(response, Response) and response.status == HTTPStatus.OK:
-        token = (transport.json_object(response.body) or {}).get("value")
+    try:
+        response = transport.open_within(f"{parts.scheme}://{parts.netloc}", request, TIMEOUT_S)
+        if response.status == HTTPStatus.OK:
+            token = (transport.json_object(response.body) or {}).get("value")
+    except Transient:
+        pass
     if not isinstance(token, str) or not is_oidc(token):
         raise RequestFailed("GitHub gave this job no OIDC token")
     return token

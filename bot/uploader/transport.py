@@ -44,11 +44,12 @@ class RequestFailed(Exception):
         self.wait_s = wait_s
 
 
-class Retry(NamedTuple):
-    """A transient failure of one attempt; `wait_s` is the pause that the service asked for."""
+class Transient(RequestFailed):
+    """One attempt failed, and another may succeed."""
 
-    reason: str
-    wait_s: float = 0.0
+
+class TimedOut(Transient):
+    """The service did not answer in time."""
 
 
 class Response(NamedTuple):
@@ -117,42 +118,36 @@ class Service(NamedTuple):
         """
         headers = {"User-Agent": "headgate-upload", **authorization_of(self), **request.headers}
         with_headers = request._replace(headers=headers)
-
-        def attempt() -> Json | Retry:
-            response = exchange(self.url, with_headers, self.timeout_s)
-            if response is None:
-                raise RequestFailed(f"no answer within {self.timeout_s:g} s")
-            if isinstance(response, Retry):
-                return response
-            return content_of(self.url, response)
-
-        return with_retries(
-            attempt,
-            UPLOAD_PAUSES_S,
-            lambda text: self.log(f"{self.url}: {text}"),
-            self.clock.sleep,
-        )
+        retries = Retries(UPLOAD_PAUSES_S, self.timeout_s, self.log, self.clock.sleep)
+        return send(self.url, with_headers, retries, lambda each: content_of(self.url, each))
 
 
-def with_retries(
-    attempt: Callable[[], Json | Retry],
-    pauses_s: Sequence[float],
-    log: Callable[[str], object],
-    sleep: Callable[[float], object],
-) -> Json:
-    """Attempt until the first result, pausing in between. Raises RequestFailed after the last.
+class Retries(NamedTuple):
+    """The pauses between attempts, and how long each may take; `log` receives a line for each."""
+
+    pauses_s: Sequence[float]
+    timeout_s: float
+    log: Callable[[str], object]
+    sleep: Callable[[float], object]
+    after_timeout: bool = False
+
+
+def send(url: str, request: Request, retries: Retries, parse: Callable[[Response], Json]) -> Json:
+    """Send a request until `parse` accepts a response. Raises RequestFailed after the last.
 
     A service that asks for a pause of more than a minute is not asked again.
     """
-    for least_s in (*pauses_s, None):
-        outcome = attempt()
-        if not isinstance(outcome, Retry):
-            return outcome
-        if least_s is None or outcome.wait_s > PAUSE_MAX_S:
-            raise RequestFailed(outcome.reason, wait_s=outcome.wait_s)
-        pause_s = max(least_s, outcome.wait_s)
-        log(f"{outcome.reason}; trying again in {pause_s:.0f} s")
-        sleep(pause_s)
+    for attempt in range(len(retries.pauses_s) + 1):
+        is_last = attempt == len(retries.pauses_s)
+        try:
+            return parse(exchange(url, request, retries.timeout_s))
+        except Transient as failed:
+            is_too_late = isinstance(failed, TimedOut) and not retries.after_timeout
+            if is_last or is_too_late or failed.wait_s > PAUSE_MAX_S:
+                raise
+            pause_s = max(retries.pauses_s[attempt], failed.wait_s)
+            retries.log(f"{url}: {failed.reason}; trying again in {pause_s:.0f} s")
+            retries.sleep(pause_s)
     raise AssertionError("the loop ends by return or raise")
 
 
@@ -165,8 +160,8 @@ def authorization_of(service: Service) -> dict[str, str]:
     return {"x-forked-workflow-run-id": service.fork_run}
 
 
-def exchange(url: str, request: Request, timeout_s: float) -> Response | Retry | None:
-    """Send one request to `/v1` of the service at `url`; None after `timeout_s`.
+def exchange(url: str, request: Request, timeout_s: float) -> Response:
+    """Send one request to `/v1` of the service at `url`. Raises Transient.
 
     Raises RequestFailed for an address that cannot be requested.
     """
@@ -183,24 +178,27 @@ def exchange(url: str, request: Request, timeout_s: float) -> Response | Retry |
     return open_within(root, prepared, timeout_s)
 
 
-def open_within(
-    root: str, request: urllib.request.Request, timeout_s: float
-) -> Response | Retry | None:
-    """Send a request by the way that the environment names; None after `timeout_s`.
+def open_within(root: str, request: urllib.request.Request, timeout_s: float) -> Response:
+    """Send a request by the way that the environment names. Raises Transient, RequestFailed.
 
     The time is measured around the whole exchange: a socket's own timeout begins anew with each
     byte, so a server that drips would keep us for ever. A thread that is late is left behind and
-    ends with the process. Raises RequestFailed.
+    ends with the process.
     """
     opener = opener_of(urlsplit(root).scheme, proxy_of(root))
-    outcomes: list[Response | Retry | RequestFailed | None] = []
-    thread = threading.Thread(
-        target=lambda: outcomes.append(open_once(opener, request, timeout_s)), daemon=True
-    )
+    outcomes: list[Response | RequestFailed] = []
+
+    def run() -> None:
+        try:
+            outcomes.append(open_once(opener, request, timeout_s))
+        except RequestFailed as failed:
+            outcomes.append(failed)
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(min(timeout_s, threading.TIMEOUT_MAX))
     if thread.is_alive():
-        return None
+        raise TimedOut(f"no answer within {timeout_s:g} s")
     if not outcomes:
         raise RuntimeError("a request ended without a response and without a reason")
     if isinstance(outcomes[0], RequestFailed):
@@ -210,8 +208,8 @@ def open_within(
 
 def open_once(
     opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
-) -> Response | Retry | RequestFailed | None:
-    """Return the outcome of one request, None for a timeout. Raises nothing: a thread runs it."""
+) -> Response:
+    """Return the response to one request. Raises Transient, RequestFailed."""
     try:
         with opener.open(request, timeout=timeout_s) as response:
             body = response.read(RESPONSE_BYTES_MAX)
@@ -220,12 +218,12 @@ def open_once(
     except (OSError, http.client.HTTPException) as failed:
         cause = getattr(failed, "reason", failed)
         if isinstance(cause, TimeoutError):
-            return None
+            raise TimedOut(f"no answer within {timeout_s:g} s") from failed
         text = str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
-        return Retry(" ".join(text.lower().split())[:REASON_MAX])
+        raise Transient(" ".join(text.lower().split())[:REASON_MAX]) from failed
     except (ValueError, OverflowError) as invalid:
         # A host name or a port that cannot exist.
-        return RequestFailed(f"the address cannot be used: {invalid}")
+        raise RequestFailed(f"the address cannot be used: {invalid}") from invalid
 
 
 @lru_cache
@@ -291,37 +289,35 @@ def chunks(body: bytes, on_sent: Callable[[int], object]) -> Iterator[bytes]:
         on_sent(min(start + CHUNK_BYTES, len(body)))
 
 
-def content_of(url: str, response: Response) -> Json | Retry:
-    """Return the JSON object of a success, or that another attempt may succeed.
+def content_of(url: str, response: Response) -> Json:
+    """Return the JSON object of a success. Raises Transient, and RequestFailed for a refusal.
 
-    A success that broke off is requested again; the service counts the same upload once. Raises
-    RequestFailed for a lasting refusal.
+    A success that broke off is requested again; the service counts the same upload once.
     """
     if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
         if not response.is_whole:
-            return Retry("the answer breaks off")
+            raise Transient("the answer breaks off")
         content = json_object(response.body)
         if content is None:
             raise RequestFailed("the answer cannot be read: is it Headgate")
         return content
     if moved := response.headers.get("Location"):
         raise RequestFailed(f"{url} redirects to {moved[:REASON_MAX]!r}: use that address")
-    retry = retry_of(response)
-    if retry is None:
-        raise refusal_of(response)
-    return retry
+    raise_if_transient(response)
+    raise refusal_of(response)
 
 
-def retry_of(response: Response, codes: Sequence[str] = ()) -> Retry | None:
-    """Return how to retry after a refusal that is transient, by its status or one of the codes."""
+def raise_if_transient(response: Response, codes: Sequence[str] = ()) -> None:
+    """Raise Transient for a refusal that may pass, by its status or one of the codes."""
     code = (json_object(response.body) or {}).get("code")
     is_transient = response.status == HTTPStatus.TOO_MANY_REQUESTS or response.status >= 500
-    if not is_transient and code not in codes:
-        return None
-    retry_after = response.headers.get("Retry-After")
-    # A date, or neither, counts as no pause.
-    wait_s = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
-    return Retry(f"answered {response.status}" + (f" ({code})" if code else ""), wait_s)
+    if is_transient or code in codes:
+        retry_after = response.headers.get("Retry-After")
+        # A date, or neither, counts as no pause.
+        wait_s = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
+        raise Transient(
+            f"answered {response.status}" + (f" ({code})" if code else ""), wait_s=wait_s
+        )
 
 
 def refusal_of(response: Response) -> RequestFailed:

@@ -1,4 +1,4 @@
-"""What surrounds the demo's play: its telling, ports, folders. The play: tests/end_to_end."""
+"""What surrounds the demo's play: its narration, ports, folders. The play: tests/end_to_end."""
 
 import socket
 import sys
@@ -6,39 +6,43 @@ import sys
 import pytest
 
 from bot.cli import app
-from bot.demo import run, scene, stage
-from bot.demo.run import Evening
+from bot.demo import play, run, stage, story
+from bot.demo.play import Event, RunDetails, Submission
+from bot.demo.run import DemoOptions
 from bot.demo.stage import Ports
 from service.clock import SystemClock
 from service.errors import StartRefused
 from tests.cli import processes
 
 
-@pytest.mark.parametrize(
-    ("event", "told"),
-    [
-        ({"event": "EntryMoved", "from": "PENDING", "to": "TESTING"}, False),
-        ({"event": "EntryMoved", "from": "TESTING", "to": "PENDING"}, True),
-        ({"event": "EntryMoved", "from": "TESTS_PASSED", "to": "MERGED"}, True),
-        ({"event": "RunBuilt"}, False),
-        ({"event": "RunFinished"}, True),
-    ],
-)
-def test_the_story_leaves_out_what_follows_by_itself(event, told):
-    assert scene.is_told(event) is told
-
-
-def an_event(sequence, message, run=None, at="2026-03-02T14:20:00.000Z"):
-    return {
+def an_event(sequence=1, message="", run=None, at="2026-03-02T14:20:00.000Z", **members):
+    given = {
         "sequence": sequence,
         "at": at,
         "event": "RunFinished",
         "message": message,
         "testRunId": run,
+        "from": None,
+        "to": None,
     }
+    return Event.model_validate(given | members)
 
 
-def test_what_one_run_is_told_of_neighbors_is_said_once():
+@pytest.mark.parametrize(
+    ("members", "is_silent"),
+    [
+        ({"event": "EntryMoved", "from": "PENDING", "to": "TESTING"}, True),
+        ({"event": "EntryMoved", "from": "TESTING", "to": "PENDING"}, False),
+        ({"event": "EntryMoved", "from": "TESTS_PASSED", "to": "MERGED"}, False),
+        ({"event": "RunBuilt"}, True),
+        ({"event": "RunFinished"}, False),
+    ],
+)
+def test_events_that_follow_from_others_are_not_printed(members, is_silent):
+    assert an_event(**members).is_silent is is_silent
+
+
+def test_what_one_run_reports_for_several_pull_requests_is_printed_once():
     news = [
         (an_event(3, "Started.", "r1"), 12),
         (an_event(1, "Queued."), 13),
@@ -46,7 +50,7 @@ def test_what_one_run_is_told_of_neighbors_is_said_once():
         (an_event(4, "Started.", "r2"), 14),
         (an_event(1, "Queued.", at="2026-03-02T14:19:00.000Z"), 15),
     ]
-    assert scene.together(news) == [
+    assert play.merge_events(news) == [
         ("Queued.", [15]),
         ("Queued.", [13]),
         ("Started.", [12, 13]),
@@ -54,15 +58,70 @@ def test_what_one_run_is_told_of_neighbors_is_said_once():
     ]
 
 
+def a_submission(change, **members):
+    """The submission of a pull request that ended as it must."""
+    given = {
+        "prNumber": change.number,
+        "state": change.expected,
+        "reason": change.reason,
+        "testRunId": None,
+        "verifiedByTestRun": None,
+        "conclusion": None,
+        "timeline": [],
+    }
+    return Submission.model_validate(given | members)
+
+
+def a_test_run(expected):
+    return RunDetails.model_validate(
+        {
+            "testRunId": "r1",
+            "kind": expected.kind,
+            "testedPullRequests": [{"prNumber": number} for number in expected.numbers],
+            "dependentPrs": expected.base,
+            "status": expected.status,
+            "failedStatuses": [],
+            "testBranchSha": None,
+            "createdAt": "2026-03-02T14:20:00.000Z",
+            "finishedAt": None,
+        }
+    )
+
+
+def as_promised(played):
+    submissions = {
+        change.number: a_submission(change) for change in played.changes if change.expected
+    }
+    return submissions, [a_test_run(run) for run in played.runs], played.lands
+
+
+@pytest.mark.parametrize("played", story.STORIES, ids=lambda played: played.branch)
+def test_each_story_misses_what_does_not_happen(played):
+    submissions, runs, lands = as_promised(played)
+    assert play.faults_of(played, submissions, runs, lands) == []
+    for left_out, expected in zip(runs, played.runs, strict=True):
+        others = [each for each in runs if each is not left_out]
+        assert play.faults_of(played, submissions, others, lands) == [
+            f"{played.branch}: no {expected}"
+        ]
+    (fault,) = play.faults_of(played, submissions, runs, lands[::-1])
+    assert fault.endswith(f"landed, expected {list(lands)}")
+    for number, submission in submissions.items():
+        other = {**submissions, number: submission.model_copy(update={"reason": "interaction"})}
+        (fault,) = play.faults_of(played, other, runs, lands)
+        assert fault.startswith(f"#{number} is {submission.state} (interaction), expected")
+    assert len(play.faults_of(played, {}, [], [])) == len(submissions) + len(runs) + 1
+
+
 def test_a_taken_port_is_replaced_unless_it_was_asked_for():
     with socket.socket() as taken:
         taken.bind((stage.LOOPBACK, 0))
         taken.listen()
         number = taken.getsockname()[1]
-        assert stage.port_of(None, number) not in (0, number)
+        assert stage.free_port(None, number, None) not in (0, number)
         with pytest.raises(StartRefused, match=f"port {number} is in use"):
-            stage.port_of(number, 1)
-    assert stage.port_of(number, 1) == number
+            stage.free_port(number, 1, None)
+    assert stage.free_port(number, 1, None) == number
 
 
 def test_the_two_servers_never_get_the_same_port(monkeypatch):
@@ -74,9 +133,10 @@ def test_the_two_servers_never_get_the_same_port(monkeypatch):
     monkeypatch.setattr(stage, "SERVICE_PORT", service)
     monkeypatch.setattr(stage, "SANDBOX_PORT", sandbox)
     for asked in (Ports(service=sandbox), Ports(sandbox=service), Ports()):
-        assert len(set(stage.both_of(asked))) == 2
+        chosen = asked.chosen()
+        assert chosen.service != chosen.sandbox
     with pytest.raises(StartRefused, match="for both servers"):
-        stage.both_of(Ports(service=sandbox, sandbox=sandbox))
+        Ports(service=sandbox, sandbox=sandbox).chosen()
 
 
 @pytest.mark.parametrize("option", ["--port", "--sandbox-port"])
@@ -93,19 +153,19 @@ def test_a_demo_whose_port_is_taken_ends_with_8_before_there_is_a_sandbox(option
 
 async def test_a_folder_with_something_in_it_is_not_played_in(tmp_path):
     (tmp_path / "something").touch()
-    evening = Evening(clock=SystemClock(), stays=False, keep=tmp_path, ports=Ports())
+    options = DemoOptions(clock=SystemClock(), stays=False, keep=tmp_path, ports=Ports())
     with pytest.raises(StartRefused, match="not empty"):
-        await run.demo(evening)
+        await run.demo(options)
 
 
 def test_a_command_to_type_is_named_as_it_was_called(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert run.called_as(".venv/bin/headgate") == ".venv/bin/headgate"
-    assert run.called_as("bot/__main__.py") == f"{sys.executable} -m bot"
+    assert run.command_of(".venv/bin/headgate") == ".venv/bin/headgate"
+    assert run.command_of("bot/__main__.py") == f"{sys.executable} -m bot"
     command = tmp_path / "bin" / "headgate"
     command.parent.mkdir()
     command.touch(mode=0o755)
-    assert run.called_as(str(command)) == "headgate"
-    assert run.called_as("bot/__main__.py") == "headgate"
-    assert run.called_as(".venv/bin/headgate") == ".venv/bin/headgate"
+    assert run.command_of(str(command)) == "headgate"
+    assert run.command_of("bot/__main__.py") == "headgate"
+    assert run.command_of(".venv/bin/headgate") == ".venv/bin/headgate"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot import settings
+from bot import forms, settings
 from bot.settings import FaultBoundary, Strike
 from service.errors import StartRefused
 from service.memory import Rate
@@ -188,4 +188,4 @@ def test_a_crash_test_needs_a_provider_on_this_machine(monkeypatch):
     ],
 )
 def test_this_machine_is_known_by_its_names_and_addresses(host, expected):
-    assert settings.is_loopback(host) is expected
+    assert forms.is_loopback(host) is expected

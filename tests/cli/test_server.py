@@ -22,6 +22,27 @@ def _github(tmp_path_factory):
         yield settings
 
 
+@pytest.fixture(name="served", scope="module")
+def _served(tmp_path_factory, github):
+    """A service that runs for all tests of this file that act beside it, and its folder.
+
+    Its log must contain no token.
+    """
+    folder = tmp_path_factory.mktemp("served")
+    with processes.serving(folder, **github) as service:
+        yield service, folder
+        assert service.stop() == 0
+    assert "hgt_" not in "".join(service.log)
+
+
+@pytest.fixture(name="service")
+def _service(monkeypatch, served):
+    """That service; commands run in its folder."""
+    service, folder = served
+    monkeypatch.chdir(folder)
+    return service
+
+
 @pytest.fixture(name="headgate")
 def _headgate(monkeypatch, capsys):
     """A command run in this process, with these settings: exit code, stdout, stderr."""
@@ -74,12 +95,11 @@ def test_a_planned_crash_strikes_and_the_next_start_takes_over(tmp_path, github)
 
 
 def test_a_second_serve_over_the_same_state_is_refused_with_the_first_ones_pid(
-    tmp_path, refused, github
+    service, refused, github
 ):
-    with processes.serving(tmp_path, **github) as service:
-        said = refused("--port", "0", **github)
-        assert str(service.child.pid) in said
-        assert "HEADGATE_DATABASE_URL" in said
+    said = refused("--port", "0", **github)
+    assert str(service.child.pid) in said
+    assert "HEADGATE_DATABASE_URL" in said
 
 
 def test_a_port_in_use_is_refused(refused, github):
@@ -145,14 +165,14 @@ def test_migrate_brings_the_schema_up_to_date_and_check_only_looks(headgate):
     assert done[1] == after[1] == "the schema is up to date\n"
 
 
-def test_a_backup_is_made_beside_serve_and_never_over_a_file(tmp_path, headgate, github):
-    with processes.serving(tmp_path, **github):
-        first = headgate("migrate", "--backup-to", "copy.db", "--json")
-        second = headgate("migrate", "--backup-to", "copy.db")
+@pytest.mark.usefixtures("service")
+def test_a_backup_is_made_beside_serve_and_never_over_a_file(headgate):
+    first = headgate("migrate", "--backup-to", "copy.db", "--json")
+    second = headgate("migrate", "--backup-to", "copy.db")
     assert (first[0], second[0]) == (0, 8)
     assert json.loads(first[1]) == {"behind": False, "backup": "copy.db"}
     assert "copy.db" in second[2]
-    copy = sqlite3.connect(tmp_path / "copy.db")
+    copy = sqlite3.connect("copy.db")
     assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     copy.close()
 
@@ -168,7 +188,7 @@ def asked(url, token):
             return refusal.code
 
 
-def test_tokens_are_made_rotated_and_revoked_beside_serve(tmp_path, headgate, github):
+def test_tokens_are_made_rotated_and_revoked_beside_serve(service, headgate, github):
     host = {"HEADGATE_GITHUB_HOST": github["HEADGATE_GITHUB_HOST"]}
 
     def token(*arguments):
@@ -176,24 +196,21 @@ def test_tokens_are_made_rotated_and_revoked_beside_serve(tmp_path, headgate, gi
         assert code == 0, err
         return out
 
-    with processes.serving(tmp_path, **github) as service:
-        made = token("create", "--org", "octo", "--role", "admin", "--name", "ci")
-        first = made.strip()
-        assert made == first + "\n"
-        assert asked(service.url, first) == 200
-        second = token("rotate", first[4:14], "--overlap-hours", "0").strip()
-        assert asked(service.url, second) == 200
-        assert asked(service.url, first) == 401
-        assert token("revoke", second[4:14]) == f"Revoked {second[4:14]} (ci)\n"
-        assert asked(service.url, second) == 401
-        listed = json.loads(token("list", "--org", "octo", "--json"))["tokens"]
-        assert [(each["id"], each["role"]) for each in listed] == [
-            (first[4:14], "admin"),
-            (second[4:14], "admin"),
-        ]
-        assert first not in json.dumps(listed)
-        service.stop()
-        assert first not in "".join(service.log)
+    made = token("create", "--org", "octo", "--role", "admin", "--name", "ci")
+    first = made.strip()
+    assert made == first + "\n"
+    assert asked(service.url, first) == 200
+    second = token("rotate", first[4:14], "--overlap-hours", "0").strip()
+    assert asked(service.url, second) == 200
+    assert asked(service.url, first) == 401
+    assert token("revoke", second[4:14]) == f"Revoked {second[4:14]} (ci)\n"
+    assert asked(service.url, second) == 401
+    listed = json.loads(token("list", "--org", "octo", "--json"))["tokens"]
+    assert [(each["id"], each["role"]) for each in listed] == [
+        (first[4:14], "admin"),
+        (second[4:14], "admin"),
+    ]
+    assert first not in json.dumps(listed)
 
 
 def test_a_database_that_a_token_command_makes_is_named(headgate, tmp_path):

@@ -14,7 +14,6 @@ from datetime import timedelta
 from functools import cache
 
 from aiohttp import web
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.github.client import GitHubClient, RepositoryClient
@@ -30,11 +29,9 @@ OPERATION = re.compile(r"(?:query|mutation) (\w+)")
 
 
 @cache
-def a_key() -> str:
+def a_key() -> rsa.RSAPrivateKey:
     """A private key; making one takes a while."""
-    made = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL
-    return made.private_bytes(encoding, form, serialization.NoEncryption()).decode()
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 class Table:

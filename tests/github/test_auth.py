@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.github.options import GitHubOptions, addresses_of, parse_private_key
@@ -13,15 +12,7 @@ from service.provider.errors import Gone, NotPermitted
 from service.vocabulary import RepoRef
 from tests.provider.stage import HOST, on_sandbox
 
-STRANGER = (
-    rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    .private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
-    .decode()
-)
+STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 @pytest.fixture

@@ -1,57 +1,81 @@
 """What an answer means: limits, refusals, lost rights (GITHUB.md 2.5)."""
 
+from datetime import UTC, datetime
+from types import NoneType
+
 import pytest
 
 from bot.github import limits
-from bot.github.limits import Finding, Trouble
-from service.provider.errors import RefusedCode
+from bot.github.limits import Limit
+from bot.github.wire import Answer
+from service.provider.errors import (
+    Gone,
+    NotPermitted,
+    Refused,
+    RefusedCode,
+    Suspended,
+    Throttled,
+)
+
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "message", "finding"),
+    ("status", "headers", "message", "limit"),
     [
         (200, {}, "", None),
-        (204, {}, "", None),
-        (304, {}, "", None),
-        (403, {"retry-after": "7"}, "", Finding(Trouble.SECONDARY, wait_s=7.0)),
-        (429, {"retry-after": "0"}, "", Finding(Trouble.SECONDARY, wait_s=0.0)),
-        (
-            403,
-            {"retry-after": "7", "x-ratelimit-remaining": "0"},
-            "",
-            Finding(Trouble.SECONDARY, wait_s=7.0),
-        ),
+        (403, {"retry-after": "7"}, "", Limit(wait_s=7.0)),
+        (429, {"retry-after": "0"}, "", Limit(wait_s=0.0)),
+        (403, {"retry-after": "7", "x-ratelimit-remaining": "0"}, "", Limit(wait_s=7.0)),
         (
             403,
             {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1700000000"},
             "API rate limit exceeded",
-            Finding(Trouble.PRIMARY, reset=1_700_000_000.0),
+            Limit(is_primary=True, reset=1_700_000_000.0),
         ),
-        (429, {}, "slow down", Finding(Trouble.SECONDARY)),
-        (403, {}, "You have exceeded a Secondary Rate Limit.", Finding(Trouble.SECONDARY)),
-        (403, {}, "abuse detection mechanism", Finding(Trouble.SECONDARY)),
-        (401, {}, "Bad credentials", Finding(Trouble.UNAUTHORIZED)),
-        (403, {}, "This installation has been suspended", Finding(Trouble.SUSPENDED)),
-        (
-            403,
-            {},
-            "refusing to allow a GitHub App to create or update workflow "
-            "`.github/workflows/x.yml` without `workflows` permission",
-            Finding(Trouble.WORKFLOWS),
-        ),
-        (403, {}, "Resource not accessible by integration", Finding(Trouble.FORBIDDEN)),
-        (403, {"x-ratelimit-remaining": "12"}, "Must have admin", Finding(Trouble.FORBIDDEN)),
-        (404, {}, "Not Found", Finding(Trouble.MISSING)),
-        (410, {}, "", Finding(Trouble.GONE)),
-        (451, {}, "", Finding(Trouble.GONE)),
-        (409, {}, "Merge conflict", Finding(Trouble.REFUSED)),
-        (422, {}, "Validation Failed", Finding(Trouble.REFUSED)),
-        (500, {}, "", Finding(Trouble.BROKEN)),
-        (503, {"retry-after": "5"}, "", Finding(Trouble.BROKEN)),
+        (429, {}, "slow down", Limit()),
+        (403, {}, "You have exceeded a Secondary Rate Limit.", Limit()),
+        (403, {}, "abuse detection mechanism", Limit()),
+        (403, {"x-ratelimit-remaining": "12"}, "Must have admin", None),
+        (503, {"retry-after": "5"}, "", None),
     ],
 )
-def test_an_answer_is_classified(status, headers, message, finding):
-    assert limits.finding_of(status, headers, message) == finding
+def test_an_answer_reports_a_limit(status, headers, message, limit):
+    assert limits.limit_of(status, headers, message) == limit
+    error = limits.error_of(Answer(status, headers, {"message": message}), "", NOW)
+    assert isinstance(error, Throttled) is (limit is not None)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (200, "", NoneType),
+        (204, "", NoneType),
+        (304, "", NoneType),
+        (401, "Bad credentials", NotPermitted),
+        (403, "This installation has been suspended", Suspended),
+        (
+            403,
+            "refusing to allow a GitHub App to create or update workflow "
+            "`.github/workflows/x.yml` without `workflows` permission",
+            Refused,
+        ),
+        (403, "Resource not accessible by integration", NotPermitted),
+        (403, "Must have admin", NotPermitted),
+        (404, "Not Found", Gone),
+        (410, "", Gone),
+        (451, "", Gone),
+        (409, "Merge conflict", Refused),
+        (422, "Validation Failed", Refused),
+        (500, "", NoneType),
+        (503, "", NoneType),
+    ],
+)
+def test_an_answer_means_an_error(status, message, kind):
+    error = limits.error_of(Answer(status, {}, {"message": message}), "", NOW)
+    assert type(error) is kind
+    if status == 403 and isinstance(error, Refused):
+        assert error.code is RefusedCode.WORKFLOWS
 
 
 @pytest.mark.parametrize(

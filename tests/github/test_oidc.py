@@ -128,7 +128,7 @@ async def test_known_keys_are_used_for_a_day_while_the_issuer_is_away(tokens, is
     ],
 )
 def test_each_kind_of_host_has_its_issuer(host, issuer):
-    options = GitHubOptions(host, addresses_of(host), "1", ("key",), ("secret",))
+    options = GitHubOptions(host, addresses_of(host), "1", (), ("secret",))
     assert oidc.issuer_of(options) == issuer
 
 

@@ -93,7 +93,7 @@ def test_a_key_is_text_a_path_or_base64(tmp_path):
     file.write_text(PEM)
     encoded = base64.b64encode(PEM.encode()).decode()
     for given in (PEM, str(file), encoded, PEM.replace("\n", "\\n"), f"  {PEM}\n\n"):
-        assert options.parse_private_key(given).strip() == PEM.strip()
+        assert pem_of(options.parse_private_key(given)).strip() == PEM.strip()
 
 
 def test_a_key_that_is_none_is_refused_without_being_shown():

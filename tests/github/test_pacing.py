@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.github import pacing
-from bot.github.limits import Finding, Trouble
+from bot.github.limits import Limit
 from bot.github.pacing import Cost, Pacer, Priority
 from service.provider.errors import Throttled
 
@@ -161,13 +161,13 @@ async def test_content_is_limited_and_some_is_kept_for_landing(clock):
 
 
 async def test_a_secondary_limit_stops_everybody(pacer, clock):
-    assert pacer.strike(Finding(Trouble.SECONDARY, wait_s=12), "core") == 12
+    assert pacer.strike(Limit(wait_s=12), "core") == 12
     await take(pacer, read())
     assert clock.passed_s == 12
 
 
 async def test_unnamed_limits_double_up_to_a_quarter_of_an_hour_until_all_is_fine(pacer):
-    unnamed = Finding(Trouble.SECONDARY)
+    unnamed = Limit()
     waits = [pacer.strike(unnamed, "core") for _ in range(6)]
     assert waits == [60, 120, 240, 480, 900, 900]
     pacer.reset_strikes()
@@ -178,18 +178,18 @@ async def test_a_server_without_spacing_gets_some_once_it_throttles(clock):
     pacer = Pacer(clock, 0.0, is_limited=True)
     await take(pacer, write(), 3)
     assert clock.passed_s == 0
-    pacer.strike(Finding(Trouble.SECONDARY, wait_s=0), "core")
+    pacer.strike(Limit(wait_s=0), "core")
     await take(pacer, write(), 3)
     assert clock.passed_s == 2
 
 
 async def test_what_would_wait_too_long_is_throttled(pacer, clock):
-    pacer.strike(Finding(Trouble.SECONDARY, wait_s=61), "core")
+    pacer.strike(Limit(wait_s=61), "core")
     with pytest.raises(Throttled) as throttled:
         await take(pacer, read())
     assert throttled.value.retry_at == clock.now() + timedelta(seconds=61)
     pacer = Pacer(clock, 0.0, is_limited=True)
-    pacer.strike(Finding(Trouble.SECONDARY, wait_s=6), "core")
+    pacer.strike(Limit(wait_s=6), "core")
     with pytest.raises(Throttled):
         await take(pacer, read(Priority.LANDING))
 
@@ -241,6 +241,6 @@ async def test_a_host_of_its_own_is_not_limited_until_it_says_so(clock):
     pacer = Pacer(clock, 0.0, is_limited=False)
     await take(pacer, write(Priority.BUILD), 200)
     assert clock.passed_s == 0
-    pacer.strike(Finding(Trouble.SECONDARY, wait_s=5.0), "core")
+    pacer.strike(Limit(wait_s=5.0), "core")
     await take(pacer, read())
     assert clock.passed_s > 5
