@@ -16,7 +16,7 @@ from service.mergequeue.engine.states import EntryState
 from service.mergequeue.store import runs, sequences
 from service.mergequeue.wording import payloads
 from service.mergequeue.wording.payloads import Scene, Subject
-from service.notifications import message_queue
+from service.notifications import notifications
 from service.notifications.messages import Message
 from service.notifications.store import subscribers
 from service.runtime import EnumCase, Runtime
@@ -40,11 +40,7 @@ class TurnResult:
 def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
     """Keep a message of each event of the turn that some endpoint of its organization wants."""
     ref = result.ref
-    listening = [
-        endpoint
-        for endpoint in subscribers.enabled(session, ref.org_id)
-        if endpoint.repositories is None or ref.repository_id in endpoint.repositories
-    ]
+    listening = subscribers.enabled(session, ref.org_id, ref.repository_id)
     if not listening:
         return
     scene = Scene(
@@ -55,7 +51,7 @@ def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
         is_lower=runtime.options.enum_case is EnumCase.LOWER,
     )
     for message in _Announcer(session, result, scene).messages():
-        message_queue.enqueue(session, runtime, ref.org_id, (message, listening))
+        notifications.enqueue(session, runtime, message, listening)
 
 
 @dataclass(slots=True)
