@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from service.mergequeue.engine.model import Run
-from service.mergequeue.engine.states import RunKind
+from service.mergequeue.engine.states import PROBE_SLOTS
 from service.vocabulary import Sha
 
 PREFIX = "headgate/"
@@ -16,10 +16,6 @@ NAMED_MAX = 10
 _SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
-
-
-BISECTION = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
-"""Kinds of runs that look for the culprit of a failure; their branches say so."""
 
 
 def test_branch(run: Run) -> str:
@@ -34,7 +30,7 @@ def scratch_branch(run: Run) -> str:
 
 def _own(run: Run) -> str:
     """Return the run's own part of the name, with the first pull request that it tests."""
-    suffix = "-bisection" if run.kind in BISECTION else ""
+    suffix = "-bisection" if run.kind in PROBE_SLOTS else ""
     return f"pr-{run.prs[0]}/{run.id}{suffix}"
 
 
@@ -84,7 +80,7 @@ def draft_body(run: Run, target: str, failed_before: tuple[str, ...] = ()) -> st
         "base": run.base_tip.sha,
         "predecessors": [{"number": one.pr, "head": one.head} for one in run.base],
         "tested": [{"number": one.pr, "head": one.head} for one in run.entries],
-        "bisection": run.kind in BISECTION,
+        "bisection": run.kind in PROBE_SLOTS,
         "failed_before": list(failed_before),
     }
     return (

@@ -26,7 +26,7 @@ from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations import estimates, facts, queue_views, requirements, turn
-from service.mergequeue.operations.views import PullRequestView, Restarted, Submitted
+from service.mergequeue.operations.views import CommandResult, PullRequestView
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.wording import refusals
 from service.provider.errors import Gone, GoneKind
@@ -119,7 +119,7 @@ async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Target
 
 async def submit(
     runtime: Runtime, queue: QueueRef, number: int, options: SubmitOptions, actor: Actor
-) -> Submitted:
+) -> CommandResult:
     """Submit by API: result created, updated or unchanged.
 
     A token never admits a fork's pull request unless a person with write access has let
@@ -138,7 +138,7 @@ async def submit(
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
-    return Submitted(view, result_of(step))
+    return CommandResult(view, result_of(step))
 
 
 def result_of(step: Step) -> str:
@@ -223,7 +223,7 @@ async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> 
         await runtime.wakeups.wait(topic, seen, left_s)
 
 
-async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Restarted:
+async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> CommandResult:
     """Restart its tests; result restarted, or not_needed if no tests have started.
 
     Raises NotFound(not_in_queue), Conflict(already_landed).
@@ -232,7 +232,7 @@ async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) 
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
-    return Restarted(view, "restarted" if has_restarted(step, number) else "not_needed")
+    return CommandResult(view, "restarted" if has_restarted(step, number) else "not_needed")
 
 
 async def request_restart(runtime: Runtime, queue: QueueRef, number: int, by: Requester) -> Step:

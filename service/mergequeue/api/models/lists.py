@@ -93,7 +93,7 @@ class ListMergeQueueTestingResults(Named):
     pr_number: PullRequestNumber | None = None
     status: Annotated[RunStatus, BeforeValidator(common.one_of(RunStatus))] | None = None
 
-    def wish(self) -> RunRequest:
-        """Which runs to list."""
+    def request(self) -> RunRequest:
+        """Return which runs to list."""
         take = TAKE if self.take is None else self.take
         return RunRequest(self.pr_number, self.status, self.offset or 0, take)
