@@ -33,7 +33,7 @@ RANKS = (Standing.NEW, Standing.BROKEN, Standing.SEEN, Standing.FLAKY, Standing.
 UNHEALTHY = {Health.FLAKY: Standing.FLAKY, Health.BROKEN: Standing.BROKEN}
 
 
-class Looked(NamedTuple):
+class RankedFailure(NamedTuple):
     """A failed test with what it was when the run began."""
 
     case: ListedCase
@@ -112,7 +112,7 @@ def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...
 
 def _looked(
     session: Tx, home: Home, run: Run, sent: Iterable[Upload], found: Iterable[FailedIn]
-) -> list[Looked]:
+) -> list[RankedFailure]:
     """The failed tests, those first that are named first."""
     by_no: defaultdict[int, list[FailedIn]] = defaultdict(list)
     for each in found:
@@ -127,7 +127,7 @@ def _looked(
         health = answers.status_at(written.get(case.no, ()), began)
         standing = standing_of(failures, health, keys)
         is_new_text = standing is not Standing.NEW and _is_new(failures, keys)
-        looked.append(Looked(case, standing, is_new_text, logs[failures[-1].upload]))
+        looked.append(RankedFailure(case, standing, is_new_text, logs[failures[-1].upload]))
     return sorted(looked, key=lambda each: (RANKS.index(each.standing), name_of(each.case)))
 
 

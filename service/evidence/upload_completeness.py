@@ -66,7 +66,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExcusedUpload:
     """What is asked of an answer: the reports, whom they test, and texts that are new.
 
     `target` is the branch whose results say what is expected.
@@ -120,7 +120,7 @@ async def check(
     return replace(answer, verdict=verdict, not_excused_because=reasons, warnings=warnings)
 
 
-def _warnings(asked: Asked) -> Iterable[str]:
+def _warnings(asked: ExcusedUpload) -> Iterable[str]:
     """What the sender should know about results that may excuse failures."""
     is_unknown = any(each.expectation is None for each in asked.reports)
     if is_unknown and asked.upload.kind != UploadClass.STABLE.value:
@@ -142,7 +142,7 @@ async def _changed(runtime: Runtime, ref: RepoRef, prs: Iterable[int]) -> frozen
 
 def _asked(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str
-) -> Asked | None:
+) -> ExcusedUpload | None:
     found = uploads.by_id(session, upload_id)
     if found is None:
         return None
@@ -156,7 +156,7 @@ def _asked(
     target = _target_of(session, repository, upload)
     reports = reports_of(lookup, target, sent, is_command=True)
     new_texts = _new_texts(lookup, runtime, upload)
-    return Asked(target, reports, upload.prs, new_texts, len(failed), upload)
+    return ExcusedUpload(target, reports, upload.prs, new_texts, len(failed), upload)
 
 
 def _sent_with(session: Tx, repository_id: int, upload: Upload) -> tuple[Upload, ...]:

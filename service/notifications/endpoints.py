@@ -7,7 +7,7 @@ of them. The secret is returned once; it is stored sealed.
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.accounts import access, deeds
+from service.accounts import access, audit_entries
 from service.accounts.store import access as stored
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
@@ -306,5 +306,5 @@ def view_of(session: Tx, endpoint: Endpoint) -> EndpointView:
 
 def _audit_entry(caller: Caller, action: str, endpoint: Endpoint, at: datetime) -> AuditRow:
     actor = caller.actor
-    row = deeds.deed(actor, caller.org_id, action, f"endpoint/{endpoint.id}", at)
+    row = audit_entries.allowed(actor, caller.org_id, action, f"endpoint/{endpoint.id}", at)
     return replace(row, data={"origin": addresses.origin_of(endpoint.url)})

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from service.accounts import access, deeds
+from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database import paging
@@ -288,4 +288,4 @@ def _replay(
 
 def _audit_entry(caller: Caller, action: str, endpoint_id: str, at: datetime) -> AuditRow:
     actor = caller.actor
-    return deeds.deed(actor, caller.org_id, action, f"endpoint/{endpoint_id}", at)
+    return audit_entries.allowed(actor, caller.org_id, action, f"endpoint/{endpoint_id}", at)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import structlog
 
-from service.accounts import deeds
+from service.accounts import audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database import outbox
@@ -158,7 +158,7 @@ def _denial_audit_row(runtime: Runtime, command: CommentCommand) -> AuditRow:
     repo, asked = command.repository, command.asked
     action = f"command.{type(asked.ask).__name__.removeprefix('Ask').lower()}"
     subject = f"{repo.ref.host}/{repo.ref.slug}#{asked.number}"
-    row = deeds.deed(command.actor, repo.org_id, action, subject, runtime.clock.now())
+    row = audit_entries.allowed(command.actor, repo.org_id, action, subject, runtime.clock.now())
     return replace(row, decision="denied", reason=f"has {command.level.name.lower()}")
 
 

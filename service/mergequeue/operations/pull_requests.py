@@ -6,7 +6,7 @@ The one way in for comments, the REST API and the command line alike.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from service.accounts import deeds
+from service.accounts import audit_entries
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.errors import Conflict, Invalid, NotFound, ServiceError
@@ -263,9 +263,9 @@ async def status(
 def audit_row(
     runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int
 ) -> AuditRow:
-    """A deed on one pull request, for the audit log."""
-    subject = f"{deeds.place_of(queue)}#{number}"
-    return deeds.deed(actor, queue.org_id, action, subject, runtime.clock.now())
+    """Return an audit entry about one pull request."""
+    subject = f"{audit_entries.subject_of_queue(queue)}#{number}"
+    return audit_entries.allowed(actor, queue.org_id, action, subject, runtime.clock.now())
 
 
 async def preview_cancel(

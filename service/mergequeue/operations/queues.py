@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.accounts import access as callers
-from service.accounts import deeds
+from service.accounts import audit_entries
 from service.accounts.store import access, audit
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
@@ -90,7 +90,9 @@ async def create(
     draft = _draft(runtime, branch, config, request, actor)
     draft = replace(draft, test_branch_reason=choice.reason)
     place = f"{repository.ref.host}/{repository.ref.slug}@{branch}"
-    row = deeds.deed(actor, repository.org_id, "queue.create", place, runtime.clock.now())
+    row = audit_entries.allowed(
+        actor, repository.org_id, "queue.create", place, runtime.clock.now()
+    )
     queue = await runtime.store.run(_insert, runtime, repository, draft, row)
     told: list[Input] = [_first_tip(tip), *requirements.reports(draft, resolved)]
     if not any(isinstance(one, RequiredChanged) for one in told) and not resolved.owned:
@@ -172,7 +174,9 @@ def _insert(
 
 
 def _audit_row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditRow:
-    return deeds.deed(actor, queue.org_id, action, deeds.place_of(queue), at)
+    return audit_entries.allowed(
+        actor, queue.org_id, action, audit_entries.subject_of_queue(queue), at
+    )
 
 
 async def read(runtime: Runtime, queue: QueueRef) -> QueueView:
