@@ -11,7 +11,7 @@ from service.accounts.tokens import TokenWish
 from service.mergequeue.engine.config import ConfirmFailures
 from service.mergequeue.operations import pull_requests
 from service.mergequeue.store import journal, runs
-from service.mergequeue.store.sequences import enters_a_state
+from service.mergequeue.store.journal import enters_a_state
 from service.notifications import endpoints
 from service.notifications.endpoints import EndpointChange
 from service.vocabulary import SYSTEM, Role

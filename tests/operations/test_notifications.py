@@ -16,6 +16,7 @@ from service.accounts.tokens import TokenWish
 from service.errors import Invalid, Malformed, NotFound, ServiceError, Unauthenticated
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
+from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.queues import QueueRequest
 from service.metrics.process_families import ProcessMeter
 from service.notifications import endpoints, notifications
@@ -524,7 +525,9 @@ async def test_what_happens_to_a_queue_is_told_as_the_event_it_is(stage):
     await stage.hold()
     (hold,) = (await queues.read(stage.runtime, stage.queue)).holds[-1:]
     await queues.release_hold(stage.runtime, stage.queue, hold.id, "go", SYSTEM)
-    await queues.set_state(stage.runtime, stage.queue, QueueState.DRAINING, "sleep", SYSTEM)
+    await queues.set_state(
+        stage.runtime, stage.queue, QueueState.DRAINING, "sleep", Requester(SYSTEM)
+    )
     await queues.delete(stage.runtime, stage.queue, SYSTEM)
     await stage.drain()
     by_type = {each.json["type"]: each.json for each in stage.receiver.got}

@@ -40,7 +40,6 @@ from service.mergequeue.store import (
     pull_requests,
     queues,
     runs,
-    sequences,
 )
 from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.pull_requests import PullRequestHead
@@ -384,7 +383,7 @@ STATEMENTS = {
         listings.SELECT_SEARCHED,
     ),
     "history.past": (history.SELECT_ENTRIES, *history.SELECT_RUNS, history.SELECT_READY),
-    "sequences.entered": (sequences.SELECT_STEPS,),
+    "journal.states_entered": (journal.SELECT_MOVES,),
     "history.judged": (history.SELECT_JUDGED,),
     "history.first_seen": (history.SELECT_FIRST_SEEN,),
 }

@@ -13,7 +13,7 @@ from service.database.database import Tx
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, Step
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.store import runs, sequences
+from service.mergequeue.store import journal, runs
 from service.mergequeue.wording import payloads
 from service.mergequeue.wording.payloads import Scene, Subject
 from service.notifications import notifications
@@ -74,19 +74,19 @@ class _Announcer:
         self.left.update(
             event.entry
             for event in counted
-            if isinstance(event, EntrySubmitted | EntryMoved) and sequences.enters_a_state(event)
+            if isinstance(event, EntrySubmitted | EntryMoved) and journal.enters_a_state(event)
         )
         for recorded in result.whole.events:
             event = recorded.event
             if not isinstance(event, EntrySubmitted | EntryMoved):
                 yield from payloads.messages_of(self.scene, recorded)
-            elif sequences.enters_a_state(event):
+            elif journal.enters_a_state(event):
                 subject = self._subject(event)
                 yield from payloads.messages_of(replace(self.scene, subject=subject), recorded)
 
     def _subject(self, event: EntrySubmitted | EntryMoved) -> Subject:
         self.left[event.entry] -= 1
-        written = sequences.entered(self.session, self.result.ref.id, event.pr, event.entry)
+        written = journal.states_entered(self.session, self.result.ref.id, event.pr, event.entry)
         sequence = written - self.left[event.entry]
         entry = self._entry(event.pr, event.entry)
         if isinstance(event, EntrySubmitted):

@@ -1,6 +1,6 @@
-"""Submitting, cancelling and restarting pull requests, and looking at one.
+"""Submit, cancel, restart and show pull requests.
 
-The one way in for comments, the REST API and the command line alike.
+Comments, the REST API and the command line all use these operations.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ class Requester:
 
 
 async def fetch_pull_request(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
-    """The pull request at the provider. Raises NotFound(pull_request_not_found)."""
+    """Return the pull request at the provider. Raises NotFound(pull_request_not_found)."""
     try:
         return await runtime.providers[repo.host].pull_request(repo, number)
     except Gone as gone:
@@ -86,12 +86,12 @@ async def submit_fetched(
     """
     value = await turn.value(runtime, queue.id)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
-    told = requirements.reports(value, resolved)
+    inputs = requirements.reports(value, resolved)
     if value.tip is None or pull.base_tip != value.tip.sha:
-        told += await facts.target(runtime, queue, value)
+        inputs += await facts.target(runtime, queue, value)
     known = await facts.of(runtime, queue, value.config, pull)
     targets = await _targets_of(runtime, queue, known)
-    wish = Submit(
+    submission = Submit(
         known,
         by.actor,
         priority=options.priority,
@@ -101,8 +101,8 @@ async def submit_fetched(
     )
     row = audit_row(runtime, queue, by.actor, "pull_request.submit", pull.number)
     along = turn.Along(audit=row, on_taken=by.on_taken)
-    steps = await turn.take(runtime, queue.id, [*told, wish], along)
-    # An upload that was kept meanwhile saw no entry to tell of it.
+    steps = await turn.take(runtime, queue.id, [*inputs, submission], along)
+    # An upload that was stored in the meantime found no entry.
     newest = await _targets_of(runtime, queue, known)
     if newest is not None and newest != targets and steps[-1].refusal is None:
         late = SetImpactedTargets(known.pr, known.head, newest, by.actor)
@@ -164,7 +164,7 @@ async def _check_fork(runtime: Runtime, queue: QueueRef, pull: PullRequest) -> N
 
 
 def refusal_error(refused: Refused, branch: str) -> ServiceError:
-    """A queue's refusal as the error that a face answers (API.md 3)."""
+    """Return a queue's refusal as the error of the API (API.md 3)."""
     detail = refusals.message(refused, branch)
     members: Mapping[str, object] = {"pull_requests": list(refused.prs)} if refused.prs else {}
     code = refused.reason.value
@@ -178,7 +178,7 @@ def refusal_error(refused: Refused, branch: str) -> ServiceError:
 async def cancel(
     runtime: Runtime, queue: QueueRef, number: int, actor: Actor, reason: str = ""
 ) -> PullRequestView:
-    """Take a pull request out; waits up to 20 s for a landing already under way.
+    """Cancel a submission; wait up to 20 s for a landing already under way.
 
     Raises NotFound(not_in_queue), Conflict(already_landed, landing_in_progress).
     """
@@ -200,14 +200,14 @@ async def cancel(
 async def request_cancel(
     runtime: Runtime, queue: QueueRef, number: int, by: Requester, reason: str
 ) -> Step:
-    """The queue's answer to a cancellation; a refusal is a value."""
+    """Return the queue's answer to a cancellation; a refusal is a value."""
     by_api = by.actor.channel is Channel.API
     code = Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
     if by.actor.channel is Channel.LABEL:
         code = Reason.LABEL_REMOVED
-    wish = Cancel(number, code, by.actor, reason)
+    cancellation = Cancel(number, code, by.actor, reason)
     row = audit_row(runtime, queue, by.actor, "pull_request.cancel", number)
-    return await turn.ask(runtime, queue, wish, turn.Along(audit=row, on_taken=by.on_taken))
+    return await turn.ask(runtime, queue, cancellation, turn.Along(audit=row, on_taken=by.on_taken))
 
 
 async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> Entry:

@@ -1,4 +1,4 @@
-"""Creating, reading, changing and deleting queues."""
+"""Create, read, change and delete queues, their states and holds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -71,7 +71,7 @@ class QueueRequest:
 async def create(
     runtime: Runtime, repository: RepositoryRecord, branch: str, request: QueueRequest, actor: Actor
 ) -> QueueView:
-    """Make a queue for an existing branch.
+    """Create a queue for an existing branch.
 
     Raises NotFound(branch_not_found), Conflict(queue_exists), Invalid(merge_method_not_allowed,
     limit_reached, not_available_yet), Malformed.
@@ -94,10 +94,10 @@ async def create(
         actor, repository.org_id, "queue.create", place, runtime.clock.now()
     )
     queue = await runtime.store.run(_insert, runtime, repository, draft, row)
-    told: list[Input] = [_first_tip(tip), *requirements.reports(draft, resolved)]
-    if not any(isinstance(one, RequiredChanged) for one in told) and not resolved.owned:
-        told.append(RequiredChanged(resolved.required, resolved.error))
-    await turn.take(runtime, queue.id, told)
+    inputs: list[Input] = [_first_tip(tip), *requirements.reports(draft, resolved)]
+    if not any(isinstance(one, RequiredChanged) for one in inputs) and not resolved.owned:
+        inputs.append(RequiredChanged(resolved.required, resolved.error))
+    await turn.take(runtime, queue.id, inputs)
     return await read(runtime, queue)
 
 
@@ -180,7 +180,7 @@ def _audit_row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> Audi
 
 
 async def read(runtime: Runtime, queue: QueueRef) -> QueueView:
-    """The queue with every entry that is not final, in order."""
+    """Return the queue with every entry that is not final, in order."""
     return await queue_views.queue_view(runtime, queue)
 
 
@@ -192,7 +192,7 @@ async def update(
 ) -> QueueView:
     """Change settings and state, all or nothing; nothing to change keeps the version.
 
-    PAUSED answers after an open landing has ended, 20 s at most. Raises Malformed,
+    PAUSED returns after an open landing has ended, 20 s at most. Raises Malformed,
     Conflict(version_conflict, mode_switch_in_progress), Invalid(merge_method_not_allowed,
     not_available_yet).
     """
@@ -252,9 +252,9 @@ def _commands(
 async def _refresh_required(runtime: Runtime, queue: QueueRef) -> None:
     value = await turn.value(runtime, queue.id)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
-    told = requirements.reports(value, resolved)
-    if told:
-        await turn.take(runtime, queue.id, told)
+    inputs = requirements.reports(value, resolved)
+    if inputs:
+        await turn.take(runtime, queue.id, inputs)
 
 
 async def _wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
@@ -276,19 +276,13 @@ async def _wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
 
 
 async def set_state(
-    runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, actor: Actor
-) -> None:
-    """Run, pause or drain by a person's comment; a pause answers as `update` does.
-
-    Raises Conflict(mode_switch_in_progress).
-    """
-    await request_state(runtime, queue, state, reason, Requester(actor))
-
-
-async def request_state(
     runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: Requester
 ) -> None:
-    """Change the state of the queue, with the requester's own rows in the same commit."""
+    """Run, pause or drain the queue; a pause returns as in `update`.
+
+    Stores the requester's own rows in the same commit. Raises
+    Conflict(mode_switch_in_progress).
+    """
     row = _audit_row(queue, by.actor, "queue.set_state", runtime.clock.now())
     along = turn.Along(audit=row, on_taken=by.on_taken)
     step = await turn.ask(runtime, queue, SetState(state, reason, by.actor), along)
@@ -308,7 +302,7 @@ async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HoldRequest:
-    """A freeze: its scope, reason and end (None: until lifted)."""
+    """A freeze: its scope, reason and end (None: until released)."""
 
     text: str
     scope: HoldScope = HoldScope.BOTH
@@ -330,7 +324,7 @@ async def add_hold(runtime: Runtime, queue: QueueRef, request: HoldRequest, acto
 async def release_hold(
     runtime: Runtime, queue: QueueRef, hold_id: str, text: str, actor: Actor
 ) -> None:
-    """Lift a hold by name and with a reason.
+    """Release a hold with a reason.
 
     Raises NotFound(hold_not_found), Invalid(hold_not_liftable).
     """

@@ -20,7 +20,7 @@ from service.mergequeue.engine.outputs import EntryMoved
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.store.queues import SELECT_REFS, repositories
 from service.mergequeue.store.rows import queues
-from service.mergequeue.store.tables_figures import FigureRow, RecentFactRow
+from service.mergequeue.store.tables_queues import FigureRow, RecentFactRow
 from service.metrics.facts import Cells, Fact, Labels, Sum
 from service.metrics.queue_families import LASTING, ROLLING, Kind
 from service.vocabulary import QueueRef, RepoRef

@@ -5,7 +5,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.records import Placed, Spot, Surface
 from service.mergequeue.store.rows import queues
-from service.mergequeue.store.tables_pull_requests import NoticeRow
+from service.mergequeue.store.tables_queues import NoticeRow
 
 notices = NoticeRow.__table__
 

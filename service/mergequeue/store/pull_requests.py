@@ -11,7 +11,7 @@ from service.database.codec import JsonCodec
 from service.database.tables_tenants import RepositoryRow
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.store import target_sets
-from service.mergequeue.store.tables_pull_requests import (
+from service.mergequeue.store.tables_queues import (
     ForkAuthorizationRow,
     ImpactedTargetsRow,
     PullRequestRow,

@@ -18,8 +18,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import codec
 from service.mergequeue.engine.targets import ALL, Targets
-from service.mergequeue.store.tables_pull_requests import ImpactedTargetsRow, TargetSetRow
-from service.mergequeue.store.tables_queues import EntryRow, MergeQueueRow
+from service.mergequeue.store.tables_queues import (
+    EntryRow,
+    ImpactedTargetsRow,
+    MergeQueueRow,
+    TargetSetRow,
+)
 
 ALL_WORD = "ALL"
 PARTS = 256
