@@ -4,7 +4,8 @@ A token that is limited to repositories sees and creates only endpoints that are
 of them. The secret is returned once; it is stored sealed.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
 from service.accounts import access, audit_entries
@@ -157,37 +158,36 @@ async def update(
     if url != found.url:
         await _vet(runtime, url)
     scope = await _scope(runtime, caller, change) if change.sets_repositories else None
-    row = _audit_entry(
-        caller, "webhook.update_endpoint", replace(found, url=url), runtime.clock.now()
-    )
-    return await runtime.store.run(_change, caller, endpoint_id, (change, scope), row)
+    now = runtime.clock.now()
+    entry = _audit_entry(caller, "webhook.update_endpoint", replace(found, url=url), now)
+
+    def transaction(session: Tx) -> EndpointView:
+        access.recheck(session, entry.actor, entry.at)
+        before = find(session, caller, endpoint_id, lock=True)
+        after = _changed(before, change, scope, entry.actor)
+        subscribers.change(session, before, after)
+        if change.is_enabled is False:
+            notifications.give_up(session, after.id, after.disabled_reason or "")
+        audit.append(session, entry)
+        return view_of(session, after)
+
+    return await runtime.store.run(transaction)
 
 
-def _change(
-    session: Tx,
-    caller: Caller,
-    endpoint_id: str,
-    wanted: tuple[EndpointChange, frozenset[int] | None],
-    row: AuditRow,
-) -> EndpointView:
-    access.recheck(session, row.actor, row.at)
-    before = after = find(session, caller, endpoint_id, lock=True)
-    change, scope = wanted
-    if change.url is not None:
-        after = replace(after, url=change.url)
+def _changed(
+    endpoint: Endpoint, change: EndpointChange, scope: frozenset[int] | None, by: Actor
+) -> Endpoint:
+    values = {
+        name: value
+        for name in ("url", "events", "description")
+        if (value := getattr(change, name)) is not None
+    }
     if change.sets_repositories:
-        after = replace(after, repositories=scope)
-    if change.events is not None:
-        after = replace(after, events=change.events)
-    if change.description is not None:
-        after = replace(after, description=change.description)
-    if change.is_enabled is not None:
-        after = _switched(after, row.actor, is_enabled=change.is_enabled)
-    subscribers.change(session, before, after)
-    if change.is_enabled is False:
-        notifications.give_up(session, after.id, after.disabled_reason or "")
-    audit.append(session, row)
-    return view_of(session, after)
+        values["repositories"] = scope
+    after = replace(endpoint, **values)
+    return (
+        after if change.is_enabled is None else _switched(after, by, is_enabled=change.is_enabled)
+    )
 
 
 def _switched(endpoint: Endpoint, by: Actor, *, is_enabled: bool) -> Endpoint:
@@ -210,17 +210,12 @@ async def delete(runtime: Runtime, caller: Caller, endpoint_id: str) -> None:
 
     Raises NotFound(webhook_endpoint_not_found).
     """
-    found = await runtime.store.read(find, caller, endpoint_id)
-    row = _audit_entry(caller, "webhook.delete_endpoint", found, runtime.clock.now())
-    await runtime.store.run(_delete, caller, endpoint_id, row)
 
+    def remove(session: Tx, endpoint: Endpoint) -> None:
+        notifications.give_up(session, endpoint.id, "The endpoint was deleted.")
+        subscribers.remove(session, endpoint.id)
 
-def _delete(session: Tx, caller: Caller, endpoint_id: str, row: AuditRow) -> None:
-    access.recheck(session, row.actor, row.at)
-    endpoint = find(session, caller, endpoint_id, lock=True)
-    notifications.give_up(session, endpoint.id, "The endpoint was deleted.")
-    subscribers.remove(session, endpoint.id)
-    audit.append(session, row)
+    await _audited(runtime, caller, endpoint_id, "webhook.delete_endpoint", remove)
 
 
 async def rotate_secret(
@@ -230,34 +225,36 @@ async def rotate_secret(
 
     An earlier secret expires now. Raises NotFound(webhook_endpoint_not_found).
     """
-    found = await runtime.store.read(find, caller, endpoint_id)
-    now = runtime.clock.now()
     secret = signing.new_secret()
-    until = now + timedelta(hours=overlap_hours) if overlap_hours else None
-    row = _audit_entry(caller, "webhook.rotate_secret", found, now)
-    fresh = (runtime.keys.sealed(secret), until)
-    await runtime.store.run(_rotate, caller, endpoint_id, fresh, row)
+    sealed = runtime.keys.sealed(secret)
+    until = runtime.clock.now() + timedelta(hours=overlap_hours) if overlap_hours else None
+
+    def rotate(session: Tx, endpoint: Endpoint) -> None:
+        previous = None if until is None else endpoint.secret
+        after = replace(endpoint, secret=sealed, previous_secret=previous, previous_until=until)
+        subscribers.change(session, endpoint, after)
+
+    await _audited(runtime, caller, endpoint_id, "webhook.rotate_secret", rotate)
     return secret
 
 
-def _rotate(
-    session: Tx,
+async def _audited(
+    runtime: Runtime,
     caller: Caller,
     endpoint_id: str,
-    fresh: tuple[bytes, datetime | None],
-    row: AuditRow,
+    action: str,
+    write: Callable[[Tx, Endpoint], None],
 ) -> None:
-    access.recheck(session, row.actor, row.at)
-    before = find(session, caller, endpoint_id, lock=True)
-    secret, until = fresh
-    after = replace(
-        before,
-        secret=secret,
-        previous_secret=None if until is None else before.secret,
-        previous_until=until,
-    )
-    subscribers.change(session, before, after)
-    audit.append(session, row)
+    """Write something about an endpoint together with its audit entry."""
+    found = await runtime.store.read(find, caller, endpoint_id)
+    entry = _audit_entry(caller, action, found, runtime.clock.now())
+
+    def transaction(session: Tx) -> None:
+        access.recheck(session, entry.actor, entry.at)
+        write(session, find(session, caller, endpoint_id, lock=True))
+        audit.append(session, entry)
+
+    await runtime.store.run(transaction)
 
 
 def find(session: Tx, caller: Caller, endpoint_id: str, *, lock: bool = False) -> Endpoint:
@@ -290,18 +287,9 @@ def view_of(session: Tx, endpoint: Endpoint) -> EndpointView:
     if endpoint.repositories is not None:
         known = stored.repositories_of(session, endpoint.org_id)
         names = tuple(repo.ref for repo in known if repo.id in endpoint.repositories)
-    return EndpointView(
-        id=endpoint.id,
-        url=endpoint.url,
-        events=endpoint.events,
-        repositories=names,
-        description=endpoint.description,
-        state=endpoint.state,
-        disabled_reason=endpoint.disabled_reason,
-        last_success_at=endpoint.last_success_at,
-        last_failure_at=endpoint.last_failure_at,
-        created_at=endpoint.created_at,
-    )
+    shown = [each.name for each in fields(EndpointView) if each.name != "repositories"]
+    values = {name: getattr(endpoint, name) for name in shown}
+    return EndpointView(repositories=names, **values)
 
 
 def _audit_entry(caller: Caller, action: str, endpoint: Endpoint, at: datetime) -> AuditRow:

@@ -237,7 +237,7 @@ async def set_targets(call: Call, request: models.SetImpactedTargets) -> answers
 
 
 async def fork_caller(runtime: Runtime, run_id: str, request: models.SetImpactedTargets) -> Caller:
-    """Who `/setImpactedTargets` comes from that has no token but names a CI run (API.md 2)."""
+    """Return the caller of `/setImpactedTargets` who names a CI run instead of a token."""
     claim = Claim(request.repo.ref, request.target_branch, request.pr.number, request.fork_head())
     try:
         return await fork_runs.caller_of(runtime, run_id, claim)
@@ -247,7 +247,7 @@ async def fork_caller(runtime: Runtime, run_id: str, request: models.SetImpacted
 
 
 async def queue_of(call: Call, request: Named) -> QueueRef:
-    """The queue that a request names. Raises NotFound."""
+    """Return the queue that a request names. Raises NotFound."""
     return await queue_access.find_queue(
         call.runtime, call.caller, request.repo.ref, request.target_branch
     )

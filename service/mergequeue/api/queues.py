@@ -85,7 +85,7 @@ async def update(call: Call, request: models.UpdateQueue) -> answers.Queue:
 async def _state_asked_for(
     call: Call, queue: QueueRef, request: models.UpdateQueue
 ) -> QueueState | None:
-    """The state to set: a reason that comes alone belongs to the present one."""
+    """Return the state to set: a reason that comes alone belongs to the present one."""
     if request.state is not None or not request.says_reason():
         return request.state
     present = (await queues.read(call.runtime, queue)).value.state

@@ -1,7 +1,7 @@
 """Store the notifications of a turn in its transaction.
 
-One message an event and one open attempt for each endpoint that wants it. Where nobody
-listens nothing is written: `sequence` is counted by the journal and has no gap all the same.
+One message for each event and one open attempt for each endpoint that selects it. Without such
+endpoints no row is written; `sequence` has no gap, because it is counted from the journal.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ class TurnResult:
 
 
 def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
-    """Keep a message of each event of the turn that some endpoint of its organization wants."""
+    """Store a message for each event of the turn that an endpoint of its organization selects."""
     ref = result.ref
     listening = subscribers.enabled(session, ref.org_id, ref.repository_id)
     if not listening:
@@ -66,7 +66,7 @@ class _Announcer:
     left: Counter[str] = field(default_factory=Counter)
 
     def messages(self) -> Iterator[Message]:
-        """A message of everything that endpoints may hear of, in order."""
+        """Return the messages about all events of the turn, in order."""
         result = self.result
         if result.before is None:
             yield payloads.created(self.scene, result.now)
@@ -99,19 +99,19 @@ class _Announcer:
         return Subject(moved, run, placed and placed[0], sequence, self._batch(moved, run, before))
 
     def _entry(self, pr: int, entry_id: str) -> Entry:
-        """The submission as the turn left it."""
+        """Return the submission as the turn left it."""
         whole = self.result.whole
         ended = next((each for each in whole.finished_entries if each.id == entry_id), None)
         return ended if ended is not None else whole.queue.entries[pr]
 
     def _before(self, pr: int, entry_id: str) -> Entry | None:
-        """The submission as the turn found it, if it was there."""
+        """Return the submission as the turn found it, if it was there."""
         before = self.result.before
         entry = None if before is None else before.entries.get(pr)
         return entry if entry is not None and entry.id == entry_id else None
 
     def _batch(self, moved: Entry, run: Run | None, before: Entry | None) -> Run | None:
-        """The batch that moves with the submission, once a turn; a failed one by its search."""
+        """Return the batch that moves with it, once per turn; a failed batch by its bisection."""
         value = self.result.before
         searched = value and before and value.bisections.get(before.bisection or "")
         for batch in (self._run(searched.run) if searched else None, run):
@@ -123,7 +123,7 @@ class _Announcer:
         return None
 
     def _run(self, run_id: str | None) -> Run | None:
-        """The run as the turn left it, or as it was last stored."""
+        """Return the run as the turn left it, or as it was last stored."""
         if run_id is None:
             return None
         if run_id not in self.runs:

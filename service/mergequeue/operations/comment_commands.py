@@ -297,7 +297,7 @@ async def _create_first_queue(
 ) -> FirstQueue:
     """Create the queue of a branch whose required statuses are known.
 
-    If somebody else created the queue in the meantime, returns that queue.
+    If another person created the queue in the meantime, returns that queue.
     """
     if not runtime.options.auto_create_queues:
         branches = await _branches_with_queue(runtime, repository)

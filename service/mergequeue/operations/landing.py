@@ -224,7 +224,7 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
 async def _facts_of(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
 ) -> tuple[Input, Sha | None]:
-    """Fresh facts of one pull request, and the target's tip as read with them.
+    """Return fresh facts of one pull request, and the target's tip as read with them.
 
     A direct merge stands on its own head's checks, so those are read afresh too.
     """
@@ -381,7 +381,7 @@ async def _stopped(runtime: Runtime, attempt: Attempt, stop: LandStop) -> None:
 
 
 async def _refused_facts(runtime: Runtime, attempt: Attempt, pull: PullRequest) -> FactsChanged:
-    """The facts that the provider was judged by; a direct merge keeps its checks until read."""
+    """Return the facts that decided; a direct merge keeps its checks until they are read."""
     queue = attempt.queue
     value = await turn.value(runtime, queue.id)
     plain = replace(value.config, direct_merge_mode=Toggle.OFF)

@@ -19,12 +19,12 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
 def test_branch(run: Run) -> str:
-    """The run's test branch, without `refs/heads/`."""
+    """Return the run's test branch, without `refs/heads/`."""
     return f"{PREFIX}merge/{_own(run)}"
 
 
 def scratch_branch(run: Run) -> str:
-    """The temporary branch on which its merges are made."""
+    """Return the temporary branch on which its merges are made."""
     return f"{PREFIX}temp/{_own(run)}"
 
 
@@ -42,24 +42,24 @@ class Trailers:
     deployment: str
 
     def under(self, message: str) -> str:
-        """The message with the trailers at its end."""
+        """Return the message with the trailers at its end."""
         return f"{message}\n\nHeadgate-Run: {self.run}\nHeadgate-Deployment: {self.deployment}"
 
 
 def test_message(number: int, head: Sha, target: str) -> str:
-    """The message of a merge that never lands as it is; no `#`, so no cross-reference."""
+    """Return the message of a merge that never lands as it is; no `#`, so no cross-reference."""
     return f"Headgate test: merge pr-{number} at {head[:8]} into {target}"
 
 
 def landing_message(number: int, source: str, title: str) -> str:
-    """The message of a merge that may land as it is; markers that would skip CI are defused."""
+    """Return the message of a merge that may land; markers that would skip CI are defused."""
     defused = _SKIP.sub(lambda found: f"({found.group(1)})", _CONTROL.sub(" ", title))
     plain = _SKIP_TRAILER.sub("", defused).strip()
     return f"Merge pull request #{number} from {source}\n\n{plain}"
 
 
 def draft_title(run: Run, target: str) -> str:
-    """Title of the draft pull request; of many pull requests it names the first few."""
+    """Return the title of the draft pull request, with the first few of many pull requests."""
     named = run.prs[:NAMED_MAX]
     numbers = ", ".join(f"pr-{number}" for number in named)
     more = f" and {len(run.prs) - len(named)} more" if len(named) < len(run.prs) else ""
@@ -67,7 +67,7 @@ def draft_title(run: Run, target: str) -> str:
 
 
 def draft_body(run: Run, target: str, failed_before: tuple[str, ...] = ()) -> str:
-    """Body of the draft pull request: two sentences for people, a block for programs.
+    """Return the body of the draft pull request: two sentences, and a block for programs.
 
     No `#n` outside code and no `@name`, so that nothing appears on other pull requests.
     `failed_before` are the checks whose failure a bisection looks into.

@@ -211,7 +211,7 @@ async def request_cancel(
 
 
 async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
-    """The newest submission once its cancellation is decided, or as it is after 20 s."""
+    """Return the newest submission once its cancellation is decided, or as it is after 20 s."""
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + LANDING_WAIT_S
     while True:
@@ -224,7 +224,7 @@ async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> 
 
 
 async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> CommandResult:
-    """Restart its tests; result restarted, or not_needed if no tests have started.
+    """Restart the tests; the result is restarted, or not_needed if no tests have started.
 
     Raises NotFound(not_in_queue), Conflict(already_landed).
     """
@@ -236,7 +236,7 @@ async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) 
 
 
 async def request_restart(runtime: Runtime, queue: QueueRef, number: int, by: Requester) -> Step:
-    """The queue's answer to a restart; a refusal is a value."""
+    """Return the queue's answer to a restart; a refusal is a value."""
     row = audit_row(runtime, queue, by.actor, "pull_request.restart", number)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     return await turn.ask(runtime, queue, Restart(number, by.actor), along)
@@ -250,7 +250,7 @@ def has_restarted(step: Step, number: int) -> bool:
 async def status(
     runtime: Runtime, queue: QueueRef, number: int, *, include_timeline: bool = False
 ) -> PullRequestView:
-    """The newest submission. Raises NotFound(never_submitted)."""
+    """Return the newest submission. Raises NotFound(never_submitted)."""
     view = await queue_views.pull_request_view(runtime, queue, number, None)
     if view is None:
         raise NotFound(

@@ -283,21 +283,29 @@ async def set_state(
     Stores the requester's own rows in the same commit. Raises
     Conflict(mode_switch_in_progress).
     """
-    row = _audit_row(queue, by.actor, "queue.set_state", runtime.clock.now())
-    along = turn.Along(audit=row, on_taken=by.on_taken)
-    step = await turn.ask(runtime, queue, SetState(state, reason, by.actor), along)
-    if step.refusal is not None:
-        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    command = SetState(state, reason, by.actor)
+    await _ask(runtime, queue, command, "queue.set_state", by)
     if state is QueueState.PAUSED:
         await _wait_for_landing(runtime, queue)
 
 
 async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
     """Delete an empty queue; its history stays. Raises Conflict(queue_not_empty)."""
-    row = _audit_row(queue, actor, "queue.delete", runtime.clock.now())
-    step = await turn.ask(runtime, queue, Delete(actor), turn.Along(audit=row))
-    if step.refusal is not None:
-        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    await _ask(runtime, queue, Delete(actor), "queue.delete", Requester(actor))
+
+
+async def _ask(
+    runtime: Runtime, queue: QueueRef, command: Command, action: str, by: Requester
+) -> Step:
+    """Give the queue a command with its audit entry; raise its refusal as an error."""
+    row = _audit_row(queue, by.actor, action, runtime.clock.now())
+    along = turn.Along(audit=row, on_taken=by.on_taken)
+    step = await turn.ask(runtime, queue, command, along)
+    if step.refusal is None:
+        return step
+    if isinstance(command, PlaceHold) and step.refusal.reason is Reason.LIMIT_REACHED:
+        raise Invalid(f"The queue has {HOLDS_MAX} holds already.", code="limit_reached")
+    raise pull_requests.refusal_error(step.refusal, queue.branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,12 +320,7 @@ class HoldRequest:
 async def add_hold(runtime: Runtime, queue: QueueRef, request: HoldRequest, actor: Actor) -> Hold:
     """Freeze the queue. Raises Invalid(limit_reached)."""
     command = PlaceHold(HoldReason.FREEZE, request.scope, request.text, actor, until=request.until)
-    row = _audit_row(queue, actor, "queue.hold", runtime.clock.now())
-    step = await turn.ask(runtime, queue, command, turn.Along(audit=row))
-    if step.refusal is not None:
-        if step.refusal.reason is Reason.LIMIT_REACHED:
-            raise Invalid(f"The queue has {HOLDS_MAX} holds already.", code="limit_reached")
-        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    step = await _ask(runtime, queue, command, "queue.hold", Requester(actor))
     return step.queue.holds[-1]
 
 
@@ -328,8 +331,5 @@ async def release_hold(
 
     Raises NotFound(hold_not_found), Invalid(hold_not_liftable).
     """
-    row = _audit_row(queue, actor, "queue.release", runtime.clock.now())
     command = ReleaseHold(hold_id, text, actor)
-    step = await turn.ask(runtime, queue, command, turn.Along(audit=row))
-    if step.refusal is not None:
-        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    await _ask(runtime, queue, command, "queue.release", Requester(actor))

@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 
 async def checks_of(runtime: Runtime, queue: QueueRef, run: Run) -> ChecksReported:
-    """The whole present set of reports on a built run's commit, read afresh."""
+    """Return the whole present set of reports on a built run's commit, read afresh."""
     if run.sha is None:
         raise ValueError(f"run {run.id} has no commit yet")
     provider = runtime.providers[queue.repo.host]

@@ -45,7 +45,7 @@ class Comparison:
 
 
 async def recorded(runtime: Runtime, repo: RepoRef, branch: str, span: timedelta) -> Recorded:
-    """The settings and the history of a branch's queue, for a time that ends now.
+    """Return the settings and the history of a branch's queue, for a time that ends now.
 
     Raises NotFound: repository_not_found, queue_not_found, history_not_found.
     """
@@ -81,7 +81,7 @@ def compare(
     seed: int,
     told: Told,
 ) -> Comparison:
-    """Each history replayed under the settings and under the changed ones.
+    """Return each history replayed under the settings and under the changed ones.
 
     The changes have been checked. The histories are queues of their own, told as one.
     """

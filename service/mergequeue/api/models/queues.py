@@ -52,12 +52,12 @@ class CreateQueue(QueueChange):
     model_config = ConfigDict(extra="allow")
 
     def ignored(self) -> tuple[str, ...]:
-        """Names at the top of the body that set nothing, sorted."""
+        """Return the names at the top of the body that set nothing, sorted."""
         return tuple(sorted(self.model_extra or ()))
 
 
 def _as_updated(schema: JsonSchemaValue) -> None:
-    """What `faults_of_names` refuses, as a schema says it."""
+    """State what `faults_of_names` refuses in the schema."""
     schema["additionalProperties"] = False
     for name, field in schema["properties"].items():
         if name not in NULLABLE and "anyOf" in field:
@@ -78,7 +78,7 @@ class UpdateQueue(QueueChange):
 
     @classmethod
     def faults_of_names(cls, body: Mapping[str, object]) -> tuple[FieldError, ...]:
-        """Unknown and shown names, and null where it means nothing."""
+        """Return errors for unknown and read-only names, and for null without a meaning."""
         known = _aliases(cls)
         return tuple(
             fault
@@ -94,11 +94,11 @@ class UpdateQueue(QueueChange):
         return changes
 
     def says_reason(self) -> bool:
-        """Whether `stateReason` was sent, null included."""
+        """Return whether `stateReason` was sent, null included."""
         return "state_reason" in self.model_fields_set
 
     def contradicts_itself(self) -> bool:
-        """Whether the override of required statuses is both set and dropped."""
+        """Return whether the override of required statuses is both set and dropped."""
         return bool(self.delete_required_statuses) and "required_statuses" in self.model_fields_set
 
 

@@ -20,7 +20,7 @@ OVERLAP_HOURS_MAX = 72
 
 
 def _word_of(words: tuple[str, ...]) -> Callable[[object], object]:
-    """A reader of one of the words, in any letter case."""
+    """Return a reader of one of the words, in any letter case."""
 
     def word_in(value: object) -> object:
         if not isinstance(value, str):
@@ -37,7 +37,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _one_of(words: tuple[str, ...]) -> FieldInfo:
-    """The words as the document lists them."""
+    """Return the words as the document lists them."""
     listed: FieldInfo = Field(json_schema_extra={"enum": list(words)})
     return listed
 
@@ -80,7 +80,7 @@ class Chosen(SnakeRequest):
     id: Uuid
 
     def endpoint(self) -> str:
-        """The id as it is stored."""
+        """Return the id as it is stored."""
         return self.id.lower()
 
 
