@@ -64,10 +64,10 @@ def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: 
 
 
 def note_late_failures(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload: Upload, told: UploadTold
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload: Upload, payload: UploadTold
 ) -> None:
     """Notify of an upload with failures that are not quarantined, if its run has landed."""
-    if told.failed <= told.quarantined_failures:
+    if payload.failed <= payload.quarantined_failures:
         return
     run = queue_facts.tested_run(session, repository.id, Sha(upload.sha), upload.branch)
     if run is None or run.sha != upload.sha or not _was_forgiven(session, repository, run, upload):
@@ -77,9 +77,9 @@ def note_late_failures(
         return
     names = _unexcused_names(session, repository, upload)
     now = runtime.clock.now()
-    message = upload_payloads.failed_after_landing(told, prs, names, now)
+    message = upload_payloads.failed_after_landing(payload, prs, names, now)
     messages.tell(session, runtime, repository, message)
-    body = failed_tests.after_landing(upload.job, names, told.html_url)
+    body = failed_tests.after_landing(upload.job, names, payload.html_url)
     items = [
         OutboxItem(
             Lane.NOTICE,

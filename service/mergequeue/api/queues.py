@@ -5,14 +5,14 @@ from service.errors import FieldError, Invalid, NotFound
 from service.http.callers import Call
 from service.http.models import common
 from service.http.route import Route, read, write
-from service.mergequeue.api import responses
+from service.mergequeue.api import pull_requests, responses
 from service.mergequeue.api.encoded import EncodedAnswers
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import queues as models
 from service.mergequeue.api.models.answers import queues as answers
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import lists, queue_access, queues
+from service.mergequeue.operations import lists, queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
 from service.vocabulary import QueueRef, Role
 
@@ -45,7 +45,7 @@ async def create(call: Call, request: models.CreateQueue) -> answers.QueueCreate
 @read("getQueue", models.GetQueue, answers.QueueWithEntries, "queue_not_found")
 async def get(call: Call, request: models.GetQueue) -> bytes:
     """`/getQueue`."""
-    view = await queues.read(call.runtime, await _queue_of(call, request))
+    view = await queues.read(call.runtime, await pull_requests.queue_of(call, request))
     return call.cache(EncodedAnswers).queue(view, call.runtime.clock.now())
 
 
@@ -65,7 +65,7 @@ async def get(call: Call, request: models.GetQueue) -> bytes:
 )
 async def update(call: Call, request: models.UpdateQueue) -> answers.Queue:
     """`/updateQueue`."""
-    queue = await _queue_of(call, request)
+    queue = await pull_requests.queue_of(call, request)
     if request.contradicts_itself():
         raise Invalid(
             "`requiredStatuses` sets the override that `deleteRequiredStatuses` drops; "
@@ -102,7 +102,7 @@ async def _state_asked_for(
 )
 async def delete(call: Call, request: models.DeleteQueue) -> answers.QueueDeleted:
     """`/deleteQueue`."""
-    queue = await _queue_of(call, request)
+    queue = await pull_requests.queue_of(call, request)
     await queues.delete(call.runtime, queue, call.actor)
     return answers.QueueDeleted(deleted=True, branch=queue.branch)
 
@@ -121,7 +121,7 @@ async def add_hold(call: Call, request: models.AddQueueHold) -> answers.HoldAdde
     if request.until is not None and request.until <= now:
         past = FieldError("/until", "range", "must lie in the future")
         raise common.refused((past,))
-    queue = await _queue_of(call, request)
+    queue = await pull_requests.queue_of(call, request)
     change = HoldRequest(request.text, request.scope or HoldScope.BOTH, request.until)
     held = await queues.add_hold(call.runtime, queue, change, call.actor)
     return answers.HoldAdded(hold=responses.hold(held, queue.branch, now))
@@ -138,7 +138,7 @@ async def add_hold(call: Call, request: models.AddQueueHold) -> answers.HoldAdde
 )
 async def release_hold(call: Call, request: models.ReleaseQueueHold) -> answers.HoldReleased:
     """`/releaseQueueHold`."""
-    queue = await _queue_of(call, request)
+    queue = await pull_requests.queue_of(call, request)
     hold_id = request.hold_id.lower()
     await queues.release_hold(call.runtime, queue, hold_id, request.text, call.actor)
     return answers.HoldReleased(released=True, hold_id=hold_id)
@@ -157,12 +157,6 @@ async def list_queues(call: Call, request: listed.ListQueues) -> answers.QueuesL
     part = await lists.list_queues(call.runtime, call.caller, ref, request.count(), request.cursor)
     rows = [answers.ListedQueue.of(each, version=each.revision) for each in part.rows]
     return answers.QueuesListed(queues=rows, next_cursor=part.next_cursor)
-
-
-async def _queue_of(call: Call, request: common.Named) -> QueueRef:
-    return await queue_access.find_queue(
-        call.runtime, call.caller, request.repo.ref, request.target_branch
-    )
 
 
 QUEUE_ROUTES: tuple[Route, ...] = (

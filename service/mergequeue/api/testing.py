@@ -4,11 +4,12 @@ from collections import defaultdict
 
 from service.http.callers import Call
 from service.http.route import Route, read
+from service.mergequeue.api import pull_requests
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import testing as models
 from service.mergequeue.api.models.answers import runs as answers
 from service.mergequeue.engine.states import PROBE_SLOTS
-from service.mergequeue.operations import lists, queue_access, testing
+from service.mergequeue.operations import lists, testing
 from service.mergequeue.operations.views import TestingView
 from service.vocabulary import Check, CheckKind
 
@@ -33,9 +34,7 @@ WAITING = {
 )
 async def details(call: Call, request: models.GetMergeQueueTestingDetails) -> answers.TestRunShown:
     """`/getMergeQueueTestingDetails`."""
-    queue = await queue_access.find_queue(
-        call.runtime, call.caller, request.repo.ref, request.target_branch
-    )
+    queue = await pull_requests.queue_of(call, request)
     return test_run(await testing.details(call.runtime, queue, request.test_run_id))
 
 
@@ -139,9 +138,7 @@ async def testing_results(
     call: Call, request: listed.ListMergeQueueTestingResults
 ) -> answers.TestRunsListed:
     """`/listMergeQueueTestingResults`."""
-    queue = await queue_access.find_queue(
-        call.runtime, call.caller, request.repo.ref, request.target_branch
-    )
+    queue = await pull_requests.queue_of(call, request)
     wanted = request.request()
     rows, total = await lists.list_runs(call.runtime, queue, wanted)
     listed_runs = [

@@ -61,16 +61,16 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
         result = await runtime.providers[queue.repo.host].build(request)
     except Refused as refused:
         code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
-        told: list[Input] = [TestBranchRefused(action.run, refused.number, code, refused.message)]
+        inputs: list[Input] = [TestBranchRefused(action.run, refused.number, code, refused.message)]
     except Gone as gone:
         if gone.kind is not GoneKind.PULL_REQUEST:
             raise
-        told = await _gone(runtime, queue, run, gone.message)
+        inputs = await _gone(runtime, queue, run, gone.message)
     else:
         runtime.boundary.reach("act.build.after_send")
-        told = [await _reported(runtime, queue, run, result), *_without_drafts(result)]
+        inputs = [await _reported(runtime, queue, run, result), *_without_drafts(result)]
     runtime.boundary.reach("act.build.before_settle")
-    await turn.take(runtime, queue.id, told)
+    await turn.take(runtime, queue.id, inputs)
 
 
 def _without_drafts(result: BuildResult) -> list[Input]:

@@ -118,7 +118,7 @@ def keep(session: Connection, referred_to: Iterable[Targets | None]) -> None:
 
 
 def forget_unused(session: Connection, limit: int) -> int:
-    """Delete at most `limit` sets without a reference of an entry, upload or queue; return how many."""
+    """Delete at most `limit` sets that have no reference, and return how many."""
     unused = _unused(session).order_by(sets.c.word).limit(limit).with_for_update(skip_locked=True)
     found = session.execute(unused).scalars().all()
     if not found:
