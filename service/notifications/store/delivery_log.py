@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, desc, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, desc, insert, or_, select, update
 
 from service.notifications.store.notifications import OPEN_ATTEMPT, Made, attempts, messages
 from service.vocabulary import DeliveryState
@@ -161,7 +160,9 @@ def replay(
     return None if len(ended) > limit else _send_again(session, ended, now)
 
 
-def _send_again(session: Connection, ended: Sequence[Any], now: datetime) -> int:
+def _send_again(
+    session: Connection, ended: Sequence[Row[*tuple[object, ...]]], now: datetime
+) -> int:
     for start in range(0, len(ended), AT_ONCE):
         part = ended[start : start + AT_ONCE]
         ids = [row.id for row in part]
