@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from service.accounts import deeds
+from service.accounts import audit_entries
 from service.accounts.store import access, audit
 from service.database.database import Tx
 from service.database.records import RepositoryRecord, TokenRecord
@@ -167,7 +167,9 @@ def recheck(session: Tx, actor: Actor, now: datetime) -> TokenRecord | None:
 
 async def note_denial(runtime: Runtime, caller: Caller, endpoint: str) -> None:
     """Write down that a token's role was too small (RELIABILITY.md 8.7)."""
-    row = deeds.deed(caller.actor, caller.org_id, "api.call", endpoint, runtime.clock.now())
+    row = audit_entries.allowed(
+        caller.actor, caller.org_id, "api.call", endpoint, runtime.clock.now()
+    )
     denied = replace(row, decision="denied", reason=f"has role {caller.role.value}")
     await runtime.store.run(audit.append, denied)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from service.accounts import access as format_of
-from service.accounts import deeds
+from service.accounts import audit_entries
 from service.accounts.store import access, audit
 from service.accounts.store.audit import AuditRow
 from service.accounts.token_views import IssuedToken, TokenView
@@ -68,7 +68,7 @@ async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> Issue
         last_used_at=None,
         revoked_at=None,
     )
-    row = deeds.deed(actor, None, "token.create", f"token/{public}", now)
+    row = audit_entries.allowed(actor, None, "token.create", f"token/{public}", now)
     view = await runtime.store.run(_insert, draft, wish.repositories, row)
     return IssuedToken(secret, view)
 
@@ -209,7 +209,7 @@ async def rotate_token(
     digest = runtime.keys.token_digest(secret)
     now = runtime.clock.now()
     old_ends = now + timedelta(hours=overlap_hours)
-    row = deeds.deed(actor, None, "token.rotate", f"token/{public}", now)
+    row = audit_entries.allowed(actor, None, "token.rotate", f"token/{public}", now)
     view = await runtime.store.run(_rotate, token_id, (public, digest), old_ends, row)
     return IssuedToken(secret, view)
 
@@ -257,7 +257,9 @@ async def revoke_token(runtime: Runtime, token_id: str, actor: Actor) -> TokenVi
 
     Raises NotFound(token_not_found).
     """
-    row = deeds.deed(actor, None, "token.revoke", f"token/{token_id}", runtime.clock.now())
+    row = audit_entries.allowed(
+        actor, None, "token.revoke", f"token/{token_id}", runtime.clock.now()
+    )
     return await runtime.store.run(_revoke, token_id, row)
 
 

@@ -1,7 +1,7 @@
-"""A queue's question why a run failed, answered by the results that its CI sent (FLAKY.md 10).
+"""Explain to a queue why a run failed, by the results that its CI sent (FLAKY.md 10).
 
-Acts; which upload is whose is decided by `testhealth/reports/jobs.py`, why a check failed by
-`testhealth/detector/excuses.py`.
+`testhealth/reports/jobs.py` decides which upload belongs to which job,
+`testhealth/detector/excuses.py` why a check failed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import replace
 from service.accounts.store import access
 from service.database.database import Tx
 from service.evidence import failed_tests, revocations
-from service.evidence.failed_tests import Began, LookedUp, Reported
+from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import EvidenceReported
 from service.mergequeue.engine.model import Run
@@ -27,14 +27,11 @@ from service.testhealth.detector.excuses import Rules, Standing, Suspect
 from service.testhealth.operations import judge, records
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import jobs
-from service.testhealth.reports.jobs import Job, Sent
+from service.testhealth.reports.jobs import Sent
 from service.testhealth.store import quarantine, run_evidence
 from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.uploads_rows import Upload
 from service.vocabulary import CheckOutcome, QuarantineForgives, QueueRef, RepoRef, Sha
-
-CI_ATTEMPTS_MAX = 20
-"""Attempts of CI runs on one commit that are looked at, those with the newest uploads."""
 
 Attempt = tuple[str, int]
 """A CI run by its id, and which attempt of it."""
@@ -43,11 +40,11 @@ Attempt = tuple[str, int]
 async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None:
     """Explain the failed checks of a run to its queue, once each of them has its results.
 
-    Passes that were forgiven and then contradicted are revoked.
+    Revokes passes that were excused and then contradicted.
 
-    Until then nothing is said: the next upload asks again, and the queue goes on by itself. A
-    check whose reports are not complete is not explained either, but what is missing is said.
-    Safe to repeat. Raises the provider's errors.
+    Until then it reports nothing: the next upload asks again, and the queue continues by itself.
+    A check whose reports are incomplete is not explained; the queue receives what is missing.
+    Idempotent. Raises the provider's errors.
     """
     run = (await turn.value(runtime, queue.id)).runs.get(action.run)
     if run is None or run.sha is None:
@@ -68,7 +65,7 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     reported = await _reported(provider, queue.repo, failing, conclusions, sent)
     if reported is None:
         return
-    began = Began(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
+    began = RunStart(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
     found, _ = await judge.alone(runtime, here, _looked_up, runtime, queue, reported, began)
     suspects = [
         Suspect(pr, await _paths(provider, queue.repo, pr), found.fails_alone.get(pr, frozenset()))
@@ -80,23 +77,23 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
         if _lacks_tests(found)
     ]
     rules = await _rules(runtime, queue, run)
-    told = EvidenceReported(run.id, _evidence(run, found, suspects, below, rules))
-    await turn.take(runtime, queue.id, [told])
+    evidence = _evidence(run, found, suspects, below, rules)
+    await turn.take(runtime, queue.id, [EvidenceReported(run.id, evidence)])
 
 
 async def _revoke(runtime: Runtime, queue: QueueRef, run: Run) -> None:
-    """Let checks count as failed that passed by forgiveness, where more failed since."""
+    """Revoke passes of checks whose failures were excused and that have failed further since."""
     doubts = await runtime.store.read(revocations.doubts_of, queue.repository_id, run)
     if not doubts:
         return
     provider = runtime.providers[queue.repo.host]
-    told = await revocations.revoked_by(provider, queue.repo, run, doubts)
-    if told is not None:
-        await turn.take(runtime, queue.id, [told])
+    revoked = await revocations.revoked_by(provider, queue.repo, run, doubts)
+    if revoked is not None:
+        await turn.take(runtime, queue.id, [revoked])
 
 
 def failing_of(run: Run) -> dict[str, frozenset[str]]:
-    """Required status → the ids of its failed reports that count, without revoked passes."""
+    """Return the failed reports that count by required status, without revoked passes."""
     counting = verdict.newest(run.checks)
     failing: dict[str, frozenset[str]] = {}
     for one in verdict.standings_of(run):
@@ -114,7 +111,7 @@ def failing_of(run: Run) -> dict[str, frozenset[str]]:
 
 
 def is_explained(run: Run) -> bool:
-    """Whether its present failures are explained already."""
+    """Return whether the present failures of the run are explained already."""
     return run.evidence is not None and failing_of(run).keys() <= run.evidence.explanations.keys()
 
 
@@ -124,22 +121,24 @@ async def _reported(
     failing: Mapping[str, frozenset[str]],
     conclusions: Mapping[str, str],
     sent: Sequence[Upload],
-) -> tuple[Reported, ...] | None:
-    """The failed checks with the uploads of their jobs; None while one lacks them."""
+) -> tuple[ReportedCheck, ...] | None:
+    """Return the failed checks with the uploads of their jobs; None while one has none."""
     by_attempt: dict[Attempt, list[Upload]] = {}
     for each in sent:
-        # Ids of other CI systems are the provider's by accident at most.
+        # An id of another CI system is a number of the provider only by accident.
         if each.run_id is not None and each.run_id.isdigit():
             by_attempt.setdefault((each.run_id, each.run_attempt), []).append(each)
     of_job: dict[str, tuple[CiJob, tuple[Upload, ...]]] = {}
     accounted: dict[str, frozenset[str]] = {}
-    for (run_id, attempt), of_attempt in list(by_attempt.items())[-CI_ATTEMPTS_MAX:]:
+    for (run_id, attempt), of_attempt in list(by_attempt.items())[-revocations.CI_ATTEMPTS_MAX :]:
         ran = await provider.ci_jobs(repo, run_id, attempt)
         of_job |= {job.id: (job, _uploads_of(job, ran, of_attempt)) for job in ran}
-        # A second attempt may run the failed jobs alone: the others reported in the first.
+        # A second attempt may run only the failed jobs: the others reported in the first.
         whole = [each for each in sent if each.run_id == run_id]
         accounted |= {
-            job.id: jobs.accounted(_job(job), list(map(_job, ran)), list(map(_sent, whole)))
+            job.id: jobs.accounted(
+                revocations.job_of(job), list(map(revocations.job_of, ran)), list(map(_sent, whole))
+            )
             for job in ran
         }
     reported = []
@@ -150,16 +149,16 @@ async def _reported(
         uploads = tuple({each.id: each for _, some in found for each in some}.values())
         others = frozenset[str]().union(*(accounted[job.id] for job, _ in found))
         steps = max(job.failed_steps for job, _ in found)
-        reported.append(Reported(name, uploads, steps, conclusions.get(name, ""), others))
+        reported.append(ReportedCheck(name, uploads, steps, conclusions.get(name, ""), others))
     return tuple(reported)
 
 
 async def _proved(
     provider: Provider, repo: RepoRef, sha: Sha, sent: Sequence[Upload]
 ) -> tuple[Upload, ...]:
-    """The uploads, with the proof that was not to be had when they arrived.
+    """Return the uploads with the proof that was missing when they arrived.
 
-    The provider may have been slow or away then; it is asked again which CI run they name.
+    The provider may have been unavailable then; it is asked again which CI run they name.
     """
     asked = dict.fromkeys(
         each.run_id
@@ -168,7 +167,7 @@ async def _proved(
     )
     proved = {
         run_id
-        for run_id in list(asked)[-CI_ATTEMPTS_MAX:]
+        for run_id in list(asked)[-revocations.CI_ATTEMPTS_MAX :]
         if run_id is not None and _tested(await provider.ci_run(repo, run_id), sha)
     }
     return tuple(
@@ -180,18 +179,15 @@ async def _proved(
 
 
 def _tested(run: CiRun | None, sha: Sha) -> bool:
-    """Whether a CI run is known to have tested this commit, and no code of a fork."""
+    """Return whether a CI run tested this commit, and no code of a fork."""
     if run is None or run.of_fork or run.trigger is CiTrigger.UNKNOWN:
         return False
     return run.head_sha == sha
 
 
 def _uploads_of(job: CiJob, ran: Sequence[CiJob], uploads: Sequence[Upload]) -> tuple[Upload, ...]:
-    chosen = jobs.uploads_of(
-        _job(job),
-        [_job(each) for each in ran],
-        list(map(_sent, uploads)),
-    )
+    all_jobs = [revocations.job_of(each) for each in ran]
+    chosen = jobs.uploads_of(revocations.job_of(job), all_jobs, list(map(_sent, uploads)))
     return tuple(each for each in uploads if each.id in chosen)
 
 
@@ -199,25 +195,20 @@ def _sent(upload: Upload) -> Sent:
     return Sent(upload.id, upload.job, upload.machine or "")
 
 
-def _job(job: CiJob) -> Job:
-    has_failed = job.outcome is CheckOutcome.FAILED
-    return Job(job.id, job.name, job.workflow, job.runner, has_failed)
-
-
 def _looked_up(
     session: Tx,
     runtime: Runtime,
     queue: QueueRef,
-    reported: Sequence[Reported],
-    began: Began,
-) -> tuple[LookedUp, KeptStanding | None]:
+    reported: Sequence[ReportedCheck],
+    began: RunStart,
+) -> tuple[Findings, KeptStanding | None]:
     repository = access.repository(session, queue.repository_id)
     home = records.home_of(session, runtime, repository, runtime.clock.now())
     return failed_tests.look_up(RepositoryTests(session, runtime, home), reported, began)
 
 
 async def _paths(provider: Provider, repo: RepoRef, pr: int) -> frozenset[str] | None:
-    """The paths that a pull request changes; None: nobody knows all of them."""
+    """Return the paths that a pull request changes; None if they are not all known."""
     try:
         changed = await provider.changed_files(repo, pr)
     except Gone as gone:
@@ -227,14 +218,14 @@ async def _paths(provider: Provider, repo: RepoRef, pr: int) -> frozenset[str] |
     return frozenset(changed.paths) if changed.complete else None
 
 
-def _lacks_tests(found: LookedUp) -> bool:
-    """Whether tests are missing that a pull request below may have deleted."""
+def _lacks_tests(found: Findings) -> bool:
+    """Return whether tests are missing that a pull request in the base may have deleted."""
     reports = (report for check in found.checks for report in check.reports)
     return any(each.expectation is not None and each.expectation.missing for each in reports)
 
 
 async def _rules(runtime: Runtime, queue: QueueRef, run: Run) -> Rules:
-    """How much may be excused; a failure in a new way may be tried again once."""
+    """Return how much may be excused; a failure in a new way is repeated once."""
     settings = await runtime.store.read(quarantine.settings_of, queue.repository_id)
     new_texts = Standing.FORGIVEN
     if settings.quarantine_forgives is QuarantineForgives.KNOWN_FAILURES:
@@ -245,18 +236,18 @@ async def _rules(runtime: Runtime, queue: QueueRef, run: Run) -> Rules:
 
 def _evidence(
     run: Run,
-    found: LookedUp,
+    found: Findings,
     suspects: Sequence[Suspect],
     below: Sequence[Suspect],
     rules: Rules,
 ) -> Evidence:
-    known = excuses.judge(found.checks, suspects, rules, below)
+    judged = excuses.judge(found.checks, suspects, rules, below)
     return Evidence(
         run.attempt,
-        known.explanations,
-        known.fingerprint,
-        known.own_head,
-        known.weights,
-        known.gaps,
-        known.new_texts,
+        judged.explanations,
+        judged.fingerprint,
+        judged.own_head,
+        judged.weights,
+        judged.gaps,
+        judged.new_texts,
     )

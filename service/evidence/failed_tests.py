@@ -1,4 +1,4 @@
-"""The tests that failed in a queue's test run, and what was known of each when it began.
+"""The tests that failed in a queue's test run, and their history when the run began.
 
 Reads the database only. The rules are in `testhealth/detector/hindsight.py`.
 """
@@ -35,15 +35,15 @@ from service.testhealth.store.uploads_rows import StoredAttempt, Upload
 from service.vocabulary import Health, Override, Sha
 
 HEADS_SINCE = timedelta(days=14)
-"""Uploads of a pull request's own head are looked for over this time."""
+"""Uploads of a pull request's own head are considered for this time."""
 
 TESTS_MAX = 500
-"""Of more failing tests in one check none is looked at; nothing is forgiven then."""
+"""If more tests fail in one check, none is examined and none is excused."""
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
-    """A run as what was known is asked for: when it began, on which branch's queue, of whom."""
+class RunStart:
+    """When a run started, on which target branch, and the heads of its pull requests."""
 
     at: datetime
     branch: str
@@ -51,16 +51,16 @@ class Began:
 
     @property
     def prs(self) -> frozenset[int]:
-        """Its pull requests."""
+        """Return the pull requests of the run."""
         return frozenset(self.heads)
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
-    """A failed check with the uploads of the jobs that it is, and their failed steps at most.
+class ReportedCheck:
+    """A failed check with the uploads of its jobs, and the greatest number of failed steps.
 
-    `conclusion` is how the provider says that it ended, `others` are names under which other
-    jobs of the CI run reported, or passed without a report.
+    `conclusion` is the provider's; `others` are the keys under which other jobs of the CI run
+    reported, or passed without a report.
     """
 
     name: str
@@ -71,13 +71,13 @@ class Reported:
 
     @property
     def is_mass(self) -> bool:
-        """Whether all uploads with failures are mass failures."""
+        """Return whether all uploads with failures are mass failures."""
         failing = [each for each in self.uploads if each.failures]
         return bool(failing) and all(each.is_mass for each in failing)
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything in them was read, and can be looked at."""
+        """Return whether all of the uploads was read and is small enough to examine."""
         failed = sum(each.failures for each in self.uploads)
         return (self.is_mass or failed <= TESTS_MAX) and not any(
             each.is_partial for each in self.uploads
@@ -85,8 +85,8 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedUp:
-    """The failed checks with their tests, and which of these each pull request fails alone."""
+class Findings:
+    """The failed checks with their tests, and the tests that each pull request fails alone."""
 
     checks: tuple[FailedCheck, ...]
     fails_alone: Mapping[int, frozenset[str]]
@@ -109,9 +109,9 @@ class _Failed:
 
 @dataclass(frozen=True, slots=True)
 class Flaky:
-    """The tests that were called flaky: `known` to others too, or `of_own` pull requests alone.
+    """Flaky tests: `known` also from others, or only from the run's `of_own` pull requests.
 
-    A person's word stands whoever made the test flaky; `of_own` has none of those.
+    `of_own` has no test that a person had quarantined.
     """
 
     known: frozenset[int] = frozenset()
@@ -120,7 +120,7 @@ class Flaky:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was known of the failed tests, by number."""
+    """The history of the failed tests, by number."""
 
     cases: Mapping[int, ListedCase]
     keys: Mapping[int, frozenset[str]]
@@ -129,11 +129,11 @@ class _Known:
 
 
 def look_up(
-    tests: RepositoryTests, reported: Sequence[Reported], began: Began
-) -> tuple[LookedUp, KeptStanding | None]:
-    """What was known of every test that failed in these checks, and what to keep.
+    tests: RepositoryTests, reported: Sequence[ReportedCheck], began: RunStart
+) -> tuple[Findings, KeptStanding | None]:
+    """Return the history of every test that failed in these checks, and the standing to store.
 
-    Quarantine is that of the start of the run, as it was written down with each upload.
+    Quarantine is that of the start of the run, as it was stored with each upload.
     """
     failed = {
         each.name: {} if each.is_mass or not each.is_whole else _failed_in(tests, each.uploads)
@@ -152,11 +152,13 @@ def look_up(
         )
         for each in reported
     )
-    return LookedUp(checks, _fails_alone(tests, known.cases, began)), kept
+    return Findings(checks, _fails_alone(tests, known.cases, began)), kept
 
 
-def _reports(tests: RepositoryTests, reported: Reported, began: Began) -> tuple[JobReport, ...]:
-    """The uploads of a check beside what they should hold."""
+def _reports(
+    tests: RepositoryTests, reported: ReportedCheck, began: RunStart
+) -> tuple[JobReport, ...]:
+    """Return the uploads of a check with what they should contain."""
     lookup = Lookup(tests.session, tests.sets, tests.home.repository)
     found = upload_completeness.reports_of(lookup, began.branch, reported.uploads)
     since = tests.home.now - HEADS_SINCE
@@ -169,7 +171,7 @@ def _reports(tests: RepositoryTests, reported: Reported, began: Began) -> tuple[
 
 
 def _failed_in(tests: RepositoryTests, sent: Iterable[Upload]) -> dict[int, _Failed]:
-    """The tests whose last attempt in one of the uploads failed."""
+    """Return the tests whose last attempt in one of the uploads failed."""
     found: defaultdict[int, _Failed] = defaultdict(_Failed)
     for upload in sent:
         attempts = uploads.attempts_of(tests.session, upload.id)
@@ -196,7 +198,7 @@ def _test(no: int, failed: _Failed, known: _Known) -> FailedTest:
 
 
 def _known(
-    tests: RepositoryTests, nos: Sequence[int], began: Began
+    tests: RepositoryTests, nos: Sequence[int], began: RunStart
 ) -> tuple[_Known, KeptStanding | None]:
     here, session = tests.place.repository_id, tests.session
     cases = {case.no: case for case in listings.records(session, here, nos)}
@@ -217,9 +219,9 @@ def _known(
 
 
 def _flaky(
-    tests: RepositoryTests, found: Mapping[int, Evidence], scale: Scale, began: Began
+    tests: RepositoryTests, found: Mapping[int, Evidence], scale: Scale, began: RunStart
 ) -> Flaky:
-    """Those that were called flaky then, by whether they would be without the run's own."""
+    """Return the tests that were flaky then, with or without the run's own results."""
     here, session = tests.place.repository_id, tests.session
     written = evidence_rows.histories_of(session, here, found)
     said = {
@@ -237,7 +239,7 @@ def _flaky(
 
 
 def _is_shielded(tests: RepositoryTests, no: int, at: datetime) -> bool:
-    """Whether a person had quarantined the test by then."""
+    """Return whether a person had quarantined the test by then."""
     said = test_quarantine.override_history(tests.session, tests.place.repository_id, no)
     before = [each for each in said if each.at <= at]
     if not before:
@@ -247,9 +249,9 @@ def _is_shielded(tests: RepositoryTests, no: int, at: datetime) -> bool:
 
 
 def _fails_alone(
-    tests: RepositoryTests, cases: Mapping[int, ListedCase], began: Began
+    tests: RepositoryTests, cases: Mapping[int, ListedCase], began: RunStart
 ) -> dict[int, frozenset[str]]:
-    """Pull request → the tests that the newest uploads of its head fail and none passes."""
+    """Return by pull request the tests that the newest uploads of its head fail and none passes."""
     session, nos = tests.session, sorted(cases)
     if not nos:
         return {}
@@ -281,5 +283,5 @@ def _fails_alone(
 
 
 def _attempt_of(upload: Upload) -> tuple[str, int] | str:
-    """The attempt of a CI run that an upload is part of; itself where nobody named one."""
+    """Return the attempt of the CI run that an upload belongs to; its own id if it names none."""
     return upload.id if upload.run_id is None else (upload.run_id, upload.run_attempt)

@@ -1,7 +1,7 @@
 """The functions by which merge queues and test health call each other."""
 
 from service.database.database import Tx
-from service.evidence import late_failures, run_failures, upload_completeness, upload_news
+from service.evidence import run_failures, upload_completeness, upload_news
 from service.evidence.store import queue_facts
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import pull_requests
@@ -18,10 +18,10 @@ def made() -> Links:
             tested_run=_tested_run,
             queue_branches=queue_facts.queue_branches,
             pull_requests_at=pull_requests.with_head,
-            note_sending=upload_news.tell,
+            note_sending=upload_news.note_sending,
             explain_again=upload_news.ask_again,
             check_answer=upload_completeness.check,
-            note_late_failures=late_failures.note,
+            note_late_failures=upload_news.note_late_failures,
         ),
     )
 

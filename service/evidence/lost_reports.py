@@ -1,6 +1,6 @@
-"""Reports that nobody told us of: runs of CI that ended are listed, the unknown asked for.
+"""Find CI runs that ended without a delivery, and collect their reports.
 
-A run whose news came, or that was listed before, was asked for already and costs nothing more
+A run that was delivered or listed before has been requested already and costs nothing more
 (FLAKY.md 2.9, RELIABILITY.md 5).
 """
 
@@ -23,9 +23,9 @@ from service.testhealth.store import cases
 
 BEGUN_WITHIN = timedelta(days=1)
 ATTEMPTS_MAX = 3
-"""Of one run, its newest: a run again may have followed before anybody looked."""
+"""Newest attempts of one run: it may have been repeated before the sweep."""
 ASKED_MAX = 100
-"""In one sweep; each is a read at least. What is left waits for the next."""
+"""Requests in one sweep, each at least one read; the rest waits for the next sweep."""
 
 log = structlog.get_logger()
 
@@ -67,7 +67,7 @@ def _watched(session: Tx) -> tuple[RepositoryRecord, ...]:
 
 
 async def _look(runtime: Runtime, repository: RepositoryRecord, at_most: int) -> int:
-    """Ask for what the runs of a repository left, the newest first; of how many attempts."""
+    """Request the reports of a repository's runs, newest first; return the number of attempts."""
     provider = runtime.providers.get(repository.ref.host)
     settings = await test_settings.read(runtime, repository)
     if provider is None or not settings.collect_artifacts:

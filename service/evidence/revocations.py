@@ -1,8 +1,8 @@
-"""Checks that passed by forgiveness, and whose jobs then reported more than was forgiven.
+"""Checks that passed because all failures were quarantined, and whose jobs then reported more.
 
 `headgate test` ends with 0 when all failures are quarantined, so the CI job passes. A failure that
-arrives later must still count, as long as the run has not landed. A job that was never told to end
-with 0 is left alone: its project decides which failures make it fail.
+arrives later must still count, as long as the run has not landed. A job whose sender never received
+exit code 0 is not changed: its project decides which failures make it fail.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from service.testhealth.store.uploads_rows import Upload
 from service.vocabulary import CheckOutcome, RepoRef
 
 CI_ATTEMPTS_MAX = 20
-"""Attempts of CI runs on one commit that are looked at, those with the newest uploads."""
+"""Attempts of CI runs on one commit that are examined, those with the newest uploads."""
 
 FAILURES_MAX = 1000
-"""Failures of one upload that are looked at, as in the answer to an upload."""
+"""Failures of one upload that are examined, as in the answer to an upload."""
 
 Doubt = tuple[Upload, Upload]
 """An upload whose failures were forgiven, and a later one with a failure that is not."""
@@ -48,7 +48,7 @@ def doubts_of(session: Tx, repository_id: int, run: Run) -> tuple[Doubt, ...]:
 
 
 def _was_forgiven(upload: Upload) -> bool:
-    """Whether the sender was told to end with 0 although its command failed."""
+    """Return whether the sender received exit code 0 although its command failed."""
     return bool(upload.account.exit_code) and upload.account.answered == 0
 
 
@@ -77,7 +77,7 @@ async def revoked_by(
     required = {one.name for one in run.required}
     found: set[str] = set()
     for run_id, attempt in _attempts(doubts):
-        ran = [_job(each) for each in await provider.ci_jobs(repo, run_id, attempt)]
+        ran = [job_of(each) for each in await provider.ci_jobs(repo, run_id, attempt)]
         for job in ran:
             if job.name in required and any(_are_of(job, ran, pair) for pair in doubts):
                 found.add(job.id)
@@ -99,6 +99,7 @@ def _are_of(job: Job, ran: Sequence[Job], pair: Doubt) -> bool:
     return all(jobs.is_of(job, ran, each) for each in sent)
 
 
-def _job(job: CiJob) -> Job:
+def job_of(job: CiJob) -> Job:
+    """Return the provider's job as the rules about uploads take it."""
     has_failed = job.outcome is CheckOutcome.FAILED
     return Job(job.id, job.name, job.workflow, job.runner, has_failed)

@@ -1,6 +1,6 @@
-"""The tests that failed in a queue's test run, as the texts on its pull requests name them.
+"""The tests that failed in a queue's test run, for the texts on its pull requests.
 
-By what is stored alone, and by what each test was when the run began.
+Read from the database, with the health of each test when the run began.
 """
 
 from collections import defaultdict
@@ -25,15 +25,15 @@ from service.text import phrases
 from service.vocabulary import Health, Override, QueueRef, Sha
 
 FAILED_MAX = 1000
-"""Failures of one run that are looked at, as in the answer to an upload (API.md 8.4)."""
+"""Failures of one run that are examined, as in the answer to an upload (API.md 8.4)."""
 
 RANKS = (Standing.NEW, Standing.BROKEN, Standing.SEEN, Standing.FLAKY, Standing.FORGIVEN)
-"""Which are named first: what the pull request has most likely to do with."""
+"""Named first: the failures that the pull request most likely caused."""
 
 UNHEALTHY = {Health.FLAKY: Standing.FLAKY, Health.BROKEN: Standing.BROKEN}
 
 
-class Looked(NamedTuple):
+class RankedFailure(NamedTuple):
     """A failed test with what it was when the run began."""
 
     case: ListedCase
@@ -43,7 +43,7 @@ class Looked(NamedTuple):
 
 
 def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
-    """The tests that failed in the end, by the newest results of each of the run's jobs."""
+    """Return the tests that failed in the end, by the newest results of each of the run's jobs."""
     sent = () if run.sha is None else _sent(session, queue, run, run.sha)
     found = run_evidence.failed_in(session, [each.id for each in sent], FAILED_MAX)
     if not found:
@@ -99,7 +99,7 @@ def listed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[ListedFailure, ..
 
 
 def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...]:
-    """The uploads of its jobs; of a job that CI tried again, those of the last attempt."""
+    """Return the uploads of its jobs; of a job that CI tried again, those of the last attempt."""
     sent = run_evidence.of_run(session, queue.repository_id, sha, run.created_at)
     last: defaultdict[tuple[str | None, str, str], int] = defaultdict(int)
     for each in sent:
@@ -112,8 +112,8 @@ def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...
 
 def _looked(
     session: Tx, home: Home, run: Run, sent: Iterable[Upload], found: Iterable[FailedIn]
-) -> list[Looked]:
-    """The failed tests, those first that are named first."""
+) -> list[RankedFailure]:
+    """Return the failed tests, those first that are named first."""
     by_no: defaultdict[int, list[FailedIn]] = defaultdict(list)
     for each in found:
         by_no[each.no].append(each)
@@ -127,14 +127,14 @@ def _looked(
         health = answers.status_at(written.get(case.no, ()), began)
         standing = standing_of(failures, health, keys)
         is_new_text = standing is not Standing.NEW and _is_new(failures, keys)
-        looked.append(Looked(case, standing, is_new_text, logs[failures[-1].upload]))
+        looked.append(RankedFailure(case, standing, is_new_text, logs[failures[-1].upload]))
     return sorted(looked, key=lambda each: (RANKS.index(each.standing), name_of(each.case)))
 
 
 def standing_of(
     failures: Sequence[FailedIn], health: Health, known_keys: Collection[str]
 ) -> Standing:
-    """What a test was that failed so; `known_keys` are of its failures in the 30 days before."""
+    """Return the standing of a failed test; `known_keys` are its failures of the 30 days before."""
     if all(each.is_quarantined for each in failures):
         return Standing.FORGIVEN
     if health in UNHEALTHY:
@@ -147,13 +147,13 @@ def _is_new(failures: Iterable[FailedIn], known_keys: Collection[str]) -> bool:
 
 
 def name_of(case: ListedCase) -> str:
-    """A test as people name it: `tests/test_cart.py::test_total`, else by its class."""
+    """Return a test as people name it: `tests/test_cart.py::test_total`, else by its class."""
     place = case.file or case.classname or case.parent
     variant = f" ({case.variant})" if case.variant else ""
     return f"{place}::{case.name}{variant}" if place else f"{case.name}{variant}"
 
 
 def _until(home: Home, case: ListedCase) -> datetime | None:
-    """When a person's word on its quarantine ends."""
+    """Return when a person's word on its quarantine ends."""
     stands = records.override_of(home, case) is Override.ALWAYS_QUARANTINE
     return case.expires_at if stands else None

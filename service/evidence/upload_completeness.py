@@ -1,7 +1,7 @@
-"""Whether an upload proves enough to excuse the failures in it, by what is stored.
+"""Whether an upload proves enough to excuse the failures in it.
 
-Reads only; the rule is in `testhealth/detector/completeness.py`. The queue asks about all uploads
-of a CI job (failed_tests.py), the answer to an upload about those of one run of the sender.
+Reads the database only; the rule is in `testhealth/detector/completeness.py`. The queue checks all
+uploads of a CI job (failed_tests.py), the answer to an upload those of one run of the sender.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from service.testhealth.store.uploads_rows import Upload
 from service.vocabulary import QuarantineForgives, RepoRef, Sha
 
 POINTS_MAX = 3
-"""So many newest runs of a job on the branch are looked at, back to one without a failure."""
+"""Newest runs of a job on the branch that are examined, back to one without a failure."""
 
 NAMED_MAX = ASKED_AT_ONCE
-"""Of more missing tests none is looked up."""
+"""If more tests are missing, none is looked up."""
 
 FAILURES_MAX = 1000
-"""Failures of one run of a sender that are looked at, as in the answer to an upload."""
+"""Failures of one run of a sender that are examined, as in the answer to an upload."""
 
 CHANGES_S = 2
-"""Seconds in which the provider can tell what a pull request changes."""
+"""Time for the provider to list what a pull request changes."""
 
 NO_TESTS = frozenset({SUITE_FAILURE, UNNAMED, "(package)"})
-"""Names of what a report says about no test of its own."""
+"""Names in reports that are not tests."""
 
 TESTS_UNKNOWN = (
     "tests_unknown: no results of {branch} are proved yet, so it is not known which tests this job"
@@ -53,7 +53,7 @@ NEW_TEXT = "`{name}` is quarantined for its known failures alone, and fails in a
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A transaction in which uploads of one repository are looked at."""
+    """A transaction that examines uploads of one repository."""
 
     session: Tx
     sets: StoredSets
@@ -66,7 +66,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExcusedUpload:
     """What is asked of an answer: the reports, whom they test, and texts that are new.
 
     `target` is the branch whose results say what is expected.
@@ -87,7 +87,7 @@ async def check(
     *,
     is_of_many: bool = False,
 ) -> UploadAnswer:
-    """The answer, with the reasons for which its quarantined failures are not excused.
+    """Return the answer, with the reasons for which its quarantined failures are not excused.
 
     An upload that excuses nothing is answered as it is: nothing is read for it. `is_of_many`: its
     sender makes several uploads, and the last answer speaks for all of them.
@@ -120,15 +120,15 @@ async def check(
     return replace(answer, verdict=verdict, not_excused_because=reasons, warnings=warnings)
 
 
-def _warnings(asked: Asked) -> Iterable[str]:
-    """What the sender should know about results that may excuse failures."""
+def _warnings(asked: ExcusedUpload) -> Iterable[str]:
+    """Return what the sender should know about results that may excuse failures."""
     is_unknown = any(each.expectation is None for each in asked.reports)
     if is_unknown and asked.upload.kind != UploadClass.STABLE.value:
         yield TESTS_UNKNOWN.format(branch=asked.target)
 
 
 async def _changed(runtime: Runtime, ref: RepoRef, prs: Iterable[int]) -> frozenset[str]:
-    """The paths that these pull requests change, as far as the provider tells in time."""
+    """Return the paths that these pull requests change, as far as the provider tells in time."""
     provider = runtime.providers.get(ref.host)
     if provider is None:
         return frozenset()
@@ -142,7 +142,7 @@ async def _changed(runtime: Runtime, ref: RepoRef, prs: Iterable[int]) -> frozen
 
 def _asked(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str
-) -> Asked | None:
+) -> ExcusedUpload | None:
     found = uploads.by_id(session, upload_id)
     if found is None:
         return None
@@ -156,11 +156,11 @@ def _asked(
     target = _target_of(session, repository, upload)
     reports = reports_of(lookup, target, sent, is_command=True)
     new_texts = _new_texts(lookup, runtime, upload)
-    return Asked(target, reports, upload.prs, new_texts, len(failed), upload)
+    return ExcusedUpload(target, reports, upload.prs, new_texts, len(failed), upload)
 
 
 def _sent_with(session: Tx, repository_id: int, upload: Upload) -> tuple[Upload, ...]:
-    """The uploads of the same run of the sender; without one, of the same job's attempt."""
+    """Return the uploads of the same run of the sender; without one, of the same job's attempt."""
     if upload.account.session:
         near = uploads.of_sha(session, repository_id, upload.sha)
         return tuple(each for each in near if each.account.session == upload.account.session)
@@ -171,7 +171,7 @@ def _sent_with(session: Tx, repository_id: int, upload: Upload) -> tuple[Upload,
 
 
 def _target_of(session: Tx, repository: RepositoryRecord, upload: Upload) -> str:
-    """The branch whose earlier results say what is expected."""
+    """Return the branch whose earlier results say what is expected."""
     if upload.kind == UploadClass.STABLE.value and upload.branch is not None:
         return upload.branch
     if upload.kind == UploadClass.QUEUE.value:
@@ -183,7 +183,7 @@ def _target_of(session: Tx, repository: RepositoryRecord, upload: Upload) -> str
 
 
 def _new_texts(lookup: Lookup, runtime: Runtime, upload: Upload) -> tuple[str, ...]:
-    """Sentences about failures that the setting `quarantine_forgives` does not forgive."""
+    """Return sentences about failures that the setting `quarantine_forgives` does not excuse."""
     home = records.home_of(lookup.session, runtime, lookup.repository, upload.received_at)
     if home.settings.quarantine_forgives is not QuarantineForgives.KNOWN_FAILURES:
         return ()
@@ -199,7 +199,7 @@ def _new_texts(lookup: Lookup, runtime: Runtime, upload: Upload) -> tuple[str, .
 def reports_of(
     lookup: Lookup, target: str, sent: Sequence[Upload], *, is_command: bool = False
 ) -> tuple[JobReport, ...]:
-    """What was uploaded of each job, beside what it is expected to report.
+    """Return what was uploaded of each job, beside what it is expected to report.
 
     `is_command`: the uploads are those of one command. Of a job with several commands only this
     command's tests are expected, where the target branch knows the command.
@@ -218,7 +218,7 @@ def reports_of(
 
 
 def _known_branch(lookup: Lookup, target: str, but: frozenset[str]) -> str | None:
-    """The target branch if it has results, else the default branch; None: neither has any."""
+    """Return the target branch if it has results, else the default branch; None if neither has."""
     for branch in dict.fromkeys((target, lookup.repository.default_branch)):
         if base_uploads.are_there(lookup.session, lookup.id, branch, but):
             return branch
@@ -250,7 +250,7 @@ def _part_of(upload: Upload) -> Part:
 
 
 def newest_points(base: Sequence[Upload]) -> list[Upload]:
-    """The uploads of the newest runs of a job, back to one in which nothing failed.
+    """Return the uploads of the newest runs of a job, back to one in which nothing failed.
 
     Tests that were deleted since are in older ones alone. A run that was cut short may lack
     tests: it is never the only one, unless there are no others.
@@ -293,7 +293,7 @@ def _expectation(lookup: Lookup, base: Sequence[Upload], sent: Sequence[Upload])
 
 
 def _named(lookup: Lookup, missing: set[int]) -> tuple[tuple[MissingTest, ...], int]:
-    """The missing tests by name, and how many of them are no tests."""
+    """Return the missing tests by name, and how many of them are no tests."""
     if len(missing) > NAMED_MAX:
         return (), 0
     cases = listings.records(lookup.session, lookup.id, sorted(missing))
@@ -305,7 +305,7 @@ def _named(lookup: Lookup, missing: set[int]) -> tuple[tuple[MissingTest, ...], 
 def jobs_known(
     lookup: Lookup, target: str, sent: Sequence[Upload], since: datetime
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """The jobs that report on the target branch: beside those of `sent`, and all since then."""
+    """Return the jobs that report on the target branch with those of `sent`, and all since then."""
     branch = _known_branch(lookup, target, frozenset(upload.id for upload in sent))
     if branch is None:
         return frozenset(), frozenset()

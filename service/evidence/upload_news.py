@@ -1,39 +1,54 @@
-"""What queues hear of uploads: that there are any, and that one came of a run they wait for."""
+"""The effects of a new upload on queues: its repository sends results, a run is explained again.
 
+A failure that arrives after earlier ones of the same job were excused: while the run has not
+landed, its queue takes the excuse back (`ask_again`). After that nothing can be undone: the pull
+requests and the endpoints are notified, once for a run (`note_late_failures`).
+"""
+
+from collections.abc import Sequence
 from datetime import timedelta
 
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
-from service.evidence import failed_checks, revocations
+from service.database.outbox import OutboxItem
+from service.database.records import Lane, RepositoryRecord
+from service.evidence import failed_checks, revocations, run_failures
+from service.evidence.run_failures import FAILED_MAX
 from service.evidence.store import queue_facts
 from service.mergequeue.engine.inputs import RepositoryChanged
+from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.operations import turn
-from service.mergequeue.store import queues, runs
+from service.mergequeue.store import landings, queues, runs
+from service.mergequeue.wording import failed_tests
+from service.provider.values import Reply
 from service.runtime import Runtime
+from service.testhealth.operations import messages, upload_payloads
+from service.testhealth.operations.upload_payloads import UploadTold
+from service.testhealth.store import listings, run_evidence
+from service.testhealth.store.uploads_rows import Upload
 from service.vocabulary import Sha
 
 SENDING_FOR = timedelta(days=14)
 """A repository sends results as long as its newest upload is no older (FLAKY.md 10)."""
 
 
-async def tell(runtime: Runtime, repository_id: int | None = None) -> None:
-    """Tell queues whether their repository sends results; of one repository, or of all.
+async def note_sending(runtime: Runtime, repository_id: int | None = None) -> None:
+    """Report to queues whether their repository sends results; of one repository, or of all.
 
-    Those that know are left alone.
+    Queues that already know are skipped.
     """
     since = runtime.clock.now() - SENDING_FOR
-    for told in await runtime.store.read(queue_facts.uninformed_queues, since, repository_id):
-        report = RepositoryChanged(sends_results=told.sends_results)
-        await turn.take(runtime, told.queue_id, [report])
+    for queue in await runtime.store.read(queue_facts.uninformed_queues, since, repository_id):
+        report = RepositoryChanged(sends_results=queue.sends_results)
+        await turn.take(runtime, queue.queue_id, [report])
 
 
 def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: Sha) -> None:
-    """Have the failures of the live runs on this commit explained, if their queues asked.
+    """Explain the failures of the live runs on this commit, if their queues asked.
 
-    Also those that are explained: an upload that comes late may take an excuse back, and revoke
-    a pass that was forgiven.
+    Also those that are explained already: a late upload may take an excuse back, and revoke a
+    pass that was forgiven.
     """
     now = runtime.clock.now()
     for queue_id, run_id in queues.run_of_sha(session, repository.id, sha):
@@ -46,3 +61,48 @@ def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: 
         names = tuple(sorted(failed_checks.failing_of(run)))
         item = turn.item(runtime, AskEvidence(run.id, run.attempt, names), now)
         outbox.append(session, repository.id, queue_id, head.epoch, [item])
+
+
+def note_late_failures(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload: Upload, payload: UploadTold
+) -> None:
+    """Notify of an upload with failures that are not quarantined, if its run has landed."""
+    if payload.failed <= payload.quarantined_failures:
+        return
+    run = queue_facts.tested_run(session, repository.id, Sha(upload.sha), upload.branch)
+    if run is None or run.sha != upload.sha or not _was_forgiven(session, repository, run, upload):
+        return
+    prs = landings.landed_prs(session, run.id)
+    if not prs:
+        return
+    names = _unexcused_names(session, repository, upload)
+    now = runtime.clock.now()
+    message = upload_payloads.failed_after_landing(payload, prs, names, now)
+    messages.tell(session, runtime, repository, message)
+    body = failed_tests.after_landing(upload.job, names, payload.html_url)
+    items = [
+        OutboxItem(
+            Lane.NOTICE,
+            f"reply/{repository.id}/{pr}/late-{run.id}",
+            "reply",
+            Reply(pr, f"late-{run.id}", body),
+            next_at=now,
+        )
+        for pr in prs
+    ]
+    outbox.append(session, repository.id, None, 0, items)
+
+
+def _was_forgiven(session: Tx, repository: RepositoryRecord, run: Run, upload: Upload) -> bool:
+    """Return whether earlier results of the same job had failures, all quarantined."""
+    sent = run_evidence.of_run(session, repository.id, Sha(upload.sha), run.created_at)
+    ids = [each.id for each in sent if each.job == upload.job and each.id != upload.id]
+    failed = run_evidence.failed_in(session, ids, FAILED_MAX)
+    return bool(failed) and all(each.is_quarantined for each in failed)
+
+
+def _unexcused_names(session: Tx, repository: RepositoryRecord, upload: Upload) -> Sequence[str]:
+    """Return the names of failed tests that are not quarantined, at most 1,000."""
+    failed = run_evidence.failed_in(session, [upload.id], FAILED_MAX)
+    nos = sorted({each.no for each in failed if not each.is_quarantined})
+    return [run_failures.name_of(case) for case in listings.records(session, repository.id, nos)]

@@ -88,7 +88,7 @@ class Target:
 
 
 def target_of(url: str, rules: Rules) -> Target | str:
-    """Where the URL leads, or why it may not be called; its host is still to be resolved."""
+    """Return where the URL leads, or why it may not be called; its host is still to be resolved."""
     if not _PRINTABLE.fullmatch(url) or "\\" in url:
         return "Write it in visible ASCII characters without backslash; a host as xn--…"
     scheme, separator, rest = url.partition("://")
@@ -117,7 +117,7 @@ def _target(authority: str, is_plain: bool, rules: Rules) -> Target | str:
 
 
 def _literal(host: str) -> Address | str | None:
-    """The address that the host is, None for a name, or why neither."""
+    """Return the address that the host is, None for a name, or why neither."""
     bare = host.strip("[]")
     if not host.startswith("[") and not _ENDS_IN_NUMBER.fullmatch(host):
         return None
@@ -131,7 +131,7 @@ def _literal(host: str) -> Address | str | None:
 
 
 def refusal(found: Sequence[Address], target: Target, rules: Rules) -> str | None:
-    """Why none of the addresses that a host has may be called; None: all of them may.
+    """Return why none of the addresses that a host has may be called; None: all of them may.
 
     One bad address refuses all: which of them is connected to is chance.
     """
@@ -146,7 +146,7 @@ def refusal(found: Sequence[Address], target: Target, rules: Rules) -> str | Non
 
 
 def _is_named_loopback(address: Address, rules: Rules) -> bool:
-    """Whether plain http may go there: the operator named a network of this machine alone."""
+    """Return whether plain http is allowed: the operator named a network of this machine alone."""
     return any(network.is_loopback and address in network for network in rules.networks)
 
 
@@ -155,7 +155,7 @@ def _may_be_called(address: Address, rules: Rules) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is global unicast outside the table; one that carries another is not asked."""
+    """Return whether it is global unicast outside the table; embedded addresses are not checked."""
     if any(address in network for network in REFUSED):
         return False
     if isinstance(address, IPv6Address) and address not in GLOBAL_UNICAST:
@@ -164,7 +164,7 @@ def is_public(address: Address) -> bool:
 
 
 def _unwrapped(address: Address) -> tuple[Address, ...]:
-    """Every address that a packet to this one may really go to.
+    """Return every address that a packet to this one may really go to.
 
     A mapped address is its inner one and nothing else; of a tunnel both ends count.
     """
@@ -184,6 +184,6 @@ def _unwrapped(address: Address) -> tuple[Address, ...]:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of an accepted URL: what follows them may be somebody's secret."""
+    """Return scheme, host and port of an accepted URL: the rest may contain a secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

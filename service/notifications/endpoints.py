@@ -1,13 +1,14 @@
-"""Webhook endpoints of an organization: made, listed, changed, removed (API.md 9).
+"""Webhook endpoints of an organization: create, list, update, delete (API.md 9).
 
-A token that is limited to repositories sees and makes only endpoints that are limited to some
-of them. The secret is answered once; it is stored sealed.
+A token that is limited to repositories sees and creates only endpoints that are limited to some
+of them. The secret is returned once; it is stored sealed.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
-from service.accounts import access, deeds
+from service.accounts import access, audit_entries
 from service.accounts.store import access as stored
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
@@ -16,17 +17,11 @@ from service.database.database import Tx
 from service.database.paging import Boundary, Listing, Part
 from service.errors import Invalid, NotFound
 from service.http.callers import Caller
-from service.notifications import addresses, events, signing
+from service.notifications import addresses, signing
 from service.notifications.store import notifications, subscribers
 from service.notifications.store.subscribers import Endpoint
 from service.runtime import Runtime
 from service.vocabulary import Actor, EndpointState, RepoRef
-
-EVENTS = events.NAMES
-"""Whatever an endpoint may be told."""
-
-PATTERNS = events.PATTERNS
-"""How an endpoint may ask for it: by name, by group, or for everything."""
 
 ENDPOINTS_MAX = 50
 OVERLAP_HOURS = 24
@@ -49,8 +44,8 @@ class EndpointView:
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointWish:
-    """What to set; None: as it is, or the default. `everywhere` takes back a limit."""
+class EndpointChange:
+    """Values to set; None: unchanged, or the default. `everywhere` removes the limit."""
 
     url: str | None = None
     events: tuple[str, ...] | None = None
@@ -60,33 +55,35 @@ class EndpointWish:
     everywhere: bool = False
 
     @property
-    def says_where(self) -> bool:
-        """Whether it sets the repositories or takes back their limit."""
+    def sets_repositories(self) -> bool:
+        """Return whether it sets the repositories or removes their limit."""
         return self.repositories is not None or self.everywhere
 
 
-async def create(runtime: Runtime, caller: Caller, wish: EndpointWish) -> tuple[EndpointView, str]:
-    """Make an endpoint; it and its secret, which nobody is shown again.
+async def create(
+    runtime: Runtime, caller: Caller, change: EndpointChange
+) -> tuple[EndpointView, str]:
+    """Create an endpoint; return it and its secret, which is not shown again.
 
     Raises NotFound(repository_not_found), Invalid(webhook_url_refused, scope_exceeds_own,
     limit_reached).
     """
-    url = wish.url or ""
+    url = change.url or ""
     await _vet(runtime, url)
-    scope = await _scope(runtime, caller, wish)
+    scope = await _scope(runtime, caller, change)
     now = runtime.clock.now()
     secret = signing.new_secret()
     endpoint = Endpoint(
         id=runtime.ids.uuid(),
         org_id=caller.org_id,
         url=url,
-        events=wish.events or (),
+        events=change.events or (),
         repositories=scope,
-        description=wish.description or "",
+        description=change.description or "",
         secret=runtime.keys.sealed(secret),
         created_at=now,
     )
-    row = _deed(caller, "webhook.create_endpoint", endpoint, now)
+    row = _audit_entry(caller, "webhook.create_endpoint", endpoint, now)
     return await runtime.store.run(_insert, endpoint, row), secret
 
 
@@ -109,10 +106,10 @@ async def _vet(runtime: Runtime, url: str) -> None:
         raise Invalid(f"`url` may not be called. {refusal}", code="webhook_url_refused")
 
 
-async def _scope(runtime: Runtime, caller: Caller, wish: EndpointWish) -> frozenset[int] | None:
-    """The ids of the named repositories; None: every one, which a limited token may not say."""
-    if wish.repositories is not None:
-        found = [await access.find_repository(runtime, caller, ref) for ref in wish.repositories]
+async def _scope(runtime: Runtime, caller: Caller, change: EndpointChange) -> frozenset[int] | None:
+    """Return the ids of the named repositories; None: all, which a limited token may not set."""
+    if change.repositories is not None:
+        found = [await access.find_repository(runtime, caller, ref) for ref in change.repositories]
         return frozenset(record.id for record in found)
     if caller.repositories is not None:
         raise Invalid(
@@ -125,7 +122,7 @@ async def _scope(runtime: Runtime, caller: Caller, wish: EndpointWish) -> frozen
 async def list_all(
     runtime: Runtime, caller: Caller, take: int, cursor: str | None
 ) -> Part[EndpointView]:
-    """The endpoints that the caller sees, oldest first; there are never more than 50.
+    """Return the endpoints that the caller can see, oldest first; at most 50.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
@@ -148,48 +145,49 @@ def _seen(session: Tx, caller: Caller) -> tuple[EndpointView, ...]:
 
 
 async def update(
-    runtime: Runtime, caller: Caller, endpoint_id: str, wish: EndpointWish
+    runtime: Runtime, caller: Caller, endpoint_id: str, change: EndpointChange
 ) -> EndpointView:
-    """Change what the wish names.
+    """Change the values that are set.
 
-    Enabled again, its failures count from nothing; disabled, what waits for it is given up.
+    Enabling resets the count of failures; disabling gives up open attempts.
     Raises NotFound(webhook_endpoint_not_found, repository_not_found),
     Invalid(webhook_url_refused, scope_exceeds_own).
     """
     found = await runtime.store.read(find, caller, endpoint_id)
-    url = found.url if wish.url is None else wish.url
+    url = found.url if change.url is None else change.url
     if url != found.url:
         await _vet(runtime, url)
-    scope = await _scope(runtime, caller, wish) if wish.says_where else None
-    row = _deed(caller, "webhook.update_endpoint", replace(found, url=url), runtime.clock.now())
-    return await runtime.store.run(_change, caller, endpoint_id, (wish, scope), row)
+    scope = await _scope(runtime, caller, change) if change.sets_repositories else None
+    now = runtime.clock.now()
+    entry = _audit_entry(caller, "webhook.update_endpoint", replace(found, url=url), now)
+
+    def transaction(session: Tx) -> EndpointView:
+        access.recheck(session, entry.actor, entry.at)
+        before = find(session, caller, endpoint_id, lock=True)
+        after = _changed(before, change, scope, entry.actor)
+        subscribers.change(session, before, after)
+        if change.is_enabled is False:
+            notifications.give_up(session, after.id, after.disabled_reason or "")
+        audit.append(session, entry)
+        return view_of(session, after)
+
+    return await runtime.store.run(transaction)
 
 
-def _change(
-    session: Tx,
-    caller: Caller,
-    endpoint_id: str,
-    wanted: tuple[EndpointWish, frozenset[int] | None],
-    row: AuditRow,
-) -> EndpointView:
-    access.recheck(session, row.actor, row.at)
-    before = after = find(session, caller, endpoint_id, lock=True)
-    wish, scope = wanted
-    if wish.url is not None:
-        after = replace(after, url=wish.url)
-    if wish.says_where:
-        after = replace(after, repositories=scope)
-    if wish.events is not None:
-        after = replace(after, events=wish.events)
-    if wish.description is not None:
-        after = replace(after, description=wish.description)
-    if wish.is_enabled is not None:
-        after = _switched(after, row.actor, is_enabled=wish.is_enabled)
-    subscribers.change(session, before, after)
-    if wish.is_enabled is False:
-        notifications.give_up(session, after.id, after.disabled_reason or "")
-    audit.append(session, row)
-    return view_of(session, after)
+def _changed(
+    endpoint: Endpoint, change: EndpointChange, scope: frozenset[int] | None, by: Actor
+) -> Endpoint:
+    values = {
+        name: value
+        for name in ("url", "events", "description")
+        if (value := getattr(change, name)) is not None
+    }
+    if change.sets_repositories:
+        values["repositories"] = scope
+    after = replace(endpoint, **values)
+    return (
+        after if change.is_enabled is None else _switched(after, by, is_enabled=change.is_enabled)
+    )
 
 
 def _switched(endpoint: Endpoint, by: Actor, *, is_enabled: bool) -> Endpoint:
@@ -208,64 +206,61 @@ def _switched(endpoint: Endpoint, by: Actor, *, is_enabled: bool) -> Endpoint:
 
 
 async def delete(runtime: Runtime, caller: Caller, endpoint_id: str) -> None:
-    """Forget an endpoint; what waits for it is dropped.
+    """Delete an endpoint and give up its open attempts.
 
     Raises NotFound(webhook_endpoint_not_found).
     """
-    found = await runtime.store.read(find, caller, endpoint_id)
-    row = _deed(caller, "webhook.delete_endpoint", found, runtime.clock.now())
-    await runtime.store.run(_delete, caller, endpoint_id, row)
 
+    def remove(session: Tx, endpoint: Endpoint) -> None:
+        notifications.give_up(session, endpoint.id, "The endpoint was deleted.")
+        subscribers.remove(session, endpoint.id)
 
-def _delete(session: Tx, caller: Caller, endpoint_id: str, row: AuditRow) -> None:
-    access.recheck(session, row.actor, row.at)
-    endpoint = find(session, caller, endpoint_id, lock=True)
-    notifications.give_up(session, endpoint.id, "The endpoint was deleted.")
-    subscribers.remove(session, endpoint.id)
-    audit.append(session, row)
+    await _audited(runtime, caller, endpoint_id, "webhook.delete_endpoint", remove)
 
 
 async def rotate_secret(
     runtime: Runtime, caller: Caller, endpoint_id: str, overlap_hours: int
 ) -> str:
-    """A new secret; the present one signs too for `overlap_hours`, 0 to 72.
+    """Return a new secret; the present one also signs for `overlap_hours`, 0 to 72.
 
-    A secret before that one ends now. Raises NotFound(webhook_endpoint_not_found).
+    An earlier secret expires now. Raises NotFound(webhook_endpoint_not_found).
     """
-    found = await runtime.store.read(find, caller, endpoint_id)
-    now = runtime.clock.now()
     secret = signing.new_secret()
-    until = now + timedelta(hours=overlap_hours) if overlap_hours else None
-    row = _deed(caller, "webhook.rotate_secret", found, now)
-    fresh = (runtime.keys.sealed(secret), until)
-    await runtime.store.run(_rotate, caller, endpoint_id, fresh, row)
+    sealed = runtime.keys.sealed(secret)
+    until = runtime.clock.now() + timedelta(hours=overlap_hours) if overlap_hours else None
+
+    def rotate(session: Tx, endpoint: Endpoint) -> None:
+        previous = None if until is None else endpoint.secret
+        after = replace(endpoint, secret=sealed, previous_secret=previous, previous_until=until)
+        subscribers.change(session, endpoint, after)
+
+    await _audited(runtime, caller, endpoint_id, "webhook.rotate_secret", rotate)
     return secret
 
 
-def _rotate(
-    session: Tx,
+async def _audited(
+    runtime: Runtime,
     caller: Caller,
     endpoint_id: str,
-    fresh: tuple[bytes, datetime | None],
-    row: AuditRow,
+    action: str,
+    write: Callable[[Tx, Endpoint], None],
 ) -> None:
-    access.recheck(session, row.actor, row.at)
-    before = find(session, caller, endpoint_id, lock=True)
-    secret, until = fresh
-    after = replace(
-        before,
-        secret=secret,
-        previous_secret=None if until is None else before.secret,
-        previous_until=until,
-    )
-    subscribers.change(session, before, after)
-    audit.append(session, row)
+    """Write something about an endpoint together with its audit entry."""
+    found = await runtime.store.read(find, caller, endpoint_id)
+    entry = _audit_entry(caller, action, found, runtime.clock.now())
+
+    def transaction(session: Tx) -> None:
+        access.recheck(session, entry.actor, entry.at)
+        write(session, find(session, caller, endpoint_id, lock=True))
+        audit.append(session, entry)
+
+    await runtime.store.run(transaction)
 
 
 def find(session: Tx, caller: Caller, endpoint_id: str, *, lock: bool = False) -> Endpoint:
-    """An endpoint that the caller sees. Raises NotFound(webhook_endpoint_not_found).
+    """Return an endpoint that the caller can see. Raises NotFound(webhook_endpoint_not_found).
 
-    `lock` before anything of it is written.
+    `lock` is needed before a write.
     """
     endpoint = subscribers.endpoint_by_id(session, endpoint_id, lock=lock)
     if endpoint is None or not sees(caller, endpoint):
@@ -278,7 +273,7 @@ def find(session: Tx, caller: Caller, endpoint_id: str, *, lock: bool = False) -
 
 
 def sees(caller: Caller, endpoint: Endpoint) -> bool:
-    """Whether the endpoint is the caller's organization's, and told of nothing he may not see."""
+    """Return whether the caller may see the endpoint and every repository that it includes."""
     if endpoint.org_id != caller.org_id:
         return False
     if caller.repositories is None:
@@ -287,26 +282,17 @@ def sees(caller: Caller, endpoint: Endpoint) -> bool:
 
 
 def view_of(session: Tx, endpoint: Endpoint) -> EndpointView:
-    """The endpoint as it is shown; its repositories as they are spelled now, by id."""
+    """Return the endpoint as it is shown, with the present names of its repositories."""
     names = None
     if endpoint.repositories is not None:
         known = stored.repositories_of(session, endpoint.org_id)
         names = tuple(repo.ref for repo in known if repo.id in endpoint.repositories)
-    return EndpointView(
-        id=endpoint.id,
-        url=endpoint.url,
-        events=endpoint.events,
-        repositories=names,
-        description=endpoint.description,
-        state=endpoint.state,
-        disabled_reason=endpoint.disabled_reason,
-        last_success_at=endpoint.last_success_at,
-        last_failure_at=endpoint.last_failure_at,
-        created_at=endpoint.created_at,
-    )
+    shown = [each.name for each in fields(EndpointView) if each.name != "repositories"]
+    values = {name: getattr(endpoint, name) for name in shown}
+    return EndpointView(repositories=names, **values)
 
 
-def _deed(caller: Caller, action: str, endpoint: Endpoint, at: datetime) -> AuditRow:
+def _audit_entry(caller: Caller, action: str, endpoint: Endpoint, at: datetime) -> AuditRow:
     actor = caller.actor
-    row = deeds.deed(actor, caller.org_id, action, f"endpoint/{endpoint.id}", at)
+    row = audit_entries.allowed(actor, caller.org_id, action, f"endpoint/{endpoint.id}", at)
     return replace(row, data={"origin": addresses.origin_of(endpoint.url)})

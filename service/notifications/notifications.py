@@ -1,24 +1,27 @@
-"""Attempts: taken up, signed, sent, settled; and messages sent once more (API.md 11.2).
+"""Messages: stored for endpoints, sent, retried, listed and replayed (API.md 11.2).
 
-An attempt is claimed for a minute, so that one whose process ended is made again: receivers
-hear of everything at least once. No transaction is open while anything is sent.
+A message is stored in the transaction of its event; a worker sends it later. An attempt is
+claimed for a minute, so that it is repeated if its process ends: delivery is at least once. No
+transaction is open while a request is sent.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
 
-from service.accounts import access, deeds
+from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
+from service.database import paging
 from service.database.database import Tx
+from service.database.paging import Boundary, Listing, Part
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http.callers import Caller
-from service.notifications import addresses, endpoints, message_queue, messages, schedule, signing
-from service.notifications.delivery_log import AttemptView, attempt_view
+from service.notifications import addresses, endpoints, messages, schedule, signing
 from service.notifications.store import delivery_log, notifications, subscribers
-from service.notifications.store.delivery_log import Wanted
+from service.notifications.store.delivery_log import Delivery, DeliveryFilter
 from service.notifications.store.notifications import Attempt, Made
 from service.notifications.store.subscribers import Endpoint
 from service.runtime import Outgoing, PostResult, Runtime
@@ -31,19 +34,35 @@ REPLAYED_WITHIN = timedelta(days=7)
 log = structlog.get_logger()
 
 
+def enqueue(
+    session: Tx, runtime: Runtime, message: messages.Message, listening: Sequence[Endpoint]
+) -> None:
+    """Store a message for those endpoints of one organization that select its event."""
+    wanting = [each for each in listening if messages.wants(each.events, message.event)]
+    if wanting:
+        row = _row_of(runtime, wanting[0].org_id, message)
+        ids = [each.id for each in wanting]
+        notifications.append(session, row, ids, runtime.clock.now())
+
+
+def _row_of(runtime: Runtime, org_id: int, message: messages.Message) -> notifications.Message:
+    fresh_id = signing.message_id(runtime.ids.uuid())
+    return notifications.Message(fresh_id, org_id, message.event, message.at, message.body)
+
+
 async def claim(runtime: Runtime, limit: int) -> tuple[Attempt, ...]:
-    """Take due attempts, at most `limit`; nobody else gets them within a minute."""
+    """Claim due attempts, at most `limit`, for a minute."""
     now = runtime.clock.now()
     return await runtime.store.run(notifications.claim, runtime.instance, now, limit)
 
 
 async def next_due(runtime: Runtime) -> datetime | None:
-    """When the next attempt becomes due; None: nothing waits for its time."""
+    """Return when the next attempt becomes due; None if there is none."""
     return await runtime.store.read(notifications.next_due, runtime.clock.now())
 
 
 async def carry_out(runtime: Runtime, attempt: Attempt) -> None:
-    """Make one attempt and settle it; a failed one is followed by the next in time."""
+    """Make one attempt and settle it; a failed attempt is followed by the next one."""
     endpoint = await runtime.store.read(subscribers.endpoint_by_id, attempt.endpoint)
     if endpoint is None:
         await runtime.store.run(notifications.give_up, attempt.endpoint, "The endpoint is gone.")
@@ -53,10 +72,9 @@ async def carry_out(runtime: Runtime, attempt: Attempt) -> None:
 
 
 async def interrupted(runtime: Runtime, attempt: Attempt, error: Exception) -> None:
-    """Settle an attempt whose work ended by an error that nobody expected.
+    """Settle an attempt that ended by an unexpected error, as a failure of the receiver.
 
-    After a mistake of our own it counts as a failure of the receiver. While the database is
-    unavailable nothing is written: the claim ends by its own time, and the attempt is repeated.
+    While the database is unavailable the attempt is repeated after its claim has expired.
     """
     if isinstance(error, DatabaseUnavailable):
         return
@@ -66,7 +84,7 @@ async def interrupted(runtime: Runtime, attempt: Attempt, error: Exception) -> N
 
 
 async def _made(runtime: Runtime, endpoint: Endpoint, attempt: Attempt) -> tuple[Made, PostResult]:
-    """One attempt over the network, and how long it took."""
+    """Make one attempt over the network and measure it."""
     at, began_s = runtime.clock.now(), runtime.clock.monotonic_s()
     runtime.boundary.reach("notify.before_send")
     outcome = await _sent(runtime, endpoint, attempt, at)
@@ -98,7 +116,7 @@ async def _sent(runtime: Runtime, endpoint: Endpoint, attempt: Attempt, at: date
 
 
 def _keys(runtime: Runtime, endpoint: Endpoint, at: datetime) -> list[str]:
-    """The secrets that sign now, newest first."""
+    """Return the secrets that sign now, newest first."""
     sealed = [endpoint.secret]
     if endpoint.previous_secret and endpoint.previous_until and at < endpoint.previous_until:
         sealed.append(endpoint.previous_secret)
@@ -109,9 +127,9 @@ def _next_try(runtime: Runtime, attempt: Attempt, outcome: PostResult) -> dateti
     if outcome.error is None or outcome.status == schedule.GONE:
         return None
     now = runtime.clock.now()
-    wish = schedule.wish_of(outcome.status, outcome.retry_after, now)
+    retry_after = schedule.retry_after_of(outcome.status, outcome.retry_after, now)
     spread_by = f"{attempt.message}/{attempt.endpoint}"
-    return schedule.next_try(attempt.tries + 1, spread_by, now, wish)
+    return schedule.next_try(attempt.tries + 1, spread_by, now, retry_after)
 
 
 async def _settle(runtime: Runtime, attempt: Attempt, made: Made, next_at: datetime | None) -> None:
@@ -125,7 +143,7 @@ async def _settle(runtime: Runtime, attempt: Attempt, made: Made, next_at: datet
 def _settled(
     session: Tx, runtime: Runtime, attempt: Attempt, made: Made, next_at: datetime | None
 ) -> None:
-    """The attempt, what it says of its endpoint, and what the others are told of that."""
+    """Store the attempt, the health of its endpoint, and a message if that is disabled."""
     subscribers.endpoint_by_id(session, attempt.endpoint, lock=True)
     if not notifications.settle(session, attempt, made, next_at):
         return
@@ -138,51 +156,81 @@ def _settled(
     if endpoint is None:
         return
     since = endpoint.failing_since or made.at
-    why = schedule.disabled_by(made.status_code, since, endpoint.failed_messages, made.at)
+    why = schedule.disabled_reason(made.status_code, since, endpoint.failed_messages, made.at)
     if why is not None and subscribers.disable(session, endpoint.id, why):
         notifications.give_up(session, endpoint.id, why)
         organization = subscribers.organization_slug(session, endpoint.org_id)
         message = messages.endpoint_disabled(organization, endpoint.id, why, made.at)
-        others = list(subscribers.enabled(session, endpoint.org_id))
-        message_queue.enqueue(session, runtime, endpoint.org_id, (message, others))
+        enqueue(session, runtime, message, subscribers.enabled(session, endpoint.org_id))
 
 
-async def send_test(runtime: Runtime, caller: Caller, endpoint_id: str) -> tuple[str, AttemptView]:
-    """Send `webhook.test` now, once, also to a disabled endpoint; its message id and the try.
+async def send_test(runtime: Runtime, caller: Caller, endpoint_id: str) -> tuple[str, Made]:
+    """Send `webhook.test` once, also to a disabled endpoint; return its id and the attempt.
 
     Raises NotFound(webhook_endpoint_not_found).
     """
     now = runtime.clock.now()
-    message = messages.tests_webhook(caller.org_slug, now)
-    kept = message_queue.stored(runtime, caller.org_id, message)
-    row = _deed(caller, "webhook.test_endpoint", endpoint_id, now)
-    told = _TestMessage(runtime.instance, endpoint_id, kept)
-    endpoint, attempt = await runtime.store.run(_begin_test, caller, told, row)
+    message = _row_of(runtime, caller.org_id, messages.webhook_test(caller.org_slug, now))
+    entry = _audit_entry(caller, "webhook.test_endpoint", endpoint_id, now)
+
+    def begin(session: Tx) -> tuple[Endpoint, Attempt]:
+        access.recheck(session, entry.actor, entry.at)
+        endpoint = endpoints.find(session, caller, endpoint_id)
+        audit.append(session, entry)
+        claimed = notifications.append_claimed(
+            session, runtime.instance, message, endpoint.id, entry.at
+        )
+        return endpoint, claimed
+
+    endpoint, attempt = await runtime.store.run(begin)
     made, _ = await _made(runtime, endpoint, attempt)
     await _settle(runtime, attempt, made, None)
-    return attempt.message, attempt_view(made)
+    return attempt.message, made
 
 
 @dataclass(frozen=True, slots=True)
-class _TestMessage:
-    by: str
+class DeliveryPage:
+    """Which deliveries to an endpoint: of an event, in a state, of messages in [since, until)."""
+
     endpoint_id: str
-    message: notifications.Message
+    take: int
+    cursor: str | None = None
+    event: str | None = None
+    state: DeliveryState | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
-def _begin_test(
-    session: Tx, caller: Caller, told: _TestMessage, row: AuditRow
-) -> tuple[Endpoint, Attempt]:
-    access.recheck(session, row.actor, row.at)
-    endpoint = endpoints.find(session, caller, told.endpoint_id)
-    audit.append(session, row)
-    taken = notifications.append_taken(session, told.by, told.message, endpoint.id, row.at)
-    return endpoint, taken
+async def list_deliveries(runtime: Runtime, caller: Caller, page: DeliveryPage) -> Part[Delivery]:
+    """Return deliveries to an endpoint, newest messages first.
+
+    Raises NotFound(webhook_endpoint_not_found), Malformed(invalid_page_token,
+    page_token_expired).
+    """
+    filters = (page.endpoint_id, page.event, page.state, page.since, page.until)
+    listing = Listing("webhooks/list-deliveries", caller.org_id, filters=filters)
+    now = runtime.clock.now()
+    boundary = paging.boundary_of(runtime.keys, listing, page.cursor, now)
+    wanted = DeliveryFilter(page.event, page.state, page.since, page.until)
+    after = None
+    if boundary is not None:
+        at, message = boundary.key
+        after = (paging.instant(int(at)), str(message))
+
+    def read(session: Tx) -> tuple[Delivery, ...]:
+        endpoint = endpoints.find(session, caller, page.endpoint_id)
+        return delivery_log.page(session, endpoint.id, wanted, after, page.take + 1)
+
+    rows = [
+        (each, Boundary((paging.micros(each.made_at), each.message_id)))
+        for each in await runtime.store.read(read)
+    ]
+    return paging.part_of(runtime.keys, listing, rows, page.take, now)
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayWish:
-    """One message, or all ended ones of a span: failed ones, or delivered ones too."""
+class ReplayRequest:
+    """One message, or the ended deliveries of a span: failed, and delivered if included."""
 
     message_id: str | None = None
     since: datetime | None = None
@@ -190,16 +238,16 @@ class ReplayWish:
     include_delivered: bool = False
 
 
-async def replay(runtime: Runtime, caller: Caller, endpoint_id: str, wish: ReplayWish) -> int:
-    """Send messages again under their ids, also to a disabled endpoint; how many.
+async def replay(runtime: Runtime, caller: Caller, endpoint_id: str, request: ReplayRequest) -> int:
+    """Send messages again under their ids, also to a disabled endpoint, and return how many.
 
-    What waits to be sent anyway is left alone. Raises NotFound(webhook_endpoint_not_found,
+    Skips messages that already wait to be sent. Raises NotFound(webhook_endpoint_not_found,
     message_not_found), Invalid(invalid_time_range, limit_reached).
     """
-    row = _deed(caller, "webhook.replay", endpoint_id, runtime.clock.now())
-    if wish.since is not None and wish.until is not None:
-        _check_span(wish.since, wish.until)
-    count = await runtime.store.run(_replay, caller, endpoint_id, wish, row)
+    row = _audit_entry(caller, "webhook.replay", endpoint_id, runtime.clock.now())
+    if request.since is not None and request.until is not None:
+        _check_span(request.since, request.until)
+    count = await runtime.store.run(_replay, caller, endpoint_id, request, row)
     runtime.wakeups.wake(TOPIC)
     return count
 
@@ -212,20 +260,22 @@ def _check_span(since: datetime, until: datetime) -> None:
         )
 
 
-def _replay(session: Tx, caller: Caller, endpoint_id: str, wish: ReplayWish, row: AuditRow) -> int:
+def _replay(
+    session: Tx, caller: Caller, endpoint_id: str, request: ReplayRequest, row: AuditRow
+) -> int:
     access.recheck(session, row.actor, row.at)
     endpoint = endpoints.find(session, caller, endpoint_id, lock=True)
     audit.append(session, row)
-    if wish.message_id is not None:
-        if not delivery_log.has_message(session, endpoint.id, wish.message_id):
+    if request.message_id is not None:
+        if not delivery_log.has_message(session, endpoint.id, request.message_id):
             raise NotFound(
-                f"This endpoint was never sent {wish.message_id}; "
+                f"This endpoint was never sent {request.message_id}; "
                 "`/webhooks/list-deliveries` names what it was sent within 30 days.",
                 code="message_not_found",
             )
-        return delivery_log.replay_message(session, endpoint.id, wish.message_id, row.at)
-    wanted = Wanted(since=wish.since, until=wish.until)
-    if not wish.include_delivered:
+        return delivery_log.replay_message(session, endpoint.id, request.message_id, row.at)
+    wanted = DeliveryFilter(since=request.since, until=request.until)
+    if not request.include_delivered:
         wanted = replace(wanted, state=DeliveryState.FAILED)
     count = delivery_log.replay(session, endpoint.id, wanted, row.at, REPLAYED_MAX)
     if count is None:
@@ -236,6 +286,6 @@ def _replay(session: Tx, caller: Caller, endpoint_id: str, wish: ReplayWish, row
     return count
 
 
-def _deed(caller: Caller, action: str, endpoint_id: str, at: datetime) -> AuditRow:
+def _audit_entry(caller: Caller, action: str, endpoint_id: str, at: datetime) -> AuditRow:
     actor = caller.actor
-    return deeds.deed(actor, caller.org_id, action, f"endpoint/{endpoint_id}", at)
+    return audit_entries.allowed(actor, caller.org_id, action, f"endpoint/{endpoint_id}", at)

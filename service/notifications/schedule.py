@@ -1,4 +1,4 @@
-"""When an attempt is tried again, and when an endpoint is given up (API.md 11.2). Pure."""
+"""When a failed attempt is repeated, and when an endpoint is disabled (API.md 11.2). Pure."""
 
 import zlib
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ RETRIES: tuple[timedelta, ...] = (
 """Pause before each further attempt: ten over three days."""
 
 SPREAD = 0.1
-"""Each pause is longer or shorter by up to so much of itself."""
+"""Greatest random change of a pause, as a share of it."""
 
 RETRY_AFTER_MAX = timedelta(hours=24)
 OBEYED = frozenset({429, 503})
@@ -33,24 +33,23 @@ FAILED_MESSAGES_MIN = 10
 def next_try(
     tries: int, spread_by: str, now: datetime, retry_after: timedelta | None
 ) -> datetime | None:
-    """When to try again after `tries` failed tries in a row, at least 1; None: no more.
+    """Return the time of the next attempt after `tries` failed ones in a row; None: no more.
 
-    `spread_by` is any text: the same one spreads the same way. The receiver's own wish only
-    makes it later.
+    `tries` is at least 1. `spread_by` is any text: the same text gives the same spread.
+    `retry_after` of the receiver can only delay the attempt.
     """
     if tries > len(RETRIES):
         return None
     pause = RETRIES[tries - 1]
     share = zlib.crc32(f"{spread_by}/{tries}".encode()) / 0xFFFFFFFF
     spread = pause * (1 + SPREAD * (2 * share - 1))
-    wish = min(retry_after or timedelta(), RETRY_AFTER_MAX)
-    return now + max(spread, wish)
+    return now + max(spread, min(retry_after or timedelta(), RETRY_AFTER_MAX))
 
 
-def wish_of(status: int | None, header: str | None, now: datetime) -> timedelta | None:
-    """How long a receiver wants to be left alone: seconds or a date (RFC 9110 10.2.3).
+def retry_after_of(status: int | None, header: str | None, now: datetime) -> timedelta | None:
+    """Return the pause that a receiver asks for: seconds or a date (RFC 9110 10.2.3).
 
-    None when its status gives it no say, or nobody can read what it sent.
+    None if the header does not count for its status or cannot be parsed.
     """
     if status not in OBEYED or header is None:
         return None
@@ -64,12 +63,12 @@ def wish_of(status: int | None, header: str | None, now: datetime) -> timedelta 
     return max((at if at.tzinfo else at.replace(tzinfo=UTC)) - now, timedelta())
 
 
-def disabled_by(
+def disabled_reason(
     status: int | None, failing_since: datetime, failed_messages: int, now: datetime
 ) -> str | None:
-    """Why an endpoint gets nothing more after a failed attempt; None: it stays.
+    """Return why an endpoint is disabled after a failed attempt; None: it is not.
 
-    `failing_since` and `failed_messages` tell of the time since its last success.
+    `failing_since` and `failed_messages` cover the time since its last success.
     """
     if status == GONE:
         return "It answered 410: gone."

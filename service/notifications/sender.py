@@ -24,7 +24,7 @@ from service.runtime import Outgoing, PostResult
 
 TIMEOUT_S = 15.0
 ANSWER_BYTES_MAX = 65_536
-"""So much of an answer is read, so that its end is seen; none of it is kept."""
+"""Bytes of an answer that are read, to reach its end; they are not kept."""
 
 RESOLVING_AT_ONCE = 64
 """Threads that wait for names: what is slow here may not hold up the provider's names.
@@ -78,11 +78,11 @@ class HttpSender:
             )
 
     def close(self) -> None:
-        """Let the threads go; nobody may post any more."""
+        """Stop the threads; the sender cannot post any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _vetted(self, url: str) -> "Vetted":
-        """Where the URL leads now, each address acceptable. Raises AddressRefused."""
+        """Return where the URL leads now, each address acceptable. Raises AddressRefused."""
         target = addresses.target_of(url, self._rules)
         if isinstance(target, str):
             raise AddressRefused(target)
@@ -146,7 +146,7 @@ class Vetted(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The vetted addresses, whatever the name would lead to now."""
+        """Return the vetted addresses, whatever the name would lead to now."""
         del family
         return [
             ResolveResult(
@@ -161,7 +161,7 @@ class Vetted(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: it has no resources."""
 
 
 def _asked(target: Target) -> tuple[str, int]:
@@ -177,7 +177,7 @@ def _error(status: int) -> str | None:
 
 
 def _reason(failed: aiohttp.ClientError) -> str:
-    """The system's own words, without the address."""
+    """Return the system's own words, without the address."""
     cause = failed.__cause__
     if isinstance(cause, ssl.SSLCertVerificationError):
         return cause.verify_message.rstrip(".")

@@ -11,21 +11,21 @@ SECRET_BYTES = 32
 SECRET_PREFIX = "whsec_"
 ID_PREFIX = "msg_"
 FAMILIES = ("webhook", "svix")
-"""Receivers know the three headers by either name."""
+"""Receivers accept the three headers by either name."""
 
 
 def new_secret() -> str:
-    """A fresh secret: `whsec_` and 32 random bytes in base64."""
+    """Return a fresh secret: `whsec_` and 32 random bytes in base64."""
     return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def message_id(uuid: str) -> str:
-    """The id of a message: `msg_` and the 32 hex digits of a fresh UUID."""
+    """Return the id of a message: `msg_` and the 32 hex digits of a fresh UUID."""
     return ID_PREFIX + uuid.replace("-", "")
 
 
 def headers(message: str, at: datetime, body: str, keys: Sequence[str]) -> Mapping[str, str]:
-    """The six signing headers of an attempt at `at`; a signature for each secret, in order."""
+    """Return the six signing headers of an attempt; a signature for each secret, in order."""
     signed = [Webhook(secret).sign(message, at, body) for secret in keys]
     values = {
         "id": message,

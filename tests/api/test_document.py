@@ -131,7 +131,12 @@ def test_limits_are_written_in_words_that_every_reader_knows():
 
 def test_every_setting_has_its_bounds():
     properties = SCHEMAS["UpdateQueue"]["properties"]
-    assert properties["concurrency"] == {"type": "integer", "minimum": 1, "maximum": 1000}
+    assert properties["concurrency"] == {
+        "description": "test runs at the same time",
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1000,
+    }
     assert properties["state"]["enum"] == ["RUNNING", "PAUSED", "DRAINING"]
     assert SCHEMAS["UpdateQueue"]["additionalProperties"] is False
     nullable = {name for name, field in properties.items() if {"type": "null"} in taken(field)}

@@ -31,6 +31,7 @@ from service.http import connections
 from service.http.health import Readiness
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import queues, turn
+from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.queues import QueueRequest
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
@@ -206,7 +207,7 @@ async def obey(
             await all_built(runtime, queue)
             say({})
         elif line == "pause":
-            await queues.set_state(runtime, queue, QueueState.PAUSED, None, SYSTEM)
+            await queues.set_state(runtime, queue, QueueState.PAUSED, None, Requester(SYSTEM))
             say({})
         elif line == "green":
             latencies.stored.clear()

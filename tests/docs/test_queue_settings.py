@@ -1,41 +1,80 @@
-"""The page of a queue's settings names every setting, its default and its range."""
+"""The table in docs/reference/queue-settings.md is written from the definitions."""
 
-import re
-from dataclasses import fields
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
+from typing import get_args, get_type_hints
 
+import orjson
+import pytest
 from pydantic.alias_generators import to_camel
 
-from service.mergequeue.engine.config import RANGES, QueueConfig
+from service.mergequeue.api.models.settings import ITEMS_MAX
+from service.mergequeue.engine.config import (
+    SETTINGS,
+    BatchingRule,
+    Chars,
+    Items,
+    QueueConfig,
+    Range,
+    Setting,
+)
 
-PAGE = (Path(__file__).parents[2] / "docs/reference/queue-settings.md").read_text("utf-8")
-ROWS = {
-    name: [cell.strip() for cell in line.split("|")[2:6]]
-    for line in PAGE.splitlines()
-    if line.startswith("| `")
-    for name in re.findall(r"`(\w+)`", line.split("|")[1])
-}
+PAGE = Path(__file__).parents[2] / "docs/reference/queue-settings.md"
+HEAD = """\
+| Setting | Values | Default | Meaning | When to change it |
+|---|---|---|---|---|
+"""
+KINDS = get_type_hints(QueueConfig)
 
 
-def test_every_setting_has_a_row_and_every_row_a_setting():
-    assert ROWS.keys() == {to_camel(field.name) for field in fields(QueueConfig)}
-
-
-def test_ranges_are_those_that_are_enforced():
-    for name, (least, most) in RANGES.items():
-        assert f"{least:g} to {most:g}" in ROWS[to_camel(name)][0], name
-
-
-def test_defaults_are_those_of_the_settings():
-    for field in fields(QueueConfig):
-        default = getattr(QueueConfig(), field.name)
-        shown = ROWS[to_camel(field.name)][1]
-        if isinstance(default, bool):
-            assert str(default).lower() in shown, field.name
-        elif isinstance(default, int | float) and field.name != "bisection_concurrency":
-            assert f"{default:g}" in shown, field.name
+def test_the_table_is_current(pytestconfig: pytest.Config):
+    old = PAGE.read_text("utf-8")
+    before, _, after = old.partition(HEAD)
+    fresh = before + HEAD + "".join(rows()) + "\n" + after.partition("\n\n")[2]
+    if pytestconfig.getoption("--update-golden"):
+        PAGE.write_text(fresh, "utf-8")
+    assert PAGE.read_text("utf-8") == fresh, "`make docs` writes it anew"
 
 
 def test_every_setting_says_when_to_change_it():
-    said = {name for name, cells in ROWS.items() if len(cells) == 4 and cells[3]}
-    assert ROWS.keys() - said == {"stateLabelsEnabled", "extensionEnabled"}
+    without = {name for name, setting in SETTINGS.items() if not setting.advice}
+    assert without == {"state_labels_enabled", "extension_enabled"}
+
+
+def rows() -> Iterator[str]:
+    default = QueueConfig()
+    for name, setting in SETTINGS.items():
+        usual = written(getattr(default, name))
+        if setting.cli_default is not None:
+            usual += f"; {written(setting.cli_default)} by `headgate queue create`"
+        cells = (f"`{to_camel(name)}`", values(KINDS[name], setting), usual)
+        yield "| " + " | ".join((*cells, setting.meaning, setting.advice)) + " |\n"
+
+
+def values(kind: object, setting: Setting) -> str:
+    """Return which values a setting takes, in words."""
+    match setting.bounds:
+        case Range(minimum, maximum):
+            return f"{minimum:g} to {maximum:g}"
+        case Chars(chars_max):
+            return f"1 to {chars_max} characters"
+        case Items(noun):
+            none = ", or none" if type(None) in get_args(kind) else ""
+            return f"up to {ITEMS_MAX} {noun}{none}"
+    if kind == tuple[BatchingRule, ...]:
+        return f'up to {ITEMS_MAX} of `{{"targetPattern": "…", "policy": "ISOLATE"}}`'
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return ", ".join(f"`{word.value}`" for word in kind)
+    assert kind is bool
+    return "true, false"
+
+
+def written(value: object) -> str:
+    """Return a value as the page shows it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = orjson.dumps(value).decode() if isinstance(value, tuple) else f"{value}"
+    return text if isinstance(value, int | float) else f"`{text}`"

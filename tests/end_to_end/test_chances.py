@@ -6,6 +6,7 @@ from service.mergequeue.engine.config import BatchSizing, ConfirmFailures, Hedgi
 from service.mergequeue.engine.inputs import EstimateChanged
 from service.mergequeue.engine.states import QueueState, RunKind
 from service.mergequeue.operations import queues, turn
+from service.mergequeue.operations.pull_requests import Requester
 from service.vocabulary import SYSTEM, MergeMethod
 from tests.harness import gates
 from tests.harness.world import World, WorldOptions
@@ -98,7 +99,7 @@ async def test_a_risky_one_is_tried_alone_and_delays_nobody(world: World) -> Non
     await world.settle()
     queue = await world.queue()
     await turn.take(world.runtime, queue.id, [EstimateChanged(risky, 0.5)])
-    await queues.set_state(world.runtime, queue, QueueState.RUNNING, None, SYSTEM)
+    await queues.set_state(world.runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
     await gates.ends(world, quick)
     await world.settle()
     assert await world.merged() == [quick]

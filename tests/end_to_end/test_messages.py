@@ -11,9 +11,9 @@ from service.accounts.tokens import TokenWish
 from service.mergequeue.engine.config import ConfirmFailures
 from service.mergequeue.operations import pull_requests
 from service.mergequeue.store import journal, runs
-from service.mergequeue.store.sequences import enters_a_state
+from service.mergequeue.store.journal import enters_a_state
 from service.notifications import endpoints
-from service.notifications.endpoints import EndpointWish
+from service.notifications.endpoints import EndpointChange
 from service.vocabulary import SYSTEM, Role
 from tests.contract.instance import HOST, RECEIVERS
 from tests.end_to_end.test_batches import batch_of
@@ -36,7 +36,7 @@ async def heard(world: World, *events: str) -> AsyncIterator[Receiver]:
     made = await tokens.create_token(world.runtime, wish, SYSTEM)
     caller = await access.look_up(world.runtime, made.secret)
     async with receiving() as receiver:
-        told = EndpointWish(receiver.url, events)
+        told = EndpointChange(receiver.url, events)
         _, secret = await endpoints.create(world.runtime, caller, told)
         yield receiver
         await world.settle()

@@ -6,6 +6,7 @@ from service.errors import Conflict
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, queues
+from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.vocabulary import SYSTEM
@@ -202,7 +203,9 @@ async def test_a_queue_paused_while_its_landing_waits_asks_for_no_wake_that_lies
         return merge_calls(world) > 0
 
     await world.until(has_tried)
-    await queues.set_state(world.runtime, await world.queue(), QueueState.PAUSED, "x", SYSTEM)
+    await queues.set_state(
+        world.runtime, await world.queue(), QueueState.PAUSED, "x", Requester(SYSTEM)
+    )
     world.sandbox.world.faults.clear()
     await world.rest(60)
     wake = await world.runtime.store.read(stored_queues.next_wake)

@@ -25,7 +25,7 @@ from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.wording import payloads
 from service.mergequeue.wording.payloads import Scene, Subject
-from service.notifications import events, messages
+from service.notifications import messages
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Sha
 from tests.store.builders import a_run, an_entry
 from tests.store.conftest import NOW, a_queue
@@ -40,7 +40,7 @@ def told(scene: Scene, event: Any, actor: Actor = SYSTEM) -> list[dict[str, Any]
     """The bodies that an event makes."""
     made = payloads.messages_of(scene, Recorded(NOW, actor, event))
     for message in made:
-        assert message.event in events.NAMES
+        assert message.event in messages.EVENTS
         assert message.event == orjson.loads(message.body)["type"]
         assert len(message.body.encode()) <= 20_000
     return [orjson.loads(message.body) for message in made]
@@ -125,7 +125,7 @@ def test_a_state_has_its_event_and_its_reason_one_field_in_words_of_the_wire(
 
 def test_every_state_has_a_word():
     assert set(payloads.WORDS) == set(EntryState)
-    assert {f"pull_request.{word}" for word, _ in payloads.WORDS.values()} < set(events.NAMES)
+    assert {f"pull_request.{word}" for word, _ in payloads.WORDS.values()} < set(messages.EVENTS)
 
 
 def test_the_fields_are_those_of_the_contract_in_its_order():

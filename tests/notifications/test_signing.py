@@ -6,7 +6,7 @@ import pytest
 import standardwebhooks
 import svix
 
-from service.notifications import events, schedule, signing
+from service.notifications import messages, schedule, signing
 
 SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 BODY = '{"type":"webhook.test"}'
@@ -85,7 +85,7 @@ def test_ten_attempts_over_three_days_each_spread_by_a_tenth():
     ],
 )
 def test_how_long_a_receiver_wants_to_be_left_alone(status, header, wish):
-    assert schedule.wish_of(status, header, AT) == wish
+    assert schedule.retry_after_of(status, header, AT) == wish
 
 
 def test_a_receiver_is_left_alone_as_it_wants_but_no_longer_than_a_day():
@@ -110,17 +110,17 @@ def test_a_receiver_is_left_alone_as_it_wants_but_no_longer_than_a_day():
 )
 def test_when_an_endpoint_is_given_up(status, days, messages, is_disabled):
     since = AT - timedelta(days=days)
-    assert (schedule.disabled_by(status, since, messages, AT) is not None) is is_disabled
+    assert (schedule.disabled_reason(status, since, messages, AT) is not None) is is_disabled
 
 
 def test_an_endpoint_wants_events_by_name_by_group_or_all():
-    assert events.wants(["*"], "queue.held")
-    assert events.wants(["queue.*"], "queue.held")
-    assert events.wants(["upload.processed", "queue.held"], "queue.held")
-    assert not events.wants(["pull_request.*"], "queue.held")
-    assert not events.wants(["pull_request.*"], "pull_request_batch.failed")
-    assert not events.wants(["queue.created"], "queue.held")
-    groups = {pattern for pattern in events.PATTERNS if pattern.endswith(".*")}
+    assert messages.wants(["*"], "queue.held")
+    assert messages.wants(["queue.*"], "queue.held")
+    assert messages.wants(["upload.processed", "queue.held"], "queue.held")
+    assert not messages.wants(["pull_request.*"], "queue.held")
+    assert not messages.wants(["pull_request.*"], "pull_request_batch.failed")
+    assert not messages.wants(["queue.created"], "queue.held")
+    groups = {pattern for pattern in messages.PATTERNS if pattern.endswith(".*")}
     assert groups == {
         f"{group}.*"
         for group in (
@@ -133,4 +133,4 @@ def test_an_endpoint_wants_events_by_name_by_group_or_all():
             "audit",
         )
     }
-    assert len(events.NAMES) == len(set(events.NAMES))
+    assert len(messages.EVENTS) == len(set(messages.EVENTS))

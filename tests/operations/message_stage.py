@@ -9,10 +9,11 @@ from service.accounts.tokens import TokenWish
 from service.http.callers import Caller
 from service.mergequeue.operations import queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
-from service.notifications import delivery_log, endpoints
+from service.notifications import endpoints, notifications
 from service.notifications.addresses import Rules
-from service.notifications.delivery_log import DeliveryView, LogWish
-from service.notifications.endpoints import EndpointView, EndpointWish
+from service.notifications.endpoints import EndpointChange, EndpointView
+from service.notifications.notifications import DeliveryPage
+from service.notifications.store.delivery_log import Delivery
 from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.runtime import Runtime
@@ -55,10 +56,10 @@ class Stage:
         await self.clock.sleep(timedelta(**span).total_seconds())
         await self.drain()
 
-    async def log(self, **wanted: object) -> list[DeliveryView]:
+    async def log(self, **wanted: object) -> list[Delivery]:
         """What the endpoint was sent, newest first."""
-        wish = LogWish(self.view.id, 100, **wanted)  # type: ignore[arg-type]
-        return list((await delivery_log.read(self.runtime, self.caller, wish)).rows)
+        wish = DeliveryPage(self.view.id, 100, **wanted)  # type: ignore[arg-type]
+        return list((await notifications.list_deliveries(self.runtime, self.caller, wish)).rows)
 
     async def endpoint(self) -> EndpointView:
         """The endpoint as it is now."""
@@ -67,7 +68,7 @@ class Stage:
 
     async def another(self, receiver: Receiver, *wanted: str) -> tuple[EndpointView, str]:
         """One more endpoint."""
-        wish = EndpointWish(receiver.url, wanted)
+        wish = EndpointChange(receiver.url, wanted)
         return await endpoints.create(self.runtime, self.caller, wish)
 
 

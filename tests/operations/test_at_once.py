@@ -14,8 +14,8 @@ from service.errors import Invalid, NotFound
 from service.mergequeue.operations import queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
 from service.notifications import endpoints, notifications
-from service.notifications.endpoints import EndpointWish
-from service.notifications.notifications import ReplayWish
+from service.notifications.endpoints import EndpointChange
+from service.notifications.notifications import ReplayRequest
 from service.notifications.sender import HttpSender
 from service.provider.values import Repository
 from service.runtime import Runtime
@@ -34,7 +34,7 @@ async def stage(runtime: Runtime, clock: WaitingClock, queue: QueueRef) -> Async
     own = replace(runtime, sender=HttpSender(LOOPBACK))
     async with receiving() as receiver:
         caller = await a_caller(own, queue)
-        wish = EndpointWish(receiver.url, ("queue.*",), description="ops")
+        wish = EndpointChange(receiver.url, ("queue.*",), description="ops")
         view, secret = await endpoints.create(own, caller, wish)
         yield Stage(own, clock, queue, caller, receiver, view, secret)
 
@@ -50,7 +50,7 @@ async def refusals(*asked: Coroutine[Any, Any, object]) -> list[str]:
 
 async def test_no_more_endpoints_than_the_limit_are_made_at_once(stage, monkeypatch):
     monkeypatch.setattr(endpoints, "ENDPOINTS_MAX", 3)
-    wish = EndpointWish(stage.receiver.url, ("queue.*",))
+    wish = EndpointChange(stage.receiver.url, ("queue.*",))
     make = (endpoints.create(stage.runtime, stage.caller, wish) for _ in range(8))
     assert await refusals(*make) == ["limit_reached"] * 6
     assert len((await endpoints.list_all(stage.runtime, stage.caller, 100, None)).rows) == 3
@@ -110,7 +110,7 @@ async def test_messages_that_are_replayed_twice_at_once_are_sent_again_once(stag
     await stage.drain()
     sent = len(stage.receiver.got)
     now, day = stage.clock.now(), timedelta(days=1)
-    wish = ReplayWish(since=now - day, until=now + day, include_delivered=True)
+    wish = ReplayRequest(since=now - day, until=now + day, include_delivered=True)
     replay = (
         notifications.replay(stage.runtime, stage.caller, stage.view.id, wish) for _ in range(8)
     )
@@ -120,12 +120,12 @@ async def test_messages_that_are_replayed_twice_at_once_are_sent_again_once(stag
 
 
 async def test_two_changes_of_an_endpoint_at_once_both_stand(stage):
-    async def change(wish: EndpointWish) -> object:
+    async def change(wish: EndpointChange) -> object:
         return await endpoints.update(stage.runtime, stage.caller, stage.view.id, wish)
 
     async with receiving() as elsewhere:
-        moved, named = EndpointWish(url=elsewhere.url), EndpointWish(description="new")
-        only = EndpointWish(repositories=(stage.queue.repo,))
+        moved, named = EndpointChange(url=elsewhere.url), EndpointChange(description="new")
+        only = EndpointChange(repositories=(stage.queue.repo,))
         assert await refusals(change(moved), change(named), change(only)) == []
         view = await stage.endpoint()
     assert (view.url, view.description) == (elsewhere.url, "new")
@@ -135,12 +135,12 @@ async def test_two_changes_of_an_endpoint_at_once_both_stand(stage):
 async def test_a_change_of_a_disabled_endpoint_drops_no_replay(stage):
     await stage.change()
     await stage.drain()
-    wish = EndpointWish(is_enabled=False)
+    wish = EndpointChange(is_enabled=False)
     await endpoints.update(stage.runtime, stage.caller, stage.view.id, wish)
     (logged,) = await stage.log()
-    again = ReplayWish(logged.message_id)
+    again = ReplayRequest(logged.message_id)
     await notifications.replay(stage.runtime, stage.caller, stage.view.id, again)
-    named = EndpointWish(description="still off")
+    named = EndpointChange(description="still off")
     await endpoints.update(stage.runtime, stage.caller, stage.view.id, named)
     await stage.drain()
     assert len(stage.receiver.got) == 2

@@ -10,7 +10,7 @@ from service.database.tables_deliveries import OutboxRow
 from service.errors import DatabaseUnavailable
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import comments, pull_requests, queues, turn
-from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.provider.signals import (
     Ask,
     AskCancel,
@@ -115,15 +115,15 @@ async def test_a_pause_is_not_repeated_after_the_queue_was_resumed(
     runtime: Runtime, queue: QueueRef
 ):
     was_done: list[bool] = []
-    await queues.set_state(runtime, queue, QueueState.RUNNING, None, SYSTEM)
+    await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
     async for asked in broken(runtime, queue, AskPause("a release")):
         was_done.append(await state_of(runtime, queue) is QueueState.PAUSED)
-        await queues.set_state(runtime, queue, QueueState.RUNNING, None, SYSTEM)
+        await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
         await taken_up(runtime, queue, asked)
         is_paused = await state_of(runtime, queue) is QueueState.PAUSED
         assert is_paused is not was_done[-1]
         assert await answers(runtime, asked) == 1
-        await queues.set_state(runtime, queue, QueueState.RUNNING, None, SYSTEM)
+        await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
     assert was_done.count(True) > 1, "no write failed between doing and answering"
 
 

@@ -10,7 +10,7 @@ from service.mergequeue.engine.config import Hedging
 from service.mergequeue.engine.explaining.estimates import PRIOR
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import estimates, pull_requests, queues, turn
-from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.simulation.history import Arrival, Fate, history_of
 from service.mergequeue.simulation.world import sha_of
@@ -53,7 +53,7 @@ async def a_queue_of_the_bad_and_the_good(runtime: Runtime, clock: SetClock) -> 
     ]
     queue = await recorded.made(runtime)
     await Recording(runtime, clock, queue, history_of(arrivals, (), 0.0)).play()
-    await queues.set_state(runtime, queue, QueueState.PAUSED, None, SYSTEM)
+    await queues.set_state(runtime, queue, QueueState.PAUSED, None, Requester(SYSTEM))
     return queue
 
 

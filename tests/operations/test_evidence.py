@@ -6,7 +6,7 @@ import pytest
 
 from service.database.records import Lane
 from service.evidence import failed_tests, upload_news
-from service.evidence.failed_tests import Began, LookedUp, Reported
+from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.inputs import RepositoryChanged
 from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.engine.reasons import HoldReason
@@ -39,7 +39,7 @@ async def stage(store):
     return staged
 
 
-async def looked_up(stage: Stage, *answers, heads=None, name="unit") -> LookedUp:
+async def looked_up(stage: Stage, *answers, heads=None, name="unit") -> Findings:
     """What was known of the tests that failed in uploads when their run began, a minute ago."""
 
     def look(session):
@@ -47,8 +47,8 @@ async def looked_up(stage: Stage, *answers, heads=None, name="unit") -> LookedUp
         bench = RepositoryTests(session, stage.runtime, home)
         found = [uploads.by_id(session, each.upload_id) for each in answers]
         sent = tuple(each.upload for each in found if each is not None)
-        began = Began(stage.clock.present - MINUTE, "main", heads or {1: HEAD})
-        return failed_tests.look_up(bench, [Reported(name, sent, 1)], began)
+        began = RunStart(stage.clock.present - MINUTE, "main", heads or {1: HEAD})
+        return failed_tests.look_up(bench, [ReportedCheck(name, sent, 1)], began)
 
     found, _ = await stage.runtime.store.run(look)
     return found

@@ -12,7 +12,7 @@ from service.http.callers import Caller
 from service.memory import Memory
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import counting, pull_requests, queues
-from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.process import figures, retention
 from service.process.store import retention as stored_retention
@@ -50,7 +50,7 @@ async def waited(runtime: Runtime, clock: WaitingClock, queue: QueueRef) -> None
     """One submission that waits for 90 seconds and is tested then."""
     await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
     await clock.sleep(90)
-    await queues.set_state(runtime, queue, QueueState.RUNNING, "go", SYSTEM)
+    await queues.set_state(runtime, queue, QueueState.RUNNING, "go", Requester(SYSTEM))
 
 
 async def test_the_hour_slides_and_counters_stay(

@@ -16,13 +16,14 @@ from service.accounts.tokens import TokenWish
 from service.errors import Invalid, Malformed, NotFound, ServiceError, Unauthenticated
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
+from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.queues import QueueRequest
 from service.metrics.process_families import ProcessMeter
-from service.notifications import delivery_log, endpoints, notifications
-from service.notifications.delivery_log import DeliveryView, LogWish
-from service.notifications.endpoints import EndpointWish
-from service.notifications.notifications import ReplayWish
+from service.notifications import endpoints, notifications
+from service.notifications.endpoints import EndpointChange
+from service.notifications.notifications import DeliveryPage, ReplayRequest
 from service.notifications.sender import HttpSender
+from service.notifications.store.delivery_log import Delivery
 from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.runtime import Runtime
@@ -37,7 +38,7 @@ async def stage(runtime: Runtime, clock: WaitingClock, queue: QueueRef) -> Async
     own = replace(runtime, sender=HttpSender(LOOPBACK))
     async with receiving() as receiver:
         caller = await a_caller(own, queue)
-        wish = EndpointWish(receiver.url, ("queue.*", "webhook.*"), description="ops")
+        wish = EndpointChange(receiver.url, ("queue.*", "webhook.*"), description="ops")
         view, secret = await endpoints.create(own, caller, wish)
         yield Stage(own, clock, queue, caller, receiver, view, secret)
 
@@ -85,7 +86,7 @@ async def test_an_endpoint_hears_of_its_events_and_repositories_alone(stage):
         other, elsewhere = [await stack.enter_async_context(receiving()) for _ in range(2)]
         await stage.another(other, "pull_request.*", "queue.created")
         limited, _ = await stage.another(elsewhere, "*")
-        empty = EndpointWish(repositories=())
+        empty = EndpointChange(repositories=())
         await endpoints.update(stage.runtime, stage.caller, limited.id, empty)
         await stage.hold()
         await stage.drain()
@@ -99,18 +100,18 @@ async def test_another_organization_hears_nothing(stage):
         wish = TokenWish(stranger.host, "initech", "theirs", Role.ADMIN)
         made = await tokens.create_token(stage.runtime, wish, SYSTEM)
         caller = await access.look_up(stage.runtime, made.secret)
-        await endpoints.create(stage.runtime, caller, EndpointWish(other.url, ("*",)))
+        await endpoints.create(stage.runtime, caller, EndpointChange(other.url, ("*",)))
         await stage.hold()
         await stage.drain()
         assert (stage.receiver.types(), other.types()) == (["queue.held"], [])
         assert not (await endpoints.list_all(stage.runtime, stage.caller, 9, None)).rows[1:]
         for asked in (
-            endpoints.update(stage.runtime, caller, stage.view.id, EndpointWish()),
+            endpoints.update(stage.runtime, caller, stage.view.id, EndpointChange()),
             endpoints.delete(stage.runtime, caller, stage.view.id),
             endpoints.rotate_secret(stage.runtime, caller, stage.view.id, 1),
             notifications.send_test(stage.runtime, caller, stage.view.id),
-            notifications.replay(stage.runtime, caller, stage.view.id, ReplayWish("msg_1")),
-            delivery_log.read(stage.runtime, caller, LogWish(stage.view.id, 9)),
+            notifications.replay(stage.runtime, caller, stage.view.id, ReplayRequest("msg_1")),
+            notifications.list_deliveries(stage.runtime, caller, DeliveryPage(stage.view.id, 9)),
         ):
             with pytest.raises(NotFound) as hidden:
                 await asked
@@ -216,7 +217,7 @@ async def test_only_failures_for_five_days_disable_an_endpoint(stage):
         await stage.pass_time(hours=11)
     endpoint = await stage.endpoint()
     assert endpoint.disabled_reason == "Only failures for 5 days."
-    enabled = EndpointWish(is_enabled=True)
+    enabled = EndpointChange(is_enabled=True)
     again = await endpoints.update(stage.runtime, stage.caller, stage.view.id, enabled)
     assert (again.state, again.disabled_reason) == (EndpointState.ENABLED, None)
     await stage.change()
@@ -274,13 +275,13 @@ async def test_messages_are_replayed_under_their_ids(stage):
     await stage.change()
     await stage.drain()
     stage.receiver.answers = [200]
-    enabled = EndpointWish(is_enabled=True)
+    enabled = EndpointChange(is_enabled=True)
     await endpoints.update(stage.runtime, stage.caller, stage.view.id, enabled)
     await stage.change()
     await stage.drain()
     delivered, failed = await sorted_by_state(stage)
     now = stage.clock.now()
-    span = ReplayWish(since=now - timedelta(hours=1), until=now + timedelta(hours=1))
+    span = ReplayRequest(since=now - timedelta(hours=1), until=now + timedelta(hours=1))
     assert await replay(stage, span) == 1
     await stage.drain()
     assert stage.receiver.got[-1].id == failed.message_id
@@ -289,24 +290,24 @@ async def test_messages_are_replayed_under_their_ids(stage):
     assert await replay(stage, replace(span, include_delivered=True)) == 2
     assert await replay(stage, replace(span, include_delivered=True)) == 0
     await stage.drain()
-    assert await replay(stage, ReplayWish(delivered.message_id)) == 1
+    assert await replay(stage, ReplayRequest(delivered.message_id)) == 1
     await stage.drain()
     by_id = {each.message_id: each for each in await stage.log()}
     assert [len(by_id[each.message_id].attempts) for each in (delivered, failed)] == [3, 3]
     with pytest.raises(NotFound, match="never sent") as unknown:
-        await replay(stage, ReplayWish("msg_" + "0" * 32))
+        await replay(stage, ReplayRequest("msg_" + "0" * 32))
     assert unknown.value.code == "message_not_found"
     for since, until in ((now, now), (now - timedelta(days=8), now)):
         with pytest.raises(Invalid) as refused:
-            await replay(stage, ReplayWish(since=since, until=until))
+            await replay(stage, ReplayRequest(since=since, until=until))
         assert refused.value.code == "invalid_time_range"
 
 
-async def replay(stage: Stage, wish: ReplayWish) -> int:
+async def replay(stage: Stage, wish: ReplayRequest) -> int:
     return await notifications.replay(stage.runtime, stage.caller, stage.view.id, wish)
 
 
-async def sorted_by_state(stage: Stage) -> list[DeliveryView]:
+async def sorted_by_state(stage: Stage) -> list[Delivery]:
     return sorted(await stage.log(), key=lambda each: each.state.value)
 
 
@@ -330,16 +331,18 @@ async def test_the_log_is_filtered_and_paged(stage):
     pages: list[str] = []
     cursor = None
     for _ in range(4):
-        wish = LogWish(stage.view.id, 1, cursor)
-        part = await delivery_log.read(stage.runtime, stage.caller, wish)
+        wish = DeliveryPage(stage.view.id, 1, cursor)
+        part = await notifications.list_deliveries(stage.runtime, stage.caller, wish)
         pages += [each.message_id for each in part.rows]
         cursor = part.next_cursor
     assert cursor is None
     assert pages == [each.message_id for each in await stage.log()]
-    first = await delivery_log.read(stage.runtime, stage.caller, LogWish(stage.view.id, 1))
-    other = LogWish(stage.view.id, 1, first.next_cursor, event="queue.updated")
+    first = await notifications.list_deliveries(
+        stage.runtime, stage.caller, DeliveryPage(stage.view.id, 1)
+    )
+    other = DeliveryPage(stage.view.id, 1, first.next_cursor, event="queue.updated")
     with pytest.raises(Malformed):
-        await delivery_log.read(stage.runtime, stage.caller, other)
+        await notifications.list_deliveries(stage.runtime, stage.caller, other)
 
 
 async def test_a_test_is_one_attempt_and_in_the_log(stage):
@@ -364,7 +367,7 @@ async def test_disabled_by_hand_it_gets_nothing_and_what_waits_is_given_up(stage
     await stage.change()
     await stage.drain()
     view = await endpoints.update(
-        stage.runtime, stage.caller, stage.view.id, EndpointWish(is_enabled=False)
+        stage.runtime, stage.caller, stage.view.id, EndpointChange(is_enabled=False)
     )
     assert (view.state, view.disabled_reason) == (EndpointState.DISABLED, "Disabled by ops.")
     await stage.change()
@@ -431,9 +434,9 @@ async def test_a_secret_that_cannot_be_opened_fails_the_attempt_and_says_what_to
 async def test_addresses_that_may_not_be_called_make_no_endpoint(stage):
     for url in ("https://10.0.0.1/", "http://1.1.1.1:8080/", "https://user@example.org/"):
         with pytest.raises(Invalid) as refused:
-            await endpoints.create(stage.runtime, stage.caller, EndpointWish(url, ("*",)))
+            await endpoints.create(stage.runtime, stage.caller, EndpointChange(url, ("*",)))
         assert refused.value.code == "webhook_url_refused"
-        wish = EndpointWish(url)
+        wish = EndpointChange(url)
         with pytest.raises(Invalid):
             await endpoints.update(stage.runtime, stage.caller, stage.view.id, wish)
     assert (await stage.endpoint()).url == stage.receiver.url
@@ -457,22 +460,22 @@ async def test_an_organization_has_at_most_fifty_endpoints(stage):
 async def test_a_limited_token_sees_and_makes_endpoints_within_its_limit_alone(stage):
     caller = await a_caller(stage.runtime, stage.queue, stage.queue.repo)
     for asked in (
-        endpoints.update(stage.runtime, caller, stage.view.id, EndpointWish()),
+        endpoints.update(stage.runtime, caller, stage.view.id, EndpointChange()),
         endpoints.delete(stage.runtime, caller, stage.view.id),
     ):
         with pytest.raises(NotFound):
             await asked
     assert not (await endpoints.list_all(stage.runtime, caller, 9, None)).rows
     with pytest.raises(Invalid) as refused:
-        await endpoints.create(stage.runtime, caller, EndpointWish(stage.receiver.url, ("*",)))
+        await endpoints.create(stage.runtime, caller, EndpointChange(stage.receiver.url, ("*",)))
     assert refused.value.code == "scope_exceeds_own"
-    wish = EndpointWish(stage.receiver.url, ("*",), (stage.queue.repo,))
+    wish = EndpointChange(stage.receiver.url, ("*",), (stage.queue.repo,))
     view, _ = await endpoints.create(stage.runtime, caller, wish)
     assert view.repositories == (stage.queue.repo,)
     assert [
         each.id for each in (await endpoints.list_all(stage.runtime, caller, 9, None)).rows
     ] == [view.id]
-    wish = EndpointWish(everywhere=True)
+    wish = EndpointChange(everywhere=True)
     with pytest.raises(Invalid):
         await endpoints.update(stage.runtime, caller, view.id, wish)
 
@@ -484,10 +487,10 @@ def deed_of(stage: Stage, name: str):
     """One deed of an administrator on the endpoint."""
     runtime, caller, own = stage.runtime, stage.caller, stage.view.id
     now = stage.clock.now()
-    span = ReplayWish(since=now - timedelta(hours=1), until=now)
+    span = ReplayRequest(since=now - timedelta(hours=1), until=now)
     return {
         "create": lambda: stage.another(stage.receiver, "*"),
-        "update": lambda: endpoints.update(runtime, caller, own, EndpointWish()),
+        "update": lambda: endpoints.update(runtime, caller, own, EndpointChange()),
         "delete": lambda: endpoints.delete(runtime, caller, own),
         "rotate": lambda: endpoints.rotate_secret(runtime, caller, own, 1),
         "test": lambda: notifications.send_test(runtime, caller, own),
@@ -522,7 +525,9 @@ async def test_what_happens_to_a_queue_is_told_as_the_event_it_is(stage):
     await stage.hold()
     (hold,) = (await queues.read(stage.runtime, stage.queue)).holds[-1:]
     await queues.release_hold(stage.runtime, stage.queue, hold.id, "go", SYSTEM)
-    await queues.set_state(stage.runtime, stage.queue, QueueState.DRAINING, "sleep", SYSTEM)
+    await queues.set_state(
+        stage.runtime, stage.queue, QueueState.DRAINING, "sleep", Requester(SYSTEM)
+    )
     await queues.delete(stage.runtime, stage.queue, SYSTEM)
     await stage.drain()
     by_type = {each.json["type"]: each.json for each in stage.receiver.got}
@@ -554,7 +559,7 @@ async def test_a_hanging_receiver_delays_no_other(stage):
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     quick = replace(stage.runtime, sender=HttpSender(LOOPBACK, timeout_s=0.5))
-    wish = EndpointWish(f"http://127.0.0.1:{port}/", ("queue.*",))
+    wish = EndpointChange(f"http://127.0.0.1:{port}/", ("queue.*",))
     await endpoints.create(quick, stage.caller, wish)
     for _ in range(3):
         await stage.change()

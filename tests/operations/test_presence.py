@@ -12,7 +12,7 @@ from service.database.outbox import OutboxItem
 from service.database.records import Lane, OutboxState
 from service.metrics.process_families import ProcessMeter
 from service.notifications import endpoints, notifications
-from service.notifications.endpoints import EndpointWish
+from service.notifications.endpoints import EndpointChange
 from service.notifications.sender import HttpSender
 from service.process import deliveries, effects, presence, recovery
 from service.process.workers.supervisor import Workers
@@ -68,7 +68,7 @@ async def pair(
     await presence.join(first)
     async with receiving() as receiver:
         caller = await a_caller(first, queue)
-        view, secret = await endpoints.create(first, caller, EndpointWish(receiver.url, ("*",)))
+        view, secret = await endpoints.create(first, caller, EndpointChange(receiver.url, ("*",)))
         await Stage(first, clock, queue, caller, receiver, view, secret).hold()
         reaction = OutboxItem(Lane.NOTICE, "r", "react", Reaction(3, "7", Emoji.EYES), clock.now())
         await first.store.run(outbox.append, queue.repository_id, queue.id, 1, [reaction])

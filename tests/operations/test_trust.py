@@ -14,6 +14,7 @@ from service.database.database import Tx
 from service.errors import ServiceError
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, queues, turn
+from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.store import queues as stored_queues
 from service.process import signals
 from service.provider.errors import Gone, GoneKind
@@ -34,13 +35,13 @@ class Stranger(ValuesProvider):
 async def test_a_caller_that_goes_away_leaves_memory_and_database_alike(
     runtime: Runtime, queue: QueueRef
 ):
-    running = queues.set_state(runtime, queue, QueueState.RUNNING, "go", SYSTEM)
+    running = queues.set_state(runtime, queue, QueueState.RUNNING, "go", Requester(SYSTEM))
     asked = asyncio.create_task(running)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
-    await queues.set_state(runtime, queue, QueueState.DRAINING, "then", SYSTEM)
+    await queues.set_state(runtime, queue, QueueState.DRAINING, "then", Requester(SYSTEM))
     _, stored = await runtime.store.run(turn.newest, runtime, queue.id)
     assert await turn.value(runtime, queue.id) == stored
     assert stored.state is QueueState.DRAINING

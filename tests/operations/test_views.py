@@ -2,7 +2,7 @@
 
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, queue_views, queues
-from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef
 
@@ -13,7 +13,7 @@ async def test_who_asks_again_is_answered_with_the_same_view_until_something_cha
     await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
     first = await queue_views.pull_request_view(runtime, queue, 7, None)
     assert await queue_views.pull_request_view(runtime, queue, 7, None) is first
-    await queues.set_state(runtime, queue, QueueState.RUNNING, "go", SYSTEM)
+    await queues.set_state(runtime, queue, QueueState.RUNNING, "go", Requester(SYSTEM))
     assert await queue_views.pull_request_view(runtime, queue, 7, None) is not first
 
 

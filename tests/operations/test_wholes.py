@@ -6,7 +6,7 @@ from service.mergequeue.engine.states import QueueState
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations import impacted_targets, pull_requests, queue_views, queues
 from service.mergequeue.operations.impacted_targets import Upload
-from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.views import QueueView
 from service.runtime import Runtime
@@ -43,7 +43,7 @@ async def test_after_every_kind_of_change_the_whole_is_what_it_would_be_from_not
             runtime, queue, Upload(4, None, Targets(frozenset({"//a"}))), SYSTEM
         ),
         lambda: queues.update(runtime, queue, QueueRequest({"concurrency": 2}), SYSTEM),
-        lambda: queues.set_state(runtime, queue, QueueState.RUNNING, "go", SYSTEM),
+        lambda: queues.set_state(runtime, queue, QueueState.RUNNING, "go", Requester(SYSTEM)),
         lambda: submitted(runtime, queue, 4, ALONE),
         lambda: pull_requests.restart(runtime, queue, 4, SYSTEM),
     ]

@@ -15,7 +15,7 @@ from service.database import database, migrate, sqlite_file, tables_deliveries, 
 from service.database.database import StoreOptions, open_store
 from service.database.tables_base import METADATA
 from service.errors import StartRefused
-from service.mergequeue.store import queues, tables_figures, tables_pull_requests
+from service.mergequeue.store import queues
 from service.notifications.store import tables_notifications
 from service.testhealth.store import tables_evidence, tables_tests
 from tests.harness.databases import connected, opened_at
@@ -25,10 +25,8 @@ from tests.store.conftest import a_stored_queue, on_both
 KNOWN = (
     tables_access,
     tables_deliveries,
-    tables_figures,
     tables_instances,
     tables_notifications,
-    tables_pull_requests,
     queues,
     tables_repeats,
     tables_evidence,

@@ -40,13 +40,12 @@ from service.mergequeue.store import (
     pull_requests,
     queues,
     runs,
-    sequences,
 )
 from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.metrics.facts import Fact
 from service.notifications.store import delivery_log, notifications, subscribers
-from service.notifications.store.delivery_log import Wanted
+from service.notifications.store.delivery_log import DeliveryFilter
 from service.notifications.store.notifications import Attempt, Made, Message
 from service.process.store import retention
 from service.vocabulary import QueueRef, RepoRef, Sha
@@ -325,7 +324,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "notifications.give_up": lambda s: notifications.give_up(s, "endpoint-7", "gone"),
     "notifications.release": lambda s: notifications.release(s, ["me"]),
     "delivery_log.page": lambda s: delivery_log.page(
-        s, "endpoint-200", Wanted("text-200", since=NOW), (NOW, "message-7"), 50
+        s, "endpoint-200", DeliveryFilter("text-200", since=NOW), (NOW, "message-7"), 50
     ),
     "delivery_log.has_message": lambda s: delivery_log.has_message(
         s, "endpoint-200", "message-200"
@@ -333,7 +332,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "delivery_log.replay_message": lambda s: delivery_log.replay_message(
         s, "endpoint-200", "message-200", NOW
     ),
-    "delivery_log.replay": lambda s: delivery_log.replay(s, "endpoint-200", Wanted(), NOW, 100),
+    "delivery_log.replay": lambda s: delivery_log.replay(
+        s, "endpoint-200", DeliveryFilter(), NOW, 100
+    ),
     "subscribers.enabled": lambda s: subscribers.enabled(s, 7),
     "subscribers.endpoint_by_id": lambda s: subscribers.endpoint_by_id(s, "endpoint-7"),
     "subscribers.endpoint_by_id, locked": lambda s: subscribers.endpoint_by_id(
@@ -382,7 +383,7 @@ STATEMENTS = {
         listings.SELECT_SEARCHED,
     ),
     "history.past": (history.SELECT_ENTRIES, *history.SELECT_RUNS, history.SELECT_READY),
-    "sequences.entered": (sequences.SELECT_STEPS,),
+    "journal.states_entered": (journal.SELECT_MOVES,),
     "history.judged": (history.SELECT_JUDGED,),
     "history.first_seen": (history.SELECT_FIRST_SEEN,),
 }

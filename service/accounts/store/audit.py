@@ -51,7 +51,7 @@ def append(session: Connection, row: AuditRow) -> None:
 
 
 def tail(session: Connection, org_id: int, limit: int) -> tuple[AuditRow, ...]:
-    """An organization's newest deeds, newest first."""
+    """An organization's newest entries, newest first."""
     statement = select(audit).where(audit.c.org_id == org_id).order_by(desc(audit.c.id))
     return tuple(
         AuditRow(

@@ -1,4 +1,4 @@
-"""Uploads that tell which tests a job reports on a target branch.
+"""Uploads that show which tests a job reports on a target branch.
 
 Uploads of the branch itself, and those of test runs that landed on it: what a test run reports
 that did not land says nothing about the branch.
@@ -71,38 +71,38 @@ SELECT_NUMBERS = (
 
 
 def of_job(session: Connection, repository_id: int, branch: str, job: str) -> tuple[Upload, ...]:
-    """The newest uploads of a job on a target branch, the newest first."""
-    told = {"of_repository": repository_id, "of_branch": branch, "of_job": job}
-    found = [UPLOAD.value(row) for one in SELECT_OF_JOB for row in session.execute(one, told)]
+    """Return the newest uploads of a job on a target branch, the newest first."""
+    binds = {"of_repository": repository_id, "of_branch": branch, "of_job": job}
+    found = [UPLOAD.value(row) for one in SELECT_OF_JOB for row in session.execute(one, binds)]
     found.sort(key=lambda upload: (upload.ran_at, upload.digest), reverse=True)
     return tuple(found[:UPLOADS_MAX])
 
 
 def are_there(session: Connection, repository_id: int, branch: str, but: Set[str]) -> bool:
-    """Whether any job has reported on the branch, the uploads `but` left out."""
-    told = {"of_repository": repository_id, "of_branch": branch}
+    """Return whether any job has reported on the branch, the uploads `but` left out."""
+    binds = {"of_repository": repository_id, "of_branch": branch}
     question = SELECT_ANY.limit(len(but) + 1)
-    return any(each not in but for each in session.execute(question, told).scalars())
+    return any(each not in but for each in session.execute(question, binds).scalars())
 
 
 def jobs_since(
     session: Connection, repository_id: int, branch: str, since: datetime
 ) -> frozenset[str]:
-    """The jobs that have reported on the branch since a moment."""
-    told = {"of_repository": repository_id, "of_branch": branch, "since": since}
-    return frozenset(session.execute(SELECT_JOBS, told).scalars())
+    """Return the jobs that have reported on the branch since a moment."""
+    binds = {"of_repository": repository_id, "of_branch": branch, "since": since}
+    return frozenset(session.execute(SELECT_JOBS, binds).scalars())
 
 
 def jobs_of_runs(session: Connection, repository_id: int, run_ids: Sequence[str]) -> frozenset[str]:
-    """The jobs that have reported in these CI runs."""
-    told = {"of_repository": repository_id, "of_runs": list(run_ids)}
-    return frozenset(session.execute(SELECT_JOBS_OF_RUNS, told).scalars())
+    """Return the jobs that have reported in these CI runs."""
+    binds = {"of_repository": repository_id, "of_runs": list(run_ids)}
+    return frozenset(session.execute(SELECT_JOBS_OF_RUNS, binds).scalars())
 
 
 def tests_in(session: Connection, sets: StoredSets, given: Sequence[Upload]) -> set[int]:
-    """The numbers of all tests that these uploads report."""
+    """Return the numbers of all tests that these uploads report."""
     keys = {key for upload in given for key in (upload.passed, upload.skipped) if key is not None}
     found = set[int]().union(*(sets.numbers(key) for key in keys))
-    told = {"of_uploads": [upload.id for upload in given]}
-    found.update(session.execute(SELECT_NUMBERS, told).scalars())
+    binds = {"of_uploads": [upload.id for upload in given]}
+    found.update(session.execute(SELECT_NUMBERS, binds).scalars())
     return found

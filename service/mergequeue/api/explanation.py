@@ -46,7 +46,7 @@ _ORDINALS = {1: "st", 2: "nd", 3: "rd"}
 
 
 def summary(view: ExplainView) -> str:
-    """Where it stands, in one sentence."""
+    """Return where it stands, in one sentence."""
     shown = view.pull_request
     entry, position = shown.entry, shown.position
     if entry.state is EntryState.PENDING and position is not None:
@@ -61,7 +61,7 @@ def ordinal(number: int) -> str:
 
 
 def eta_unknown_because(view: ExplainView, queue: MergeQueue) -> str:
-    """Why no time left is shown."""
+    """Return why no time left is shown."""
     state = view.pull_request.entry.state
     if state in FINAL:
         return "It has left the queue."

@@ -43,14 +43,14 @@ from service.vocabulary import QueueRef, Role
     "no_required_statuses",
     "limit_reached",
 )
-async def submit(call: Call, asked: models.SubmitPullRequest) -> answers.SubmissionMade:
+async def submit(call: Call, request: models.SubmitPullRequest) -> answers.SubmissionMade:
     """`/submitPullRequest`."""
-    queue = await queue_of(call, asked)
+    queue = await queue_of(call, request)
     options = SubmitOptions(
-        priority=asked.wanted_priority(), no_batch=asked.no_batch, sha=asked.pr.head()
+        priority=request.wanted_priority(), no_batch=request.no_batch, sha=request.pr.head()
     )
     submitted = await pull_requests.submit(
-        call.runtime, queue, asked.pr.number, options, call.actor
+        call.runtime, queue, request.pr.number, options, call.actor
     )
     submission = responses.submission(submitted.view, call.public_url)
     return answers.SubmissionMade.of(submission, result=submitted.result)
@@ -66,11 +66,11 @@ async def submit(call: Call, asked: models.SubmitPullRequest) -> answers.Submiss
     "already_landed",
     "landing_in_progress",
 )
-async def cancel(call: Call, asked: models.CancelPullRequest) -> answers.Submission:
+async def cancel(call: Call, request: models.CancelPullRequest) -> answers.Submission:
     """`/cancelPullRequest`."""
-    queue = await queue_of(call, asked)
+    queue = await queue_of(call, request)
     view = await pull_requests.cancel(
-        call.runtime, queue, asked.pr.number, call.actor, asked.reason or ""
+        call.runtime, queue, request.pr.number, call.actor, request.reason or ""
     )
     return responses.submission(view, call.public_url)
 
@@ -86,11 +86,11 @@ async def cancel(call: Call, asked: models.CancelPullRequest) -> answers.Submiss
     "landing_in_progress",
 )
 async def restart(
-    call: Call, asked: models.RestartTestsOnPullRequest
+    call: Call, request: models.RestartTestsOnPullRequest
 ) -> answers.SubmissionRestarted:
     """`/restartTestsOnPullRequest`."""
-    queue = await queue_of(call, asked)
-    restarted = await pull_requests.restart(call.runtime, queue, asked.pr.number, call.actor)
+    queue = await queue_of(call, request)
+    restarted = await pull_requests.restart(call.runtime, queue, request.pr.number, call.actor)
     submission = responses.submission(restarted.view, call.public_url)
     return answers.SubmissionRestarted.of(submission, result=restarted.result)
 
@@ -102,12 +102,12 @@ async def restart(
     "queue_not_found",
     "never_submitted",
 )
-async def get(call: Call, asked: models.GetSubmittedPullRequest) -> answers.Submission | bytes:
+async def get(call: Call, request: models.GetSubmittedPullRequest) -> answers.Submission | bytes:
     """`/getSubmittedPullRequest`."""
-    queue = await queue_of(call, asked)
-    with_timeline = bool(asked.include_timeline)
+    queue = await queue_of(call, request)
+    with_timeline = bool(request.include_timeline)
     view = await pull_requests.status(
-        call.runtime, queue, asked.pr.number, include_timeline=with_timeline
+        call.runtime, queue, request.pr.number, include_timeline=with_timeline
     )
     if with_timeline:
         return responses.submission(view, call.public_url)
@@ -121,12 +121,12 @@ async def get(call: Call, asked: models.GetSubmittedPullRequest) -> answers.Subm
     "queue_not_found",
 )
 async def submitted_pull_requests(
-    call: Call, asked: listed.GetSubmittedPullRequests
+    call: Call, request: listed.GetSubmittedPullRequests
 ) -> answers.SubmissionsFound:
     """`/getSubmittedPullRequests`."""
-    queue = await queue_of(call, asked)
+    queue = await queue_of(call, request)
     found = await lists.newest_submissions(
-        call.runtime, queue, asked.pr_numbers, include_timeline=bool(asked.include_timeline)
+        call.runtime, queue, request.pr_numbers, include_timeline=bool(request.include_timeline)
     )
     return answers.SubmissionsFound(
         pull_requests=[responses.submission(each, call.public_url) for each in found.views],
@@ -144,12 +144,12 @@ async def submitted_pull_requests(
     "invalid_time_range",
 )
 async def list_pull_requests(
-    call: Call, asked: listed.ListPullRequests
+    call: Call, request: listed.ListPullRequests
 ) -> answers.SubmissionsListed:
     """`/listPullRequests`."""
-    queue = await queue_of(call, asked)
+    queue = await queue_of(call, request)
     part = await lists.list_pull_requests(
-        call.runtime, queue, asked.wanted(), asked.count(), asked.cursor
+        call.runtime, queue, request.wanted(), request.count(), request.cursor
     )
     return answers.SubmissionsListed(
         pull_requests=[responses.submission(each, call.public_url) for each in part.rows],
@@ -166,11 +166,11 @@ async def list_pull_requests(
     "invalid_page_token",
     "page_token_expired",
 )
-async def timeline(call: Call, asked: listed.GetPullRequestTimeline) -> answers.TimelineListed:
+async def timeline(call: Call, request: listed.GetPullRequestTimeline) -> answers.TimelineListed:
     """`/getPullRequestTimeline`."""
-    queue = await queue_of(call, asked)
+    queue = await queue_of(call, request)
     part = await lists.list_events(
-        call.runtime, queue, asked.pr.number, asked.count(), asked.cursor
+        call.runtime, queue, request.pr.number, request.count(), request.cursor
     )
     return answers.TimelineListed(
         events=[responses.event(each, queue.branch, part.past) for each in part.events],
@@ -185,10 +185,10 @@ async def timeline(call: Call, asked: listed.GetPullRequestTimeline) -> answers.
     "queue_not_found",
     "never_submitted",
 )
-async def explained(call: Call, asked: models.ExplainPullRequest) -> answers.Explanation:
+async def explained(call: Call, request: models.ExplainPullRequest) -> answers.Explanation:
     """`/explainPullRequest`."""
-    queue = await queue_of(call, asked)
-    view = await explain.explain(call.runtime, queue, asked.pr.number)
+    queue = await queue_of(call, request)
+    view = await explain.explain(call.runtime, queue, request.pr.number)
     return explanation.explanation(view, (await queues.read(call.runtime, queue)).value)
 
 
@@ -200,11 +200,11 @@ async def explained(call: Call, asked: models.ExplainPullRequest) -> answers.Exp
     "not_in_queue",
 )
 async def preview_cancel(
-    call: Call, asked: models.PreviewCancelPullRequest
+    call: Call, request: models.PreviewCancelPullRequest
 ) -> answers.CancelPreviewed:
     """`/previewCancelPullRequest`; nothing is changed."""
-    queue = await queue_of(call, asked)
-    preview = await pull_requests.preview_cancel(call.runtime, queue, asked.pr.number, call.actor)
+    queue = await queue_of(call, request)
+    preview = await pull_requests.preview_cancel(call.runtime, queue, request.pr.number, call.actor)
     return answers.CancelPreviewed(
         pr_number=preview.pr,
         runs_interrupted=list(preview.interrupted),
@@ -223,10 +223,10 @@ async def preview_cancel(
     "limit_reached",
     "not_own_pull_request",
 )
-async def set_targets(call: Call, asked: models.SetImpactedTargets) -> answers.TargetsKept:
+async def set_targets(call: Call, request: models.SetImpactedTargets) -> answers.TargetsKept:
     """`/setImpactedTargets`; the queue must exist, the pull request need not be in it."""
-    queue = await queue_of(call, asked)
-    upload = Upload(asked.pr.number, asked.pr.head(), asked.targets())
+    queue = await queue_of(call, request)
+    upload = Upload(request.pr.number, request.pr.head(), request.targets())
     stored = await impacted_targets.set_targets(call.runtime, queue, upload, call.actor)
     return answers.TargetsKept(
         pr_number=stored.number,
@@ -236,9 +236,9 @@ async def set_targets(call: Call, asked: models.SetImpactedTargets) -> answers.T
     )
 
 
-async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTargets) -> Caller:
-    """Who `/setImpactedTargets` comes from that has no token but names a CI run (API.md 2)."""
-    claim = Claim(asked.repo.ref, asked.target_branch, asked.pr.number, asked.fork_head())
+async def fork_caller(runtime: Runtime, run_id: str, request: models.SetImpactedTargets) -> Caller:
+    """Return the caller of `/setImpactedTargets` who names a CI run instead of a token."""
+    claim = Claim(request.repo.ref, request.target_branch, request.pr.number, request.fork_head())
     try:
         return await fork_runs.caller_of(runtime, run_id, claim)
     except Throttled as throttled:
@@ -246,10 +246,10 @@ async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTa
         raise rates.too_many(throttled.message, wait_s) from throttled
 
 
-async def queue_of(call: Call, asked: Named) -> QueueRef:
-    """The queue that a request names. Raises NotFound."""
+async def queue_of(call: Call, request: Named) -> QueueRef:
+    """Return the queue that a request names. Raises NotFound."""
     return await queue_access.find_queue(
-        call.runtime, call.caller, asked.repo.ref, asked.target_branch
+        call.runtime, call.caller, request.repo.ref, request.target_branch
     )
 
 

@@ -4,11 +4,13 @@ from collections import defaultdict
 
 from service.http.callers import Call
 from service.http.route import Route, read
+from service.mergequeue.api import pull_requests
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import testing as models
 from service.mergequeue.api.models.answers import runs as answers
-from service.mergequeue.operations import lists, naming, queue_access, testing
-from service.mergequeue.operations.views import ListedRun, TestingView
+from service.mergequeue.engine.states import PROBE_SLOTS
+from service.mergequeue.operations import lists, testing
+from service.mergequeue.operations.views import TestingView
 from service.vocabulary import Check, CheckKind
 
 STATUSES_MAX = 1_000
@@ -30,12 +32,10 @@ WAITING = {
     "queue_not_found",
     "test_run_not_found",
 )
-async def details(call: Call, asked: models.GetMergeQueueTestingDetails) -> answers.TestRunShown:
+async def details(call: Call, request: models.GetMergeQueueTestingDetails) -> answers.TestRunShown:
     """`/getMergeQueueTestingDetails`."""
-    queue = await queue_access.find_queue(
-        call.runtime, call.caller, asked.repo.ref, asked.target_branch
-    )
-    return test_run(await testing.details(call.runtime, queue, asked.test_run_id))
+    queue = await pull_requests.queue_of(call, request)
+    return test_run(await testing.details(call.runtime, queue, request.test_run_id))
 
 
 def test_run(view: TestingView) -> answers.TestRunShown:
@@ -62,7 +62,7 @@ def test_run(view: TestingView) -> answers.TestRunShown:
         base_sha=run.base_tip.sha,
         finished_at=run.finished_at,
         kind=run.kind,
-        is_bisection=run.kind in naming.BISECTION,
+        is_bisection=run.kind in PROBE_SLOTS,
         attempt=run.attempt,
         reused_from=run.reused_from,
         test_pr_number=view.vehicle_number,
@@ -135,40 +135,35 @@ def _status(check: Check) -> answers.StatusCheckShown:
     "queue_not_found",
 )
 async def testing_results(
-    call: Call, asked: listed.ListMergeQueueTestingResults
+    call: Call, request: listed.ListMergeQueueTestingResults
 ) -> answers.TestRunsListed:
     """`/listMergeQueueTestingResults`."""
-    queue = await queue_access.find_queue(
-        call.runtime, call.caller, asked.repo.ref, asked.target_branch
-    )
-    wish = asked.wish()
-    part = await lists.list_runs(call.runtime, queue, wish)
+    queue = await pull_requests.queue_of(call, request)
+    wanted = request.request()
+    rows, total = await lists.list_runs(call.runtime, queue, wanted)
+    listed_runs = [
+        answers.ListedTestRun.of(
+            run,
+            test_run_id=run.id,
+            pr_number=run.prs[0],
+            pr_numbers=run.prs,
+            cycle_conclusion=run.conclusion and run.conclusion.value.lower(),
+            bisection=_bisection(is_of_search=run.is_of_search, began_search=run.began_search),
+            verdict=run.cause,
+            test_branch_sha=run.sha,
+        )
+        for run in rows
+    ]
     return answers.TestRunsListed(
-        testing_results=[_testing_result(each) for each in part.rows],
-        total_items=part.total,
-        offset=wish.offset,
-        take=wish.take,
+        testing_results=listed_runs, total_items=total, offset=wanted.offset, take=wanted.take
     )
 
 
-def _testing_result(run: ListedRun) -> answers.ListedTestRun:
-    return answers.ListedTestRun.of(
-        run,
-        test_run_id=run.id,
-        pr_number=run.prs[0],
-        pr_numbers=run.prs,
-        cycle_conclusion=run.conclusion and run.conclusion.value.lower(),
-        bisection=_bisection(run),
-        verdict=run.cause,
-        test_branch_sha=run.sha,
-    )
-
-
-def _bisection(run: ListedRun) -> answers.Bisection | None:
-    """Return the run's part in a bisection: one of its runs, or the failure that began it."""
-    if run.is_of_search:
+def _bisection(*, is_of_search: bool, began_search: bool) -> answers.Bisection | None:
+    """Return a run's part in a bisection: one of its runs, or the failure that began it."""
+    if is_of_search:
         return "in_bisection"
-    return "entered_bisection" if run.began_search else None
+    return "entered_bisection" if began_search else None
 
 
 RUN_ROUTES: tuple[Route, ...] = (

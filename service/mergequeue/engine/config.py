@@ -1,10 +1,19 @@
-"""A queue's settings: fields, defaults and ranges (ENGINE.md 2, API.md 5.1)."""
+"""The one definition of each queue setting: type, default, bounds and documentation.
+
+The request and answer models, the OpenAPI document, `--set` of the command line and
+docs/reference/queue-settings.md are made from `QueueConfig`.
+"""
+
+# ruff: noqa: RUF009 - `setting` returns a field, whose default is immutable
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from typing import TypeVar
 
 from service.vocabulary import MergeMethod
+
+Value = TypeVar("Value")
 
 
 class Mode(StrEnum):
@@ -82,105 +91,314 @@ ConfigValue = bool | int | float | str | None | tuple[str, ...] | tuple[Batching
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """Least and greatest value of a number, both allowed."""
+
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """Greatest length of a text of one line, which is not empty."""
+
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of texts of one line: what they are, their greatest length, whether they differ."""
+
+    noun: str
+    chars_max: int
+    are_distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What type and default of a setting do not say: documentation, bounds, initial value.
+
+    `meaning` and `advice` (when to change it) are Markdown. `cli_default` is what the command
+    line, the dashboard and the first `/merge` set instead of the default.
+    """
+
+    meaning: str
+    advice: str
+    bounds: Range | Chars | Items | None
+    cli_default: ConfigValue
+
+
+def setting(
+    default: Value,
+    meaning: str,
+    advice: str = "",
+    bounds: Range | Chars | Items | None = None,
+    cli_default: ConfigValue = None,
+) -> Value:
+    """Return a field of `QueueConfig`."""
+    described = Setting(meaning, advice, bounds, cli_default)
+    made: Value = field(default=default, metadata={"setting": described})
+    return made
+
+
+@dataclass(frozen=True, slots=True)
 class QueueConfig:
     """All settings of a queue; those the engine does not read are carried for the shell."""
 
-    mode: Mode = Mode.SINGLE
-    concurrency: int = 1
-    bisection_concurrency: int = 1
-    testing_timeout_minutes: int = 300
-    check_start_timeout_minutes: int = 15
-    not_ready_timeout_hours: float = 24
-    can_optimistically_merge: bool = False
-    pending_failure_depth: int = 0
-    batch: bool = False
-    batching_min_size: int = 4
-    batching_max_wait_time_minutes: int = 5
-    batch_sizing: BatchSizing = BatchSizing.FIXED
-    batching_rules: tuple[BatchingRule, ...] = ()
-    optimization_mode: OptimizationMode = OptimizationMode.OFF
-    result_reuse_enabled: bool = True
-    direct_merge_mode: Toggle = Toggle.OFF
-    auto_retry_limit: int = 1
-    flaky_knowledge_enabled: bool = True
-    max_excused_failures: int = 5
-    confirm_failures: ConfirmFailures = ConfirmFailures.ALWAYS
-    hedging: Hedging = Hedging.OFF
-    hedge_threshold: float = 0.3
-    full_suite: bool = False
-    required_statuses: tuple[str, ...] | None = None
-    merge_method: MergeMethod = MergeMethod.SQUASH
-    create_prs_for_testing_branches: bool = True
-    test_branch_construction_mode: TestBranchConstruction = (
-        TestBranchConstruction.RENAME_TEMP_BRANCH
+    mode: Mode = setting(
+        Mode.SINGLE,
+        "one line, or lanes: pull requests whose impacted targets do not overlap do not wait for "
+        "each other",
+        "`PARALLEL` when CI can report what a pull request impacts and most impact different "
+        "targets",
     )
-    skipped_statuses_pass: bool = True
-    comments_enabled: bool = True
-    commands_enabled: bool = True
-    status_check_enabled: bool = True
-    label_commands_enabled: bool = True
-    state_labels_enabled: bool = False
-    extension_enabled: bool = True
-    enqueueing_label: str = "headgate-submit"
-    fork_policy: ForkPolicy = ForkPolicy.REQUIRE_MAINTAINER
-    allowed_bot_submitters: tuple[str, ...] = ()
+    concurrency: int = setting(
+        1,
+        "test runs at the same time",
+        "as many runs as CI can execute at the same time; 1 tests only the first in line",
+        Range(1, 1000),
+        cli_default=5,
+    )
+    bisection_concurrency: int = setting(
+        1,
+        "test runs that search for the culprit of a failure; 0: they share `concurrency`; set to "
+        "`concurrency` at creation if it is not sent",
+        "2 or more with batches, so that a search does not delay the line",
+        Range(0, 1000),
+        cli_default=5,
+    )
+    testing_timeout_minutes: int = setting(
+        300,
+        "a test run that takes longer fails",
+        "twice the duration of the slowest usual run",
+        Range(1, 10080),
+    )
+    check_start_timeout_minutes: int = setting(
+        15,
+        'a run fails as "never started" if a required check has not reported after this time',
+        "more if jobs wait longer for a CI machine",
+        Range(1, 1440),
+    )
+    not_ready_timeout_hours: float = setting(
+        24,
+        "a pull request that is not ready leaves the queue after this time; 0: never",
+        "0 to let drafts and open reviews wait without limit",
+        Range(0, 720),
+    )
+    can_optimistically_merge: bool = setting(
+        False,
+        "a run that passes clears the failed runs that its base contains",
+        "true with flaky tests, if the checks of a later run also test what is in its base",
+    )
+    pending_failure_depth: int = setting(
+        0,
+        "how many runs behind a failed run are awaited before the failure counts",
+        "1 together with `canOptimisticallyMerge` at low load; 0 with adaptive batches",
+        Range(0, 1000),
+    )
+    batch: bool = setting(
+        False,
+        "several pull requests in one test run",
+        "true when the queue is longer than CI has slots",
+    )
+    batching_min_size: int = setting(
+        4,
+        "the most pull requests in one run; a group of this size starts at once",
+        "a larger size uses less CI and makes the search after a failure longer; 16 with "
+        "`ADAPTIVE`",
+        Range(1, 1000),
+    )
+    batching_max_wait_time_minutes: int = setting(
+        5,
+        "a smaller group starts after this time",
+        "0 to start without waiting for more pull requests",
+        Range(0, 10080),
+    )
+    batch_sizing: BatchSizing = setting(
+        BatchSizing.FIXED,
+        "whether the size follows the load and the chance of failure",
+        "`ADAPTIVE` when the load changes over the day",
+    )
+    batching_rules: tuple[BatchingRule, ...] = setting(
+        (),
+        "pull requests that impact a matching target are tested alone; a pattern is exact, or ends "
+        "in `*`. `--set` also takes the patterns as a comma list",
+        "for targets that often break others, such as migrations or build files",
+    )
+    optimization_mode: OptimizationMode = setting(
+        OptimizationMode.OFF,
+        "whether the search for a culprit may use earlier results",
+        "`BISECTION_SKIP_REDUNDANT_TESTS` when runs are expensive and tests are not flaky",
+    )
+    result_reuse_enabled: bool = setting(
+        True,
+        "an earlier result for the same tree counts",
+        "false when a result depends on more than the tree, for example on the date",
+    )
+    direct_merge_mode: Toggle = setting(
+        Toggle.OFF,
+        "a pull request whose head contains the tip lands by its own checks",
+        "`ALWAYS` when the checks on a pull request are as good as those on a test branch",
+        cli_default=Toggle.ALWAYS,
+    )
+    auto_retry_limit: int = setting(
+        1,
+        "retries of a run that failed without blame. If CI's machines failed it, the pull request "
+        "then waits beside the line, 5 minutes at first and at most 60",
+        "0 if CI restarts broken machines itself",
+        Range(0, 10),
+    )
+    flaky_knowledge_enabled: bool = setting(
+        True,
+        "a check that fails only by known flaky tests is run again and blames no pull request",
+        "false when every failure counts, also of known flaky tests",
+    )
+    max_excused_failures: int = setting(
+        5,
+        "how many quarantined tests may fail in one run and be excused; if more fail, none is "
+        "excused",
+        "lower to notice sooner that many tests are quarantined",
+        Range(0, 1000),
+    )
+    confirm_failures: ConfirmFailures = setting(
+        ConfirmFailures.ALWAYS,
+        "when a failure is confirmed by a second run before a pull request is rejected. `ALWAYS`: "
+        "also if it was tested alone, unless the same check fails on its own head. `BISECTION`: "
+        "only a culprit found in a batch",
+        "`BISECTION` to save the second run of a pull request that was tested alone, `OFF` when "
+        "tests are never flaky",
+    )
+    hedging: Hedging = setting(
+        Hedging.OFF,
+        "whether spare slots test on a second base at the same time",
+        "when slots are often idle and failures common",
+    )
+    hedge_threshold: float = setting(
+        0.3,
+        "the chance of failure ahead from which hedging starts",
+        "higher to spend fewer slots on it",
+        Range(0.05, 0.95),
+    )
+    full_suite: bool = setting(
+        False,
+        "the required checks test the whole tree, so that with optimistic merging one pass settles "
+        "every run in its base",
+        "true if every check always tests everything",
+    )
+    required_statuses: tuple[str, ...] | None = setting(
+        None,
+        "instead of those that the branch's rules require; `[]`: explicitly none",
+        "when the queue must wait for other checks than the branch's rules name",
+        Items("names", 255, are_distinct=True),
+    )
+    merge_method: MergeMethod = setting(
+        MergeMethod.SQUASH,
+        "how pull requests land",
+        "as pull requests are merged by hand in the repository",
+    )
+    create_prs_for_testing_branches: bool = setting(
+        True,
+        "whether a draft pull request carries each test branch",
+        "leave it out: the workflow files decide, see [Kind of test branch](#kind-of-test-branch)",
+    )
+    test_branch_construction_mode: TestBranchConstruction = setting(
+        TestBranchConstruction.RENAME_TEMP_BRANCH,
+        "how a finished test branch is published",
+        "`PUSH_NEW_BRANCH_FROM_TEMP` when CI or rules do not see a renamed branch",
+    )
+    skipped_statuses_pass: bool = setting(
+        True,
+        "whether a skipped or neutral required check may count: if it was also skipped on the pull "
+        "request's own head, and another required check ran. Otherwise the pull request waits as "
+        "`no_evidence`",
+        "false to count a skipped check as failed",
+    )
+    comments_enabled: bool = setting(
+        True,
+        "whether Headgate comments on pull requests",
+        "false if you do not want comments",
+    )
+    commands_enabled: bool = setting(
+        True,
+        "whether commands in comments are accepted",
+        "false if you do not want commands in comments",
+    )
+    status_check_enabled: bool = setting(
+        True,
+        "whether Headgate reports a check run on pull requests",
+        "false if you do not want the check run",
+    )
+    label_commands_enabled: bool = setting(
+        True,
+        "whether the label `enqueueingLabel` submits a pull request",
+        "false if labels must not submit",
+    )
+    state_labels_enabled: bool = setting(
+        False,
+        "not available yet: refused with 422 `not_available_yet`",
+    )
+    extension_enabled: bool = setting(
+        True,
+        "no effect; accepted for clients that send it",
+    )
+    enqueueing_label: str = setting(
+        "headgate-submit",
+        "the label that submits",
+        "when another label has this name",
+        Chars(50),
+    )
+    fork_policy: ForkPolicy = setting(
+        ForkPolicy.REQUIRE_MAINTAINER,
+        "whether pull requests from forks may enter",
+        "`DENY` when forks must never be tested with your CI's permissions",
+    )
+    allowed_bot_submitters: tuple[str, ...] = setting(
+        (),
+        "bots that may submit and cancel",
+        "to let a dependency bot submit its own pull requests",
+        Items("logins", 100),
+    )
 
 
-RANGES: dict[str, tuple[float, float]] = {
-    "concurrency": (1, 1000),
-    "bisection_concurrency": (0, 1000),
-    "testing_timeout_minutes": (1, 10080),
-    "check_start_timeout_minutes": (1, 1440),
-    "not_ready_timeout_hours": (0, 720),
-    "pending_failure_depth": (0, 1000),
-    "batching_min_size": (1, 1000),
-    "batching_max_wait_time_minutes": (0, 10080),
-    "auto_retry_limit": (0, 10),
-    "max_excused_failures": (0, 1000),
-    "hedge_threshold": (0.05, 0.95),
+SETTINGS: Mapping[str, Setting] = {
+    each.name: each.metadata["setting"] for each in fields(QueueConfig)
 }
-"""Least and greatest value of each number, both allowed (API.md 5.1)."""
 
-NOT_AVAILABLE_YET = frozenset(
-    {
-        "state_labels_enabled",
-    }
-)
-"""Settings whose behavior does not exist: any value but the default is refused openly."""
+RANGES: Mapping[str, Range] = {
+    name: each.bounds for name, each in SETTINGS.items() if isinstance(each.bounds, Range)
+}
+
+NOT_AVAILABLE_YET = frozenset({"state_labels_enabled"})
+"""Settings without behavior: any value but the default is refused."""
 
 CLI_DEFAULTS: Mapping[str, ConfigValue] = {
-    "concurrency": 5,
-    "bisection_concurrency": 5,
-    "direct_merge_mode": Toggle.ALWAYS,
+    name: each.cli_default for name, each in SETTINGS.items() if each.cli_default is not None
 }
-"""What the command line, the dashboard and the first `/merge` set (API.md 5.1)."""
+"""What the command line, the dashboard and the first `/merge` set."""
 
 
 def out_of_range(changes: Mapping[str, ConfigValue]) -> str | None:
-    """Return the first change that names no setting or is outside its range, else None."""
-    known = {field.name for field in fields(QueueConfig)}
+    """Return the first change that names no setting or is a number out of range, else None."""
     for name, value in changes.items():
-        if name not in known:
+        if name not in SETTINGS:
             return name
         bounds = RANGES.get(name)
         if bounds is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float):
             return name
-        if not bounds[0] <= value <= bounds[1]:
+        if not bounds.minimum <= value <= bounds.maximum:
             return name
     return None
 
 
 def changed(config: QueueConfig, changes: Mapping[str, ConfigValue]) -> QueueConfig:
-    """The settings with some of them replaced. The changes have passed `out_of_range`."""
-    values = {field.name: getattr(config, field.name) for field in fields(config)}
-    values.update(changes)
-    return QueueConfig(**values)
+    """Return the settings with some of them replaced. The changes have passed `out_of_range`."""
+    return replace(config, **changes)  # type: ignore[arg-type]
 
 
 def not_available_yet(changes: Mapping[str, ConfigValue]) -> tuple[str, ...]:
-    """Changed settings that would have no effect, in the order given."""
+    """Return the changed settings that would have no effect, in the order given."""
     default = QueueConfig()
     return tuple(
         name

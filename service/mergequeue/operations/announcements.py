@@ -1,7 +1,7 @@
 """Store the notifications of a turn in its transaction.
 
-One message an event and one open attempt for each endpoint that wants it. Where nobody
-listens nothing is written: `sequence` is counted by the journal and has no gap all the same.
+One message for each event and one open attempt for each endpoint that selects it. Without such
+endpoints no row is written; `sequence` has no gap, because it is counted from the journal.
 """
 
 from collections import Counter
@@ -13,10 +13,10 @@ from service.database.database import Tx
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, Step
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.store import runs, sequences
+from service.mergequeue.store import journal, runs
 from service.mergequeue.wording import payloads
 from service.mergequeue.wording.payloads import Scene, Subject
-from service.notifications import message_queue
+from service.notifications import notifications
 from service.notifications.messages import Message
 from service.notifications.store import subscribers
 from service.runtime import EnumCase, Runtime
@@ -38,13 +38,9 @@ class TurnResult:
 
 
 def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
-    """Keep a message of each event of the turn that some endpoint of its organization wants."""
+    """Store a message for each event of the turn that an endpoint of its organization selects."""
     ref = result.ref
-    listening = [
-        endpoint
-        for endpoint in subscribers.enabled(session, ref.org_id)
-        if endpoint.repositories is None or ref.repository_id in endpoint.repositories
-    ]
+    listening = subscribers.enabled(session, ref.org_id, ref.repository_id)
     if not listening:
         return
     scene = Scene(
@@ -55,7 +51,7 @@ def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
         is_lower=runtime.options.enum_case is EnumCase.LOWER,
     )
     for message in _Announcer(session, result, scene).messages():
-        message_queue.enqueue(session, runtime, ref.org_id, (message, listening))
+        notifications.enqueue(session, runtime, message, listening)
 
 
 @dataclass(slots=True)
@@ -70,7 +66,7 @@ class _Announcer:
     left: Counter[str] = field(default_factory=Counter)
 
     def messages(self) -> Iterator[Message]:
-        """A message of everything that endpoints may hear of, in order."""
+        """Return the messages about all events of the turn, in order."""
         result = self.result
         if result.before is None:
             yield payloads.created(self.scene, result.now)
@@ -78,19 +74,19 @@ class _Announcer:
         self.left.update(
             event.entry
             for event in counted
-            if isinstance(event, EntrySubmitted | EntryMoved) and sequences.enters_a_state(event)
+            if isinstance(event, EntrySubmitted | EntryMoved) and journal.enters_a_state(event)
         )
         for recorded in result.whole.events:
             event = recorded.event
             if not isinstance(event, EntrySubmitted | EntryMoved):
                 yield from payloads.messages_of(self.scene, recorded)
-            elif sequences.enters_a_state(event):
+            elif journal.enters_a_state(event):
                 subject = self._subject(event)
                 yield from payloads.messages_of(replace(self.scene, subject=subject), recorded)
 
     def _subject(self, event: EntrySubmitted | EntryMoved) -> Subject:
         self.left[event.entry] -= 1
-        written = sequences.entered(self.session, self.result.ref.id, event.pr, event.entry)
+        written = journal.states_entered(self.session, self.result.ref.id, event.pr, event.entry)
         sequence = written - self.left[event.entry]
         entry = self._entry(event.pr, event.entry)
         if isinstance(event, EntrySubmitted):
@@ -103,19 +99,19 @@ class _Announcer:
         return Subject(moved, run, placed and placed[0], sequence, self._batch(moved, run, before))
 
     def _entry(self, pr: int, entry_id: str) -> Entry:
-        """The submission as the turn left it."""
+        """Return the submission as the turn left it."""
         whole = self.result.whole
         ended = next((each for each in whole.finished_entries if each.id == entry_id), None)
         return ended if ended is not None else whole.queue.entries[pr]
 
     def _before(self, pr: int, entry_id: str) -> Entry | None:
-        """The submission as the turn found it, if it was there."""
+        """Return the submission as the turn found it, if it was there."""
         before = self.result.before
         entry = None if before is None else before.entries.get(pr)
         return entry if entry is not None and entry.id == entry_id else None
 
     def _batch(self, moved: Entry, run: Run | None, before: Entry | None) -> Run | None:
-        """The batch that moves with the submission, once a turn; a failed one by its search."""
+        """Return the batch that moves with it, once per turn; a failed batch by its bisection."""
         value = self.result.before
         searched = value and before and value.bisections.get(before.bisection or "")
         for batch in (self._run(searched.run) if searched else None, run):
@@ -127,7 +123,7 @@ class _Announcer:
         return None
 
     def _run(self, run_id: str | None) -> Run | None:
-        """The run as the turn left it, or as it was last stored."""
+        """Return the run as the turn left it, or as it was last stored."""
         if run_id is None:
             return None
         if run_id not in self.runs:

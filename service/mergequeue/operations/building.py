@@ -61,16 +61,16 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
         result = await runtime.providers[queue.repo.host].build(request)
     except Refused as refused:
         code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
-        told: list[Input] = [TestBranchRefused(action.run, refused.number, code, refused.message)]
+        inputs: list[Input] = [TestBranchRefused(action.run, refused.number, code, refused.message)]
     except Gone as gone:
         if gone.kind is not GoneKind.PULL_REQUEST:
             raise
-        told = await _gone(runtime, queue, run, gone.message)
+        inputs = await _gone(runtime, queue, run, gone.message)
     else:
         runtime.boundary.reach("act.build.after_send")
-        told = [await _reported(runtime, queue, run, result), *_without_drafts(result)]
+        inputs = [await _reported(runtime, queue, run, result), *_without_drafts(result)]
     runtime.boundary.reach("act.build.before_settle")
-    await turn.take(runtime, queue.id, told)
+    await turn.take(runtime, queue.id, inputs)
 
 
 def _without_drafts(result: BuildResult) -> list[Input]:
@@ -115,7 +115,7 @@ def _continues_unbuilt(value: MergeQueue, action: BuildTestBranch) -> bool:
 
 
 def _wanted(action: BuildTestBranch) -> tuple[tuple[int, Sha], ...]:
-    """The heads whose merges may be taken from another run: all but the last."""
+    """Return the heads whose merges may be taken from another run: all but the last."""
     return tuple((step.pr, step.head) for step in action.steps[:-1])
 
 
@@ -167,7 +167,7 @@ async def _request(
 async def _failed_before(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, run: Run
 ) -> tuple[str, ...]:
-    """Checks that failed in the run whose failure this one looks into, sorted."""
+    """Return the checks that failed in the run whose failure this one examines, sorted."""
     bisection = value.bisections.get(run.bisection or "")
     if bisection is None:
         return ()
@@ -187,7 +187,7 @@ async def _message(provider: Provider, queue: QueueRef, run: Run, step: HeadToMe
 
 
 def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]:
-    """The longest chain of our leading steps that a live run of the same base has made.
+    """Return the longest chain of our leading steps that a live run of the same base has made.
 
     A failed run counts too: its probes are prefixes of it (ENGINE.md 16).
     """
@@ -221,7 +221,7 @@ async def _reported(runtime: Runtime, queue: QueueRef, run: Run, result: BuildRe
 
 
 async def _gone(runtime: Runtime, queue: QueueRef, run: Run, text: str) -> list[Input]:
-    """Which of the run's pull requests do not exist any more."""
+    """Return which of the run's pull requests no longer exist."""
     provider = runtime.providers[queue.repo.host]
     gone: list[Input] = []
     for member in (*run.base, *run.entries):
@@ -250,5 +250,5 @@ async def retire(runtime: Runtime, queue: QueueRef, action: RetireRun) -> None:
 
 
 def _unbuilt_branches(run: Run) -> list[str]:
-    """A build that did not report may have left either."""
+    """Return a build that did not report may have left either."""
     return [naming.test_branch(run), naming.scratch_branch(run)]

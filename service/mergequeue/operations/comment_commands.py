@@ -16,9 +16,9 @@ from service.mergequeue.operations import queues as queue_operations
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.requirements import Resolved
-from service.mergequeue.store import heard, queues
+from service.mergequeue.store import answered_commands, queues
 from service.mergequeue.store import pull_requests as known_pulls
-from service.mergequeue.store.heard import HeardCommand
+from service.mergequeue.store.answered_commands import AnsweredCommand
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Reprioritized
@@ -77,7 +77,7 @@ class CommentCommand:
         return PullRequestHead(self.repository.id, self.pull.number, self.pull.head_sha)
 
     @property
-    def record(self) -> HeardCommand:
+    def record(self) -> AnsweredCommand:
         """The record that prevents the same command from running twice.
 
         Its topic names what the command changes, so that a later command overtakes it.
@@ -87,7 +87,7 @@ class CommentCommand:
             topic = f"#{self.asked.number}"
         elif isinstance(self.asked.ask, AskPause | AskDrain | AskResume):
             topic = f"queue {self.pull.base_branch}"
-        return HeardCommand(
+        return AnsweredCommand(
             repository_id=self.repository.id,
             org_id=self.repository.org_id,
             source=self.asked.source.value,
@@ -129,7 +129,7 @@ def _by(runtime: Runtime, command: CommentCommand) -> Requester:
     now = runtime.clock.now()
 
     def record_command(session: Tx) -> None:
-        heard.note(session, command.record, now)
+        answered_commands.record(session, command.record, now)
 
     return Requester(command.actor, record_command)
 
@@ -273,7 +273,7 @@ async def _set_state(
             state, why = QueueState.RUNNING, ""
     if value.state is state:
         return replies.already(value, runtime.clock.now())
-    await queue_operations.request_state(runtime, queue, state, why or None, _by(runtime, command))
+    await queue_operations.set_state(runtime, queue, state, why or None, _by(runtime, command))
     fresh = await turn.value(runtime, queue.id)
     match ask:
         case AskPause():
@@ -297,7 +297,7 @@ async def _create_first_queue(
 ) -> FirstQueue:
     """Create the queue of a branch whose required statuses are known.
 
-    If somebody else created the queue in the meantime, returns that queue.
+    If another person created the queue in the meantime, returns that queue.
     """
     if not runtime.options.auto_create_queues:
         branches = await _branches_with_queue(runtime, repository)

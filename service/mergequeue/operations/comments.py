@@ -8,7 +8,7 @@ from datetime import datetime
 
 import structlog
 
-from service.accounts import deeds
+from service.accounts import audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database import outbox
@@ -19,7 +19,7 @@ from service.errors import Conflict, Invalid, NotFound
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.operations import comment_commands, turn
 from service.mergequeue.operations.comment_commands import CommentCommand
-from service.mergequeue.store import heard, queues
+from service.mergequeue.store import answered_commands, queues
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Right
 from service.provider.errors import Gone
@@ -85,7 +85,9 @@ async def answer_comment(runtime: Runtime, repository: RepositoryRecord, asked: 
 async def _was_answered(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> bool:
     """Return whether the command was already run or refused. Sends a lost reaction again."""
     ids = [asked.source_id]
-    known = await runtime.store.read(heard.among, repository.id, asked.source.value, ids)
+    known = await runtime.store.read(
+        answered_commands.answered_among, repository.id, asked.source.value, ids
+    )
     if not known:
         return False
     log.info("command_known", repo=repository.ref.slug, comment=asked.source_id)
@@ -122,7 +124,7 @@ def _key_of(repository: RepositoryRecord, asked: Asked) -> str:
 
 async def _is_overtaken(runtime: Runtime, command: CommentCommand) -> bool:
     """Return whether a later command already changed the same pull request or queue."""
-    is_late = await runtime.store.read(heard.is_overtaken, command.record)
+    is_late = await runtime.store.read(answered_commands.is_overtaken, command.record)
     if is_late:
         log.info("command_overtaken", repo=command.repository.ref.slug, pr=command.asked.number)
     return is_late
@@ -158,7 +160,7 @@ def _denial_audit_row(runtime: Runtime, command: CommentCommand) -> AuditRow:
     repo, asked = command.repository, command.asked
     action = f"command.{type(asked.ask).__name__.removeprefix('Ask').lower()}"
     subject = f"{repo.ref.host}/{repo.ref.slug}#{asked.number}"
-    row = deeds.deed(command.actor, repo.org_id, action, subject, runtime.clock.now())
+    row = audit_entries.allowed(command.actor, repo.org_id, action, subject, runtime.clock.now())
     return replace(row, decision="denied", reason=f"has {command.level.name.lower()}")
 
 
@@ -255,7 +257,7 @@ async def _send_answer(
     queue_id = command.queue.id if command.queue is not None else None
 
     def store_answer(session: Tx) -> None:
-        heard.note(session, record, now)
+        answered_commands.record(session, record, now)
         if items:
             outbox.append(session, command.repository.id, queue_id, 0, items)
 

@@ -145,7 +145,7 @@ def _of_move(
 
 
 def _of_run(run: Run) -> Iterator[Fact]:
-    """A run that is over. One that lands a pull request by its own checks tested nothing."""
+    """Return a run that is over. One that lands a pull request by its own checks tested nothing."""
     if run.kind is RunKind.DIRECT:
         return
     cause = NO_CAUSE if run.cause is None else run.cause.value

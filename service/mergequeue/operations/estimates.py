@@ -1,7 +1,7 @@
 """Estimate the chance that a pull request fails, for queues that plan by it.
 
-What a queue's past says is kept in memory and read anew every ten minutes; a submission is
-given its chance from there, without a question to anybody, and is never held up for it.
+The statistics of a queue are kept in memory and read again every ten minutes. A submission gets
+its chance from memory and never waits for it.
 """
 
 from dataclasses import dataclass

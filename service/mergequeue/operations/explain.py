@@ -1,6 +1,8 @@
 """Explain why a pull request is not merged yet, from the stored queue."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 from service.database import instances
 from service.mergequeue.engine.explaining.conditions import (
@@ -47,40 +49,38 @@ async def explain(runtime: Runtime, queue: QueueRef, number: int) -> ExplainView
 async def _throttled(
     runtime: Runtime, queue_id: int, run: Run | None, explained: Explained
 ) -> Explained:
-    """Say of a test branch or a landing that it waits for the provider's limit, and until when."""
+    """Add that a test branch or a landing waits for the provider's rate limit, and until when."""
     if run is None or not any(_may_be_throttled(one) for one in explained.conditions):
         return explained
     effects = (await runtime.store.read(backlog.open_effects)).get(queue_id, ())
     waits = [one.due_at for one in effects if one.run == run.id and one.throttled]
     if not waits:
         return explained
-    at = max(waits)
-    found = tuple(
-        replace(one, word=THROTTLED, at=at) if _may_be_throttled(one) else one
-        for one in explained.conditions
-    )
-    following = explained.next
-    if following is not None and following.at is None:
-        following = replace(following, at=at)
-    return replace(explained, conditions=found, next=following)
+    return _delayed(explained, _may_be_throttled, THROTTLED, max(waits))
 
 
 async def _unanswered(runtime: Runtime, queue_id: int, explained: Explained) -> Explained:
-    """Say of a landing that its instance stopped answering, and when another takes over."""
+    """Add that the instance of a landing stopped, and when another takes over."""
     if not any(_waits_for_landing(one) for one in explained.conditions):
         return explained
     now = runtime.clock.now()
     at = await runtime.store.read(instances.silent_landing, queue_id, now)
     if at is None:
         return explained
-    found = tuple(
-        replace(one, word=UNANSWERED, at=at) if _waits_for_landing(one) else one
-        for one in explained.conditions
+    return _delayed(explained, _waits_for_landing, UNANSWERED, at)
+
+
+def _delayed(
+    explained: Explained, applies: Callable[[Condition], bool], word: str, at: datetime
+) -> Explained:
+    """Return the explanation with a word and a time in the conditions that apply."""
+    conditions = tuple(
+        replace(one, word=word, at=at) if applies(one) else one for one in explained.conditions
     )
     following = explained.next
     if following is not None and following.at is None:
         following = replace(following, at=at)
-    return replace(explained, conditions=found, next=following)
+    return replace(explained, conditions=conditions, next=following)
 
 
 def _waits_for_landing(condition: Condition) -> bool:

@@ -24,10 +24,10 @@ REMEMBERED_AT_ONCE = 50
 
 
 async def of(runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullRequest) -> Facts:
-    """Facts of one pull request as just read, with its fork's authorization.
+    """Return the facts of one pull request as just read, with its fork's authorization.
 
     For direct merges also its own checks, but only while its head contains the target's tip.
-    Remembers its head, by which a later comment is bound (GITHUB.md 4.5).
+    Stores its head, to which a later comment is bound (GITHUB.md 4.5).
     """
     return (await of_many(runtime, queue, config, [pull]))[pull.number]
 
@@ -51,9 +51,9 @@ async def of_many(
 
 
 def swept(known: Facts, fresh: Facts) -> Facts:
-    """Facts read by a sweep, which does not wait until the provider knows whether it merges.
+    """Return facts read by a sweep, which does not wait until the mergeability is known.
 
-    Until then what was known of that head stands, else each sweep would tell it anew.
+    Until then the known value of that head is kept; otherwise each sweep would report it again.
     """
     if fresh.mergeability is Mergeability.IN_PROGRESS and fresh.head == known.head:
         return replace(fresh, mergeability=known.mergeability)

@@ -4,7 +4,7 @@ A fork's CI has no secrets, so its run names itself. It may change only the pull
 tests: head repository, head branch and head commit must be those of the run. A pull request of
 the repository itself is never changed this way, whatever commit it shares with a fork.
 
-What is known here is compared first. The provider is asked within the share of its rate limit
+Stored data is compared first. The provider is asked within the share of its rate limit
 that callers without a token have, and a refused run is remembered for a minute.
 """
 

@@ -1,7 +1,7 @@
 """Store uploaded impacted targets by head, and pass them to the queues.
 
-An upload is kept first and told afterwards; whoever submits tells what is kept and looks once
-more when it is done. So each of the two sees the other, whichever comes first.
+An upload is stored before the queues receive it; a submission reads the stored targets before
+and after its turn. So each of the two sees the other, in any order.
 """
 
 import asyncio
@@ -15,13 +15,22 @@ from service.mergequeue.engine.inputs import SetImpactedTargets
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations import pull_requests, turn
-from service.mergequeue.operations.views import TargetsStored
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store import queues as stored
 from service.mergequeue.store import target_sets
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.runtime import Runtime
 from service.vocabulary import Actor, QueueRef, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTargets:
+    """The number of targets stored for a head of a pull request, or that it impacts all."""
+
+    number: int
+    sha: Sha
+    impacts_all: bool
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,34 +44,34 @@ class Upload:
 
 async def set_targets(
     runtime: Runtime, queue: QueueRef, upload: Upload, actor: Actor
-) -> TargetsStored:
-    """Keep the impacted targets of one head; the newest upload for a head wins.
+) -> StoredTargets:
+    """Store the impacted targets of one head; the newest upload for a head wins.
 
-    Every queue of the repository in which the pull request stands with this head is told.
+    Every queue of the repository that has an entry with this head receives them.
     Raises NotFound(pull_request_not_found).
     """
     head = upload.sha
     if head is None:
         head = (await pull_requests.fetch_pull_request(runtime, queue.repo, upload.number)).head_sha
     place = PullRequestHead(queue.repository_id, upload.number, head)
-    # Naming a large set takes long: neither the loop nor the writer waits for it.
+    # Hashing a large set takes long: neither the loop nor the writer waits for it.
     targets = await asyncio.to_thread(target_sets.shared, upload.targets)
     row = pull_requests.audit_row(runtime, queue, actor, "pull_request.set_targets", upload.number)
-    await runtime.store.run(_keep, place, targets, replace(row, data={"head": head}))
+    await runtime.store.run(_store, place, targets, replace(row, data={"head": head}))
     runtime.memory.forget()
-    told = SetImpactedTargets(upload.number, head, targets, actor)
+    change = SetImpactedTargets(upload.number, head, targets, actor)
     for ref in await runtime.store.read(stored.queues_of, queue.repository_id):
-        if _is_meant(await turn.value(runtime, ref.id), told):
-            await turn.ask(runtime, ref, told)
-    return TargetsStored(upload.number, head, targets.everything, len(targets.names))
+        if _has_head(await turn.value(runtime, ref.id), change):
+            await turn.ask(runtime, ref, change)
+    return StoredTargets(upload.number, head, targets.everything, len(targets.names))
 
 
-def _keep(session: Tx, place: PullRequestHead, targets: Targets, row: AuditRow) -> None:
+def _store(session: Tx, place: PullRequestHead, targets: Targets, row: AuditRow) -> None:
     access.recheck(session, row.actor, row.at)
     known_pulls.put_targets(session, place, targets, row.at)
     audit.append(session, row)
 
 
-def _is_meant(value: MergeQueue, told: SetImpactedTargets) -> bool:
-    entry = value.entries.get(told.pr)
-    return entry is not None and entry.head == told.head
+def _has_head(value: MergeQueue, change: SetImpactedTargets) -> bool:
+    entry = value.entries.get(change.pr)
+    return entry is not None and entry.head == change.head

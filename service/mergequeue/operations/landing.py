@@ -203,28 +203,28 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     read = await asyncio.gather(
         *(_facts_of(runtime, queue, value, step.pr) for step in attempt.action.steps)
     )
-    told: list[Input] = [known for known, _ in read]
+    inputs: list[Input] = [known for known, _ in read]
     tips = {beside for _, beside in read}
     await provider.forget_rules(queue.repo, keeps_queue=True)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
-    told.extend(requirements.reports(value, resolved))
+    inputs.extend(requirements.reports(value, resolved))
     run = value.runs.get(attempt.action.run)
     if run is not None and reconcile.is_reported_on(run):
-        told.append(await reconcile.checks_of(runtime, queue, run))
+        inputs.append(await reconcile.checks_of(runtime, queue, run))
     expected = attempt.action.expected_tip.sha
     tip: Sha | None = expected
     if tips != {expected}:
-        told.extend(await facts.target(runtime, queue, value))
+        inputs.extend(await facts.target(runtime, queue, value))
         newest = await provider.tip(queue.repo, queue.branch)
         tip = newest.sha if newest is not None else None
-    await turn.take(runtime, queue.id, told)
+    await turn.take(runtime, queue.id, inputs)
     return Fresh(tip, resolved.own_required)
 
 
 async def _facts_of(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
 ) -> tuple[Input, Sha | None]:
-    """Fresh facts of one pull request, and the target's tip as read with them.
+    """Return fresh facts of one pull request, and the target's tip as read with them.
 
     A direct merge stands on its own head's checks, so those are read afresh too.
     """
@@ -253,7 +253,7 @@ def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
     mine = {record.id for record in attempt.records}
     if any(row.id not in mine for row in landings.open_permits(session, queue_id)):
         return "Another landing is still open."
-    # Any instance may have to wait for its end, so it is told in the time that all share.
+    # Any instance may have to wait for its end, so it is set by the clock that all share.
     until = instances.time_of(session, runtime.clock.now()) + PERMIT_FOR
     if not all(landings.permit(session, record.id, until) for record in attempt.records):
         return "Another landing is still open."
@@ -336,13 +336,13 @@ async def _landed(runtime: Runtime, attempt: Attempt, proved: proving.Proved) ->
     above = proved.above
     for start in range(0, len(left), TOLD_AT_ONCE):
         part = left[start : start + TOLD_AT_ONCE]
-        told: list[Input] = [
+        inputs: list[Input] = [
             Landed(attempt.action.run, step.position, sha, tree) for step, sha, tree in part
         ]
         if above is not None and part[-1] is left[-1]:
-            told.append(TargetMoved(Tip(above.sha, above.tree)))
+            inputs.append(TargetMoved(Tip(above.sha, above.tree)))
         trees = {step.position: (sha, tree) for step, sha, tree in part}
-        await _tell(runtime, attempt, told, Outcome(LandingState.LANDED, trees))
+        await _tell(runtime, attempt, inputs, Outcome(LandingState.LANDED, trees))
 
 
 async def _mismatch(runtime: Runtime, attempt: Attempt, evidence: str) -> LandingMismatch:
@@ -367,21 +367,21 @@ class Outcome:
 
 
 async def _stopped(runtime: Runtime, attempt: Attempt, stop: LandStop) -> None:
-    told: list[Input] = []
+    inputs: list[Input] = []
     if stop.pull is not None:
-        told.append(await _refused_facts(runtime, attempt, stop.pull))
+        inputs.append(await _refused_facts(runtime, attempt, stop.pull))
     if attempt.action.mode is LandMode.CAS and stop.code in _ADVANCE_REFUSED:
-        told.append(AdvanceRefused(attempt.action.run, stop.message))
+        inputs.append(AdvanceRefused(attempt.action.run, stop.message))
     else:
         code = LandingStopCode(stop.code.value)
-        told.append(
+        inputs.append(
             LandingStopped(attempt.action.run, attempt.position, code, stop.message, stop.blockers)
         )
-    await _tell(runtime, attempt, told, Outcome(LandingState.REFUSED, {}, stop.message))
+    await _tell(runtime, attempt, inputs, Outcome(LandingState.REFUSED, {}, stop.message))
 
 
 async def _refused_facts(runtime: Runtime, attempt: Attempt, pull: PullRequest) -> FactsChanged:
-    """The facts that the provider was judged by; a direct merge keeps its checks until read."""
+    """Return the facts that decided; a direct merge keeps its checks until they are read."""
     queue = attempt.queue
     value = await turn.value(runtime, queue.id)
     plain = replace(value.config, direct_merge_mode=Toggle.OFF)
@@ -403,7 +403,7 @@ _ADVANCE_REFUSED = frozenset({LandStopCode.RULE_DENIED, LandStopCode.NOT_PERMITT
 """Then the merge call is tried instead (GITHUB.md 5.1)."""
 
 
-async def _tell(runtime: Runtime, attempt: Attempt, told: list[Input], outcome: Outcome) -> None:
+async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome: Outcome) -> None:
     now = runtime.clock.now()
 
     def also(session: Tx) -> None:
@@ -416,7 +416,7 @@ async def _tell(runtime: Runtime, attempt: Attempt, told: list[Input], outcome: 
         if hold.reason is HoldReason.LANDING_UNRESOLVED
     ]
     runtime.boundary.reach("act.land.before_settle")
-    await turn.take(runtime, attempt.queue.id, [*told, *resolved], turn.Along(also=also))
+    await turn.take(runtime, attempt.queue.id, [*inputs, *resolved], turn.Along(also=also))
 
 
 async def _settle(runtime: Runtime, attempt: Attempt, state: LandingState) -> None:
@@ -426,7 +426,7 @@ async def _settle(runtime: Runtime, attempt: Attempt, state: LandingState) -> No
 
 
 def _settle_rows(session: Tx, attempt: Attempt, outcome: Outcome, now: datetime) -> None:
-    # A large unit is told of in parts: it is one attempt, which ends with its last position.
+    # A large unit is reported in parts: it is one attempt, which ends with its last position.
     is_over = not outcome.trees or attempt.action.steps[-1].position in outcome.trees
     # One that our own look stopped before it had a permit was never attempted.
     if is_over and any(row.permit_until for row in _rows_of(session, attempt.action)):

@@ -1,4 +1,4 @@
-"""Many pull requests of a queue, and the events of one, a part at a time (API.md 4.3)."""
+"""Pages of pull requests, events, queues and test runs (API.md 4.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,17 +13,11 @@ from service.http.callers import Caller
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.engine.states import FINAL, EntryState, RunStatus
-from service.mergequeue.operations import naming, pull_requests, queue_views, turn
-from service.mergequeue.operations.views import (
-    ListedRun,
-    PullRequestView,
-    QueueRow,
-    RunPart,
-    TimelineEvent,
-)
+from service.mergequeue.operations import pull_requests, queue_views, turn
+from service.mergequeue.operations.views import PullRequestView, TimelineEvent
 from service.mergequeue.store import journal, listings
 from service.mergequeue.store.journal import Numbered
-from service.mergequeue.store.listings import EndedSpan, QueueFound, RunFilter, RunFound
+from service.mergequeue.store.listings import EndedSpan, ListedQueue, ListedRun, RunFilter
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, RepoRef
 
@@ -46,9 +40,9 @@ class Submissions:
 
 @dataclass(frozen=True, slots=True)
 class PullRequestFilter:
-    """Which submissions: in these states, ended in `[since, until)`.
+    """Submissions in these states, ended in `[since, until)`.
 
-    A time that is given leaves those out that have not ended.
+    If a time is given, open submissions are left out.
     """
 
     states: frozenset[EntryState] = frozenset(EntryState)
@@ -57,12 +51,12 @@ class PullRequestFilter:
 
     @property
     def open_states(self) -> frozenset[EntryState]:
-        """States of open submissions that are wanted."""
+        """Return the states of open submissions to include."""
         timed = self.since is not None or self.until is not None
         return frozenset() if timed else self.states - FINAL
 
     def listing(self, queue: QueueRef) -> Listing:
-        """The list of a queue that this picks."""
+        """Return the list with these filters, for its page tokens."""
         times = [None if at is None else paging.micros(at) for at in (self.since, self.until)]
         filters = (sorted(self.states), *times)
         return Listing("listPullRequests", queue.org_id, queue.id, filters)
@@ -70,9 +64,9 @@ class PullRequestFilter:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events of one submission behind those already given.
+    """A page of events of one submission.
 
-    `past` begins with what a sentence about one of them may refer to, and ends with them.
+    `past` begins with the events that a sentence about one of them may refer to.
     """
 
     events: tuple[TimelineEvent, ...]
@@ -107,9 +101,9 @@ def _newest_ended(
 async def list_pull_requests(
     runtime: Runtime, queue: QueueRef, wanted: PullRequestFilter, take: int, cursor: str | None
 ) -> Part[PullRequestView]:
-    """Open submissions in the order of the queue, then ended ones, the last ended first.
+    """Return open submissions in the order of the queue, then ended ones, the last ended first.
 
-    What ends between two calls moves from one half into the other: its own place changed.
+    A submission that ends between two calls moves from the first half to the second.
     Raises Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
     """
     if wanted.since is not None and wanted.until is not None and wanted.until < wanted.since:
@@ -120,7 +114,7 @@ async def list_pull_requests(
     now = runtime.clock.now()
     listing = wanted.listing(queue)
     boundary = paging.boundary_of(runtime.keys, listing, cursor, now)
-    # One more than shown tells whether anything follows.
+    # One more than shown, to know whether anything follows.
     sought = take + 1
     rows: list[Placed] = []
     half = OPEN if boundary is None else boundary.key[0]
@@ -169,7 +163,7 @@ async def list_events(
 ) -> EventPage:
     """Return the events of the newest submission, oldest first, numbered from 1 without gaps.
 
-    A cursor stays with the submission that it was given out for, also after a later one.
+    A page token stays with its submission, also after a later submission.
     Raises NotFound(never_submitted), Malformed(invalid_page_token, page_token_expired).
     """
     now = runtime.clock.now()
@@ -203,10 +197,10 @@ FIRST = (0, "")
 
 async def list_queues(
     runtime: Runtime, caller: Caller, ref: RepoRef | None, take: int, cursor: str | None
-) -> Part[QueueRow]:
-    """The queues that the caller may see, of one repository when it is named.
+) -> Part[ListedQueue]:
+    """Return the queues that the caller may see, of one repository if it is named.
 
-    By repository, in the order in which we learned of them, then by branch.
+    Sorted by repository, in the order of their installation, then by branch.
     Raises NotFound(repository_not_found), Malformed(invalid_page_token, page_token_expired).
     """
     within = caller.repositories
@@ -219,27 +213,13 @@ async def list_queues(
     boundary = paging.boundary_of(runtime.keys, listing, cursor, now)
     after = FIRST if boundary is None else (int(boundary.key[0]), str(boundary.key[1]))
     found = await runtime.store.read(listings.queues_after, caller.org_id, within, after, take + 1)
-    rows = [(_queue_row(each), Boundary((each.repository_id, each.branch))) for each in found]
+    rows = [(each, Boundary((each.repository_id, each.branch))) for each in found]
     return paging.part_of(runtime.keys, listing, rows, take, now)
-
-
-def _queue_row(found: QueueFound) -> QueueRow:
-    not_ready = found.counts.get(EntryState.NOT_READY, 0)
-    return QueueRow(
-        repo=found.repo,
-        branch=found.branch,
-        state=found.state,
-        mode=found.mode,
-        depth=sum(found.counts.values()) - not_ready,
-        not_ready=not_ready,
-        testing=found.counts.get(EntryState.TESTING, 0),
-        revision=found.revision,
-    )
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Which runs: None is any, `offset` of them are passed over."""
+    """Which runs: None is any; the first `offset` are skipped."""
 
     pr: int | None
     status: RunStatus | None
@@ -247,30 +227,14 @@ class RunRequest:
     take: int
 
 
-async def list_runs(runtime: Runtime, queue: QueueRef, wish: RunRequest) -> RunPart:
-    """Return the runs that have a test branch, newest first; only those have details."""
-    return await runtime.store.read(_runs, queue, wish)
+async def list_runs(
+    runtime: Runtime, queue: QueueRef, request: RunRequest
+) -> tuple[tuple[ListedRun, ...], int]:
+    """Return the runs that have a test branch, newest first, and how many there are in all."""
+    wanted = RunFilter(request.pr, request.status)
 
+    def read(session: Tx) -> tuple[tuple[ListedRun, ...], int]:
+        rows = listings.built_runs(session, queue.id, wanted, request.offset, request.take)
+        return rows, listings.built_runs_count(session, queue.id, wanted)
 
-def _runs(session: Tx, queue: QueueRef, wish: RunRequest) -> RunPart:
-    wanted = RunFilter(wish.pr, wish.status)
-    found = listings.built_runs(session, queue.id, wanted, wish.offset, wish.take)
-    return RunPart(
-        rows=tuple(_run_row(each) for each in found),
-        total=listings.built_runs_count(session, queue.id, wanted),
-    )
-
-
-def _run_row(found: RunFound) -> ListedRun:
-    return ListedRun(
-        id=found.id,
-        prs=found.prs,
-        status=found.status,
-        conclusion=found.first_state if found.first_state in FINAL else None,
-        is_of_search=found.kind in naming.BISECTION,
-        began_search=found.is_searched,
-        cause=found.cause,
-        created_at=found.created_at,
-        finished_at=found.finished_at,
-        sha=found.sha,
-    )
+    return await runtime.store.read(read)

@@ -12,7 +12,7 @@ from service.accounts.store import access
 from service.database import inbox
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.mergequeue.store import cursors, heard, queues
+from service.mergequeue.store import answered_commands, cursors, queues
 from service.provider.errors import ProviderError
 from service.provider.signals import AskSource, Where
 from service.provider.values import CommentsRead
@@ -86,7 +86,11 @@ async def read_comments(runtime: Runtime, repository: RepositoryRecord) -> int:
 def _store_missed(session: Tx, repository: RepositoryRecord, comments: CommentsRead) -> int:
     """Store every unanswered command as a delivery and return how many were new."""
     ids = [delivery.id.removeprefix("comment-") for delivery in comments.deliveries]
-    answered = heard.among(session, repository.id, AskSource.COMMENT.value, ids) if ids else ()
+    answered = (
+        answered_commands.answered_among(session, repository.id, AskSource.COMMENT.value, ids)
+        if ids
+        else ()
+    )
     pairs = zip(ids, comments.deliveries, strict=True)
     return sum(inbox.accept(session, delivery) for id_, delivery in pairs if id_ not in answered)
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from service.mergequeue.engine.model import Run
-from service.mergequeue.engine.states import RunKind
+from service.mergequeue.engine.states import PROBE_SLOTS
 from service.vocabulary import Sha
 
 PREFIX = "headgate/"
@@ -18,23 +18,19 @@ _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILI
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
-BISECTION = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
-"""Kinds of runs that look for the culprit of a failure; their branches say so."""
-
-
 def test_branch(run: Run) -> str:
-    """The run's test branch, without `refs/heads/`."""
+    """Return the run's test branch, without `refs/heads/`."""
     return f"{PREFIX}merge/{_own(run)}"
 
 
 def scratch_branch(run: Run) -> str:
-    """The temporary branch on which its merges are made."""
+    """Return the temporary branch on which its merges are made."""
     return f"{PREFIX}temp/{_own(run)}"
 
 
 def _own(run: Run) -> str:
     """Return the run's own part of the name, with the first pull request that it tests."""
-    suffix = "-bisection" if run.kind in BISECTION else ""
+    suffix = "-bisection" if run.kind in PROBE_SLOTS else ""
     return f"pr-{run.prs[0]}/{run.id}{suffix}"
 
 
@@ -46,24 +42,24 @@ class Trailers:
     deployment: str
 
     def under(self, message: str) -> str:
-        """The message with the trailers at its end."""
+        """Return the message with the trailers at its end."""
         return f"{message}\n\nHeadgate-Run: {self.run}\nHeadgate-Deployment: {self.deployment}"
 
 
 def test_message(number: int, head: Sha, target: str) -> str:
-    """The message of a merge that never lands as it is; no `#`, so no cross-reference."""
+    """Return the message of a merge that never lands as it is; no `#`, so no cross-reference."""
     return f"Headgate test: merge pr-{number} at {head[:8]} into {target}"
 
 
 def landing_message(number: int, source: str, title: str) -> str:
-    """The message of a merge that may land as it is; markers that would skip CI are defused."""
+    """Return the message of a merge that may land; markers that would skip CI are defused."""
     defused = _SKIP.sub(lambda found: f"({found.group(1)})", _CONTROL.sub(" ", title))
     plain = _SKIP_TRAILER.sub("", defused).strip()
     return f"Merge pull request #{number} from {source}\n\n{plain}"
 
 
 def draft_title(run: Run, target: str) -> str:
-    """Title of the draft pull request; of many pull requests it names the first few."""
+    """Return the title of the draft pull request, with the first few of many pull requests."""
     named = run.prs[:NAMED_MAX]
     numbers = ", ".join(f"pr-{number}" for number in named)
     more = f" and {len(run.prs) - len(named)} more" if len(named) < len(run.prs) else ""
@@ -71,7 +67,7 @@ def draft_title(run: Run, target: str) -> str:
 
 
 def draft_body(run: Run, target: str, failed_before: tuple[str, ...] = ()) -> str:
-    """Body of the draft pull request: two sentences for people, a block for programs.
+    """Return the body of the draft pull request: two sentences, and a block for programs.
 
     No `#n` outside code and no `@name`, so that nothing appears on other pull requests.
     `failed_before` are the checks whose failure a bisection looks into.
@@ -84,7 +80,7 @@ def draft_body(run: Run, target: str, failed_before: tuple[str, ...] = ()) -> st
         "base": run.base_tip.sha,
         "predecessors": [{"number": one.pr, "head": one.head} for one in run.base],
         "tested": [{"number": one.pr, "head": one.head} for one in run.entries],
-        "bisection": run.kind in BISECTION,
+        "bisection": run.kind in PROBE_SLOTS,
         "failed_before": list(failed_before),
     }
     return (

@@ -34,8 +34,8 @@ from service.vocabulary import MergeMethod, QueueRef
 async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) -> None:
     """Bring comment and check run of one submission up to date; unchanged texts cost nothing.
 
-    Writes what stands now, not what stood when it was asked: a later change wins. `first`: no
-    earlier try may have written anything, so nothing is looked for.
+    Writes the present texts, not those of the time of the action: a later change wins. `first`:
+    no earlier attempt can have written a text, so the provider is not searched.
     """
     text = await text_of(runtime, queue, action.pr, action.entry)
     if text is None:
@@ -142,7 +142,7 @@ async def _farewell(
 
 
 async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
-    """Make the provider show it as merged where it would not by itself (GITHUB.md 5.5)."""
+    """Make the provider show it as merged if it does not by itself (GITHUB.md 5.5)."""
     entry, method = text.entry, text.queue.config.merge_method
     if method is MergeMethod.MERGE_COMMIT and entry.landed_sha is not None:
         provider = runtime.providers[queue.repo.host]
@@ -171,6 +171,6 @@ async def say_plain(
 
 
 def remember_command(session: Tx, queue_id: int, number: int, entry: str, comment_id: str) -> None:
-    """Keep which comment submitted an entry, for the reaction at its end."""
+    """Store which comment submitted an entry, for the reaction at its end."""
     spot = Spot(queue_id, number, Surface.COMMAND, entry)
     stored.place(session, spot, Placed(comment_id, ""))

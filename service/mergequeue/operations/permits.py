@@ -1,6 +1,6 @@
 """Decide whether a landing may proceed at the moment of its permit.
 
-Decides on the queue's newest value; what was read afresh has been told to the queue before.
+Decides on the queue's newest value, which already contains the facts read for this landing.
 """
 
 from datetime import datetime
@@ -27,7 +27,7 @@ def against(value: MergeQueue, action: Land, now: datetime) -> str | None:
 
 
 def _against_run(value: MergeQueue, action: Land, now: datetime) -> str | None:
-    """The run must still be green, by all that is required now and by the newest reports."""
+    """Return the run must still be green, by all that is required now and by the newest reports."""
     run = value.runs.get(action.run)
     if run is None or run.status is not RunStatus.SUCCEEDED:
         return "The run is not green."

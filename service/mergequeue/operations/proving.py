@@ -68,7 +68,7 @@ def proof_of(action: Land, merged: Merged) -> Proved | Unproved:
 
 
 def _advance_fault(action: Land, own: tuple[Commit, ...]) -> tuple[str, str] | None:
-    """The target must now run through the tested commits themselves."""
+    """Return the target must now run through the tested commits themselves."""
     tested = {step.commit: step.tree for step in action.steps}
     last = own[-1]
     if last.sha != action.steps[-1].commit:

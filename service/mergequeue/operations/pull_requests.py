@@ -1,12 +1,12 @@
-"""Submitting, cancelling and restarting pull requests, and looking at one.
+"""Submit, cancel, restart and show pull requests.
 
-The one way in for comments, the REST API and the command line alike.
+Comments, the REST API and the command line all use these operations.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from service.accounts import deeds
+from service.accounts import audit_entries
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.errors import Conflict, Invalid, NotFound, ServiceError
@@ -26,7 +26,7 @@ from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations import estimates, facts, queue_views, requirements, turn
-from service.mergequeue.operations.views import PullRequestView, Restarted, Submitted
+from service.mergequeue.operations.views import CommandResult, PullRequestView
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.wording import refusals
 from service.provider.errors import Gone, GoneKind
@@ -66,7 +66,7 @@ class Requester:
 
 
 async def fetch_pull_request(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
-    """The pull request at the provider. Raises NotFound(pull_request_not_found)."""
+    """Return the pull request at the provider. Raises NotFound(pull_request_not_found)."""
     try:
         return await runtime.providers[repo.host].pull_request(repo, number)
     except Gone as gone:
@@ -86,12 +86,12 @@ async def submit_fetched(
     """
     value = await turn.value(runtime, queue.id)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
-    told = requirements.reports(value, resolved)
+    inputs = requirements.reports(value, resolved)
     if value.tip is None or pull.base_tip != value.tip.sha:
-        told += await facts.target(runtime, queue, value)
+        inputs += await facts.target(runtime, queue, value)
     known = await facts.of(runtime, queue, value.config, pull)
     targets = await _targets_of(runtime, queue, known)
-    wish = Submit(
+    submission = Submit(
         known,
         by.actor,
         priority=options.priority,
@@ -101,8 +101,8 @@ async def submit_fetched(
     )
     row = audit_row(runtime, queue, by.actor, "pull_request.submit", pull.number)
     along = turn.Along(audit=row, on_taken=by.on_taken)
-    steps = await turn.take(runtime, queue.id, [*told, wish], along)
-    # An upload that was kept meanwhile saw no entry to tell of it.
+    steps = await turn.take(runtime, queue.id, [*inputs, submission], along)
+    # An upload that was stored in the meantime found no entry.
     newest = await _targets_of(runtime, queue, known)
     if newest is not None and newest != targets and steps[-1].refusal is None:
         late = SetImpactedTargets(known.pr, known.head, newest, by.actor)
@@ -119,7 +119,7 @@ async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Target
 
 async def submit(
     runtime: Runtime, queue: QueueRef, number: int, options: SubmitOptions, actor: Actor
-) -> Submitted:
+) -> CommandResult:
     """Submit by API: result created, updated or unchanged.
 
     A token never admits a fork's pull request unless a person with write access has let
@@ -138,7 +138,7 @@ async def submit(
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
-    return Submitted(view, result_of(step))
+    return CommandResult(view, result_of(step))
 
 
 def result_of(step: Step) -> str:
@@ -164,7 +164,7 @@ async def _check_fork(runtime: Runtime, queue: QueueRef, pull: PullRequest) -> N
 
 
 def refusal_error(refused: Refused, branch: str) -> ServiceError:
-    """A queue's refusal as the error that a face answers (API.md 3)."""
+    """Return a queue's refusal as the error of the API (API.md 3)."""
     detail = refusals.message(refused, branch)
     members: Mapping[str, object] = {"pull_requests": list(refused.prs)} if refused.prs else {}
     code = refused.reason.value
@@ -178,7 +178,7 @@ def refusal_error(refused: Refused, branch: str) -> ServiceError:
 async def cancel(
     runtime: Runtime, queue: QueueRef, number: int, actor: Actor, reason: str = ""
 ) -> PullRequestView:
-    """Take a pull request out; waits up to 20 s for a landing already under way.
+    """Cancel a submission; wait up to 20 s for a landing already under way.
 
     Raises NotFound(not_in_queue), Conflict(already_landed, landing_in_progress).
     """
@@ -200,18 +200,18 @@ async def cancel(
 async def request_cancel(
     runtime: Runtime, queue: QueueRef, number: int, by: Requester, reason: str
 ) -> Step:
-    """The queue's answer to a cancellation; a refusal is a value."""
+    """Return the queue's answer to a cancellation; a refusal is a value."""
     by_api = by.actor.channel is Channel.API
     code = Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
     if by.actor.channel is Channel.LABEL:
         code = Reason.LABEL_REMOVED
-    wish = Cancel(number, code, by.actor, reason)
+    cancellation = Cancel(number, code, by.actor, reason)
     row = audit_row(runtime, queue, by.actor, "pull_request.cancel", number)
-    return await turn.ask(runtime, queue, wish, turn.Along(audit=row, on_taken=by.on_taken))
+    return await turn.ask(runtime, queue, cancellation, turn.Along(audit=row, on_taken=by.on_taken))
 
 
 async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
-    """The newest submission once its cancellation is decided, or as it is after 20 s."""
+    """Return the newest submission once its cancellation is decided, or as it is after 20 s."""
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + LANDING_WAIT_S
     while True:
@@ -223,8 +223,8 @@ async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> 
         await runtime.wakeups.wait(topic, seen, left_s)
 
 
-async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Restarted:
-    """Restart its tests; result restarted, or not_needed if no tests have started.
+async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> CommandResult:
+    """Restart the tests; the result is restarted, or not_needed if no tests have started.
 
     Raises NotFound(not_in_queue), Conflict(already_landed).
     """
@@ -232,11 +232,11 @@ async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) 
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
-    return Restarted(view, "restarted" if has_restarted(step, number) else "not_needed")
+    return CommandResult(view, "restarted" if has_restarted(step, number) else "not_needed")
 
 
 async def request_restart(runtime: Runtime, queue: QueueRef, number: int, by: Requester) -> Step:
-    """The queue's answer to a restart; a refusal is a value."""
+    """Return the queue's answer to a restart; a refusal is a value."""
     row = audit_row(runtime, queue, by.actor, "pull_request.restart", number)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     return await turn.ask(runtime, queue, Restart(number, by.actor), along)
@@ -250,7 +250,7 @@ def has_restarted(step: Step, number: int) -> bool:
 async def status(
     runtime: Runtime, queue: QueueRef, number: int, *, include_timeline: bool = False
 ) -> PullRequestView:
-    """The newest submission. Raises NotFound(never_submitted)."""
+    """Return the newest submission. Raises NotFound(never_submitted)."""
     view = await queue_views.pull_request_view(runtime, queue, number, None)
     if view is None:
         raise NotFound(
@@ -263,9 +263,9 @@ async def status(
 def audit_row(
     runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int
 ) -> AuditRow:
-    """A deed on one pull request, for the audit log."""
-    subject = f"{deeds.place_of(queue)}#{number}"
-    return deeds.deed(actor, queue.org_id, action, subject, runtime.clock.now())
+    """Return an audit entry about one pull request."""
+    subject = f"{audit_entries.subject_of_queue(queue)}#{number}"
+    return audit_entries.allowed(actor, queue.org_id, action, subject, runtime.clock.now())
 
 
 async def preview_cancel(

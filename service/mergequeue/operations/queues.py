@@ -1,11 +1,11 @@
-"""Creating, reading, changing and deleting queues."""
+"""Create, read, change and delete queues, their states and holds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.accounts import access as callers
-from service.accounts import deeds
+from service.accounts import audit_entries
 from service.accounts.store import access, audit
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
@@ -71,7 +71,7 @@ class QueueRequest:
 async def create(
     runtime: Runtime, repository: RepositoryRecord, branch: str, request: QueueRequest, actor: Actor
 ) -> QueueView:
-    """Make a queue for an existing branch.
+    """Create a queue for an existing branch.
 
     Raises NotFound(branch_not_found), Conflict(queue_exists), Invalid(merge_method_not_allowed,
     limit_reached, not_available_yet), Malformed.
@@ -90,12 +90,14 @@ async def create(
     draft = _draft(runtime, branch, config, request, actor)
     draft = replace(draft, test_branch_reason=choice.reason)
     place = f"{repository.ref.host}/{repository.ref.slug}@{branch}"
-    row = deeds.deed(actor, repository.org_id, "queue.create", place, runtime.clock.now())
+    row = audit_entries.allowed(
+        actor, repository.org_id, "queue.create", place, runtime.clock.now()
+    )
     queue = await runtime.store.run(_insert, runtime, repository, draft, row)
-    told: list[Input] = [_first_tip(tip), *requirements.reports(draft, resolved)]
-    if not any(isinstance(one, RequiredChanged) for one in told) and not resolved.owned:
-        told.append(RequiredChanged(resolved.required, resolved.error))
-    await turn.take(runtime, queue.id, told)
+    inputs: list[Input] = [_first_tip(tip), *requirements.reports(draft, resolved)]
+    if not any(isinstance(one, RequiredChanged) for one in inputs) and not resolved.owned:
+        inputs.append(RequiredChanged(resolved.required, resolved.error))
+    await turn.take(runtime, queue.id, inputs)
     return await read(runtime, queue)
 
 
@@ -172,11 +174,13 @@ def _insert(
 
 
 def _audit_row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditRow:
-    return deeds.deed(actor, queue.org_id, action, deeds.place_of(queue), at)
+    return audit_entries.allowed(
+        actor, queue.org_id, action, audit_entries.subject_of_queue(queue), at
+    )
 
 
 async def read(runtime: Runtime, queue: QueueRef) -> QueueView:
-    """The queue with every entry that is not final, in order."""
+    """Return the queue with every entry that is not final, in order."""
     return await queue_views.queue_view(runtime, queue)
 
 
@@ -188,7 +192,7 @@ async def update(
 ) -> QueueView:
     """Change settings and state, all or nothing; nothing to change keeps the version.
 
-    PAUSED answers after an open landing has ended, 20 s at most. Raises Malformed,
+    PAUSED returns after an open landing has ended, 20 s at most. Raises Malformed,
     Conflict(version_conflict, mode_switch_in_progress), Invalid(merge_method_not_allowed,
     not_available_yet).
     """
@@ -248,9 +252,9 @@ def _commands(
 async def _refresh_required(runtime: Runtime, queue: QueueRef) -> None:
     value = await turn.value(runtime, queue.id)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
-    told = requirements.reports(value, resolved)
-    if told:
-        await turn.take(runtime, queue.id, told)
+    inputs = requirements.reports(value, resolved)
+    if inputs:
+        await turn.take(runtime, queue.id, inputs)
 
 
 async def _wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
@@ -272,39 +276,41 @@ async def _wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
 
 
 async def set_state(
-    runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, actor: Actor
-) -> None:
-    """Run, pause or drain by a person's comment; a pause answers as `update` does.
-
-    Raises Conflict(mode_switch_in_progress).
-    """
-    await request_state(runtime, queue, state, reason, Requester(actor))
-
-
-async def request_state(
     runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: Requester
 ) -> None:
-    """Change the state of the queue, with the requester's own rows in the same commit."""
-    row = _audit_row(queue, by.actor, "queue.set_state", runtime.clock.now())
-    along = turn.Along(audit=row, on_taken=by.on_taken)
-    step = await turn.ask(runtime, queue, SetState(state, reason, by.actor), along)
-    if step.refusal is not None:
-        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    """Run, pause or drain the queue; a pause returns as in `update`.
+
+    Stores the requester's own rows in the same commit. Raises
+    Conflict(mode_switch_in_progress).
+    """
+    command = SetState(state, reason, by.actor)
+    await _ask(runtime, queue, command, "queue.set_state", by)
     if state is QueueState.PAUSED:
         await _wait_for_landing(runtime, queue)
 
 
 async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
     """Delete an empty queue; its history stays. Raises Conflict(queue_not_empty)."""
-    row = _audit_row(queue, actor, "queue.delete", runtime.clock.now())
-    step = await turn.ask(runtime, queue, Delete(actor), turn.Along(audit=row))
-    if step.refusal is not None:
-        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    await _ask(runtime, queue, Delete(actor), "queue.delete", Requester(actor))
+
+
+async def _ask(
+    runtime: Runtime, queue: QueueRef, command: Command, action: str, by: Requester
+) -> Step:
+    """Give the queue a command with its audit entry; raise its refusal as an error."""
+    row = _audit_row(queue, by.actor, action, runtime.clock.now())
+    along = turn.Along(audit=row, on_taken=by.on_taken)
+    step = await turn.ask(runtime, queue, command, along)
+    if step.refusal is None:
+        return step
+    if isinstance(command, PlaceHold) and step.refusal.reason is Reason.LIMIT_REACHED:
+        raise Invalid(f"The queue has {HOLDS_MAX} holds already.", code="limit_reached")
+    raise pull_requests.refusal_error(step.refusal, queue.branch)
 
 
 @dataclass(frozen=True, slots=True)
 class HoldRequest:
-    """A freeze: its scope, reason and end (None: until lifted)."""
+    """A freeze: its scope, reason and end (None: until released)."""
 
     text: str
     scope: HoldScope = HoldScope.BOTH
@@ -314,24 +320,16 @@ class HoldRequest:
 async def add_hold(runtime: Runtime, queue: QueueRef, request: HoldRequest, actor: Actor) -> Hold:
     """Freeze the queue. Raises Invalid(limit_reached)."""
     command = PlaceHold(HoldReason.FREEZE, request.scope, request.text, actor, until=request.until)
-    row = _audit_row(queue, actor, "queue.hold", runtime.clock.now())
-    step = await turn.ask(runtime, queue, command, turn.Along(audit=row))
-    if step.refusal is not None:
-        if step.refusal.reason is Reason.LIMIT_REACHED:
-            raise Invalid(f"The queue has {HOLDS_MAX} holds already.", code="limit_reached")
-        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    step = await _ask(runtime, queue, command, "queue.hold", Requester(actor))
     return step.queue.holds[-1]
 
 
 async def release_hold(
     runtime: Runtime, queue: QueueRef, hold_id: str, text: str, actor: Actor
 ) -> None:
-    """Lift a hold by name and with a reason.
+    """Release a hold with a reason.
 
     Raises NotFound(hold_not_found), Invalid(hold_not_liftable).
     """
-    row = _audit_row(queue, actor, "queue.release", runtime.clock.now())
     command = ReleaseHold(hold_id, text, actor)
-    step = await turn.ask(runtime, queue, command, turn.Along(audit=row))
-    if step.refusal is not None:
-        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    await _ask(runtime, queue, command, "queue.release", Requester(actor))

@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 
 async def checks_of(runtime: Runtime, queue: QueueRef, run: Run) -> ChecksReported:
-    """The whole present set of reports on a built run's commit, read afresh."""
+    """Return the whole present set of reports on a built run's commit, read afresh."""
     if run.sha is None:
         raise ValueError(f"run {run.id} has no commit yet")
     provider = runtime.providers[queue.repo.host]
@@ -133,28 +133,28 @@ async def tell_queues_of(
 async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
     """Read everything a queue depends on and report the differences in one turn."""
     value = await turn.value(runtime, queue.id)
-    told = await facts.target(runtime, queue, value)
-    told += await _requirements(runtime, queue, value)
-    told += await _all_facts(runtime, queue, value)
-    told += _reachable_again(value)
-    if told:
-        await turn.take(runtime, queue.id, told)
+    inputs = await facts.target(runtime, queue, value)
+    inputs += await _requirements(runtime, queue, value)
+    inputs += await _all_facts(runtime, queue, value)
+    inputs += _reachable_again(value)
+    if inputs:
+        await turn.take(runtime, queue.id, inputs)
 
 
 async def read_target(runtime: Runtime, queue: QueueRef) -> None:
     """Read the target's tip and report it if it differs."""
     value = await turn.value(runtime, queue.id)
-    told = await facts.target(runtime, queue, value)
-    if told:
-        await turn.take(runtime, queue.id, told)
+    inputs = await facts.target(runtime, queue, value)
+    if inputs:
+        await turn.take(runtime, queue.id, inputs)
 
 
 async def read_requirements(runtime: Runtime, queue: QueueRef) -> None:
     """Read the required statuses and report them if they differ."""
     value = await turn.value(runtime, queue.id)
-    told = await _requirements(runtime, queue, value)
-    if told:
-        await turn.take(runtime, queue.id, told)
+    inputs = await _requirements(runtime, queue, value)
+    if inputs:
+        await turn.take(runtime, queue.id, inputs)
 
 
 async def rules_changed(runtime: Runtime, queue: QueueRef) -> None:
@@ -182,9 +182,9 @@ async def read_pull_request(runtime: Runtime, queue: QueueRef, number: int) -> N
     value = await turn.value(runtime, queue.id)
     if number not in value.entries:
         return
-    told = await _facts_of(runtime, queue, value, number)
-    if told:
-        await turn.take(runtime, queue.id, told)
+    inputs = await _facts_of(runtime, queue, value, number)
+    if inputs:
+        await turn.take(runtime, queue.id, inputs)
 
 
 async def _facts_of(
@@ -208,12 +208,14 @@ async def _all_facts(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> li
     pulls = await provider.pull_requests(queue.repo, sorted(value.entries))
     there = [pull for pull in pulls.values() if pull is not None]
     fresh = await facts.of_many(runtime, queue, value.config, there)
-    told: list[Input] = [PullRequestGone(number) for number, pull in pulls.items() if pull is None]
+    inputs: list[Input] = [
+        PullRequestGone(number) for number, pull in pulls.items() if pull is None
+    ]
     for number, read in fresh.items():
         known = value.entries[number].facts
         if facts.swept(known, read) != known:
-            told.append(FactsChanged(facts.swept(known, read)))
-    return told
+            inputs.append(FactsChanged(facts.swept(known, read)))
+    return inputs
 
 
 async def restore_branches(runtime: Runtime) -> None:

@@ -1,4 +1,4 @@
-"""Which statuses a run must pass, and where that list came from (API.md 6.1).
+"""The statuses that a run must pass, and their source (API.md 6.1).
 
 Sources in order: the queue's own setting, then the branch's protection at the provider.
 Unreadable is never "none" (GITHUB.md 4.3).
@@ -24,10 +24,10 @@ PROVIDER_QUEUE = "The provider's own merge queue owns this branch."
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Required statuses as read now; `error`: why they are unknown, `owned` by another queue.
+    """Required statuses as read now; `error`: why they are unknown, `owned`: by another queue.
 
-    `own_required`: the rules also want our own check. `merge_methods` None: no rule speaks
-    of them.
+    `own_required`: the rules also require our own check. `merge_methods` None: no rule limits
+    them.
     """
 
     required: RequiredSet
@@ -38,7 +38,7 @@ class Resolved:
 
 
 def own_check(branch: str) -> str:
-    """The name of our own check run, which is never required of a test branch."""
+    """Return the name of our own check run, which is never required of a test branch."""
     return f"Headgate ({branch})"
 
 
@@ -56,20 +56,20 @@ async def resolve(runtime: Runtime, repo: RepoRef, branch: str, config: QueueCon
         case Known(checks=checks, merge_methods=methods, notes=notes, own_required=own_required):
             names = _without_own(checks, branch)
             source = RequiredSource.BRANCH_PROTECTION if names else None
-            found = Resolved(
+            resolved = Resolved(
                 RequiredSet(names, source, notes),
                 own_required=own_required,
                 merge_methods=methods,
             )
-            return _overridden(config, branch, found)
+            return _overridden(config, branch, resolved)
 
 
-def _overridden(config: QueueConfig, branch: str, found: Resolved) -> Resolved:
+def _overridden(config: QueueConfig, branch: str, resolved: Resolved) -> Resolved:
     if config.required_statuses is None:
-        return found
+        return resolved
     names = _without_own(tuple(RequiredName(name) for name in config.required_statuses), branch)
-    required = RequiredSet(names, RequiredSource.MERGE_INSTANCE, found.required.notes)
-    return replace(found, required=required, error=None)
+    required = RequiredSet(names, RequiredSource.MERGE_INSTANCE, resolved.required.notes)
+    return replace(resolved, required=required, error=None)
 
 
 def _without_own(names: tuple[RequiredName, ...], branch: str) -> tuple[RequiredName, ...]:
@@ -78,15 +78,15 @@ def _without_own(names: tuple[RequiredName, ...], branch: str) -> tuple[Required
 
 def reports(queue: MergeQueue, resolved: Resolved) -> list[Input]:
     """Return the inputs that bring the queue up to date; empty if it knows the resolution."""
-    told: list[Input] = []
+    inputs: list[Input] = []
     held = [hold for hold in queue.holds if hold.reason is HoldReason.PROVIDER_QUEUE]
     if resolved.owned:
         if not held:
-            told.append(PlaceHold(HoldReason.PROVIDER_QUEUE, None, PROVIDER_QUEUE, SYSTEM))
-        return told
-    told.extend(ReleaseHold(hold.id, "The rule is gone.", SYSTEM) for hold in held)
+            inputs.append(PlaceHold(HoldReason.PROVIDER_QUEUE, None, PROVIDER_QUEUE, SYSTEM))
+        return inputs
+    inputs.extend(ReleaseHold(hold.id, "The rule is gone.", SYSTEM) for hold in held)
     unreadable = any(hold.reason is HoldReason.REQUIRED_STATUSES_UNREADABLE for hold in queue.holds)
     known = queue.required == resolved.required and not unreadable
     if resolved.error is not None or not known:
-        told.append(RequiredChanged(resolved.required, resolved.error))
-    return told
+        inputs.append(RequiredChanged(resolved.required, resolved.error))
+    return inputs

@@ -20,8 +20,8 @@ from service.mergequeue.store import history, queues
 from service.runtime import Runtime
 from service.vocabulary import RepoRef
 
-Told = Callable[[str, int, int], None]
-"""Hears which settings are being replayed, over how many submissions, and how many ended."""
+Progress = Callable[[str, int, int], None]
+"""Called with the side that is replayed, its number of submissions, and how many have ended."""
 
 BASELINE, CHANGED = "baseline", "changed"
 """The two sides of a comparison."""
@@ -45,7 +45,7 @@ class Comparison:
 
 
 async def recorded(runtime: Runtime, repo: RepoRef, branch: str, span: timedelta) -> Recorded:
-    """The settings and the history of a branch's queue, for a time that ends now.
+    """Return the settings and the history of a branch's queue, for a time that ends now.
 
     Raises NotFound: repository_not_found, queue_not_found, history_not_found.
     """
@@ -79,31 +79,31 @@ def compare(
     config: QueueConfig,
     changes: Mapping[str, ConfigValue],
     seed: int,
-    told: Told,
+    report: Progress,
 ) -> Comparison:
-    """Each history replayed under the settings and under the changed ones.
+    """Return each history replayed under the settings and under the changed ones.
 
-    The changes have been checked. The histories are queues of their own, told as one.
+    The changes have been checked. The histories are queues of their own, counted together.
     """
     of = sum(len(one.arrivals) for one in histories)
     after = changed(config, changes)
     return Comparison(
         submissions=of,
-        baseline=_replayed(histories, config, seed, partial(told, BASELINE, of)),
-        changed=_replayed(histories, after, seed, partial(told, CHANGED, of)),
+        baseline=_replayed(histories, config, seed, partial(report, BASELINE, of)),
+        changed=_replayed(histories, after, seed, partial(report, CHANGED, of)),
     )
 
 
 def _replayed(
-    histories: Sequence[History], config: QueueConfig, seed: int, told: Callable[[int], None]
+    histories: Sequence[History], config: QueueConfig, seed: int, report: Callable[[int], None]
 ) -> Figures:
     found = []
     before = 0
     for one in histories:
-        found.append(replay.replay(one, config, seed, partial(_told_after, told, before)))
+        found.append(replay.replay(one, config, seed, partial(_report_after, report, before)))
         before += len(one.arrivals)
     return figures.figures_of(found)
 
 
-def _told_after(told: Callable[[int], None], before: int, ended: int) -> None:
-    told(before + ended)
+def _report_after(report: Callable[[int], None], before: int, ended: int) -> None:
+    report(before + ended)

@@ -24,7 +24,7 @@ REVOKED = (
 
 
 async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView:
-    """One run of this queue, live or finished.
+    """Return one run of this queue, live or finished.
 
     Raises NotFound(test_run_not_found): unknown, another queue's, or not built yet.
     """
@@ -79,7 +79,7 @@ def _targets(session: Tx, queue: QueueRef, members: tuple[Member, ...]) -> tuple
 
 
 def _waiting_on(value: MergeQueue, run: Run) -> tuple[int, ...]:
-    """Pull requests ahead whose landing this run's own waits for."""
+    """Return the pull requests ahead whose landing this run waits for."""
     if run.id not in value.runs or run.kind is RunKind.DIRECT:
         return ()
     ahead = (value.entries.get(member.pr) for member in run.base)

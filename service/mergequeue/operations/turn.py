@@ -1,7 +1,7 @@
 """One turn: a single transaction that takes waiting inputs through the engine.
 
-Rows, journal, outbox, landing intents, audit and whatever else must be kept with them are
-written together or not at all (ARCHITECTURE.md 5). The world is called after it, by workers.
+Rows, journal, outbox, landing intents and audit entries are written together or not at all
+(ARCHITECTURE.md 5). Workers call the provider after it.
 """
 
 import asyncio
@@ -91,12 +91,12 @@ async def take(
 
 
 async def ask(runtime: Runtime, queue: QueueRef, command: Command, along: Along = ALONE) -> Step:
-    """Ask one queue something; a refusal is a value in the step."""
+    """Give one queue a command; a refusal is a value in the step."""
     return (await take(runtime, queue.id, [command], along))[-1]
 
 
 async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
-    """The queue's newest committed value. Raises NotFound(queue_not_found)."""
+    """Return the queue's newest committed value. Raises NotFound(queue_not_found)."""
     known = await newest_known(runtime.store, queue_id)
     if known is not None:
         return known
@@ -111,7 +111,7 @@ async def _take(
     for _ in range(STALE_TRIES_MAX):
         request = _TurnRequest(queue_id, tuple(inputs), along, runtime.clock.now())
         try:
-            # A turn that is asked for ends, and memory hears of it, whoever stops waiting.
+            # A turn that began is finished and cached, even if its caller stops waiting.
             return await asyncio.shield(_committed(runtime, request))
         except Stale:
             runtime.store.caches.of(QueueCache).drop(queue_id)
@@ -141,7 +141,7 @@ class _TurnRequest:
 def _turn(
     session: Tx, runtime: Runtime, request: _TurnRequest
 ) -> tuple[tuple[Step, ...], MergeQueue | None]:
-    """The steps, and the value to be cached after the commit; None when nothing changed."""
+    """Return the steps, and the value to be cached after the commit; None when nothing changed."""
     head, before = newest(session, runtime, request.queue_id, lock=True)
     _check(session, request.along, before, request.now)
     steps: list[Step] = []
@@ -215,7 +215,7 @@ def record_result(session: Tx, runtime: Runtime, result: TurnResult) -> None:
 def newest(
     session: Tx, runtime: Runtime, queue_id: int, *, lock: bool = False
 ) -> tuple[Head, MergeQueue]:
-    """The stored version and its value, from memory where it is there.
+    """Return the stored version and its value, from memory where it is there.
 
     `lock` keeps other turns out until the commit. Raises NotFound(queue_not_found).
     """
@@ -255,7 +255,7 @@ def _joined(steps: Sequence[Step]) -> Step:
 
 
 def item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
-    """An action as an effect to be performed."""
+    """Return an action as an effect to be performed."""
     control = OutboxItem(lane=Lane.CONTROL, key="", kind="", effect=action, next_at=now)
     match action:
         case BuildTestBranch(run=run):

@@ -7,13 +7,13 @@ tables.
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.outputs import Recorded
-from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
+from service.mergequeue.engine.states import QueueState
 from service.text.times import TimeLeft
-from service.vocabulary import Health, QueueRef, RepoRef, Sha
+from service.vocabulary import Health, QueueRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +77,6 @@ class QueueView:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueRow:
-    """A queue among others. `depth`: entries past NOT_READY, `testing`: those in TESTING."""
-
-    repo: RepoRef
-    branch: str
-    state: QueueState
-    mode: Mode
-    depth: int
-    not_ready: int
-    testing: int
-    revision: int
-
-
-@dataclass(frozen=True, slots=True)
 class TestedPullRequest:
     """One pull request under test."""
 
@@ -133,34 +119,6 @@ class TestingView:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedRun:
-    """A test run among others.
-
-    `conclusion`: how the first submission that it tested ended, None while that is open.
-    `is_of_search`: it looked for the culprit of a failure; `began_search`: it is that failure.
-    """
-
-    id: str
-    prs: tuple[int, ...]
-    status: RunStatus
-    conclusion: EntryState | None
-    is_of_search: bool
-    began_search: bool
-    cause: str | None
-    created_at: datetime
-    finished_at: datetime | None
-    sha: Sha
-
-
-@dataclass(frozen=True, slots=True)
-class RunPart:
-    """Some runs, and how many there are in all."""
-
-    rows: tuple[ListedRun, ...]
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
 class ExplainView:
     """The explanation of why a pull request is not merged yet (`/explainPullRequest`)."""
 
@@ -173,26 +131,11 @@ class ExplainView:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """The answer to a submission; `result` created, updated or unchanged."""
+class CommandResult:
+    """A submission after a command, and what the command did.
+
+    `result`: created, updated or unchanged; of a restart: restarted or not_needed.
+    """
 
     view: PullRequestView
     result: str
-
-
-@dataclass(frozen=True, slots=True)
-class Restarted:
-    """The answer to a restart; `result` restarted or not_needed."""
-
-    view: PullRequestView
-    result: str
-
-
-@dataclass(frozen=True, slots=True)
-class TargetsStored:
-    """The answer to an upload of impacted targets."""
-
-    number: int
-    sha: str
-    impacts_all: bool
-    count: int

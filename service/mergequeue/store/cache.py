@@ -1,7 +1,7 @@
 """The newest committed value of each queue, so that a turn rarely loads one.
 
-Only committed values enter, and whoever takes one names the version he read in his own
-transaction. Used from the event loop and from the store's threads.
+Only committed values enter; a reader names the version that it read in its own transaction.
+Used from the event loop and from the store's threads.
 """
 
 from collections import OrderedDict
@@ -22,12 +22,12 @@ class QueueCache:
         self._lock = Lock()
 
     def get(self, queue_id: int, version: int) -> MergeQueue | None:
-        """The value of exactly this version, if it is here."""
+        """Return the value of exactly this version, if it is here."""
         found = self.newest(queue_id)
         return found if found is not None and found.version == version else None
 
     def newest(self, queue_id: int) -> MergeQueue | None:
-        """The newest value that was put; another process may have committed a newer one."""
+        """Return the newest value that was put; another process may have committed a newer one."""
         with self._lock:
             found = self._values.get(queue_id)
             if found is not None:
@@ -46,7 +46,7 @@ class QueueCache:
                 self._values.popitem(last=False)
 
     def drop(self, queue_id: int) -> None:
-        """Forget a queue; absent is done."""
+        """Remove a queue, if it is cached."""
         with self._lock:
             self._values.pop(queue_id, None)
 

@@ -1,6 +1,6 @@
-"""The difference that one turn makes to a queue's rows, and its writing.
+"""The difference that one turn makes to a queue's rows, and its storage.
 
-Values are shared between versions, so most are told apart by identity alone.
+Values are shared between versions, so most are compared by identity alone.
 """
 
 from collections import defaultdict
@@ -120,7 +120,7 @@ class Changes:
 
     @property
     def any(self) -> bool:
-        """Whether there is something to write."""
+        """Return whether there is something to write."""
         return bool(
             self.entries.left
             or self.entries.changed
@@ -251,7 +251,7 @@ def _update(session: Connection, found: Difference[T], codec: RowCodec[T], table
 
 @cache
 def _update_of(table: Table, *names: str) -> Update:
-    """The statement that changes these columns by id; few sets of them occur."""
+    """Return the statement that changes these columns by id; few sets of them occur."""
     return update(table).where(table.c.id == bindparam("of_id")).values(_given(*names))
 
 

@@ -20,7 +20,7 @@ from service.mergequeue.engine.outputs import EntryMoved
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.store.queues import SELECT_REFS, repositories
 from service.mergequeue.store.rows import queues
-from service.mergequeue.store.tables_figures import FigureRow, RecentFactRow
+from service.mergequeue.store.tables_queues import FigureRow, RecentFactRow
 from service.metrics.facts import Cells, Fact, Labels, Sum
 from service.metrics.queue_families import LASTING, ROLLING, Kind
 from service.vocabulary import QueueRef, RepoRef
@@ -155,7 +155,7 @@ def _row(ref: QueueRef, fact: Fact) -> dict[str, object]:
 
 
 def moves(session: Connection, queue_id: int, pr: int, entry_id: str) -> tuple[Moved, ...]:
-    """Every change of state of one submission so far, those of this transaction included."""
+    """Return every change of state of one submission so far, those of this transaction included."""
     binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
     found = ((row.at, json_object(row.data)) for row in session.execute(SELECT_MOVES, binds))
     return tuple(
@@ -166,7 +166,7 @@ def moves(session: Connection, queue_id: int, pr: int, entry_id: str) -> tuple[M
 
 
 def shown(session: Connection, org_id: int) -> tuple[Shown, ...]:
-    """Every queue of an organization that is not deleted, by host, name and branch."""
+    """Return every queue of an organization that is not deleted, by host, name and branch."""
     found = [
         Shown(
             QueueRef(
@@ -187,7 +187,7 @@ def shown(session: Connection, org_id: int) -> tuple[Shown, ...]:
 
 
 def of_queues(session: Connection, queue_ids: Sequence[int], now: datetime) -> dict[int, Figures]:
-    """The sums of each of these queues, of all time and of the hour that ends now."""
+    """Return the sums of each of these queues, of all time and of the hour that ends now."""
     ever: dict[int, dict[tuple[str, Labels, int], Sum]] = defaultdict(dict)
     hour: dict[int, dict[tuple[str, Labels, int], Sum]] = defaultdict(dict)
     first: dict[int, datetime] = {}
@@ -216,7 +216,7 @@ def _key(kind: str, labels: str, cell: int) -> tuple[str, Labels, int]:
 def expiring(
     session: Connection, org_id: int, now: datetime, until: datetime
 ) -> tuple[frozenset[int] | None, ...]:
-    """The repositories of each valid token that ends by then, as granted; None: all of them."""
+    """Return the repositories of each valid token that ends by then, as granted; None: all."""
     binds = {"of_org": org_id, "now": now, "until": until}
     found = session.execute(SELECT_EXPIRING, binds).scalars()
     return tuple(None if scope is None else SCOPE.decode(scope) for scope in found)

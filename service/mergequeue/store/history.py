@@ -125,7 +125,7 @@ SELECT_FIRST_SEEN = (
 
 
 def past(session: Connection, queue: QueueRef, since: datetime) -> Past:
-    """Submissions since then that have ended, and the runs of that time, oldest first.
+    """Return submissions that ended since then, and the runs of that time, oldest first.
 
     At most the newest 20,000 submissions and 60,000 runs.
     """
@@ -160,7 +160,7 @@ class Judged:
 
 
 def judged(session: Connection, queue: QueueRef) -> Judged:
-    """Of the newest 1,000 submissions that ended, those that landed or failed by a verdict.
+    """Return of the newest 1,000 submissions that ended, those that landed or failed by a verdict.
 
     A head's age is known while it is the pull request's newest, its own checks when it was
     ready at once.

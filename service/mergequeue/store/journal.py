@@ -15,7 +15,13 @@ from sqlalchemy import (
 
 from service.database.codec import JsonCodec, UnionCodec
 from service.database.tables_deliveries import JournalRow
-from service.mergequeue.engine.outputs import BisectionOpened, Event, Recorded
+from service.mergequeue.engine.outputs import (
+    BisectionOpened,
+    EntryMoved,
+    EntrySubmitted,
+    Event,
+    Recorded,
+)
 from service.mergequeue.store.rows import TESTED, members, queues
 from service.vocabulary import Actor
 
@@ -40,7 +46,7 @@ _OF_ENTRY = select(*_WANTED).where(
     journal.c.number == bindparam("of_pr"),
     journal.c.entry == bindparam("of_entry"),
 )
-# An event of a run is told of every pull request that the run tests.
+# An event of a run belongs to every pull request that the run tests.
 _OF_ITS_RUNS = select(*_WANTED).where(
     journal.c.queue_id == _QUEUE,
     journal.c.entry.is_(None),
@@ -59,9 +65,16 @@ SELECT_PART = (
 )
 SELECT_SEARCHES = _OF_ITS_RUNS.where(journal.c.event == BisectionOpened.__name__).order_by("id")
 
+SELECT_MOVES = select(journal.c.event, journal.c.data).where(
+    journal.c.queue_id == _QUEUE,
+    journal.c.number == bindparam("of_pr"),
+    journal.c.entry == bindparam("of_entry"),
+    journal.c.event.in_((EntrySubmitted.__name__, EntryMoved.__name__)),
+)
+
 
 def append(session: Connection, queue_id: int, events: Sequence[Recorded]) -> None:
-    """Write events down, in order."""
+    """Store events, in order."""
     if events:
         session.execute(INSERT, [_row(queue_id, each) for each in events])
 
@@ -84,9 +97,9 @@ def _row(queue_id: int, recorded: Recorded) -> dict[str, object]:
 
 
 def timeline(session: Connection, queue_id: int, pr: int, entry_id: str) -> tuple[Recorded, ...]:
-    """All that happened to one submission and to the runs that tested it, oldest first.
+    """Return the events of one submission and of the runs that tested it, oldest first.
 
-    The targets that an event tells of are not read: no face shows them.
+    The targets of an event are not read, because they are not shown.
     """
     binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
     return tuple(_recorded(row) for row in session.execute(SELECT_TIMELINE, binds))
@@ -103,7 +116,7 @@ class Numbered:
 def timeline_after(
     session: Connection, queue_id: int, submission: tuple[int, str], after: int, limit: int
 ) -> tuple[Numbered, ...]:
-    """As `timeline`, at most `limit` events behind that place; 0 is the beginning.
+    """Return at most `limit` events of `timeline` behind that place; 0 is the beginning.
 
     `submission` is the pull request's number and the entry's id.
     """
@@ -121,3 +134,20 @@ def searches_of(session: Connection, queue_id: int, entry_id: str) -> tuple[Reco
 
 def _recorded(row: Row[*tuple[object, ...]]) -> Recorded:
     return Recorded(row.at, ACTOR.decode(row.actor), EVENT.decode(row.event, row.data))
+
+
+def states_entered(session: Connection, queue_id: int, pr: int, entry_id: str) -> int:
+    """Return how many states a submission has entered so far, its first state included.
+
+    This is the `sequence` of its notifications.
+    """
+    binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
+    rows = session.execute(SELECT_MOVES, binds)
+    return sum(1 for row in rows if enters_a_state(EVENT.decode(row.event, row.data)))
+
+
+def enters_a_state(event: Event) -> bool:
+    """Return whether a submission begins or changes its state; a new reason is no new state."""
+    if isinstance(event, EntryMoved):
+        return event.origin is not event.state
+    return isinstance(event, EntrySubmitted)

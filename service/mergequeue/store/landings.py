@@ -1,4 +1,4 @@
-"""Landings: what was intended, what was permitted, what was read back."""
+"""Landings: intended, permitted and read back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ class LandingOutcome:
 
 
 def intend(session: Connection, queue_id: int, land: Land) -> None:
-    """A row for each position that shall land, in order.
+    """Store a row for each position to land, in order.
 
     The parent expected of a later position is the tested commit before it; by the merge call
     the provider makes another one, which is compared by its tree.
@@ -116,18 +116,18 @@ def intend(session: Connection, queue_id: int, land: Land) -> None:
 
 
 def of_run(session: Connection, run_id: str) -> tuple[LandingRecord, ...]:
-    """All landings of a run, in the order they were meant."""
+    """Return all landings of a run, in the order they were meant."""
     return _records(session, _SELECT.where(landings.c.run == run_id))
 
 
 def landed_prs(session: Connection, run_id: str) -> tuple[int, ...]:
-    """The pull requests that have landed by a run, in order."""
+    """Return the pull requests that have landed by a run, in order."""
     found = session.execute(SELECT_LANDED_PRS, {"of_run": run_id}).scalars()
     return tuple(dict.fromkeys(found))
 
 
 def open_permits(session: Connection, queue_id: int) -> tuple[LandingRecord, ...]:
-    """Positions that may be landing now: permitted ones, and those not read back yet.
+    """Return positions that may be landing now: permitted ones, and those not read back yet.
 
     All of one landing (RELIABILITY.md 2, step 3).
     """
@@ -135,7 +135,7 @@ def open_permits(session: Connection, queue_id: int) -> tuple[LandingRecord, ...
 
 
 def permit(session: Connection, landing_id: int, until: datetime) -> bool:
-    """Permit it until then; False if another landing of the queue is open or it has ended."""
+    """Permit the landing until then; False if another one of the queue is open or it has ended."""
     return session.execute(PERMIT, {"of_id": landing_id, "until": until}).rowcount == 1
 
 

@@ -1,8 +1,9 @@
-"""Long lists, a part at a time: each question begins behind a row, or at a number of rows.
+"""Pages of long lists: each query begins behind a row, or at a number of rows.
 
-Every question has an index in its order, so a part costs what it shows.
+Every query has an index in its order, so a page costs what it shows.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +18,14 @@ from service.database.types import Id, Utc
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import BisectionOpened
-from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.engine.states import (
+    FINAL,
+    PROBE_SLOTS,
+    EntryState,
+    QueueState,
+    RunKind,
+    RunStatus,
+)
 from service.mergequeue.store.journal import journal
 from service.mergequeue.store.rows import (
     ENTRIES,
@@ -146,8 +154,8 @@ SELECT_SEARCHED = select(journal.c.run).where(
 
 
 @dataclass(frozen=True, slots=True)
-class QueueFound:
-    """One queue with how many entries are in which state."""
+class ListedQueue:
+    """One queue. `depth`: entries past NOT_READY, `testing`: those in TESTING."""
 
     repository_id: int
     repo: RepoRef
@@ -155,7 +163,9 @@ class QueueFound:
     state: QueueState
     mode: Mode
     revision: int
-    counts: dict[EntryState, int]
+    depth: int
+    not_ready: int
+    testing: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +178,9 @@ class EntryFound:
 
 @dataclass(frozen=True, slots=True)
 class EndedSpan:
-    """Which ended submissions: of these states, ended since, and before a row.
+    """Ended submissions of these states, ended since a time and before a row.
 
-    The row is named by when it ended and its number; number 0 stands before all of its time.
+    The row is named by its end and its number; number 0 comes before all of that time.
     """
 
     states: frozenset[EntryState]
@@ -180,30 +190,30 @@ class EndedSpan:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs: None is any."""
+    """Runs of a pull request and in a status; None: any."""
 
     pr: int | None = None
     status: RunStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class RunFound:
-    """One built run as lists show it.
+class ListedRun:
+    """One run that has a test branch.
 
-    `first_state` is that of the first submission that it tested, None when that is forgotten.
-    `is_searched`: a search for a culprit began in it.
+    `conclusion`: how the first submission that it tested ended, None while that is open.
+    `is_of_search`: it searched for the culprit of a failure; `began_search`: it is that failure.
     """
 
     id: str
-    kind: RunKind
+    prs: tuple[int, ...]
     status: RunStatus
+    conclusion: EntryState | None
+    is_of_search: bool
+    began_search: bool
     cause: str | None
     created_at: datetime
     finished_at: datetime | None
     sha: Sha
-    prs: tuple[int, ...]
-    first_state: EntryState | None
-    is_searched: bool
 
 
 def queues_after(
@@ -212,10 +222,10 @@ def queues_after(
     within: frozenset[int] | None,
     after: tuple[int, str],
     limit: int,
-) -> tuple[QueueFound, ...]:
-    """Queues of an organization, not deleted, by repository and branch, behind that one.
+) -> tuple[ListedQueue, ...]:
+    """Return queues of an organization, not deleted, by repository and branch, behind `after`.
 
-    `within` are the repositories to look at, None: all. `(0, "")` is the beginning.
+    `within` are the repositories to include, None: all. `(0, "")` is the beginning.
     """
     binds = {
         "of_org": org_id,
@@ -229,21 +239,23 @@ def queues_after(
         found = session.execute(SELECT_QUEUES_WITHIN, {**binds, "within": sorted(within)}).all()
     counts = _counts(session, [row.id for row in found])
     return tuple(
-        QueueFound(
+        ListedQueue(
             repository_id=row.repository_id,
             repo=RepoRef(row.host, row.owner, row.name),
             branch=row.branch,
             state=QueueState(row.state),
             mode=CONFIG.decode(row.config).mode,
             revision=row.revision,
-            counts=counts[row.id],
+            depth=sum(counts[row.id].values()) - counts[row.id][EntryState.NOT_READY],
+            not_ready=counts[row.id][EntryState.NOT_READY],
+            testing=counts[row.id][EntryState.TESTING],
         )
         for row in found
     )
 
 
-def _counts(session: Connection, queue_ids: Sequence[int]) -> dict[int, dict[EntryState, int]]:
-    counts: dict[int, dict[EntryState, int]] = {each: {} for each in queue_ids}
+def _counts(session: Connection, queue_ids: Sequence[int]) -> dict[int, Counter[EntryState]]:
+    counts: dict[int, Counter[EntryState]] = {each: Counter() for each in queue_ids}
     if queue_ids:
         for row in session.execute(SELECT_COUNTS, {"of_queues": queue_ids}):
             counts[row.queue_id][EntryState(row.state)] = row.many
@@ -253,7 +265,7 @@ def _counts(session: Connection, queue_ids: Sequence[int]) -> dict[int, dict[Ent
 def ended(
     session: Connection, queue_id: int, span: EndedSpan, limit: int
 ) -> tuple[EntryFound, ...]:
-    """Ended submissions of a queue, the last ended first."""
+    """Return ended submissions of a queue, the last ended first."""
     binds = {
         "of_queue": queue_id,
         "since": span.since,
@@ -261,7 +273,7 @@ def ended(
         "before_no": span.before[1],
         "at_most": limit,
     }
-    # A state at a time, so that a rare one is not looked for among all others.
+    # A query for each state, so that a rare state is not searched for among all others.
     by_state = [
         [
             (row.state_since, row.no)
@@ -276,13 +288,13 @@ def ended(
 def newest_ended(
     session: Connection, queue_id: int, numbers: Sequence[int]
 ) -> tuple[EntryFound, ...]:
-    """Of each pull request its last submission that has ended, in no order."""
+    """Return the last ended submission of each pull request, in no order."""
     binds = {"of_queue": queue_id, "of_prs": numbers}
     return _numbered(session, session.execute(SELECT_NEWEST_ENDED, binds).scalars().all())
 
 
 def _numbered(session: Connection, numbers: Sequence[int]) -> tuple[EntryFound, ...]:
-    """These submissions, in the order of their numbers as given."""
+    """Return these submissions, in the order of the numbers."""
     if not numbers:
         return ()
     by_age = entries_of(session, SELECT_NUMBERED, {"of_numbers": numbers})
@@ -292,8 +304,8 @@ def _numbered(session: Connection, numbers: Sequence[int]) -> tuple[EntryFound, 
 
 def built_runs(
     session: Connection, queue_id: int, wanted: RunFilter, skipped: int, limit: int
-) -> tuple[RunFound, ...]:
-    """Runs with a test branch, the newest first, behind so many."""
+) -> tuple[ListedRun, ...]:
+    """Return runs with a test branch, the newest first, after the first `skipped`."""
     binds = _run_binds(queue_id, wanted) | {"skipped": skipped, "at_most": limit}
     found = session.execute(SELECT_RUNS[_filtered(wanted)], binds).all()
     ids = [row.id for row in found]
@@ -306,17 +318,17 @@ def built_runs(
         session.execute(SELECT_SEARCHED, {"of_queue": queue_id, "of_runs": ids}).scalars()
     )
     return tuple(
-        RunFound(
+        ListedRun(
             id=row.id,
-            kind=RunKind(row.kind),
+            prs=tuple(pr for pr, _ in tested[row.id]),
             status=RunStatus(row.status),
+            conclusion=_conclusion_of_first(tested[row.id]),
+            is_of_search=RunKind(row.kind) in PROBE_SLOTS,
+            began_search=row.id in searched,
             cause=row.cause,
             created_at=row.created_at,
             finished_at=row.finished_at,
             sha=Sha(row.sha),
-            prs=tuple(pr for pr, _ in tested[row.id]),
-            first_state=_state_of_first(tested[row.id]),
-            is_searched=row.id in searched,
         )
         for row in found
     )
@@ -342,6 +354,6 @@ def _run_binds(queue_id: int, wanted: RunFilter) -> dict[str, object]:
     return binds
 
 
-def _state_of_first(tested: Sequence[tuple[int, str | None]]) -> EntryState | None:
+def _conclusion_of_first(tested: Sequence[tuple[int, str | None]]) -> EntryState | None:
     state = tested[0][1] if tested else None
-    return None if state is None else EntryState(state)
+    return EntryState(state) if state is not None and EntryState(state) in FINAL else None

@@ -5,7 +5,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.records import Placed, Spot, Surface
 from service.mergequeue.store.rows import queues
-from service.mergequeue.store.tables_pull_requests import NoticeRow
+from service.mergequeue.store.tables_queues import NoticeRow
 
 notices = NoticeRow.__table__
 
@@ -36,7 +36,7 @@ def place(session: Connection, spot: Spot, standing: Placed) -> None:
 
 
 def _key(spot: Spot) -> dict[str, int | str]:
-    """There is one comment for a pull request and queue, and one check for a submission."""
+    """Return the key: one comment for a pull request and queue, one check for a submission."""
     entry = "" if spot.surface is Surface.COMMENT else spot.entry
     return {
         "queue_id": spot.queue_id,

@@ -11,7 +11,7 @@ from service.database.codec import JsonCodec
 from service.database.tables_tenants import RepositoryRow
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.store import target_sets
-from service.mergequeue.store.tables_pull_requests import (
+from service.mergequeue.store.tables_queues import (
     ForkAuthorizationRow,
     ImpactedTargetsRow,
     PullRequestRow,
@@ -36,7 +36,7 @@ class PullRequestHead:
 
 
 def remember_head(session: Connection, head: PullRequestHead, at: datetime) -> None:
-    """The pull request was seen at this head; known or earlier sights change nothing."""
+    """Store the head at which the pull request was seen; known or older heads change nothing."""
     statement = upsert(pull_requests).values(
         org_id=_org_of(head), **_key(head), head=head.head, seen_at=at
     )
@@ -59,7 +59,7 @@ class KnownHead:
 
 
 def known_head(session: Connection, repository_id: int, number: int) -> KnownHead | None:
-    """The newest head seen."""
+    """Return the newest head seen."""
     statement = select(pull_requests.c.head, pull_requests.c.seen_at).where(
         pull_requests.c.repository_id == repository_id, pull_requests.c.number == number
     )
@@ -68,7 +68,7 @@ def known_head(session: Connection, repository_id: int, number: int) -> KnownHea
 
 
 def with_head(session: Connection, repository_id: int, head: Sha) -> tuple[int, ...]:
-    """Numbers of the pull requests whose newest head this is, lowest first."""
+    """Return numbers of the pull requests whose newest head this is, lowest first."""
     statement = (
         select(pull_requests.c.number)
         .where(pull_requests.c.repository_id == repository_id, pull_requests.c.head == head)
@@ -97,7 +97,7 @@ def fork_authorization(session: Connection, repository_id: int, number: int) -> 
 
 
 def put_targets(session: Connection, head: PullRequestHead, targets: Targets, at: datetime) -> None:
-    """Impacted targets of one head; the newest upload counts."""
+    """Store the impacted targets of one head; the newest upload counts."""
     target_sets.keep(session, [targets])
     statement = upsert(impacted).values(
         org_id=_org_of(head),
@@ -117,7 +117,7 @@ def put_targets(session: Connection, head: PullRequestHead, targets: Targets, at
 def targets_of(
     session: Connection, repository_id: int, pairs: Iterable[tuple[int, Sha]]
 ) -> dict[tuple[int, Sha], Targets]:
-    """Targets by (number, head); a pair without an upload is left out."""
+    """Return targets by (number, head); a pair without an upload is left out."""
     wanted = list(pairs)
     if not wanted:
         return {}

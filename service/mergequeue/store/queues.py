@@ -1,4 +1,4 @@
-"""Queues as values: made, found, loaded, and saved by their difference.
+"""Queues as values: create, find, load, and save their difference.
 
 The rows of entries and runs that have left the value are read by `runs.py`.
 """
@@ -172,7 +172,7 @@ def create(session: Connection, org_id: int, repository_id: int, queue: MergeQue
 
 
 def queue_ref(session: Connection, org_id: int, repository_id: int, branch: str) -> QueueRef | None:
-    """The queue of a branch, unless deleted or another organization's."""
+    """Return the queue of a branch, unless deleted or another organization's."""
     refs = _refs(
         session,
         SELECT_REF,
@@ -182,13 +182,13 @@ def queue_ref(session: Connection, org_id: int, repository_id: int, branch: str)
 
 
 def ref_by_id(session: Connection, queue_id: int) -> QueueRef | None:
-    """One queue, also when deleted."""
+    """Return one queue, also when deleted."""
     refs = _refs(session, SELECT_REF_BY_ID, {"of_queue": queue_id})
     return refs[0] if refs else None
 
 
 def queues_of(session: Connection, repository_id: int) -> tuple[QueueRef, ...]:
-    """A repository's queues that are not deleted, by branch."""
+    """Return a repository's queues that are not deleted, by branch."""
     statement = SELECT_REFS.where(
         queues.c.repository_id == repository_id, queues.c.deleted.is_(False)
     )
@@ -196,7 +196,7 @@ def queues_of(session: Connection, repository_id: int) -> tuple[QueueRef, ...]:
 
 
 def all_queues(session: Connection) -> tuple[QueueRef, ...]:
-    """Every queue that is not deleted, by id."""
+    """Return every queue that is not deleted, by id."""
     statement = SELECT_REFS.where(queues.c.deleted.is_(False))
     return _refs(session, statement.order_by(queues.c.id), {})
 
@@ -217,14 +217,14 @@ def _refs(
 
 
 def head_of(session: Connection, queue_id: int, *, lock: bool = False) -> Head | None:
-    """The stored version and epoch; `lock` keeps other turns out until the commit."""
+    """Return the stored version and epoch; `lock` keeps other turns out until the commit."""
     statement = LOCK_HEAD if lock else SELECT_HEAD
     row = session.execute(statement, {"of_queue": queue_id}).first()
     return None if row is None else Head(row.version, row.epoch)
 
 
 def load(session: Connection, queue_id: int) -> MergeQueue:
-    """The live value: entries and runs in the order they were made, the newest passed trees.
+    """Return the live value: entries and runs in the order they were made, the newest passed trees.
 
     Raises NotFound(queue_not_found).
     """
@@ -276,12 +276,12 @@ def save(
 
 @cache
 def _update_of(*names: str) -> Update:
-    """The statement that changes these columns of our queue; few sets of them occur."""
+    """Return the statement that changes these columns of our queue; few sets of them occur."""
     return UPDATE_OURS.values({name: bindparam(name) for name in names})
 
 
 def due(session: Connection, now: datetime) -> tuple[int, ...]:
-    """Ids of queues whose time to be woken has come, the longest waiting first."""
+    """Return ids of queues whose time to be woken has come, the longest waiting first."""
     return tuple(session.execute(SELECT_DUE, {"now": now}).scalars())
 
 
@@ -295,7 +295,7 @@ def next_wake(session: Connection) -> datetime | None:
 
 
 def live_queues(session: Connection) -> tuple[int, ...]:
-    """Ids of queues that hold an entry which is not final."""
+    """Return ids of queues that hold an entry which is not final."""
     return tuple(session.execute(SELECT_LIVE).scalars())
 
 

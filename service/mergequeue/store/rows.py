@@ -87,7 +87,7 @@ class RunQuestion(NamedTuple):
 def entries_of(
     session: Connection, statement: Question, binds: Mapping[str, object]
 ) -> tuple[Entry, ...]:
-    """The entries that a statement over `ENTRY.columns` finds, in its order."""
+    """Return the entries that a statement over `ENTRY.columns` finds, in its order."""
     found = session.execute(statement, binds).all()
     held = target_sets.at_hand(session, (word for row in found for word in (row.targets, row.wide)))
     restored = tuple(ENTRY.value(row) for row in found)
@@ -98,7 +98,7 @@ def entries_of(
 def runs_found(
     session: Connection, question: RunQuestion, binds: Mapping[str, object]
 ) -> tuple[Run, ...]:
-    """The runs that a question finds, with members and checks, in creation order."""
+    """Return the runs that a question finds, with members and checks, in creation order."""
     found = session.execute(question.rows, binds).all()
     if not found:
         return ()
@@ -122,7 +122,7 @@ def runs_found(
 
 
 def member_rows(run: Run) -> list[dict[str, object]]:
-    """Its members as rows without their organization."""
+    """Return the members of a run as rows without their organization."""
     return _numbered(run.id, TESTED, run.entries) + _numbered(run.id, BASE, run.base)
 
 
@@ -134,7 +134,7 @@ def _numbered(run_id: str, role: str, group: Sequence[Member]) -> list[dict[str,
 
 
 def check_rows(run: Run) -> list[dict[str, object]]:
-    """Its reports as rows without their organization."""
+    """Return the reports of a run as rows without their organization."""
     return [
         {"run_id": run.id, "position": position, **CHECK.row(check)}
         for position, check in enumerate(run.checks)

@@ -1,6 +1,6 @@
-"""Entries and runs as rows: also those that have left their queue's value.
+"""Entries and runs as rows, also those that have left their queue's value.
 
-And what the shell alone knows of a run: the draft pull request that carries it.
+Also the draft pull request that carries a run, which the engine does not know.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ DURATIONS_MAX = 50
 """Estimates use this many finished runs."""
 
 RECORDED_MAX = 10_000
-"""Branches looked back on; far older ones have been swept long ago."""
+"""Branches considered; older ones have been swept already."""
 
 _QUEUE: BindParameter[int] = bindparam("of_queue")
 _THESE_RUNS = (runs.c.queue_id == _QUEUE) & runs.c.id.in_(bindparam("of_ids", expanding=True))
@@ -63,25 +63,25 @@ class RecordedBranch:
 
 
 def newest_entry(session: Connection, queue_id: int, pr: int) -> Entry | None:
-    """The newest submission of a pull request, live or ended."""
+    """Return the newest submission of a pull request, live or ended."""
     found = entries_of(session, SELECT_NEWEST_ENTRY, {"of_queue": queue_id, "of_pr": pr})
     return found[0] if found else None
 
 
 def entry(session: Connection, queue_id: int, entry_id: str) -> Entry | None:
-    """One submission, live or ended."""
+    """Return one submission, live or ended."""
     found = entries_of(session, SELECT_ENTRY, {"of_queue": queue_id, "of_id": entry_id})
     return found[0] if found else None
 
 
 def run(session: Connection, queue_id: int, run_id: str) -> Run | None:
-    """One run, live or ended."""
+    """Return one run, live or ended."""
     found = runs_of(session, queue_id, (run_id,))
     return found[0] if found else None
 
 
 def runs_of(session: Connection, queue_id: int, run_ids: Sequence[str]) -> tuple[Run, ...]:
-    """These runs of the queue, in the order they were made; unknown ids are left out."""
+    """Return these runs of the queue, in the order they were made; unknown ids are left out."""
     if not run_ids:
         return ()
     return runs_found(session, SELECT_RUNS, {"of_queue": queue_id, "of_ids": list(run_ids)})
@@ -90,7 +90,7 @@ def runs_of(session: Connection, queue_id: int, run_ids: Sequence[str]) -> tuple
 def succeeded_durations_s(
     session: Connection, queue_id: int, limit: int = DURATIONS_MAX
 ) -> tuple[float, ...]:
-    """Seconds from the making of a run to its success, newest first."""
+    """Return seconds from the making of a run to its success, newest first."""
     found = session.execute(SELECT_DURATIONS, {"of_queue": queue_id, "at_most": limit})
     return tuple((row.finished_at - row.created_at).total_seconds() for row in found)
 
@@ -98,7 +98,7 @@ def succeeded_durations_s(
 def set_vehicle(
     session: Connection, queue_id: int, run_id: str, number: int | None, url: str | None
 ) -> None:
-    """Remember the draft pull request that carries a run; None: it has none."""
+    """Store the draft pull request that carries a run; None: it has none."""
     session.execute(
         update(runs)
         .where(runs.c.queue_id == queue_id, runs.c.id == run_id)
@@ -107,7 +107,7 @@ def set_vehicle(
 
 
 def vehicle(session: Connection, run_id: str) -> tuple[int, str] | None:
-    """Number and address of that pull request, if there is one."""
+    """Return number and address of that pull request, if there is one."""
     row = session.execute(
         select(runs.c.vehicle_number, runs.c.vehicle_url).where(runs.c.id == run_id)
     ).first()
@@ -117,7 +117,7 @@ def vehicle(session: Connection, run_id: str) -> tuple[int, str] | None:
 
 
 def note_restored(session: Connection, queue_id: int, run_id: str) -> bool:
-    """A lost test branch is put back once: True the first time, False afterwards."""
+    """Return a lost test branch is put back once: True the first time, False afterwards."""
     noted = session.execute(
         update(runs)
         .where(runs.c.queue_id == queue_id, runs.c.id == run_id, runs.c.restored.is_(False))
@@ -127,7 +127,7 @@ def note_restored(session: Connection, queue_id: int, run_id: str) -> bool:
 
 
 def recorded_branches(session: Connection, repository_id: int) -> dict[str, RecordedBranch]:
-    """Test branches by name, of the newest runs; a name's newest run wins."""
+    """Return test branches by name, of the newest runs; a name's newest run wins."""
     found = session.execute(
         select(runs.c.branch, runs.c.queue_id, runs.c.id, runs.c.live)
         .where(runs.c.repository_id == repository_id, runs.c.branch.is_not(None))

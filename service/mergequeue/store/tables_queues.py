@@ -1,15 +1,17 @@
-"""The engine's state: queues, entries, runs and landings.
+"""Tables of the merge queue: queues, entries, runs, landings, pull requests and metrics.
 
 Field names are those of `service/mergequeue/engine/model.py`; `rows.py` holds both together.
 """
 
 from datetime import datetime
 
-from sqlalchemy import Index, literal_column
+from sqlalchemy import Index, Text, literal_column
 from sqlmodel import Field
 
 from service.database.tables_base import MOVES_WITH_REPOSITORY, Row, partial, partial_unique
 from service.database.types import Id, Json, Utc
+
+_GIVEN = {"autoincrement": False}
 
 
 class MergeQueueRow(Row, table=True):
@@ -267,7 +269,7 @@ class GreenTreeRow(Row, table=True):
         primary_key=True,
         foreign_key="merge_queue.id",
         sa_type=Id,
-        sa_column_kwargs={"autoincrement": False},
+        sa_column_kwargs=_GIVEN,
     )
     key: str = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
@@ -312,3 +314,99 @@ IS_LANDED = LandingRow.__table__.c.state == literal_column("'landed'")
 
 partial("ix_landing_open_permit", LandingRow, "queue_id", where=IS_OPEN_PERMIT)
 partial_unique("ux_landing_landed", LandingRow, "repository_id", "pr", "head", where=IS_LANDED)
+
+
+class PullRequestRow(Row, table=True):
+    """The newest head we have seen of a pull request."""
+
+    __tablename__ = "pull_request"
+    __table_args__ = (Index("ix_pull_request_repository_id_head", "repository_id", "head"),)
+
+    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    number: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    org_id: int = Field(sa_type=Id)
+    head: str
+    seen_at: datetime = Field(sa_type=Utc)
+
+
+class ForkAuthorizationRow(Row, table=True):
+    """A person with write access authorized this head of a fork."""
+
+    __tablename__ = "fork_authorization"
+
+    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    number: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    head: str = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    actor: str = Field(sa_type=Json)
+    at: datetime = Field(sa_type=Utc)
+
+
+class ImpactedTargetsRow(Row, table=True):
+    """Uploaded targets of one head, by their word (`target_sets.py`)."""
+
+    __tablename__ = "impacted_targets"
+
+    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    number: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    head: str = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    targets: str = Field(index=True, sa_type=Text)
+    at: datetime = Field(index=True, sa_type=Utc)
+
+
+class TargetSetRow(Row, table=True):
+    """The names of one set of targets, as JSON; equal sets of all tenants are one row."""
+
+    __tablename__ = "target_set"
+
+    word: str = Field(primary_key=True)
+    names: str = Field(sa_type=Json)
+
+
+class NoticeRow(Row, table=True):
+    """A notice of ours at the provider; `entry` is empty for comments."""
+
+    __tablename__ = "notice"
+
+    queue_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    pr: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    surface: str = Field(primary_key=True)
+    entry: str = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    provider_id: str
+    digest: str
+
+
+class FigureRow(Row, table=True):
+    """Counts and total durations of events, one row per bucket of durations.
+
+    `labels` are the values of the fact's labels with `/` between; `ms` are milliseconds. Rows
+    are added to and never deleted: they outlive the entries and events that they count.
+    """
+
+    __tablename__ = "figure"
+
+    queue_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    kind: str = Field(primary_key=True)
+    labels: str = Field(primary_key=True)
+    cell: int = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    count: int = Field(sa_type=Id)
+    ms: int = Field(sa_type=Id)
+
+
+class RecentFactRow(Row, table=True):
+    """One fact of the last hour; older ones are forgotten."""
+
+    __tablename__ = "recent_fact"
+    __table_args__ = (Index("ix_recent_fact_queue_id_at", "queue_id", "at"),)
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=Id)
+    org_id: int = Field(sa_type=Id)
+    queue_id: int = Field(sa_type=Id)
+    at: datetime = Field(sa_type=Utc)
+    kind: str
+    labels: str
+    cell: int
+    ms: int = Field(sa_type=Id)

@@ -18,8 +18,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import codec
 from service.mergequeue.engine.targets import ALL, Targets
-from service.mergequeue.store.tables_pull_requests import ImpactedTargetsRow, TargetSetRow
-from service.mergequeue.store.tables_queues import EntryRow, MergeQueueRow
+from service.mergequeue.store.tables_queues import (
+    EntryRow,
+    ImpactedTargetsRow,
+    MergeQueueRow,
+    TargetSetRow,
+)
 
 ALL_WORD = "ALL"
 PARTS = 256
@@ -75,7 +79,7 @@ def _digest(names: frozenset[str]) -> str:
 
 
 def of_word(word: str) -> Targets | None:
-    """The targets again, None (unknown) for a set that is not at hand; see `at_hand`."""
+    """Return the targets again, None (unknown) for a set that is not at hand; see `at_hand`."""
     if word == ALL_WORD:
         return ALL
     names = _sets.get(word)
@@ -83,9 +87,9 @@ def of_word(word: str) -> Targets | None:
 
 
 def at_hand(session: Connection, texts: Iterable[str | None]) -> tuple[frozenset[str], ...]:
-    """Reads the sets named in these words or JSON texts, for `of_word` to find.
+    """Read the sets named in these words or JSON texts into memory, for `of_word`.
 
-    Whoever asks holds the answer until everything is restored.
+    The caller keeps the result until everything is restored.
     """
     words = _words_in(texts)
     held = {word: names for word in words if (names := _sets.get(word)) is not None}
@@ -114,12 +118,12 @@ def keep(session: Connection, referred_to: Iterable[Targets | None]) -> None:
 
 
 def forget_unused(session: Connection, limit: int) -> int:
-    """Remove at most so many sets that no entry, upload or queue refers to; how many."""
+    """Delete at most `limit` sets that have no reference, and return how many."""
     unused = _unused(session).order_by(sets.c.word).limit(limit).with_for_update(skip_locked=True)
     found = session.execute(unused).scalars().all()
     if not found:
         return 0
-    # Asked again under the lock: whoever refers to one from now on waits, and writes it anew.
+    # Checked again under the lock: a new reference waits for it, and stores the set again.
     still = _unused(session).where(sets.c.word.in_(found))
     return session.execute(delete(sets).where(sets.c.word.in_(still))).rowcount
 

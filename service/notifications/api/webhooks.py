@@ -1,14 +1,13 @@
-"""Handlers of the webhook endpoints (API.md 9): one operation each, and its answer spelled."""
+"""Handlers of the webhook endpoints (API.md 9): one operation each."""
 
 import orjson
 
 from service.errors import Invalid
 from service.http.callers import Call
 from service.http.route import Route, read, write
-from service.notifications import delivery_log, endpoints, notifications
+from service.notifications import endpoints, notifications
 from service.notifications.api.models import webhooks as models
 from service.notifications.api.models.answers import webhooks as answers
-from service.notifications.delivery_log import DeliveryView
 from service.vocabulary import Role
 
 MISSING = "webhook_endpoint_not_found"
@@ -23,9 +22,9 @@ MISSING = "webhook_endpoint_not_found"
     "scope_exceeds_own",
     "limit_reached",
 )
-async def create(call: Call, asked: models.CreateEndpoint) -> answers.EndpointCreated:
+async def create(call: Call, request: models.CreateEndpoint) -> answers.EndpointCreated:
     """`/webhooks/create-endpoint`; its secret is in this answer and no other."""
-    view, secret = await endpoints.create(call.runtime, call.caller, asked.wish())
+    view, secret = await endpoints.create(call.runtime, call.caller, request.change())
     return answers.EndpointCreated.of(view, secret=secret)
 
 
@@ -37,9 +36,9 @@ async def create(call: Call, asked: models.CreateEndpoint) -> answers.EndpointCr
     "page_token_expired",
     role=Role.ADMIN,
 )
-async def list_all(call: Call, asked: models.ListEndpoints) -> answers.EndpointsListed:
+async def list_all(call: Call, request: models.ListEndpoints) -> answers.EndpointsListed:
     """`/webhooks/list-endpoints`."""
-    part = await endpoints.list_all(call.runtime, call.caller, asked.count(), asked.cursor)
+    part = await endpoints.list_all(call.runtime, call.caller, request.count(), request.cursor)
     listed = [answers.Endpoint.of(view) for view in part.rows]
     return answers.EndpointsListed(endpoints=listed, next_cursor=part.next_cursor)
 
@@ -53,35 +52,35 @@ async def list_all(call: Call, asked: models.ListEndpoints) -> answers.Endpoints
     "webhook_url_refused",
     "scope_exceeds_own",
 )
-async def update(call: Call, asked: models.UpdateEndpoint) -> answers.Endpoint:
+async def update(call: Call, request: models.UpdateEndpoint) -> answers.Endpoint:
     """`/webhooks/update-endpoint`."""
-    wish = asked.wish()
-    view = await endpoints.update(call.runtime, call.caller, asked.endpoint(), wish)
+    change = request.change()
+    view = await endpoints.update(call.runtime, call.caller, request.endpoint(), change)
     return answers.Endpoint.of(view)
 
 
 @write(
     "webhooks/delete-endpoint", Role.ADMIN, models.DeleteEndpoint, answers.EndpointDeleted, MISSING
 )
-async def delete(call: Call, asked: models.DeleteEndpoint) -> answers.EndpointDeleted:
+async def delete(call: Call, request: models.DeleteEndpoint) -> answers.EndpointDeleted:
     """`/webhooks/delete-endpoint`."""
-    await endpoints.delete(call.runtime, call.caller, asked.endpoint())
+    await endpoints.delete(call.runtime, call.caller, request.endpoint())
     return answers.EndpointDeleted(deleted=True)
 
 
 @write("webhooks/rotate-secret", Role.ADMIN, models.RotateSecret, answers.SecretRotated, MISSING)
-async def rotate_secret(call: Call, asked: models.RotateSecret) -> answers.SecretRotated:
+async def rotate_secret(call: Call, request: models.RotateSecret) -> answers.SecretRotated:
     """`/webhooks/rotate-secret`."""
-    given = asked.overlap_hours
+    given = request.overlap_hours
     hours = endpoints.OVERLAP_HOURS if given is None else given
-    secret = await endpoints.rotate_secret(call.runtime, call.caller, asked.endpoint(), hours)
+    secret = await endpoints.rotate_secret(call.runtime, call.caller, request.endpoint(), hours)
     return answers.SecretRotated(secret=secret)
 
 
 @write("webhooks/test-endpoint", Role.ADMIN, models.TestEndpoint, answers.EndpointTested, MISSING)
-async def test(call: Call, asked: models.TestEndpoint) -> answers.EndpointTested:
+async def test(call: Call, request: models.TestEndpoint) -> answers.EndpointTested:
     """`/webhooks/test-endpoint`: answers when the receiver has, or after its 15 s."""
-    message_id, made = await notifications.send_test(call.runtime, call.caller, asked.endpoint())
+    message_id, made = await notifications.send_test(call.runtime, call.caller, request.endpoint())
     return answers.EndpointTested.of(made, message_id=message_id)
 
 
@@ -95,12 +94,12 @@ async def test(call: Call, asked: models.TestEndpoint) -> answers.EndpointTested
     "page_token_expired",
     role=Role.ADMIN,
 )
-async def list_log(call: Call, asked: models.ListDeliveries) -> answers.DeliveriesListed:
+async def list_log(call: Call, request: models.ListDeliveries) -> answers.DeliveriesListed:
     """`/webhooks/list-deliveries`."""
-    if asked.since is not None and asked.until is not None and asked.since >= asked.until:
+    if request.since is not None and request.until is not None and request.since >= request.until:
         raise Invalid("`until` must lie behind `since`.", code="invalid_time_range")
-    part = await delivery_log.read(call.runtime, call.caller, asked.wish())
-    listed = [delivery(each) for each in part.rows]
+    part = await notifications.list_deliveries(call.runtime, call.caller, request.page())
+    listed = [answers.Delivery.of(each, payload=orjson.loads(each.body)) for each in part.rows]
     return answers.DeliveriesListed(deliveries=listed, next_cursor=part.next_cursor)
 
 
@@ -115,21 +114,16 @@ async def list_log(call: Call, asked: models.ListDeliveries) -> answers.Deliveri
     "invalid_time_range",
     "limit_reached",
 )
-async def replay(call: Call, asked: models.Replay) -> answers.Replayed:
+async def replay(call: Call, request: models.Replay) -> answers.Replayed:
     """`/webhooks/replay`."""
-    if not asked.is_clear():
+    if not request.is_clear():
         raise Invalid(
             "Send `message_id` alone, or both `since` and `until` without it.",
             code="conflicting_fields",
         )
-    endpoint_id = asked.endpoint_id.lower()
-    count = await notifications.replay(call.runtime, call.caller, endpoint_id, asked.wish())
+    endpoint_id = request.endpoint_id.lower()
+    count = await notifications.replay(call.runtime, call.caller, endpoint_id, request.replay())
     return answers.Replayed(queued=count)
-
-
-def delivery(view: DeliveryView) -> answers.Delivery:
-    """Return one message at one endpoint, with every attempt to send it."""
-    return answers.Delivery.of(view, payload=orjson.loads(view.body))
 
 
 WEBHOOK_ROUTES: tuple[Route, ...] = (

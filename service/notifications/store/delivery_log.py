@@ -1,12 +1,12 @@
-"""What became of messages at an endpoint, newest first, and sending them once more."""
+"""Deliveries of messages to an endpoint, newest first, and their replay."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, bindparam, desc, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, desc, insert, or_, select, update
 
-from service.notifications.store.notifications import INSERT_ATTEMPT, Made, attempts, messages
+from service.notifications.store.notifications import OPEN_ATTEMPT, Made, attempts, messages
 from service.vocabulary import DeliveryState
 
 AT_ONCE = 500
@@ -14,8 +14,8 @@ AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which deliveries: of an event, in a state, of facts in [since, until); None: whichever."""
+class DeliveryFilter:
+    """Deliveries of an event, in a state, of messages in [since, until); None: any."""
 
     event: str | None = None
     state: DeliveryState | None = None
@@ -23,23 +23,24 @@ class Wanted:
     until: datetime | None = None
 
 
-ALL = Wanted()
-
 Position = tuple[datetime, str]
 """Time and id of the message that a page ended with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
-    """One message at one endpoint with every try, oldest first; the next one's time while open."""
+class Delivery:
+    """One message at one endpoint with its attempts, oldest first.
 
-    message: str
+    `next_attempt_at`: only while the delivery is open. `body` is the text that is sent.
+    """
+
+    message_id: str
     event: str
     state: DeliveryState
     made_at: datetime
-    next_at: datetime | None
+    next_attempt_at: datetime | None
     body: str
-    tries: tuple[Made, ...]
+    attempts: tuple[Made, ...]
 
 
 _NEWEST = attempts.c.is_newest.is_(True)
@@ -58,7 +59,7 @@ SELECT_NEWEST = (
     .where(_AT_ENDPOINT, _NEWEST)
     .order_by(desc(attempts.c.made_at), desc(attempts.c.message))
 )
-SELECT_TRIES = (
+SELECT_MADE = (
     select(
         attempts.c.message,
         attempts.c.at,
@@ -77,6 +78,7 @@ SELECT_TO_REPLAY = (
     select(
         attempts.c.id,
         attempts.c.org_id,
+        attempts.c.endpoint,
         attempts.c.message,
         attempts.c.n,
         attempts.c.event,
@@ -85,110 +87,98 @@ SELECT_TO_REPLAY = (
     .where(_AT_ENDPOINT, _NEWEST, attempts.c.is_open.is_(False))
     .order_by(attempts.c.made_at, attempts.c.message)
 )
-SELECT_MESSAGE = SELECT_NEWEST.where(attempts.c.message == bindparam("of_message"))
-MAKE_OLD = (
-    update(attempts)
-    .where(attempts.c.id.in_(bindparam("ids", expanding=True)))
-    .values(is_newest=False)
-)
 
 
 def page(
-    session: Connection, endpoint: str, wanted: Wanted, after: Position | None, limit: int
-) -> tuple[Delivered, ...]:
-    """Deliveries to an endpoint behind a position, newest facts first, at most `limit`."""
-    statement = SELECT_NEWEST.where(*_chosen(wanted)).limit(limit)
+    session: Connection, endpoint: str, wanted: DeliveryFilter, after: Position | None, limit: int
+) -> tuple[Delivery, ...]:
+    """Return at most `limit` deliveries to an endpoint behind a position, newest first."""
+    statement = SELECT_NEWEST.where(*_conditions(wanted)).limit(limit)
     if after is not None:
         at, message = after
         is_behind = (attempts.c.made_at == at) & (attempts.c.message < message)
         statement = statement.where(or_(attempts.c.made_at < at, is_behind))
     rows = session.execute(statement, {"of_endpoint": endpoint}).all()
-    tries = _tries(session, endpoint, [row.message for row in rows])
+    made = _made(session, endpoint, [row.message for row in rows])
     return tuple(
-        Delivered(
-            message=row.message,
+        Delivery(
+            message_id=row.message,
             event=row.event,
             state=DeliveryState(row.state),
             made_at=row.made_at,
-            next_at=row.next_at if row.is_open else None,
+            next_attempt_at=row.next_at if row.is_open else None,
             body=row.body,
-            tries=tuple(tries.get(row.message, ())),
+            attempts=tuple(made.get(row.message, ())),
         )
         for row in rows
     )
 
 
-def _chosen(wanted: Wanted) -> list[ColumnElement[bool]]:
-    where: list[ColumnElement[bool]] = []
+def _conditions(wanted: DeliveryFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
     if wanted.event is not None:
-        where.append(attempts.c.event == wanted.event)
+        conditions.append(attempts.c.event == wanted.event)
     if wanted.state is not None:
-        where.append(attempts.c.state == wanted.state.value)
+        conditions.append(attempts.c.state == wanted.state.value)
     if wanted.since is not None:
-        where.append(attempts.c.made_at >= wanted.since)
+        conditions.append(attempts.c.made_at >= wanted.since)
     if wanted.until is not None:
-        where.append(attempts.c.made_at < wanted.until)
-    return where
+        conditions.append(attempts.c.made_at < wanted.until)
+    return conditions
 
 
-def _tries(session: Connection, endpoint: str, found: Sequence[str]) -> Mapping[str, list[Made]]:
-    tries: dict[str, list[Made]] = {}
-    if found:
-        asked = {"of_endpoint": endpoint, "messages": found}
-        for message, *made in session.execute(SELECT_TRIES, asked):
-            tries.setdefault(message, []).append(Made(*made))
-    return tries
+def _made(session: Connection, endpoint: str, ids: Sequence[str]) -> Mapping[str, list[Made]]:
+    by_message: dict[str, list[Made]] = {}
+    if ids:
+        parameters = {"of_endpoint": endpoint, "messages": ids}
+        for message, *made in session.execute(SELECT_MADE, parameters):
+            by_message.setdefault(message, []).append(Made(*made))
+    return by_message
 
 
 def has_message(session: Connection, endpoint: str, message: str) -> bool:
-    """Whether this message was ever meant for this endpoint, as far as the log goes back."""
-    asked = {"of_endpoint": endpoint, "of_message": message}
-    return session.execute(SELECT_MESSAGE, asked).first() is not None
+    """Return whether the log has a delivery of this message to this endpoint."""
+    statement = SELECT_NEWEST.where(attempts.c.message == message)
+    return session.execute(statement, {"of_endpoint": endpoint}).first() is not None
 
 
 def replay_message(session: Connection, endpoint: str, message: str, now: datetime) -> int:
-    """Send one message again, due at once; 0 when it waits to be sent anyway."""
-    only = [attempts.c.message == message]
-    return _again(session, endpoint, _to_replay(session, endpoint, only, 1), now)
+    """Send one message again, due at once, and return 1; 0 if it already waits to be sent."""
+    statement = SELECT_TO_REPLAY.where(attempts.c.message == message)
+    return _send_again(session, session.execute(statement, {"of_endpoint": endpoint}).all(), now)
 
 
 def replay(
-    session: Connection, endpoint: str, wanted: Wanted, now: datetime, limit: int
+    session: Connection, endpoint: str, wanted: DeliveryFilter, now: datetime, limit: int
 ) -> int | None:
-    """Send ended ones again, due at once; how many, None when they are more than `limit`."""
-    found = _to_replay(session, endpoint, _chosen(wanted), limit + 1)
-    return None if len(found) > limit else _again(session, endpoint, found, now)
+    """Send ended deliveries again, due at once, and return how many.
+
+    None, and nothing is sent, if there are more than `limit`.
+    """
+    statement = SELECT_TO_REPLAY.where(*_conditions(wanted)).limit(limit + 1)
+    ended = session.execute(statement, {"of_endpoint": endpoint}).all()
+    return None if len(ended) > limit else _send_again(session, ended, now)
 
 
-def _to_replay(
-    session: Connection, endpoint: str, where: Sequence[ColumnElement[bool]], limit: int
-) -> Sequence[tuple[int, dict[str, object]]]:
-    statement = SELECT_TO_REPLAY.where(*where).limit(limit)
-    return [
-        (
-            row.id,
+def _send_again(
+    session: Connection, ended: Sequence[Row[*tuple[object, ...]]], now: datetime
+) -> int:
+    for start in range(0, len(ended), AT_ONCE):
+        part = ended[start : start + AT_ONCE]
+        ids = [row.id for row in part]
+        session.execute(update(attempts).where(attempts.c.id.in_(ids)).values(is_newest=False))
+        rows = [
             {
+                **OPEN_ATTEMPT,
                 "org_id": row.org_id,
+                "endpoint": row.endpoint,
                 "message": row.message,
                 "n": row.n + 1,
                 "event": row.event,
                 "made_at": row.made_at,
-            },
-        )
-        for row in session.execute(statement, {"of_endpoint": endpoint})
-    ]
-
-
-def _again(
-    session: Connection,
-    endpoint: str,
-    found: Sequence[tuple[int, dict[str, object]]],
-    now: datetime,
-) -> int:
-    same: dict[str, object] = {"endpoint": endpoint, "tries": 0, "next_at": now}
-    same |= {"claimed_until": None, "claimed_by": None}
-    for start in range(0, len(found), AT_ONCE):
-        part = found[start : start + AT_ONCE]
-        session.execute(MAKE_OLD, {"ids": [number for number, _ in part]})
-        session.execute(INSERT_ATTEMPT, [{**row, **same} for _, row in part])
-    return len(found)
+                "next_at": now,
+            }
+            for row in part
+        ]
+        session.execute(insert(attempts), rows)
+    return len(ended)

@@ -1,26 +1,16 @@
-"""Messages and the attempts to deliver them, taken by state and time (API.md 11.2).
+"""Messages and the attempts to deliver them (API.md 11.2).
 
-An attempt is open until it is made. A failed one that is to be repeated is followed by an open
-one; the newest attempt of a message at an endpoint says how its delivery stands.
+An attempt is open until it is made. A failed attempt that is repeated is followed by an open
+one; the newest attempt of a message at an endpoint has the state of its delivery.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 
-from sqlalchemy import (
-    BindParameter,
-    Connection,
-    String,
-    bindparam,
-    func,
-    insert,
-    literal,
-    select,
-    update,
-)
+from sqlalchemy import Connection, String, bindparam, func, insert, literal, select, update
 
 from service.database.types import Utc
 from service.notifications.store.tables_notifications import (
@@ -31,20 +21,20 @@ from service.notifications.store.tables_notifications import (
 from service.vocabulary import DeliveryState
 
 CLAIM = timedelta(seconds=60)
-"""How long an attempt belongs to who took it; longer than any attempt lasts."""
+"""How long a claim lasts; longer than any attempt."""
 
 AT_ONE_ENDPOINT = 4
 """Attempts under way at one endpoint (API.md 11.2)."""
 
 DUE_ENDPOINTS_MAX = 1000
-"""Endpoints looked at in one claim, longest due first."""
+"""Endpoints considered in one claim, longest due first."""
 
 ERROR_LENGTH_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is told, as the very text that is sent."""
+    """One message with the text that is sent."""
 
     id: str
     org_id: int
@@ -82,34 +72,18 @@ messages = NotificationRow.__table__
 attempts = AttemptRow.__table__
 endpoints = EndpointRow.__table__
 
-_THIS = attempts.c.id == bindparam("of_id")
 IS_OPEN = attempts.c.is_open.is_(True)
 _IS_FREE = (attempts.c.claimed_until.is_(None)) | (attempts.c.claimed_until <= bindparam("now"))
-_WAITING = {
+OPEN_ATTEMPT: Mapping[str, object] = {
+    "n": 1,
+    "tries": 0,
     "state": DeliveryState.PENDING.value,
     "is_open": True,
     "is_newest": True,
+    "claimed_until": None,
+    "claimed_by": None,
 }
-
-INSERT_MESSAGE = insert(messages)
-INSERT_ATTEMPT = insert(attempts).values(
-    **_WAITING,
-    **{
-        name: bindparam(name)
-        for name in (
-            "org_id",
-            "endpoint",
-            "message",
-            "n",
-            "tries",
-            "event",
-            "made_at",
-            "next_at",
-            "claimed_until",
-            "claimed_by",
-        )
-    },
-)
+"""Columns of a first attempt that waits to be made."""
 
 # Endpoints with open attempts, found by stepping from one to the next through the index, and
 # of each when the first free attempt is due.
@@ -151,14 +125,6 @@ SELECT_DUE_ENDPOINTS = (
     .order_by(_heads.c.due, _heads.c.endpoint)
     .limit(DUE_ENDPOINTS_MAX)
 )
-# Whoever counts what is under way at an endpoint holds its row, so that no other process counts
-# the same places as free. In one order, for two that hold several never wait crosswise.
-LOCK_ENDPOINTS = (
-    select(endpoints.c.id)
-    .where(endpoints.c.id.in_(bindparam("ids", expanding=True)))
-    .order_by(endpoints.c.id)
-    .with_for_update()
-)
 SELECT_BUSY = (
     select(attempts.c.endpoint, attempts.c.org_id, func.count(literal(1)).label("busy"))
     .where(attempts.c.claimed_until.is_not(None), attempts.c.claimed_until > bindparam("now"))
@@ -175,115 +141,65 @@ SELECT_DUE = (
     .order_by(attempts.c.next_at, attempts.c.id)
     .limit(bindparam("at_most"))
 )
-CLAIM_DUE = (
-    update(attempts)
-    .where(attempts.c.id.in_(bindparam("ids", expanding=True)), IS_OPEN, _IS_FREE)
-    .values(claimed_until=bindparam("until"), claimed_by=bindparam("by"))
-    .returning(attempts.c.id)
-)
-SELECT_ATTEMPT = select(
-    attempts.c.id,
-    attempts.c.org_id,
-    attempts.c.endpoint,
-    attempts.c.message,
-    attempts.c.n,
-    attempts.c.tries,
-    attempts.c.event,
-    attempts.c.made_at,
-    messages.c.body,
-).join(messages, messages.c.id == attempts.c.message)
-SELECT_CLAIMED = SELECT_ATTEMPT.where(attempts.c.id.in_(bindparam("ids", expanding=True))).order_by(
-    attempts.c.next_at, attempts.c.id
-)
-SELECT_NEXT_DUE = select(func.min(attempts.c.next_at, type_=Utc)).where(
-    IS_OPEN, attempts.c.next_at > bindparam("now")
-)
-CLOSE = (
-    update(attempts)
-    .where(_THIS, IS_OPEN)
-    .values(
-        is_open=False,
-        claimed_until=None,
-        **{
-            name: bindparam(f"to_{name}")
-            for name in ("state", "is_newest", "at", "status_code", "duration_ms", "error")
-        },
+SELECT_ATTEMPTS = (
+    select(
+        attempts.c.id,
+        attempts.c.org_id,
+        attempts.c.endpoint,
+        attempts.c.message,
+        attempts.c.n,
+        attempts.c.tries,
+        attempts.c.event,
+        attempts.c.made_at,
+        messages.c.body,
     )
-)
-GIVE_UP = (
-    update(attempts)
-    .where(attempts.c.endpoint == bindparam("of_endpoint"), IS_OPEN)
-    .values(
-        state=DeliveryState.FAILED.value,
-        is_open=False,
-        claimed_until=None,
-        error=bindparam("why"),
-    )
-)
-_LIVING: BindParameter[str] = bindparam("living", expanding=True)
-RELEASE = (
-    update(attempts)
-    .where(
-        attempts.c.claimed_until.is_not(None),
-        IS_OPEN,
-        (attempts.c.claimed_by.is_(None)) | (attempts.c.claimed_by.not_in(_LIVING)),
-    )
-    .values(claimed_until=None)
+    .join(messages, messages.c.id == attempts.c.message)
+    .where(attempts.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(attempts.c.next_at, attempts.c.id)
 )
 
 
 def append(session: Connection, message: Message, endpoints: Sequence[str], now: datetime) -> None:
-    """Write a message down with an open attempt for each endpoint, due at once."""
-    session.execute(INSERT_MESSAGE, _message_row(message))
-    rows = [_first(message, endpoint, now) for endpoint in endpoints]
-    session.execute(INSERT_ATTEMPT, rows)
+    """Store a message with an open attempt for each endpoint, due at once."""
+    session.execute(insert(messages), asdict(message))
+    session.execute(insert(attempts), [_first(message, endpoint, now) for endpoint in endpoints])
 
 
-def append_taken(
+def append_claimed(
     session: Connection, by: str, message: Message, endpoint: str, now: datetime
 ) -> Attempt:
-    """The same for one endpoint, taken for 60 s by who writes it."""
-    session.execute(INSERT_MESSAGE, _message_row(message))
+    """Store a message with an attempt for one endpoint, which `by` has claimed for 60 s."""
+    session.execute(insert(messages), asdict(message))
     row = {**_first(message, endpoint, now), "claimed_until": now + CLAIM, "claimed_by": by}
-    made = session.execute(INSERT_ATTEMPT.returning(attempts.c.id), row).scalar_one()
-    return _attempts(session, [made])[0]
-
-
-def _message_row(message: Message) -> dict[str, object]:
-    return {
-        "id": message.id,
-        "org_id": message.org_id,
-        "event": message.event,
-        "at": message.at,
-        "body": message.body,
-    }
+    stored = session.execute(insert(attempts).returning(attempts.c.id), row).scalar_one()
+    return _attempts(session, [stored])[0]
 
 
 def _first(message: Message, endpoint: str, now: datetime) -> dict[str, object]:
     return {
+        **OPEN_ATTEMPT,
         "org_id": message.org_id,
         "endpoint": endpoint,
         "message": message.id,
-        "n": 1,
-        "tries": 0,
         "event": message.event,
         "made_at": message.at,
         "next_at": now,
-        "claimed_until": None,
-        "claimed_by": None,
     }
 
 
 def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[Attempt, ...]:
-    """Let `by` take due attempts for 60 s, at most `limit` and four of one endpoint.
+    """Claim due attempts for `by` and 60 s, at most `limit` and four of one endpoint.
 
-    Whose organization has the fewest under way comes first, then who is longest due: receivers
-    that are slow take no place from those of others.
+    Endpoints of the organization with the fewest attempts under way come first, then those due
+    for the longest time, so that slow receivers do not delay those of other organizations.
     """
     due = session.execute(SELECT_DUE_ENDPOINTS, {"now": now}).all()
     if not due:
         return ()
-    session.execute(LOCK_ENDPOINTS, {"ids": [row.endpoint for row in due]})
+    # The rows are locked while attempts under way are counted, so that no other process counts
+    # the same slots as free; in one order, so that two processes cannot deadlock.
+    lock = select(endpoints.c.id).where(endpoints.c.id.in_([row.endpoint for row in due]))
+    session.execute(lock.order_by(endpoints.c.id).with_for_update())
     under_way: Counter[str] = Counter()
     of_organization: Counter[int | None] = Counter()
     for row in session.execute(SELECT_BUSY, {"now": now}):
@@ -296,9 +212,14 @@ def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[Atte
         ids += session.execute(SELECT_DUE, asked).scalars()
     if not ids:
         return ()
-    told = {"ids": ids, "now": now, "until": now + CLAIM, "by": by}
-    taken = session.execute(CLAIM_DUE, told)
-    return _attempts(session, taken.scalars().all())
+    claimed = session.execute(
+        update(attempts)
+        .where(attempts.c.id.in_(ids), IS_OPEN, _IS_FREE)
+        .values(claimed_until=now + CLAIM, claimed_by=by)
+        .returning(attempts.c.id),
+        {"now": now},
+    )
+    return _attempts(session, claimed.scalars().all())
 
 
 def shares_of(
@@ -307,10 +228,10 @@ def shares_of(
     of_organization: Mapping[int | None, int],
     limit: int,
 ) -> dict[str, int]:
-    """How many attempts of which endpoint to take up, at most `limit` in all.
+    """Return how many attempts of each endpoint to claim, at most `limit` in all.
 
-    `lanes` are endpoints with something due and their organizations, longest due first; what is
-    under way is given by endpoint and by organization.
+    `lanes` are endpoints with due attempts and their organizations, longest due first;
+    attempts under way are counted by endpoint and by organization.
     """
     busy, others = Counter(under_way), Counter(of_organization)
     shares: dict[str, int] = {}
@@ -332,37 +253,43 @@ def shares_of(
 
 
 def _attempts(session: Connection, ids: Sequence[int]) -> tuple[Attempt, ...]:
-    return tuple(Attempt(*row) for row in session.execute(SELECT_CLAIMED, {"ids": ids}))
+    return tuple(Attempt(*row) for row in session.execute(SELECT_ATTEMPTS, {"ids": ids}))
 
 
 def next_due(session: Connection, now: datetime) -> datetime | None:
-    """When the next attempt becomes due after `now`; None: none does."""
-    due: datetime | None = session.execute(SELECT_NEXT_DUE, {"now": now}).scalar_one()
+    """Return when the next attempt becomes due after `now`; None if there is none."""
+    earliest = select(func.min(attempts.c.next_at, type_=Utc))
+    due: datetime | None = session.execute(
+        earliest.where(IS_OPEN, attempts.c.next_at > now)
+    ).scalar_one()
     return due
 
 
 def settle(session: Connection, attempt: Attempt, made: Made, next_at: datetime | None) -> bool:
-    """Write down how an attempt ended, and the one that follows it, if one does.
+    """Store how an attempt ended, and the attempt that follows at `next_at`, if any.
 
-    False when it was given up meanwhile: then nothing changes.
+    Returns False and changes nothing if the attempt was given up in the meantime.
     """
     state = DeliveryState.DELIVERED if made.error is None else DeliveryState.FAILED
     closed = session.execute(
-        CLOSE,
-        {
-            "of_id": attempt.id,
-            "to_state": state.value,
-            "to_is_newest": next_at is None,
-            "to_at": made.at,
-            "to_status_code": made.status_code,
-            "to_duration_ms": made.duration_ms,
-            "to_error": None if made.error is None else made.error[:ERROR_LENGTH_MAX],
-        },
+        update(attempts)
+        .where(attempts.c.id == attempt.id, IS_OPEN)
+        .values(
+            is_open=False,
+            claimed_until=None,
+            state=state.value,
+            is_newest=next_at is None,
+            at=made.at,
+            status_code=made.status_code,
+            duration_ms=made.duration_ms,
+            error=None if made.error is None else made.error[:ERROR_LENGTH_MAX],
+        )
     )
     if closed.rowcount == 0:
         return False
     if next_at is not None:
         row = {
+            **OPEN_ATTEMPT,
             "org_id": attempt.org_id,
             "endpoint": attempt.endpoint,
             "message": attempt.message,
@@ -371,18 +298,26 @@ def settle(session: Connection, attempt: Attempt, made: Made, next_at: datetime 
             "event": attempt.event,
             "made_at": attempt.made_at,
             "next_at": next_at,
-            "claimed_until": None,
-            "claimed_by": None,
         }
-        session.execute(INSERT_ATTEMPT, row)
+        session.execute(insert(attempts), row)
     return True
 
 
 def give_up(session: Connection, endpoint: str, why: str) -> int:
-    """End every open attempt at an endpoint as failed; how many."""
-    return session.execute(GIVE_UP, {"of_endpoint": endpoint, "why": why}).rowcount
+    """End every open attempt at an endpoint as failed and return how many."""
+    failed = DeliveryState.FAILED.value
+    return session.execute(
+        update(attempts)
+        .where(attempts.c.endpoint == endpoint, IS_OPEN)
+        .values(state=failed, is_open=False, claimed_until=None, error=why)
+    ).rowcount
 
 
 def release(session: Connection, living: Sequence[str]) -> int:
-    """Drop the claims of whoever is not among the living; how many."""
-    return session.execute(RELEASE, {"living": living}).rowcount
+    """Drop the claims of processes that are not among the living and return how many."""
+    is_gone = attempts.c.claimed_by.is_(None) | attempts.c.claimed_by.not_in(living)
+    return session.execute(
+        update(attempts)
+        .where(attempts.c.claimed_until.is_not(None), IS_OPEN, is_gone)
+        .values(claimed_until=None)
+    ).rowcount

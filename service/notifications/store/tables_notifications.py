@@ -1,4 +1,4 @@
-"""Outgoing webhooks: who is told, what, and every attempt to."""
+"""Tables of outgoing webhooks: endpoints, messages and attempts."""
 
 from datetime import datetime
 

@@ -25,10 +25,9 @@ from service.database.tables_deliveries import (
     JournalRow,
     OutboxRow,
 )
-from service.mergequeue.store import heard, target_sets
+from service.mergequeue.store import answered_commands, target_sets
 from service.mergequeue.store.rows import checks, entries, members, runs
-from service.mergequeue.store.tables_figures import RecentFactRow
-from service.mergequeue.store.tables_pull_requests import ImpactedTargetsRow
+from service.mergequeue.store.tables_queues import ImpactedTargetsRow, RecentFactRow
 from service.notifications.store.tables_notifications import AttemptRow, NotificationRow
 from service.testhealth.store import retention
 
@@ -80,7 +79,7 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_target_sets, timedelta()),
         (_forget_tokens, limits.history),
         (_forget_repeats, repeats.KEPT),
-        (_forget_commands, heard.KEPT),
+        (_forget_commands, answered_commands.KEPT),
         (_forget_recent_facts, limits.recent_facts),
         *((forget, limits.evidence) for forget in retention.EVIDENCE),
         (retention.forget_impacts, limits.impact),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from service.accounts import access, deeds
+from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
@@ -44,9 +44,9 @@ async def put(
     Raises NotFound(test_not_found), Invalid(reason_required).
     """
     if wish.flag is not Flag.NONE:
-        deeds.need_reason(wish.reason, f"why the test is {wish.flag.value}")
+        audit_entries.require_reason(wish.reason, f"why the test is {wish.flag.value}")
     now = runtime.clock.now()
-    row = deeds.deed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
+    row = audit_entries.allowed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
     row = replace(row, reason=wish.reason or "")
     test, _ = await judge.alone(runtime, repository.id, _put, runtime, repository, wish, row)
     return test

@@ -2,7 +2,7 @@
 
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.notifications import message_queue
+from service.notifications import notifications
 from service.notifications.messages import Message
 from service.notifications.store import subscribers
 from service.runtime import Runtime
@@ -33,9 +33,5 @@ def told_of(
 
 def tell(session: Tx, runtime: Runtime, repository: RepositoryRecord, message: Message) -> None:
     """Keep a message for the endpoints that want it and are told of this repository."""
-    listening = [
-        endpoint
-        for endpoint in subscribers.enabled(session, repository.org_id)
-        if endpoint.repositories is None or repository.id in endpoint.repositories
-    ]
-    message_queue.enqueue(session, runtime, repository.org_id, (message, listening))
+    listening = subscribers.enabled(session, repository.org_id, repository.id)
+    notifications.enqueue(session, runtime, message, listening)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.accounts import access, deeds
+from service.accounts import access, audit_entries
 from service.accounts.store import access as stored_access
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
@@ -55,9 +55,11 @@ async def put(
     """
     now = runtime.clock.now()
     if wish.override is not Override.UNSPECIFIED:
-        deeds.need_reason(wish.reason, f"why the test is {wish.override.value}")
+        audit_entries.require_reason(wish.reason, f"why the test is {wish.override.value}")
     said = replace(wish, expires_at=_end(wish, now))
-    row = deeds.deed(actor, repository.org_id, "test.set_override", f"test/{wish.test_id}", now)
+    row = audit_entries.allowed(
+        actor, repository.org_id, "test.set_override", f"test/{wish.test_id}", now
+    )
     row = replace(row, reason=wish.reason or "")
     return await runtime.store.run(_put, runtime, repository, said, row)
 
@@ -141,7 +143,7 @@ def _tell(
 async def expire(runtime: Runtime) -> None:
     """Take back every override whose time is over; each says so to endpoints and the log."""
     now = runtime.clock.now()
-    row = deeds.deed(SYSTEM, None, "test.expire_override", "", now)
+    row = audit_entries.allowed(SYSTEM, None, "test.expire_override", "", now)
     while await runtime.store.run(_expire, runtime, row):
         pass
 

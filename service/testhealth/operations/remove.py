@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.accounts import access, deeds
+from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
@@ -30,7 +30,9 @@ async def remove(
 ) -> None:
     """Remove an upload. Raises NotFound(upload_not_found)."""
     now = runtime.clock.now()
-    row = deeds.deed(actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now)
+    row = audit_entries.allowed(
+        actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now
+    )
     await judge.alone(runtime, repository.id, _remove, runtime, repository, upload_id, row)
     runtime.wakeups.wake("outbox")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from service.accounts import access, deeds
+from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
@@ -49,7 +49,7 @@ async def update(
         await _require_issues(runtime, repository.ref)
     subject = f"repository/{repository.id}"
     now = runtime.clock.now()
-    row = deeds.deed(actor, repository.org_id, "test.update_settings", subject, now)
+    row = audit_entries.allowed(actor, repository.org_id, "test.update_settings", subject, now)
     here = repository.id
     after, kept = await judge.alone(runtime, here, _update, runtime, repository, wish, row)
     if kept is not None:

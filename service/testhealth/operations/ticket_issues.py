@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.accounts import deeds
+from service.accounts import audit_entries
 from service.accounts.store import access
 from service.accounts.store.audit import AuditRow
 from service.database import outbox
@@ -144,7 +144,9 @@ async def keep(runtime: Runtime, row: OutboxRow, wanted: KeepTicket, *, first: b
         stands = await provider.put_ticket(ref, request)
         runtime.boundary.reach("act.ticket.after_send")
     subject = f"test/{kept.test.case.id}"
-    deed = deeds.deed(SYSTEM, kept.home.repository.org_id, "test.link_ticket", subject, now)
+    deed = audit_entries.allowed(
+        SYSTEM, kept.home.repository.org_id, "test.link_ticket", subject, now
+    )
     await runtime.store.run(_remember, runtime, kept, _standing(stands), deed)
     runtime.boundary.reach("act.ticket.before_settle")
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from service.accounts import access, deeds
+from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
@@ -46,7 +46,9 @@ async def link(
     if (wish.html_url is None) == (wish.external_id is None):
         raise Invalid("Send either `html_url` or `external_ticket_id`.", code="conflicting_fields")
     now = runtime.clock.now()
-    row = deeds.deed(actor, repository.org_id, "test.link_ticket", f"test/{wish.test_id}", now)
+    row = audit_entries.allowed(
+        actor, repository.org_id, "test.link_ticket", f"test/{wish.test_id}", now
+    )
     return await runtime.store.run(_link, runtime, repository, wish, row)
 
 

@@ -79,6 +79,6 @@ def _world(told: StrategyConfig) -> Changes:
         "full_suite": told.full_suite,
         "bisection_concurrency": 0,
         "result_reuse_enabled": told.full_suite,
-        "check_start_timeout_minutes": config.RANGES["check_start_timeout_minutes"][1],
-        "testing_timeout_minutes": config.RANGES["testing_timeout_minutes"][1],
+        "check_start_timeout_minutes": config.RANGES["check_start_timeout_minutes"].maximum,
+        "testing_timeout_minutes": config.RANGES["testing_timeout_minutes"].maximum,
     }

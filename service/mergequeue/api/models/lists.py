@@ -22,7 +22,7 @@ NUMBERS_MAX = 50
 EVENTS = 100
 EVENTS_MAX = 500
 OFFSET_MAX = 10_000
-# Eight states there are; somebody may name one twice.
+# There are eight states; a request may name one twice.
 STATES_MAX = 50
 
 
@@ -34,7 +34,7 @@ class GetSubmittedPullRequests(Named):
 
 
 def _as_list(value: object) -> object:
-    """One word stands for the array of it, and is refused by the name of the field."""
+    """Return one word stands for the array of it, and is refused by the name of the field."""
     return [_STATE(value)] if isinstance(value, str) else value
 
 
@@ -63,7 +63,7 @@ class ListPullRequests(Named, Listed):
     until: Moment | None = None
 
     def wanted(self) -> PullRequestFilter:
-        """Which pull requests to list."""
+        """Return which pull requests to list."""
         states = frozenset(EntryState) if self.state is None else frozenset(self.state)
         return PullRequestFilter(states, self.since, self.until)
 
@@ -75,7 +75,7 @@ class GetPullRequestTimeline(NamedPullRequest):
     cursor: Cursor | None = None
 
     def count(self) -> int:
-        """How many events at most."""
+        """Return how many events at most."""
         return EVENTS if self.take is None else self.take
 
 
@@ -93,7 +93,7 @@ class ListMergeQueueTestingResults(Named):
     pr_number: PullRequestNumber | None = None
     status: Annotated[RunStatus, BeforeValidator(common.one_of(RunStatus))] | None = None
 
-    def wish(self) -> RunRequest:
-        """Which runs to list."""
+    def request(self) -> RunRequest:
+        """Return which runs to list."""
         take = TAKE if self.take is None else self.take
         return RunRequest(self.pr_number, self.status, self.offset or 0, take)

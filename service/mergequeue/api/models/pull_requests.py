@@ -21,7 +21,7 @@ _PRIORITY_WORDS = tuple(PRIORITY_NAMES)
 
 
 def priority_in(value: object) -> object:
-    """A level name, a digit string or a number, as its number."""
+    """Return a level name, a digit string or a number, as its number."""
     if isinstance(value, str) and not value.isdigit():
         level = PRIORITY_NAMES.get(value.lower())
         if level is None:
@@ -55,7 +55,7 @@ class SubmitPullRequest(Named):
     no_batch: bool | None = None
 
     def wanted_priority(self) -> int | None:
-        """The priority to set, None when the field was not sent."""
+        """Return the priority to set, None when the field was not sent."""
         if "priority" in self.model_fields_set and self.priority is None:
             return DEFAULT_PRIORITY
         return self.priority
@@ -86,7 +86,7 @@ class PreviewCancelPullRequest(NamedPullRequest):
 
 
 def targets_in(value: object) -> object:
-    """What is touched: `ALL`, or names (API.md 4.2).
+    """Return what is touched: `ALL`, or names (API.md 4.2).
 
     The array may have a million members, so it is one pass over plain values instead of a
     type that is asked about each.
@@ -140,13 +140,13 @@ class SetImpactedTargets(Named):
     ]
 
     def targets(self) -> Targets:
-        """What was sent."""
+        """Return what was sent."""
         if not isinstance(self.impacted_targets, Targets):
             raise TypeError("the validator gives nothing else")
         return self.impacted_targets
 
     def fork_head(self) -> Sha:
-        """The head that a fork's CI run must name. Raises Malformed(/pr/sha)."""
+        """Return the head that a fork's CI run must name. Raises Malformed(/pr/sha)."""
         head = self.pr.head()
         if head is None:
             raise common.refused((FieldError("/pr/sha", "missing", "is required"),))

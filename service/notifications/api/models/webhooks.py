@@ -9,10 +9,9 @@ from pydantic.fields import FieldInfo
 from service.http.models import common
 from service.http.models.common import Integer, Moment, Repository, SnakeRequest
 from service.http.models.shared import SnakeListed, Uuid
-from service.notifications import endpoints
-from service.notifications.delivery_log import LogWish
-from service.notifications.endpoints import EndpointWish
-from service.notifications.notifications import ReplayWish
+from service.notifications.endpoints import EndpointChange
+from service.notifications.messages import EVENTS, PATTERNS
+from service.notifications.notifications import DeliveryPage, ReplayRequest
 from service.vocabulary import DeliveryState, EndpointState, RepoRef
 
 EVENTS_MAX = 50
@@ -21,7 +20,7 @@ OVERLAP_HOURS_MAX = 72
 
 
 def _word_of(words: tuple[str, ...]) -> Callable[[object], object]:
-    """A reader of one of the words, in any letter case."""
+    """Return a reader of one of the words, in any letter case."""
 
     def word_in(value: object) -> object:
         if not isinstance(value, str):
@@ -38,16 +37,16 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _one_of(words: tuple[str, ...]) -> FieldInfo:
-    """The words as the document lists them."""
+    """Return the words as the document lists them."""
     listed: FieldInfo = Field(json_schema_extra={"enum": list(words)})
     return listed
 
 
-Pattern = Annotated[str, BeforeValidator(_word_of(endpoints.PATTERNS)), _one_of(endpoints.PATTERNS)]
+Pattern = Annotated[str, BeforeValidator(_word_of(PATTERNS)), _one_of(PATTERNS)]
 Patterns = Annotated[
     list[Pattern], Field(min_length=1, max_length=EVENTS_MAX), AfterValidator(_distinct)
 ]
-Event = Annotated[str, BeforeValidator(_word_of(endpoints.EVENTS)), _one_of(endpoints.EVENTS)]
+Event = Annotated[str, BeforeValidator(_word_of(EVENTS)), _one_of(EVENTS)]
 Url = Annotated[str, Field(min_length=1, max_length=2000)]
 Repositories = Annotated[list[Repository], Field(max_length=REPOSITORIES_MAX)]
 Description = Annotated[str, Field(max_length=200, pattern=common.LINE)]
@@ -64,9 +63,9 @@ class CreateEndpoint(SnakeRequest):
     repositories: Repositories | None = None
     description: Description | None = None
 
-    def wish(self) -> EndpointWish:
-        """As operations take it."""
-        return EndpointWish(
+    def change(self) -> EndpointChange:
+        """Return the values to set."""
+        return EndpointChange(
             self.url, tuple(self.events), _refs(self.repositories), self.description
         )
 
@@ -81,7 +80,7 @@ class Chosen(SnakeRequest):
     id: Uuid
 
     def endpoint(self) -> str:
-        """The id as it is stored."""
+        """Return the id as it is stored."""
         return self.id.lower()
 
 
@@ -94,9 +93,9 @@ class UpdateEndpoint(Chosen):
     description: Description | None = None
     state: State | None = None
 
-    def wish(self) -> EndpointWish:
-        """As operations take it."""
-        return EndpointWish(
+    def change(self) -> EndpointChange:
+        """Return the values to set."""
+        return EndpointChange(
             url=self.url,
             events=None if self.events is None else tuple(self.events),
             repositories=_refs(self.repositories),
@@ -131,9 +130,9 @@ class ListDeliveries(SnakeListed):
     since: Moment | None = None
     until: Moment | None = None
 
-    def wish(self) -> LogWish:
-        """As operations take it."""
-        return LogWish(
+    def page(self) -> DeliveryPage:
+        """Return the page that is requested."""
+        return DeliveryPage(
             endpoint_id=self.endpoint_id.lower(),
             take=self.count(),
             cursor=self.cursor,
@@ -153,14 +152,14 @@ class Replay(SnakeRequest):
     until: Moment | None = None
     include_delivered: bool | None = None
 
-    def wish(self) -> ReplayWish:
-        """As operations take it."""
-        return ReplayWish(
+    def replay(self) -> ReplayRequest:
+        """Return which deliveries are sent again."""
+        return ReplayRequest(
             self.message_id, self.since, self.until, include_delivered=bool(self.include_delivered)
         )
 
     def is_clear(self) -> bool:
-        """Whether either one message is named, or both ends of a span."""
+        """Return whether it names either one message or both ends of a span."""
         ends = (self.since is not None) + (self.until is not None)
         return ends == (2 if self.message_id is None else 0)
 

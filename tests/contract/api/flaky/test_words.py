@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from service.notifications import endpoints
-from service.notifications.endpoints import EndpointWish
+from service.notifications.endpoints import EndpointChange
 from tests.contract.api.flaky.tested import HOUR, names_of, stamp
 
 DAY = timedelta(days=1)
@@ -212,7 +212,7 @@ async def test_each_word_is_in_the_audit_log_with_what_stood_before(tested, one)
 
 async def test_endpoints_are_told_of_what_changed_and_of_nothing_else(tested, one):
     caller = await tested.caller()
-    wish = EndpointWish("http://127.0.0.1:9000/x", ("test_case.*",))
+    wish = EndpointChange("http://127.0.0.1:9000/x", ("test_case.*",))
     await endpoints.create(tested.runtime, caller, wish)
     await tested.done("set-quarantine-override", **one, override="UNSPECIFIED")
     await tested.done("set-quarantine-override", **one, **ALWAYS)

@@ -95,7 +95,7 @@ class SubmissionFacts(Answer):
 
 
 class SubmissionReadiness(SubmissionFacts):
-    """What only the answer about a single submission says."""
+    """Fields of the answer about a single submission."""
 
     readiness: Readiness
     force_enqueued: Literal[False]
@@ -103,7 +103,7 @@ class SubmissionReadiness(SubmissionFacts):
 
 
 class SubmissionCourse(Answer):
-    """How a submission stands, how it got there and how it ended."""
+    """The state of a submission, its history and its end."""
 
     verified_by_test_run: Id | None
     test_run_id: Id | None
@@ -136,19 +136,19 @@ class Submission(SubmissionAmongMany, SubmissionReadiness):
 
 
 class SubmissionMade(Submission):
-    """What became of the wish to submit."""
+    """A submission and the result of submitting it."""
 
     result: Literal["created", "updated", "unchanged"]
 
 
 class SubmissionRestarted(Submission):
-    """What became of the wish to test again."""
+    """A submission and the result of restarting its tests."""
 
     result: Literal["restarted", "not_needed"]
 
 
 class TargetsKept(Answer):
-    """What was kept of an upload of impacted targets."""
+    """The impacted targets that were stored."""
 
     pr_number: Number
     pr_sha: Sha

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PlainSerializer
+from pydantic import Field
 
 from service.http.models.answers.common import (
     Actor,
@@ -16,26 +16,11 @@ from service.http.models.answers.common import (
 )
 from service.http.models.shared import TAKE_MAX
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
-from service.mergequeue.engine.config import (
-    BatchSizing,
-    ConfirmFailures,
-    ForkPolicy,
-    Hedging,
-    Mode,
-    OptimizationMode,
-    TestBranchConstruction,
-    Toggle,
-)
+from service.mergequeue.api.models.settings import shows_settings
+from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.reasons import HoldReason, HoldScope
 from service.mergequeue.engine.states import QueueState
-from service.vocabulary import MergeMethod, RequiredSource
-
-
-class BatchingRuleShown(Answer):
-    """Pull requests with a matching target travel alone."""
-
-    target_pattern: str
-    policy: Literal["ISOLATE"]
+from service.vocabulary import RequiredSource
 
 
 class HoldShown(Answer):
@@ -64,57 +49,18 @@ class QueueLinks(Answer):
     page: str | None
 
 
-def _whole_if_possible(hours: float) -> int | float:
-    return int(hours) if hours.is_integer() else hours
-
-
-Hours = Annotated[float, PlainSerializer(_whole_if_possible)]
-"""A number of hours, written without a fraction if it has none."""
-
-
-class Queue(Answer):
-    """A queue: its settings, and how it stands."""
+@shows_settings
+class QueueSettings(Answer):
+    """The settings of a queue and its state."""
 
     branch: str
     state: QueueState
-    mode: Mode
-    concurrency: int
-    bisection_concurrency: int
-    testing_timeout_minutes: int
-    can_optimistically_merge: bool
-    pending_failure_depth: int
-    batch: bool
-    batching_max_wait_time_minutes: int
-    batching_min_size: int
-    batch_sizing: BatchSizing
-    create_prs_for_testing_branches: bool
-    comments_enabled: bool
-    commands_enabled: bool
-    status_check_enabled: bool
-    label_commands_enabled: bool
-    state_labels_enabled: bool
-    extension_enabled: bool
-    enqueueing_label: str
-    required_statuses: list[str] | None
-    direct_merge_mode: Toggle
-    optimization_mode: OptimizationMode
-    merge_method: MergeMethod
-    test_branch_construction_mode: TestBranchConstruction
-    not_ready_timeout_hours: Hours
-    allowed_bot_submitters: list[str]
-    batching_rules: list[BatchingRuleShown]
     state_reason: str | None
-    skipped_statuses_pass: bool
-    check_start_timeout_minutes: int
-    fork_policy: ForkPolicy
-    auto_retry_limit: int
-    flaky_knowledge_enabled: bool
-    max_excused_failures: int
-    result_reuse_enabled: bool
-    confirm_failures: ConfirmFailures
-    hedging: Hedging
-    hedge_threshold: float
-    full_suite: bool
+
+
+class Queue(QueueSettings):
+    """A queue: its settings, its state and what follows from the rules of its branch."""
+
     version: Count
     state_changed_at: Time | None
     state_changed_by: Actor | None

@@ -10,13 +10,13 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from service.database.tables_deliveries import HeardCommandRow
 
 KEPT = timedelta(days=14)
-"""Longer than any sweep looks back, and than a provider sends a delivery again."""
+"""Longer than the time that any sweep covers, and than providers redeliver."""
 
 heard = HeardCommandRow.__table__
 
 NOTE = upsert(heard).on_conflict_do_nothing()
 _OF_REPOSITORY = heard.c.repository_id == bindparam("of_repository")
-SELECT_HEARD = select(heard.c.source_id).where(
+SELECT_ANSWERED = select(heard.c.source_id).where(
     _OF_REPOSITORY,
     heard.c.source == bindparam("of_source"),
     heard.c.source_id.in_(bindparam("ids", expanding=True)),
@@ -33,7 +33,7 @@ SELECT_LATER = (
 
 
 @dataclass(frozen=True, slots=True)
-class HeardCommand:
+class AnsweredCommand:
     """A command by its origin; `topic` is what it changes, empty if it changes nothing."""
 
     repository_id: int
@@ -44,8 +44,8 @@ class HeardCommand:
     said_at: datetime
 
 
-def note(session: Connection, command: HeardCommand, at: datetime) -> None:
-    """Keep that the command was answered; repeating it changes nothing."""
+def record(session: Connection, command: AnsweredCommand, at: datetime) -> None:
+    """Record that the command was answered. Idempotent."""
     session.execute(
         NOTE,
         {
@@ -60,21 +60,21 @@ def note(session: Connection, command: HeardCommand, at: datetime) -> None:
     )
 
 
-def among(
+def answered_among(
     session: Connection, repository_id: int, source: str, ids: Sequence[str]
 ) -> frozenset[str]:
     """Return which of these comments were answered."""
-    asked = {"of_repository": repository_id, "of_source": source, "ids": ids}
-    return frozenset(session.execute(SELECT_HEARD, asked).scalars())
+    binds = {"of_repository": repository_id, "of_source": source, "ids": ids}
+    return frozenset(session.execute(SELECT_ANSWERED, binds).scalars())
 
 
-def is_overtaken(session: Connection, command: HeardCommand) -> bool:
-    """Return whether a command said later has already changed the same thing."""
+def is_overtaken(session: Connection, command: AnsweredCommand) -> bool:
+    """Return whether a later command has already changed the same thing."""
     if not command.topic:
         return False
-    asked = {
+    binds = {
         "of_repository": command.repository_id,
         "of_topic": command.topic,
         "after": command.said_at,
     }
-    return session.execute(SELECT_LATER, asked).first() is not None
+    return session.execute(SELECT_LATER, binds).first() is not None
