@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
@@ -26,7 +26,8 @@ class Looks:
     """When each commit's checks were last read, so that a burst of events causes one read.
 
     The first event of a burst reads at once; what follows within `JOINED` is read once more
-    when that time is over (GITHUB.md 4.2). Kept in memory: the sweep reads what is lost.
+    when that time is over (GITHUB.md 4.2). A postponed read is open until `ended` names it; an
+    event during the read postpones another one. Kept in memory: the sweep reads what is lost.
     """
 
     JOINED = timedelta(seconds=2)
@@ -34,9 +35,10 @@ class Looks:
     def __init__(self) -> None:
         self._last: dict[tuple[int, str], datetime] = {}
         self._later: dict[tuple[int, str], datetime] = {}
+        self._reading: set[tuple[int, str]] = set()
 
     def now_or_later(self, queue_id: int, run: str, now: datetime) -> bool:
-        """Whether to read now; otherwise the read is noted for `due`."""
+        """Return whether to read now; otherwise the read is postponed until `due` returns it."""
         key = (queue_id, run)
         last = self._last.get(key)
         if last is not None and now - last < self.JOINED:
@@ -47,18 +49,32 @@ class Looks:
         return True
 
     def due(self, now: datetime) -> tuple[tuple[int, str], ...]:
-        """Noted reads whose time has come, each given out once; forgets what is long past."""
+        """Begin the postponed reads whose time has come, and forget what is long past.
+
+        The caller must read each of them and then call `ended`.
+        """
         ripe = tuple(key for key, at in self._later.items() if at <= now)
         for key in ripe:
             del self._later[key]
+            self._last[key] = now
+        self._reading.update(ripe)
         stale = [key for key, at in self._last.items() if now - at > 30 * self.JOINED]
         for key in stale:
             del self._last[key]
         return ripe
 
+    def ended(self, reads: Iterable[tuple[int, str]]) -> None:
+        """End reads that `due` returned, whether they succeeded or failed."""
+        self._reading.difference_update(reads)
+
     def next_at(self) -> datetime | None:
-        """When the next noted read is due."""
+        """Return when the next postponed read is due."""
         return min(self._later.values(), default=None)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a read is postponed or under way."""
+        return bool(self._later or self._reading)
 
 
 class Commands:
