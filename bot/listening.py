@@ -10,6 +10,7 @@ from functools import partial
 
 import structlog
 from aiohttp import web
+from pydantic import BaseModel
 
 from bot.settings import PREFIX, Settings, is_loopback
 from service.errors import StartRefused
@@ -91,8 +92,8 @@ def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunne
     return connections.runner(app, drain_s=DRAIN_S)
 
 
-def _told(status: int, body: object) -> web.Response:
-    return web.json_response(body, status=status)
+def _told(status: int, body: BaseModel) -> web.Response:
+    return web.json_response(text=body.model_dump_json(), status=status)
 
 
 def _broken(

@@ -136,7 +136,7 @@ def by_status(codes: tuple[str, ...]) -> Mapping[int, tuple[str, ...]]:
 
 REMEDIES: Mapping[str, str] = {
     "bad_request": "Send well-formed HTTP/1.1; the connection is closed after this answer.",
-    "invalid_json": "Send one JSON object in UTF-8; `line` and `column` say where it breaks off.",
+    "invalid_json": "Send one JSON object in UTF-8; the detail says what breaks the rules.",
     "invalid_field": "Correct the fields that `errors` lists; each says what it must be.",
     "unknown_field": "Remove the field or correct its name; `did_you_mean` has the nearest one.",
     "invalid_parameter": "Correct the query parameter that the detail names.",

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 
 from aiohttp import web
-from aiohttp.abc import AbstractAccessLogger
 from aiohttp.http import RawRequestMessage
 
 from service.http.addresses import is_among
@@ -30,9 +29,6 @@ PROXIES: web.AppKey[Sequence[Network]] = web.AppKey("proxies")
 BROKEN: web.AppKey[Broken] = web.AppKey("broken")
 """The application's answer where no handler could give one: broken HTTP, mistakes of ours."""
 
-LOOKS: web.AppKey[Callable[[], int]] = web.AppKey("looks")
-"""How often it was looked what is newest (`Store.looks`): noted whenever bytes arrive."""
-
 DRAIN_S = 20.0
 
 
@@ -41,41 +37,23 @@ def runner(app: web.Application, *, drain_s: float = DRAIN_S) -> web.AppRunner:
 
     At the end open requests have `drain_s` to be answered.
     """
-    return _Runner(app, access_log_class=_Silent, shutdown_timeout=drain_s)
-
-
-class _Silent(AbstractAccessLogger):
-    """No access log: the application leaves its own line for each request."""
-
-    @property
-    def enabled(self) -> bool:
-        """Spares aiohttp the look at its clock."""
-        return False
-
-    def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
-        """Nothing."""
+    # The application writes its own line for each request.
+    return _Runner(app, access_log=None, shutdown_timeout=drain_s)
 
 
 class _Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
         crowd = Crowd(self.app.get(PROXIES, ()))
-        return _Server(made, self.app[BROKEN], self.app.get(LOOKS, _uncounted), crowd)
-
-
-def _uncounted() -> None:
-    """Where nobody counts looks, no request shares one."""
+        return _Server(made, self.app[BROKEN], crowd)
 
 
 class _Server(web.Server):
-    """Makes a connection for whoever knocks."""
+    """Makes connections with our limits, which aiohttp has no public way to count."""
 
-    def __init__(
-        self, made: web.Server, broken: Broken, looks: Callable[[], int | None], crowd: "Crowd"
-    ) -> None:
+    def __init__(self, made: web.Server, broken: Broken, crowd: "Crowd") -> None:
         super().__init__(made.request_handler, request_factory=made.request_factory)
         self.broken = broken
-        self.looks = looks
         self.crowd = crowd
 
     def __call__(self) -> web.RequestHandler:
@@ -85,13 +63,13 @@ class _Server(web.Server):
 class _Connection(web.RequestHandler):
     """One connection, counted by address while it lasts."""
 
-    __slots__ = ("_address", "_broken", "_crowd", "_looks", "looks_before")
+    __slots__ = ("_address", "_broken", "_crowd")
 
     def __init__(self, server: _Server) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log_class=_Silent,
+            access_log=None,  # type: ignore[arg-type]  # aiohttp allows None
             auto_decompress=False,
             keepalive_timeout=IDLE_S,
             max_line_size=LINE_BYTES_MAX,
@@ -99,10 +77,8 @@ class _Connection(web.RequestHandler):
             max_headers=HEADERS_MAX,
         )
         self._broken = server.broken
-        self._looks = server.looks
         self._crowd = server.crowd
         self._address = ""
-        self.looks_before: int | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection, or end it at once where there are too many."""
@@ -119,21 +95,12 @@ class _Connection(web.RequestHandler):
         aiohttp itself only queues the error behind the request whose body is broken, which
         would go on waiting for its end.
         """
-        self.looks_before = self._looks()
         super().data_received(data)
         reading = self._current_request
         if reading is not None and self._messages:
             following = self._messages[-1][0]
             if not isinstance(following, RawRequestMessage) and not reading.content.is_eof():
                 reading.content.set_exception(web.RequestPayloadError("broken HTTP"))
-
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        """Read on, where reading was paused: for a small body it never is.
-
-        aiohttp goes through its parser and the event loop either way, twice a request.
-        """
-        if self._reading_paused:
-            super().resume_reading(resume_parser)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection."""
@@ -159,12 +126,6 @@ class _Connection(web.RequestHandler):
         if isinstance(resp, web.HTTPNotFound) and not request.path.startswith("/"):
             resp = self._broken(request, 405, None)
         return super().finish_response(request, resp, start_time)
-
-
-def looks_before(request: web.BaseRequest) -> int | None:
-    """How often it had been looked what is newest when the request came; None: not counted."""
-    connection = request.protocol
-    return connection.looks_before if isinstance(connection, _Connection) else None
 
 
 class Crowd:

@@ -14,10 +14,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from service.http import answer, codes, errors, openapi
+from service.http import codes, errors, openapi
 from service.http.errors import HttpRefused
 from service.http.models import common
-from service.http.route import Document, Look, Page, Route
+from service.http.route import JSON, Document, Look, Page, Route
 
 HTML = "text/html; charset=utf-8"
 
@@ -60,7 +60,7 @@ class ErrorCode(BaseModel):
 
 def specification(look: Look) -> Page:
     """`/openapi.json`."""
-    return Page(answer.JSON, openapi.encoded(look.table))
+    return Page(JSON, openapi.encoded(look.table))
 
 
 def entrance(_: Look) -> Page:
@@ -143,7 +143,7 @@ def _marked(text: str) -> str:
 
 
 DOCUMENT_ROUTES: tuple[Route, ...] = (
-    Document("/openapi.json", specification, answer.JSON),
+    Document("/openapi.json", specification, JSON),
     Document("/docs", entrance, HTML, status=302),
     Document("/docs/api", viewer, HTML),
     Document(

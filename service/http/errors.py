@@ -14,7 +14,7 @@ import orjson
 
 from service import errors
 from service.errors import FieldError, ServiceError
-from service.http import answer, callers
+from service.http import callers
 from service.http.models import common
 from service.http.models.common import Spelling
 from service.provider import errors as provider
@@ -22,6 +22,8 @@ from service.provider.errors import GoneKind, ProviderError
 
 UNAUTHORIZED = callers.NO_TOKEN.encode()
 UNAUTHORIZED_TYPE = "application/plain-text"
+PROBLEM = "application/problem+json; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
 RETRY_AFTER_MAX_S = 3600
 
 
@@ -288,5 +290,5 @@ def content(
     if problem.status == 401:
         return UNAUTHORIZED_TYPE, problem.as_text()
     if as_text:
-        return answer.TEXT, problem.as_text()
-    return answer.PROBLEM, problem.as_json(public_url, request_id)
+        return TEXT, problem.as_text()
+    return PROBLEM, problem.as_json(public_url, request_id)

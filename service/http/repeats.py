@@ -1,7 +1,6 @@
 """The `Idempotency-Key` of a request, and whether its answer may be given again (API.md 1.5)."""
 
 import re
-from dataclasses import dataclass
 
 from aiohttp import web
 from multidict import istr
@@ -17,15 +16,6 @@ KEY = istr("Idempotency-Key")
 KEY_PATTERN = r"[\x21-\x7e]{1,255}"
 _VISIBLE = re.compile(KEY_PATTERN)
 _NEVER_KEPT = frozenset({401, 408, 429})
-
-
-@dataclass(frozen=True, slots=True)
-class WholeAnswer:
-    """Status, Content-Type and body of an answer."""
-
-    status: int
-    content_type: str
-    body: bytes
 
 
 def key_of(request: web.BaseRequest) -> str | None:

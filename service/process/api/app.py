@@ -19,17 +19,16 @@ from service.accounts import jobs, repeats
 from service.accounts.api import auth
 from service.accounts.api.admission import Admission, Wanted
 from service.errors import ServiceError
-from service.http import connections, errors, intake, limits, measured, query
+from service.http import connections, errors, limits, measured, query
 from service.http import repeats as keys
 from service.http.addresses import address_of
-from service.http.answer import Answer
 from service.http.callers import Caches, Call, Caller
 from service.http.errors import HttpRefused, Problem
 from service.http.health import Readiness
 from service.http.models import common
 from service.http.models.common import Spelling
 from service.http.rates import Visits
-from service.http.replies import Replies
+from service.http.replies import Replies, WholeAnswer
 from service.http.route import Document, Fetched, Look, Open, Posted, Route, Shown
 from service.process.api import routes
 from service.provider.errors import ProviderError
@@ -37,11 +36,6 @@ from service.runtime import Runtime
 
 # A larger body is parsed on a thread: 64 KiB of objects take up to 10 ms.
 THREAD_BYTES = 65_536
-
-# Whoever polls sends the same bytes again and again, and a request is a frozen value that
-# depends on nothing else: so small ones are read once.
-REPEATED_BYTES = 1_024
-REPEATED_MAX = 4_096
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -89,7 +83,6 @@ def build_app(
     app.router.add_route("*", "/{path:.*}", unknown, expect_handler=_read_later)
     app[connections.BROKEN] = door.broken
     app[connections.PROXIES] = runtime.options.trusted_proxies
-    app[connections.LOOKS] = runtime.store.looks
     return app
 
 
@@ -161,17 +154,17 @@ class Door:
         async with arriving as body:
             return await self._answered(asking, body)
 
-    async def _answered(self, asking: Asking, body: bytes) -> Answer:
+    async def _answered(self, asking: Asking, body: bytes) -> web.Response:
         """The answer to a request that has arrived. A CI run has no keys of its own."""
         if asking.key is not None and isinstance(asking.come, Caller) and asking.come.token_id:
             return await self._once(asking, asking.come, asking.key, body)
         return self._replies.success(200, await self._shown(asking, body), asking.request_id)
 
-    async def _once(self, asking: Asking, caller: Caller, key: str, body: bytes) -> Answer:
+    async def _once(self, asking: Asking, caller: Caller, key: str, body: bytes) -> web.Response:
         """As above, but what was answered before is answered again (API.md 1.5)."""
         begun = await repeats.begin(self._runtime, caller, asking.route.path, key, body)
-        if isinstance(begun, keys.WholeAnswer):
-            return self._replies.sent(begun, asking.request_id, keys.REPLAYED)
+        if isinstance(begun, WholeAnswer):
+            return begun.response(asking.request_id, keys.REPLAYED)
         lasts = False
         try:
             said, refused = await self._first(asking, body)
@@ -182,17 +175,18 @@ class Door:
             if not lasts:
                 await repeats.give_up(self._runtime, begun)
         headers = {} if refused is None else refused.headers
-        return self._replies.sent(said, asking.request_id, headers)
+        return said.response(asking.request_id, headers)
 
-    async def _first(self, asking: Asking, body: bytes) -> tuple[keys.WholeAnswer, Problem | None]:
+    async def _first(self, asking: Asking, body: bytes) -> tuple[WholeAnswer, Problem | None]:
         """What the request is answered, and why if that is a refusal."""
         try:
             shown = await self._shown(asking, body)
-            return keys.WholeAnswer(200, *self._replies.encoded(shown)), None
+            return self._replies.encoded(200, shown), None
         except (ServiceError, ProviderError) as error:
+            request, request_id = asking.request, asking.request_id
             spelled = asking.route.model.spelled
-            problem = self._replies.noted(asking.request, error, asking.request_id, spelled)
-            return self._replies.told(asking.request, problem, asking.request_id), problem
+            problem = self._replies.logged_problem(request, error, request_id, spelled)
+            return self._replies.encoded_problem(request, problem, request_id), problem
 
     async def _come(self, request: web.Request, route: Posted, request_id: str) -> Caller | ForkRun:
         """Who asks, or whom they claim to be where a fork's CI run may ask."""
@@ -211,9 +205,6 @@ class Door:
 
     async def _shown(self, asking: Asking, body: bytes) -> Shown:
         route, come = asking.route, asking.come
-        if isinstance(come, Caller) and not route.writes and len(body) <= REPEATED_BYTES:
-            call = Call(self._runtime, self._caches, come)
-            return await route.handler(call, _asked_again(route.model, body))
         if len(body) > THREAD_BYTES:
             asked = await asyncio.to_thread(route.intake.read, route.model, asking.request, body)
         else:
@@ -301,9 +292,6 @@ class Door:
             return given
         self._count += 1
         return f"{self._prefix}{self._count:016x}"
-
-
-_asked_again = functools.lru_cache(REPEATED_MAX)(intake.asked)
 
 
 def _wrong_method(path: str, allowed: str) -> HttpRefused:
