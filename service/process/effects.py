@@ -26,7 +26,7 @@ from service.runtime import Runtime
 from service.testhealth.operations import collected
 
 COLLECTING = (Lane.COLLECT,)
-"""Lanes that may be slow, and therefore have places of their own."""
+"""Slow lanes, which have their own concurrency limit."""
 
 ATTEMPTS_MAX = 12
 BACKOFF_MAX = timedelta(minutes=15)
@@ -38,18 +38,14 @@ FIRST_READ_BACKS = 5
 log = structlog.get_logger()
 
 
-async def claim(runtime: Runtime, limit: int) -> tuple[OutboxRow, ...]:
-    """Take due effects, at most `limit`, and mark them sent; nobody else gets them.
+async def claim(
+    runtime: Runtime, limit: int, lanes: Sequence[Lane] = outbox.ACTING
+) -> tuple[OutboxRow, ...]:
+    """Claim due effects of the lanes, at most `limit`, and mark them sent.
 
-    A row says by its `state` whether an earlier send may have worked. What is to be collected
-    is left to `claim_collecting`.
+    The `state` of a row says whether an earlier send may have worked.
     """
-    return await runtime.store.run(_claim, runtime, limit, outbox.ACTING)
-
-
-async def claim_collecting(runtime: Runtime, limit: int) -> tuple[OutboxRow, ...]:
-    """The same of what is to be collected, and of nothing else."""
-    return await runtime.store.run(_claim, runtime, limit, COLLECTING)
+    return await runtime.store.run(_claim, runtime, limit, lanes)
 
 
 def _claim(
@@ -60,20 +56,13 @@ def _claim(
     return tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
 
 
-async def give_back(runtime: Runtime, owned: Collection[int]) -> int:
-    """Let effects that this process sent and no task owns be read back; return how many.
+async def give_back(
+    runtime: Runtime, owned: Collection[int], lanes: Sequence[Lane] = outbox.ACTING
+) -> int:
+    """Have effects that this process sent and no task owns read back; return how many.
 
     `owned` are the ids of those that a task owns. Waking effects follow at the next claim.
     """
-    return await _give_back(runtime, outbox.ACTING, owned)
-
-
-async def give_back_collecting(runtime: Runtime, owned: Collection[int]) -> int:
-    """The same of what is to be collected."""
-    return await _give_back(runtime, COLLECTING, owned)
-
-
-async def _give_back(runtime: Runtime, lanes: Sequence[Lane], owned: Collection[int]) -> int:
     now = runtime.clock.now()
     return await runtime.store.run(outbox.reopen_unowned, runtime.instance, lanes, owned, now)
 
@@ -145,11 +134,6 @@ def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:
     return max(at, trouble.retry_at) if isinstance(trouble, Unavailable) else at
 
 
-async def next_due(runtime: Runtime) -> datetime | None:
-    """When the next waiting effect is due, what is to be collected left out."""
-    return await runtime.store.read(outbox.next_due, outbox.ACTING)
-
-
-async def next_collecting_due(runtime: Runtime) -> datetime | None:
-    """When the next one that is to be collected is due."""
-    return await runtime.store.read(outbox.next_due, COLLECTING)
+async def next_due(runtime: Runtime, lanes: Sequence[Lane] = outbox.ACTING) -> datetime | None:
+    """Return when the next waiting effect of the lanes is due."""
+    return await runtime.store.read(outbox.next_due, lanes)

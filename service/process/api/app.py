@@ -19,7 +19,7 @@ from service.accounts import jobs, repeats
 from service.accounts.api import auth
 from service.accounts.api.admission import Admission, Wanted
 from service.errors import ServiceError
-from service.http import connections, errors, limits, measured, query
+from service.http import connections, errors, intake, limits
 from service.http import repeats as keys
 from service.http.addresses import address_of
 from service.http.callers import Caches, Call, Caller
@@ -36,6 +36,11 @@ from service.runtime import Runtime
 
 # A larger body is parsed on a thread: 64 KiB of objects take up to 10 ms.
 THREAD_BYTES = 65_536
+
+UNKNOWN = "unknown"
+"""Label of the endpoint for every unknown path: no client may add labels."""
+BROKEN_OFF = "none"
+"""Label of the status for a request that was broken off without an answer."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -77,13 +82,36 @@ def build_app(
     app.add_routes(extra)
     door = Door(runtime, readiness, admission)
     for route in routes.ROUTES:
-        handler = measured.measured(runtime, route.path, door.handler(route))
+        handler = measured(runtime, route.path, door.handler(route))
         app.router.add_route("*", route.path, handler, expect_handler=_read_later)
-    unknown = measured.measured(runtime, measured.UNKNOWN, door.unknown)
+    unknown = measured(runtime, UNKNOWN, door.unknown)
     app.router.add_route("*", "/{path:.*}", unknown, expect_handler=_read_later)
     app[connections.BROKEN] = door.broken
     app[connections.PROXIES] = runtime.options.trusted_proxies
     return app
+
+
+def measured(runtime: Runtime, endpoint: str, handler: Handler) -> Handler:
+    """Return the handler, with its answers counted and timed (API.md 7, process part)."""
+    meter, clock = runtime.telemetry, runtime.clock
+
+    async def answered(request: web.Request) -> web.StreamResponse:
+        began_s = clock.monotonic_s()
+        # What a handler lets out is answered by `Door.broken`.
+        status = "500"
+        try:
+            answer = await handler(request)
+            status = str(answer.status)
+        except asyncio.CancelledError:
+            status = BROKEN_OFF
+            raise
+        finally:
+            meter.count("headgate_api_requests_total", endpoint, status)
+            took_s = clock.monotonic_s() - began_s
+            meter.observe("headgate_api_request_duration_seconds", took_s, endpoint)
+        return answer
+
+    return answered
 
 
 async def _read_later(_: web.Request) -> None:
@@ -140,7 +168,7 @@ class Door:
             raise _wrong_method(route.path, "POST")
         come = await self._come(request, route, request_id)
         route.intake.check(request)
-        query.check(request)
+        intake.check_query(request)
         key = keys.key_of(request) if route.writes else None
         asking = Asking(route, request, request_id, come, key)
         content = request.content
@@ -231,15 +259,15 @@ class Door:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
         caller = await self._caller(request, route, request_id)
-        query.check(request)
-        asked = () if route.query is None else (query.read(route.query, request.query),)
+        intake.check_query(request)
+        asked = () if route.query is None else (intake.read_query(route.query, request.query),)
         shown = await route.handler(Call(self._runtime, self._caches, caller), *asked)
         return self._replies.success(200, shown, request_id)
 
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
-        query.check(request)
+        intake.check_query(request)
         status, shown = await route.handler(self._readiness, self._runtime.options.version)
         return self._replies.success(status, shown, request_id)
 
@@ -248,7 +276,7 @@ class Door:
     ) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
-        query.check(request)
+        intake.check_query(request)
         page = route.handler(Look(request.match_info, routes.ROUTES))
         return self._replies.success(page.status, page, request_id)
 

@@ -90,7 +90,7 @@ def read(_model: type[common.Request], request: web.BaseRequest, body: bytes) ->
         if [each.name for each in found].count(name) > 1:
             raise _faulty(name, "length", "must come once")
     _check_size(found[0], METADATA_BYTES_MAX)
-    asked = intake.asked(UploadTestResults, found[0].content)
+    asked = intake.read_json(UploadTestResults, request, found[0].content)
     if not isinstance(asked, UploadTestResults):
         raise TypeError("a model is read as itself")
     return Upload(asked, _files(found, is_packed=is_packed), _codeowners(found))

@@ -6,14 +6,15 @@ What defusedxml would add over this is its SAX layer, at half of all the time th
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 from xml.parsers import expat
 from xml.parsers.expat import ExpatError, XMLParserType
 
 from service.testhealth.reports.results import Fault, Warned, WarningCode
-from service.testhealth.reports.text import HEAD_BYTES, Text
+from service.testhealth.reports.text import HEAD_BYTES, Text, allowed
 
 DEPTH_MAX = 64
 ATTRIBUTES_MAX = 64
@@ -32,12 +33,9 @@ TOO_DENSE = f"Its elements have less than {ELEMENT_BYTES_MIN} bytes on average."
 DOCTYPE_REFUSED = "A document type declaration is not allowed."
 NO_FORMAT = "Not a known report format."
 
-FORBIDDEN = bytes(each for each in range(32) if each not in b"\t\n\r")
-REPLACEMENT = "\ufffd".encode()
-FORBIDDEN_TEXT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
-REFERENCE = re.compile(rb"&#(?:x([0-9a-fA-F]{1,60})|([0-9]{1,60}));")
-# As long as the longest reference that REFERENCE knows.
-REFERENCE_BYTES_MAX = 64
+REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,60})|([0-9]{1,60}));")
+# The length of the longest reference that REFERENCE finds.
+REFERENCE_CHARACTERS_MAX = 64
 
 DECLARATION = re.compile(r"<\?xml\s")
 SPACE = re.compile(r"\s+")
@@ -93,7 +91,7 @@ def read_xml(text: Text, elements: Elements) -> XmlEnd:
         return XmlEnd(Fault(NO_FORMAT), is_refused=True, warnings=())
     reader = _Reader(elements)
     try:
-        for piece in allowed(head.piece, pieces):
+        for piece in encoded(chain([head.piece], pieces)):
             reader.feed(piece)
         reader.finish()
     except Stopped as stopped:
@@ -242,41 +240,32 @@ def end_of_misc(piece: str, at: int) -> int | None:
     return space.end() if space else None
 
 
-def allowed(first: str, others: Iterator[str]) -> Iterator[bytes]:
-    """UTF-8 in which everything that XML 1.0 forbids, raw or as reference, is U+FFFD.
+def encoded(pieces: Iterable[str]) -> Iterator[bytes]:
+    """Return UTF-8 in which everything that XML 1.0 forbids, raw or as reference, is U+FFFD.
 
-    In CDATA a reference is text; there the same few are replaced too, which harms nobody.
+    In CDATA a reference is text; there the same few are replaced too, which does no harm.
     """
-    rest = b""
-    for piece in chain_of(first, others):
-        content = rest + piece.encode("utf-8", "replace")
-        cut = content.rfind(b"&", -REFERENCE_BYTES_MAX)
-        rest = b""
-        if cut >= 0 and b";" not in content[cut:]:
-            content, rest = content[:cut], content[cut:]
-        yield allowed_in(content)
+    rest = ""
+    for piece in pieces:
+        text = rest + piece
+        cut = text.rfind("&", max(0, len(text) - REFERENCE_CHARACTERS_MAX))
+        rest = ""
+        if cut >= 0 and ";" not in text[cut:]:
+            text, rest = text[:cut], text[cut:]
+        yield _encoded(text)
     if rest:
-        yield allowed_in(rest)
+        yield _encoded(rest)
 
 
-def chain_of(first: str, others: Iterator[str]) -> Iterator[str]:
-    """All pieces in order."""
-    yield first
-    yield from others
+def _encoded(text: str) -> bytes:
+    text = allowed(text)
+    if "&#" in text:
+        text = REFERENCE.sub(_allowed_reference, text)
+    return text.encode("utf-8", "replace")
 
 
-def allowed_in(content: bytes) -> bytes:
-    """The bytes with what is forbidden replaced; most files have nothing of the kind."""
-    if b"\xef\xbf" in content or len(content.translate(None, FORBIDDEN)) != len(content):
-        content = FORBIDDEN_TEXT.sub(REPLACEMENT, content)
-    return REFERENCE.sub(allowed_reference, content) if b"&#" in content else content
-
-
-def allowed_reference(match: re.Match[bytes]) -> bytes:
-    """The reference itself, or U+FFFD where it names no character of XML 1.0."""
+def _allowed_reference(match: re.Match[str]) -> str:
+    """Return the reference itself, or U+FFFD if XML 1.0 has no such character."""
     code = int(match[1], 16) if match[1] else int(match[2])
-    if code in (0x9, 0xA, 0xD) or 0x20 <= code <= 0xD7FF:
-        return match[0]
-    if 0xE000 <= code <= 0xFFFD or 0x10000 <= code <= 0x10FFFF:
-        return match[0]
-    return REPLACEMENT
+    is_character = code < 0x110000 and not 0xD800 <= code <= 0xDFFF
+    return match[0] if is_character and allowed(chr(code)) == chr(code) else "\ufffd"

@@ -14,7 +14,7 @@ from service.testhealth.reports.results import (
     Outcome,
     ReportFile,
 )
-from service.testhealth.reports.text import Text, without_escapes
+from service.testhealth.reports.text import Text, allowed, without_escapes
 from service.testhealth.reports.xml import NO_FORMAT
 
 # The document is read at once, and its values take many times its size: so much keeps them
@@ -52,7 +52,7 @@ def case_of(reading: Reading, test: Fields) -> CaseResult:
     """One element of `tests`; nearly all passed at once and are said in short."""
     suite = test.get("suite")
     names = suite if isinstance(suite, list) else [suite]
-    path = [shapes.allowed(name) for name in names if isinstance(name, str) and name]
+    path = [allowed(name) for name in names if isinstance(name, str) and name]
     has_passed = test.get("status") == "passed"
     retries = retries_of(reading, test) if "retries" in test or "retryAttempts" in test else ()
     return CaseResult(
