@@ -77,39 +77,45 @@ class Looks:
         return bool(self._later or self._reading)
 
 
+class Window:
+    """Counts events by key: at most `most` within a time. A restart forgets them."""
+
+    KEYS_MAX = 10_000
+
+    def __init__(self, most: int, within: timedelta) -> None:
+        self.most = most
+        self.within = within
+        self._events: LRUCache[str, deque[datetime]] = LRUCache(self.KEYS_MAX)
+
+    def count(self, key: str, now: datetime) -> datetime | None:
+        """Count one event; if it is one too many, return when the next is allowed instead."""
+        events = self._events.setdefault(key, deque())
+        while events and events[0] <= now - self.within:
+            events.popleft()
+        if len(events) >= self.most:
+            return events[0] + self.within
+        events.append(now)
+        return None
+
+
 class Commands:
     """How many commands people send (UX.md 2.3).
 
-    Ten a minute each, 30 an hour for one pull request. Kept in memory: a restart forgets,
-    which errs on the side of listening.
+    Ten a minute each, 30 an hour for one pull request.
     """
 
-    PER_PERSON = (10, timedelta(minutes=1))
-    PER_PULL_REQUEST = (30, timedelta(hours=1))
     KEYS_MAX = 10_000
 
     def __init__(self) -> None:
-        self._heard: LRUCache[str, deque[datetime]] = LRUCache(self.KEYS_MAX)
+        self._people = Window(10, timedelta(minutes=1))
+        self._pull_requests = Window(30, timedelta(hours=1))
         self._refused: LRUCache[str, datetime] = LRUCache(self.KEYS_MAX)
         self._denied: LRUCache[str, bool] = LRUCache(self.KEYS_MAX)
 
     def until(self, person: str, pull: str, now: datetime) -> datetime | None:
-        """Count one command; when it is one too many, when the next one is heard."""
-        waits = [
-            self._count(person, self.PER_PERSON, now),
-            self._count(pull, self.PER_PULL_REQUEST, now),
-        ]
+        """Count one command; if it is one too many, return when the next one is accepted."""
+        waits = (self._people.count(person, now), self._pull_requests.count(pull, now))
         return max((at for at in waits if at is not None), default=None)
-
-    def _count(self, key: str, allowed: tuple[int, timedelta], now: datetime) -> datetime | None:
-        most, window = allowed
-        heard = self._heard.setdefault(key, deque())
-        while heard and heard[0] <= now - window:
-            heard.popleft()
-        if len(heard) >= most:
-            return heard[0] + window
-        heard.append(now)
-        return None
 
     def is_first_denial(self, person: str) -> bool:
         """Whether this person was not refused in words on this pull request yet."""
@@ -121,7 +127,7 @@ class Commands:
     def is_first_refusal(self, pull: str, now: datetime) -> bool:
         """Whether nobody was refused in words on this pull request within the hour."""
         last = self._refused.get(pull)
-        if last is not None and now - last < self.PER_PULL_REQUEST[1]:
+        if last is not None and now - last < self._pull_requests.within:
             return False
         self._refused[pull] = now
         return True

@@ -4,17 +4,15 @@ Counted in this process alone; the buckets are those of `service/memory.py`.
 """
 
 import math
-from collections import deque
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from aiohttp import web
-from cachetools import LRUCache
 
 from service.clock import Clock
 from service.http.addresses import address_of
 from service.http.errors import HttpRefused
-from service.memory import Buckets, Rate
+from service.memory import Buckets, Rate, Window
 from service.runtime import Options
 
 
@@ -69,25 +67,12 @@ def _rule(who: str, rate: Rate, what: str) -> str:
     return f"{who} may send {rate.per_second:g} {what} a second, {rate.burst} at once"
 
 
-class Visits:
-    """How often an address without a token comes, kept in memory (API.md 2)."""
-
-    MOST = 10
-    WINDOW = timedelta(minutes=1)
-    ADDRESSES_MAX = 10_000
-
-    def __init__(self) -> None:
-        self._seen: LRUCache[str, deque[datetime]] = LRUCache(self.ADDRESSES_MAX)
-
-    def count(self, address: str, now: datetime) -> None:
-        """Count one visit. Raises HttpRefused 429 for one too many, which does not count."""
-        seen = self._seen.setdefault(address, deque())
-        while seen and seen[0] <= now - self.WINDOW:
-            seen.popleft()
-        if len(seen) >= self.MOST:
-            wait_s = (seen[0] + self.WINDOW - now).total_seconds()
-            raise too_many(f"{self.MOST} requests a minute may come without a token", wait_s)
-        seen.append(now)
+def count_visit(visits: Window, address: str, now: datetime) -> None:
+    """Count one request without a token (API.md 2). Raises HttpRefused 429 for one too many."""
+    allowed_at = visits.count(address, now)
+    if allowed_at is not None:
+        rule = f"{visits.most} requests a minute may come without a token"
+        raise too_many(rule, (allowed_at - now).total_seconds())
 
 
 def too_many(rule: str, wait_s: float) -> HttpRefused:

@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import NamedTuple, assert_never
 
 import structlog
@@ -19,7 +20,7 @@ from service.accounts import jobs, repeats
 from service.accounts.api import auth
 from service.accounts.api.admission import Admission, Wanted
 from service.errors import ServiceError
-from service.http import connections, errors, intake, limits
+from service.http import connections, errors, intake, limits, rates
 from service.http import repeats as keys
 from service.http.addresses import address_of
 from service.http.callers import Caches, Call, Caller
@@ -27,9 +28,9 @@ from service.http.errors import HttpRefused, Problem
 from service.http.health import Readiness
 from service.http.models import common
 from service.http.models.common import Spelling
-from service.http.rates import Visits
 from service.http.replies import Replies, WholeAnswer
 from service.http.route import Document, Fetched, Look, Open, Posted, Route, Shown
+from service.memory import Window
 from service.process.api import routes
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
@@ -41,6 +42,9 @@ UNKNOWN = "unknown"
 """Label of the endpoint for every unknown path: no client may add labels."""
 BROKEN_OFF = "none"
 """Label of the status for a request that was broken off without an answer."""
+
+VISITS_MAX, VISITS_WITHIN = 10, timedelta(minutes=1)
+"""Requests of one address without a token (API.md 2)."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -129,7 +133,7 @@ class Door:
         self._admission = admission or Admission(runtime, readiness)
         self._caches = Caches(runtime.options)
         self._replies = Replies(runtime)
-        self._visits = Visits()
+        self._visits = Window(VISITS_MAX, VISITS_WITHIN)
         self._bodies = limits.Bodies(runtime.clock, runtime.unproved)
         self._prefix = runtime.ids.uuid().replace("-", "")[:16]
         self._count = 0
@@ -225,7 +229,7 @@ class Door:
         run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
         if run_id is None or route.forks is None or self._readiness.is_recovering:
             return await self._caller(request, route, request_id)
-        self._visits.count(self._address(request), self._runtime.clock.now())
+        rates.count_visit(self._visits, self._address(request), self._runtime.clock.now())
         return ForkRun(run_id, route.forks)
 
     def _address(self, request: web.BaseRequest) -> str:

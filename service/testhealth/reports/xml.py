@@ -59,14 +59,9 @@ class Elements(Protocol):
 class Stopped(Exception):
     """A bound was passed or something is not allowed: the whole file is refused."""
 
-
-@dataclass(frozen=True, slots=True)
-class XmlEnd:
-    """How reading ended. `refused` faults speak of the file, others of a place in it."""
-
-    fault: Fault | None
-    is_refused: bool
-    warnings: tuple[Warned, ...]
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.fault = Fault(message, line, column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,35 +74,30 @@ class Head:
     warnings: tuple[Warned, ...]
 
 
-def read_xml(text: Text, elements: Elements) -> XmlEnd:
-    """Give every element to `elements` in order, until the end or a fault.
+def read_xml(text: Text, elements: Elements) -> tuple[Fault | None, tuple[Warned, ...]]:
+    """Give every element to `elements` in order; return the fault that ended it, and warnings.
 
-    Characters that XML forbids arrive as U+FFFD. What follows the root element is left out
-    with a warning. A fault that is not refused is malformed XML: all elements before it came.
+    Characters that XML forbids arrive as U+FFFD. What follows the root element is left out with a
+    warning. A fault is malformed XML: all elements before it were given. Raises Stopped.
     """
     pieces = text.pieces()
     head = head_of(next(pieces, ""))
     if head is None:
-        return XmlEnd(Fault(NO_FORMAT), is_refused=True, warnings=())
+        raise Stopped(NO_FORMAT)
     reader = _Reader(elements)
     try:
         for piece in encoded(chain([head.piece], pieces)):
             reader.feed(piece)
         reader.finish()
     except Stopped as stopped:
-        fault = Fault(str(stopped), *reader.place())
-        return XmlEnd(fault, is_refused=True, warnings=head.warnings)
+        raise Stopped(str(stopped), *reader.place()) from stopped
     except ExpatError as error:
         if reader.is_behind_root:
-            warned = Warned(
-                WarningCode.TRAILING_TEXT,
-                f"What follows the root element in line {error.lineno} was left out.",
-            )
-            return XmlEnd(None, is_refused=False, warnings=(*head.warnings, warned))
+            left_out = f"What follows the root element in line {error.lineno} was left out."
+            return None, (*head.warnings, Warned(WarningCode.TRAILING_TEXT, left_out))
         message = f"The XML is not well-formed: {expat.ErrorString(error.code)}."
-        fault = Fault(message, error.lineno, error.offset + 1)
-        return XmlEnd(fault, is_refused=False, warnings=head.warnings)
-    return XmlEnd(None, is_refused=False, warnings=head.warnings)
+        return Fault(message, error.lineno, error.offset + 1), head.warnings
+    return None, head.warnings
 
 
 class _Reader:
