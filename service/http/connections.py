@@ -1,4 +1,4 @@
-"""The door in front of the application: connections, heads of requests, broken HTTP.
+"""Bounds on connections and heads of requests, and answers to broken HTTP.
 
 Limits of RELIABILITY.md 8.4 that hold before any handler runs. aiohttp closes a connection
 that has not sent a whole head, or no further one, in `IDLE_S`.
@@ -24,7 +24,7 @@ CONNECTIONS_AN_ADDRESS = 100
 Broken = Callable[[web.BaseRequest, int, BaseException | None], web.StreamResponse]
 
 PROXIES: web.AppKey[Sequence[Network]] = web.AppKey("proxies")
-"""Networks of proxies that may hold more connections than anybody else."""
+"""Networks of proxies, which may hold more connections than other addresses."""
 
 BROKEN: web.AppKey[Broken] = web.AppKey("broken")
 """The application's answer where no handler could give one: broken HTTP, mistakes of ours."""
@@ -81,7 +81,7 @@ class _Connection(web.RequestHandler):
         self._address = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, or end it at once where there are too many."""
+        """Accept the connection, or close it at once if there are too many."""
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
         has_room = self._crowd.enter(self._address)
@@ -90,10 +90,10 @@ class _Connection(web.RequestHandler):
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes in; where they stop being HTTP, whoever reads a body learns of it.
+        """Parse bytes; if they stop being HTTP, fail the body that is being read.
 
-        aiohttp itself only queues the error behind the request whose body is broken, which
-        would go on waiting for its end.
+        aiohttp only queues the error behind the request whose body is broken, which would go on
+        waiting for its end.
         """
         super().data_received(data)
         reading = self._current_request
@@ -114,7 +114,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - aiohttp's words are not ours
     ) -> web.StreamResponse:
-        """Answer in our form what no handler answered."""
+        """Answer in our form where no handler could."""
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun; another cannot follow it")
         return self._broken(request, status, exc)
@@ -122,21 +122,21 @@ class _Connection(web.RequestHandler):
     def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> Coroutine[object, object, tuple[web.StreamResponse, bool]]:
-        """Send an answer; what asks for no path (CONNECT, `OPTIONS *`) never met a route."""
+        """Send an answer; a request without a path (CONNECT, `OPTIONS *`) matched no route."""
         if isinstance(resp, web.HTTPNotFound) and not request.path.startswith("/"):
             resp = self._broken(request, 405, None)
         return super().finish_response(request, resp, start_time)
 
 
 class Crowd:
-    """Connections by address. This machine and trusted proxies bring those of many."""
+    """Connections by address. This machine and trusted proxies hold those of many clients."""
 
     def __init__(self, proxies: Sequence[Network]) -> None:
         self._proxies = proxies
         self._connected: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
-        """Count one more; whether there is room for it. It is to leave in either case."""
+        """Count one more connection, and return whether there is room; call `leave` either way."""
         self._connected[address] += 1
         if self._connected.total() > CONNECTIONS_MAX:
             return False

@@ -1,4 +1,4 @@
-"""How often may be asked: by token and class of endpoint, strangers by address (API.md 1.6).
+"""Rate limits: by token and class of endpoint, and by address for unknown tokens (API.md 1.6).
 
 Counted in this process alone; the buckets are those of `service/memory.py`.
 """
@@ -17,7 +17,7 @@ from service.runtime import Options
 
 
 class RateClass(StrEnum):
-    """What a request to an endpoint counts as."""
+    """The rate limit that a request counts against."""
 
     READ = "reads"
     WRITE = "writes"
@@ -26,7 +26,7 @@ class RateClass(StrEnum):
 
 
 class Turnstile:
-    """Lets requests through as often as the settings say."""
+    """Applies the rate limits of the settings."""
 
     def __init__(self, options: Options, clock: Clock) -> None:
         rates = options.rates
@@ -50,7 +50,7 @@ class Turnstile:
     def check_stranger(self, request: web.BaseRequest) -> None:
         """Raise HttpRefused 429 for an address from which too many tokens were refused.
 
-        Asked before a token is looked up, so that guessing costs no database read.
+        Call it before a token is looked up, so that guessing costs no database read.
         """
         address = address_of(request, self._proxies)
         wait_s = self._strangers.wait_s(address, self._clock.monotonic_s())
