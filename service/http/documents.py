@@ -55,7 +55,7 @@ SAFE: Mapping[str, str] = {
 class ErrorCode(BaseModel):
     """The variable of `/docs/errors/{code}`."""
 
-    code: Annotated[str, Field(json_schema_extra={"enum": list(codes.STATUS_OF)})]
+    code: Annotated[str, Field(json_schema_extra={"enum": list(errors.STATUS_OF)})]
 
 
 def specification(look: Look) -> Page:
@@ -88,12 +88,12 @@ def viewer(_: Look) -> Page:
 def error(look: Look) -> Page:
     """`/docs/errors/{code}`: what the code means and what to do. Raises HttpRefused 404."""
     code = look.variables["code"]
-    status = codes.STATUS_OF.get(code)
+    status = errors.STATUS_OF.get(code)
     if status is None:
         detail = f"There is no code {code[:100]}."
-        meant = common.nearest(code, tuple(codes.STATUS_OF))
+        meant = common.nearest(code, tuple(errors.STATUS_OF))
         more = {} if meant is None else {"did_you_mean": f"/docs/errors/{meant}"}
-        raise HttpRefused(404, "unknown_endpoint", detail, **more)
+        raise HttpRefused("unknown_endpoint", detail, **more)
     title, remedy = errors.TITLES[code], _marked(codes.REMEDIES[code])
     return _page(
         title,
@@ -107,10 +107,10 @@ def static(look: Look) -> Page:
     name = look.variables["name"]
     # What is not on the list is never looked for: a name may be anything.
     if name not in LOADED or not (STATIC / name).is_file():
-        raise HttpRefused(404, "unknown_endpoint", "There is no such file.")
+        raise HttpRefused("unknown_endpoint", "There is no such file.")
     path = STATIC / name
     if look.variables["digest"] != _digest(path):
-        raise HttpRefused(404, "unknown_endpoint", "This file has other bytes now.")
+        raise HttpRefused("unknown_endpoint", "This file has other bytes now.")
     return Page(KINDS[path.suffix], path.read_bytes(), 200, FOREVER)
 
 

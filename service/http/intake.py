@@ -37,14 +37,12 @@ def check_headers(request: web.BaseRequest) -> None:
     encoding = headers.get("Content-Encoding")
     if encoding is not None:
         raise HttpRefused(
-            415,
             "unsupported_encoding",
             f"Send the body without Content-Encoding; it came as {encoding[:40]!r}.",
         )
     kind = headers.get("Content-Type")
     if kind is not None and not _is_json(kind):
         raise HttpRefused(
-            415,
             "unsupported_media_type",
             f"Send the body as application/json; it came as {kind[:80]!r}.",
         )
@@ -80,7 +78,6 @@ def check_query(request: web.BaseRequest) -> None:
     for name, count in times.most_common(1):
         if count > 1:
             raise HttpRefused(
-                400,
                 "invalid_parameter",
                 f"The parameter {name[:50]!r} was sent more than once. Send it once.",
             )

@@ -114,7 +114,6 @@ class Bodies:
                 raise overloaded()
             if not reading.done():
                 raise HttpRefused(
-                    408,
                     "request_timeout",
                     "The body arrives too slowly: 50 kB a second after 10 seconds, "
                     "and 5 minutes in all.",
@@ -122,7 +121,7 @@ class Bodies:
             return reading.result()
         except (HttpProcessingError, web.RequestPayloadError) as broken:
             request.content.feed_eof()
-            raise HttpRefused(400, "bad_request", "The body is not framed as HTTP.") from broken
+            raise HttpRefused("bad_request", "The body is not framed as HTTP.") from broken
         finally:
             for waiting in (reading, *ends):
                 waiting.cancel()
@@ -191,5 +190,5 @@ class Places:
 
 def _too_large() -> HttpRefused:
     return HttpRefused(
-        413, "body_too_large", f"A body may have {BODY_BYTES_MAX} bytes; this one has more."
+        "body_too_large", f"A body may have {BODY_BYTES_MAX} bytes; this one has more."
     )

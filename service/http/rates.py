@@ -79,7 +79,6 @@ def too_many(rule: str, wait_s: float) -> HttpRefused:
     """The 429 that states the rule and when to come back, in whole seconds, at least 1."""
     seconds = max(1, math.ceil(wait_s))
     refused = HttpRefused(
-        429,
         "rate_limited",
         f"{rule}; this one came too early. Send it again in {seconds} s.",
         retry_after=seconds,

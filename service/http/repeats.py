@@ -25,7 +25,6 @@ def key_of(request: web.BaseRequest) -> str | None:
         return None
     if len(given) > 1 or _VISIBLE.fullmatch(given[0]) is None:
         raise HttpRefused(
-            400,
             "invalid_header",
             "Idempotency-Key must be 1 to 255 visible ASCII characters, sent once; "
             "a UUID is a good one.",

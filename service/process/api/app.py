@@ -292,7 +292,7 @@ class Door:
         if meant is not None:
             detail += f" Did you mean {meant}?"
         members = {} if meant is None else {"did_you_mean": meant}
-        error = HttpRefused(404, "unknown_endpoint", detail, **members)
+        error = HttpRefused("unknown_endpoint", detail, **members)
         return self._replies.refusal(request, error, self._request_id(request), common.as_named)
 
     def broken(
@@ -303,7 +303,7 @@ class Door:
         if status == 405:
             refused = _wrong_method("an address", "GET, HEAD, POST")
         elif status < 500:
-            refused = HttpRefused(400, "bad_request", "The request is not HTTP as it should be.")
+            refused = HttpRefused("bad_request", "The request is not HTTP as it should be.")
         else:
             log.error("request failed", request_id=request_id, exc_info=error)
             return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
@@ -327,6 +327,6 @@ class Door:
 
 
 def _wrong_method(path: str, allowed: str) -> HttpRefused:
-    error = HttpRefused(405, "method_not_allowed", f"Ask {path} by {allowed}.")
+    error = HttpRefused("method_not_allowed", f"Ask {path} by {allowed}.")
     error.headers = {"Allow": allowed}
     return error
