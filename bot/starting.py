@@ -12,7 +12,7 @@ from service.clock import Clock
 from service.database.database import Store
 from service.errors import DatabaseAway, DatabaseUnavailable
 from service.http import connections
-from service.process import recovery
+from service.process import presence
 from service.runtime import Runtime
 
 PAUSE_MIN_S = 0.5
@@ -52,7 +52,7 @@ async def recover(runtime: Runtime) -> None:
     pause_s = PAUSE_MIN_S
     while True:
         try:
-            await recovery.recover(runtime)
+            await presence.recover(runtime)
         except DatabaseUnavailable as away:
             log.warning("recovery_waits_for_database", why=away.detail, seconds=pause_s)
             await runtime.clock.sleep(pause_s)

@@ -39,7 +39,7 @@ from service.database.database import Store, StoreOptions, open_store
 from service.database.wakeups import Wakeups
 from service.errors import InvariantBroken, StartRefused
 from service.evidence import links
-from service.http import connections, documents, errors
+from service.http import connections
 from service.http.health import Readiness
 from service.metrics.process_families import ProcessMeter
 from service.notifications.addresses import Rules
@@ -223,9 +223,7 @@ def build_own_app(
 ) -> web.Application:
     """Return the service's routes and the pages, which share one admission."""
     admission = Admission(runtime, readiness)
-    style = documents.address("pages.css")
-    shell = dashboard.Shell(admission, errors.problem_of, style, documents.SAFE)
-    pages = dashboard.routes(runtime, shell)
+    pages = dashboard.routes(runtime, admission)
     return app.build_app(runtime, readiness, (*extra, *pages), admission)
 
 

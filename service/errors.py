@@ -93,6 +93,17 @@ class DatabaseUnavailable(Overloaded):
     """The database cannot take writes now (full disk, lost connection, lock)."""
 
     code = "database_unavailable"
+    RETRY_AFTER_S = 30
+
+    @classmethod
+    def caused_by(cls, why: BaseException) -> "DatabaseUnavailable":
+        """Return the refusal because of the driver's error."""
+        refusal = cls(
+            f"The database cannot be used now; try again in {cls.RETRY_AFTER_S} seconds.",
+            retry_after_s=cls.RETRY_AFTER_S,
+        )
+        refusal.__cause__ = why
+        return refusal
 
 
 class Stale(ServiceError):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
@@ -26,7 +26,8 @@ class Looks:
     """When each commit's checks were last read, so that a burst of events causes one read.
 
     The first event of a burst reads at once; what follows within `JOINED` is read once more
-    when that time is over (GITHUB.md 4.2). Kept in memory: the sweep reads what is lost.
+    when that time is over (GITHUB.md 4.2). A postponed read is open until `ended` names it; an
+    event during the read postpones another one. Kept in memory: the sweep reads what is lost.
     """
 
     JOINED = timedelta(seconds=2)
@@ -34,9 +35,10 @@ class Looks:
     def __init__(self) -> None:
         self._last: dict[tuple[int, str], datetime] = {}
         self._later: dict[tuple[int, str], datetime] = {}
+        self._reading: set[tuple[int, str]] = set()
 
     def now_or_later(self, queue_id: int, run: str, now: datetime) -> bool:
-        """Whether to read now; otherwise the read is noted for `due`."""
+        """Return whether to read now; otherwise the read is postponed until `due` returns it."""
         key = (queue_id, run)
         last = self._last.get(key)
         if last is not None and now - last < self.JOINED:
@@ -47,53 +49,73 @@ class Looks:
         return True
 
     def due(self, now: datetime) -> tuple[tuple[int, str], ...]:
-        """Noted reads whose time has come, each given out once; forgets what is long past."""
+        """Begin the postponed reads whose time has come, and forget what is long past.
+
+        The caller must read each of them and then call `ended`.
+        """
         ripe = tuple(key for key, at in self._later.items() if at <= now)
         for key in ripe:
             del self._later[key]
+            self._last[key] = now
+        self._reading.update(ripe)
         stale = [key for key, at in self._last.items() if now - at > 30 * self.JOINED]
         for key in stale:
             del self._last[key]
         return ripe
 
+    def ended(self, reads: Iterable[tuple[int, str]]) -> None:
+        """End reads that `due` returned, whether they succeeded or failed."""
+        self._reading.difference_update(reads)
+
     def next_at(self) -> datetime | None:
-        """When the next noted read is due."""
+        """Return when the next postponed read is due."""
         return min(self._later.values(), default=None)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a read is postponed or under way."""
+        return bool(self._later or self._reading)
+
+
+class Window:
+    """Counts events by key: at most `most` within a time. A restart forgets them."""
+
+    KEYS_MAX = 10_000
+
+    def __init__(self, most: int, within: timedelta) -> None:
+        self.most = most
+        self.within = within
+        self._events: LRUCache[str, deque[datetime]] = LRUCache(self.KEYS_MAX)
+
+    def count(self, key: str, now: datetime) -> datetime | None:
+        """Count one event; if it is one too many, return when the next is allowed instead."""
+        events = self._events.setdefault(key, deque())
+        while events and events[0] <= now - self.within:
+            events.popleft()
+        if len(events) >= self.most:
+            return events[0] + self.within
+        events.append(now)
+        return None
 
 
 class Commands:
     """How many commands people send (UX.md 2.3).
 
-    Ten a minute each, 30 an hour for one pull request. Kept in memory: a restart forgets,
-    which errs on the side of listening.
+    Ten a minute each, 30 an hour for one pull request.
     """
 
-    PER_PERSON = (10, timedelta(minutes=1))
-    PER_PULL_REQUEST = (30, timedelta(hours=1))
     KEYS_MAX = 10_000
 
     def __init__(self) -> None:
-        self._heard: LRUCache[str, deque[datetime]] = LRUCache(self.KEYS_MAX)
+        self._people = Window(10, timedelta(minutes=1))
+        self._pull_requests = Window(30, timedelta(hours=1))
         self._refused: LRUCache[str, datetime] = LRUCache(self.KEYS_MAX)
         self._denied: LRUCache[str, bool] = LRUCache(self.KEYS_MAX)
 
     def until(self, person: str, pull: str, now: datetime) -> datetime | None:
-        """Count one command; when it is one too many, when the next one is heard."""
-        waits = [
-            self._count(person, self.PER_PERSON, now),
-            self._count(pull, self.PER_PULL_REQUEST, now),
-        ]
+        """Count one command; if it is one too many, return when the next one is accepted."""
+        waits = (self._people.count(person, now), self._pull_requests.count(pull, now))
         return max((at for at in waits if at is not None), default=None)
-
-    def _count(self, key: str, allowed: tuple[int, timedelta], now: datetime) -> datetime | None:
-        most, window = allowed
-        heard = self._heard.setdefault(key, deque())
-        while heard and heard[0] <= now - window:
-            heard.popleft()
-        if len(heard) >= most:
-            return heard[0] + window
-        heard.append(now)
-        return None
 
     def is_first_denial(self, person: str) -> bool:
         """Whether this person was not refused in words on this pull request yet."""
@@ -105,7 +127,7 @@ class Commands:
     def is_first_refusal(self, pull: str, now: datetime) -> bool:
         """Whether nobody was refused in words on this pull request within the hour."""
         last = self._refused.get(pull)
-        if last is not None and now - last < self.PER_PULL_REQUEST[1]:
+        if last is not None and now - last < self._pull_requests.within:
             return False
         self._refused[pull] = now
         return True

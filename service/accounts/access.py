@@ -78,12 +78,12 @@ class Known:
     touched_at: datetime | None
 
 
-async def remembered(runtime: Runtime, token: str, since: int | None = None) -> Caller | None:
-    """Who holds this token, if it was looked up since any token changed anywhere.
+async def remembered(runtime: Runtime, token: str) -> Caller | None:
+    """Return the holder of this token, if it was looked up since any token changed anywhere.
 
-    `since` as `Store.access_version` has it. Raises Unauthenticated when it has expired meanwhile.
+    Raises Unauthenticated if it has expired meanwhile.
     """
-    version = runtime.memory.access_version = await runtime.store.access_version(since)
+    version = runtime.memory.access_version = await runtime.store.access_version()
     known = runtime.memory.callers.get(version, token)
     return await _used(runtime, known) if isinstance(known, Known) else None
 

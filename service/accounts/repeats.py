@@ -16,7 +16,7 @@ from service.accounts.store import repeats
 from service.accounts.store.repeats import Kept, Keyed, Reused, Running
 from service.errors import Conflict, Invalid, Overloaded
 from service.http.callers import Caller
-from service.http.repeats import WholeAnswer
+from service.http.replies import WholeAnswer
 from service.runtime import Runtime
 
 # Hashing a larger body would hold the loop for more than a millisecond.

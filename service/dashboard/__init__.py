@@ -10,6 +10,5 @@ show nothing or turn the direction of text are left out, and addresses become li
 they lead to the web. Pages load one style sheet of ours and nothing else.
 
 The API's own pages (`/docs`) are made in `service/http/documents.py`. Both say the same to
-browsers and let callers in at the same place; what is shared comes from the composition root,
-for neither room knows the other.
+browsers and admit callers at the same place.
 """

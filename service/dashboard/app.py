@@ -5,18 +5,18 @@ Pages that show a queue, and forms, are not among them yet.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 from uuid import UUID
 
 import jinja2
 import structlog
 from aiohttp import web
 
+from service.accounts.api.admission import Admission
 from service.dashboard.filters import FILTERS
-from service.dashboard.readers import Admission, Misdirected, Readers
+from service.dashboard.readers import Misdirected, Readers
 from service.errors import NotFound, ServiceError
+from service.http import documents, errors, replies
 from service.runtime import DashboardAuth, Runtime
 from service.testhealth.operations import page_addresses, page_of_test, page_of_upload
 from service.testhealth.operations.records import FoundHome
@@ -37,33 +37,6 @@ HOMES = (
 """Where pages of a repository stand: `/octo/widgets`, and with its host in front."""
 
 log = structlog.get_logger()
-
-
-class Problem(Protocol):
-    """What an error is answered with, by the API's own table."""
-
-    @property
-    def status(self) -> int:
-        """The status."""
-        ...
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Further headers."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Shell:
-    """What pages share with the API; the composition root gives it.
-
-    `style` is the address of the style sheet, `headers` are those of every page.
-    """
-
-    admission: Admission
-    problem_of: Callable[[ServiceError, datetime], Problem]
-    style: str
-    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +78,11 @@ SAID: Mapping[int, tuple[str, str]] = {
 UNEXPECTED = ("Something went wrong", "It is in the log of whoever runs Headgate.")
 
 
-def routes(runtime: Runtime, shell: Shell) -> list[web.RouteDef]:
+def routes(runtime: Runtime, admission: Admission) -> list[web.RouteDef]:
     """The routes of all pages; none where pages are off."""
     if runtime.options.dashboard_auth is DashboardAuth.OFF:
         return []
-    pages = Pages(runtime, shell)
+    pages = Pages(runtime, admission)
     return [
         web.route("*", f"{home}/{kind.path}", pages.shown(kind)) for home in HOMES for kind in PAGES
     ]
@@ -118,16 +91,13 @@ def routes(runtime: Runtime, shell: Shell) -> list[web.RouteDef]:
 class Pages:
     """Makes pages from their templates."""
 
-    def __init__(self, runtime: Runtime, shell: Shell) -> None:
+    def __init__(self, runtime: Runtime, admission: Admission) -> None:
         self._runtime = runtime
-        self._shell = shell
-        self._readers = Readers(runtime, shell.admission)
+        self._readers = Readers(runtime, admission)
         public_url = runtime.options.public_url or ""
         self._headers = {
-            "X-Content-Type-Options": "nosniff",
-            "Cache-Control": "no-store",
-            "Server": "headgate",
-            **shell.headers,
+            **replies.HEADERS,
+            **documents.SAFE,
             **(HSTS if public_url.startswith("https://") else {}),
         }
         self._templates = jinja2.Environment(
@@ -151,7 +121,7 @@ class Pages:
             except Misdirected:
                 return self._refusal(421, {})
             except ServiceError as error:
-                problem = self._shell.problem_of(error, self._runtime.clock.now())
+                problem = errors.problem_of(error, self._runtime.clock.now())
                 log.info("page", page=kind.template, status=problem.status, code=error.code)
                 return self._refusal(problem.status, problem.headers)
             home = page_addresses.home(self._runtime.options, found.repository.ref)
@@ -168,7 +138,8 @@ class Pages:
         return answer
 
     def _answer(self, status: int, name: str, values: Mapping[str, object]) -> web.Response:
-        html = self._templates.get_template(name).render(values, style=self._shell.style)
+        style = documents.address("pages.css")
+        html = self._templates.get_template(name).render(values, style=style)
         return web.Response(
             text=html,
             status=status,

@@ -6,13 +6,13 @@ by itself; or by being on this machine. Whatever is not theirs is as if it were 
 
 import ipaddress
 from base64 import b64decode
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from aiohttp import web
 
 from service.accounts import access
+from service.accounts.api.admission import Admission
 from service.errors import NotFound, ServiceError, Unauthenticated
-from service.http.callers import Caller
 from service.runtime import DashboardAuth, Runtime
 from service.testhealth.operations.records import FoundHome
 from service.vocabulary import RepoRef
@@ -23,22 +23,6 @@ CREDENTIALS_LENGTH_MAX = 1000
 
 class Misdirected(ServiceError):
     """A page that is for this machine alone was asked for under another name."""
-
-
-class Admission(Protocol):
-    """Where callers are let in, by the same counts as those of the API."""
-
-    def check_ready(self) -> None:
-        """Raise Overloaded(recovering) while the state is compared with the provider's."""
-        ...
-
-    async def reader(self, request: web.BaseRequest, token: str, page: str) -> Caller:
-        """Who reads a page by this token.
-
-        Raises Overloaded, Unauthenticated, NotAllowed, and another ServiceError where too
-        many were refused.
-        """
-        ...
 
 
 class Readers:

@@ -112,7 +112,8 @@ class _At(FunctionElement[object]):
 
 
 @compiles(_Each, "sqlite")
-def _each_on_sqlite(element: _Each, compiler: SQLCompiler, **more: object) -> str:
+@compiles(_Placed, "sqlite")
+def _each_on_sqlite(element: _Each | _Placed, compiler: SQLCompiler, **more: object) -> str:
     return f"json_each({compiler.process(element.clauses, **more)})"
 
 
@@ -131,11 +132,6 @@ def _among_on_sqlite(element: _Among, compiler: SQLCompiler, **more: object) -> 
 def _among_on_postgresql(element: _Among, compiler: SQLCompiler, **more: object) -> str:
     number, told_numbers = (compiler.process(part, **more) for part in element.clauses)
     return f"{number} = ANY({told_numbers})"
-
-
-@compiles(_Placed, "sqlite")
-def _placed_on_sqlite(element: _Placed, compiler: SQLCompiler, **more: object) -> str:
-    return f"json_each({compiler.process(element.clauses, **more)})"
 
 
 @compiles(_Placed, "postgresql")

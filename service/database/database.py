@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -21,7 +21,6 @@ from service import time_limits
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.database import migrate, postgresql, sqlite, sqlite_file
-from service.database.caches import Caches
 from service.database.tables_tenants import DeploymentRow
 from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
 
@@ -66,11 +65,7 @@ class Runner(Protocol):
         """Run it over one read-only snapshot."""
         ...
 
-    def looks(self) -> int:
-        """How many looks at the access version have begun."""
-        ...
-
-    async def access_version(self, since: int | None, /) -> int:
+    async def access_version(self) -> int:
         """A number that changes with whatever decides who may see what."""
         ...
 
@@ -85,6 +80,27 @@ class Runner(Protocol):
     async def close(self) -> None:
         """Let go of threads and connections."""
         ...
+
+
+class Caches:
+    """Values in memory that repeat what the database holds: one cache of each class.
+
+    Each is made when it is first needed. Used from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._caches: dict[type, object] = {}
+
+    def of(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
+        """Return the cache of this class; `make` makes it if the class needs arguments."""
+        cache = self._caches.get(kind)
+        if cache is None:
+            cache = self._caches.setdefault(kind, (make or kind)())
+        return cast(T, cache)
+
+    def clear(self) -> None:
+        """Drop every cache."""
+        self._caches.clear()
 
 
 class Store:
@@ -126,19 +142,13 @@ class Store:
         """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
         return await _limited(self.runner.read(_bound(fn, *args, **kwargs)))
 
-    def looks(self) -> int:
-        """How many looks at the access version have begun: to be noted when a request comes."""
-        return self.runner.looks()
-
-    async def access_version(self, since: int | None = None) -> int:
+    async def access_version(self) -> int:
         """A number that changes with every token, repository or queue that comes, goes or changes.
 
         What was answered under one number may be answered again while it stands, also when
         another process has written (API.md 2: a revocation is effective from the next request).
-        `since`: what `looks` said when the request came; a look that began later will do, None:
-        it is looked now.
         """
-        return await _limited(self.runner.access_version(since))
+        return await _limited(self.runner.access_version())
 
     async def show_life(self, instance_id: str) -> None:
         """Show others who serve this database that the process lives, until closed.
@@ -167,7 +177,7 @@ async def _limited(asked: Awaitable[T]) -> T:
     except TimeoutError as late:
         raise DatabaseUnavailable(
             "The database did not answer in time; try again in 30 seconds.",
-            retry_after_s=postgresql.RETRY_AFTER_S,
+            retry_after_s=DatabaseUnavailable.RETRY_AFTER_S,
         ) from late
 
 

@@ -18,8 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolExhausted
 
 from service.boundary import Boundary
 from service.clock import Clock, Ids
-from service.database.joined import Joined
-from service.database.probes import LivenessLock, Newest, VersionProbe
+from service.database.probes import Joined, LivenessLock, Newest, VersionProbe
 from service.errors import DatabaseUnavailable
 
 T = TypeVar("T")
@@ -31,8 +30,6 @@ TRIES_MAX = 5
 RETRY_MIN_S = 0.01
 RETRY_MAX_S = 0.5
 """Bounds of the wait before a transaction runs again (RELIABILITY.md 4.1)."""
-
-RETRY_AFTER_S = 30
 
 VERSION_MIN = 14
 
@@ -146,7 +143,7 @@ class PostgresqlRunner:
         try:
             return await attempt()
         except Again as again:
-            raise unavailable(again) from again
+            raise DatabaseUnavailable.caused_by(again) from again
 
     def _jitter_s(self) -> float:
         # Chance comes with the ids; the last 48 bits of a random UUID are random.
@@ -163,7 +160,7 @@ class PostgresqlRunner:
         except DBAPIError as error:
             raise meaning_of(error) from error
         except PoolExhausted as error:
-            raise unavailable(error) from error
+            raise DatabaseUnavailable.caused_by(error) from error
         if boundaries is not None:
             self._boundary.reach(boundaries[1])
         return value
@@ -175,13 +172,9 @@ class PostgresqlRunner:
         except DBAPIError as error:
             raise meaning_of(error) from error
         except PoolExhausted as error:
-            raise unavailable(error) from error
+            raise DatabaseUnavailable.caused_by(error) from error
 
-    def looks(self) -> int:
-        """None that anybody shares who did not wait for it."""
-        return 0
-
-    async def access_version(self, _since: int | None, /) -> int:
+    async def access_version(self) -> int:
         """The counter of the triggers, as committed now: one question serves all who wait."""
         return (await self._newest.answer()).access_version
 
@@ -259,7 +252,7 @@ def _commit(connection: Connection) -> None:
         # Whether it is committed is unknown, so it may not run again: the caller finds out by
         # the row that his own key names.
         if is_lost(error):
-            raise unavailable(error) from error
+            raise DatabaseUnavailable.caused_by(error) from error
         raise
 
 
@@ -290,15 +283,5 @@ def meaning_of(error: DBAPIError) -> Exception:
     if state in AGAIN or is_lost(error):
         return Again(str(error.orig))
     if state is not None and state.startswith(UNAVAILABLE):
-        return unavailable(error)
+        return DatabaseUnavailable.caused_by(error)
     return error
-
-
-def unavailable(why: Exception) -> DatabaseUnavailable:
-    """The answer while the database cannot be used."""
-    refusal = DatabaseUnavailable(
-        f"The database cannot be used now; try again in {RETRY_AFTER_S} seconds.",
-        retry_after_s=RETRY_AFTER_S,
-    )
-    refusal.__cause__ = why
-    return refusal

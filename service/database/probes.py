@@ -4,14 +4,18 @@ Readers and writers that are busy never delay them. Each connection is in autoco
 and is opened anew after it has broken.
 """
 
+import asyncio
 import zlib
-from collections.abc import Mapping, Set
+from collections.abc import Awaitable, Callable, Mapping, Set
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import psycopg
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+Subject = TypeVar("Subject")
+Answer = TypeVar("Answer")
 
 SELECT_VERSIONS = text(
     "SELECT 0 AS id, access_version AS version FROM deployment "
@@ -88,6 +92,37 @@ class VersionProbe:
     def close(self) -> None:
         """End the connection."""
         self._kept.close()
+
+
+class Joined(Generic[Subject, Answer]):
+    """One question for all callers that wait for its answer. Used from one event loop.
+
+    Before nearly every response the process asks which version is the newest. Callers that come
+    while such a question is under way share the next one. So each gets an answer that is newer than
+    its call, and many at a time cost as much as one.
+    """
+
+    def __init__(self, ask: Callable[[Set[Subject]], Awaitable[Answer]]) -> None:
+        self._ask = ask
+        self._subjects: set[Subject] = set()
+        self._asking = asyncio.Lock()
+        self._next: asyncio.Task[Answer] | None = None
+
+    async def answer(self, *subjects: Subject) -> Answer:
+        """Return the answer to a question that begins after this call, about at least these.
+
+        Raises what the question raises.
+        """
+        self._subjects.update(subjects)
+        if self._next is None:
+            self._next = asyncio.create_task(self._ask_next())
+        # The others go on waiting when this caller is cancelled.
+        return await asyncio.shield(self._next)
+
+    async def _ask_next(self) -> Answer:
+        async with self._asking:
+            subjects, self._subjects, self._next = self._subjects, set(), None
+            return await self._ask(subjects)
 
 
 class LivenessLock:

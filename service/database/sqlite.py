@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TypeVar
+from types import TracebackType
+from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from service.boundary import Boundary
 from service.database import sqlite_file
-from service.database.outcome import Outcome
 from service.errors import DatabaseUnavailable
 
 T = TypeVar("T")
@@ -33,8 +33,6 @@ GROUP_MAX = 128
 """Functions that share one commit at most, so that the first of them is answered soon."""
 
 READERS = 4
-
-RETRY_AFTER_S = 30
 
 UNAVAILABLE = frozenset(
     {
@@ -60,6 +58,30 @@ PASSING = frozenset(
     }
 )
 """Of these the ones that need nobody's hand: `serve` waits for them to pass."""
+
+
+class Outcome(Generic[T]):
+    """Holds the exception raised inside `with outcome:`, for the caller that waits.
+
+    The waiting caller gets that very exception. A thread that serves many callers must survive
+    the failure of one.
+    """
+
+    def __init__(self) -> None:
+        self.value: T | None = None
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> "Outcome[T]":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        self.error = error
+        return True
 
 
 class GaveUp(Exception):
@@ -103,7 +125,7 @@ class SqliteRunner:
         self._idle: SimpleQueue[Connection] = SimpleQueue()
         for reader in self._readers:
             self._idle.put(reader)
-        self._watching = sqlite_file.watch(path)
+        self._watch = sqlite_file.Watch(path)
         self._reading = ThreadPoolExecutor(READERS, "store-reader")
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         # A daemon: a process that forgot to close the store must be able to exit.
@@ -142,13 +164,9 @@ class SqliteRunner:
                 driver.execute("ROLLBACK")
             self._idle.put(connection)
 
-    def looks(self) -> int:
-        """Looks that have begun, each on the loop itself, without a thread's hop."""
-        return self._watching.looks
-
-    async def access_version(self, since: int | None) -> int:
+    async def access_version(self) -> int:
         """The counter of the triggers; read again only when any other connection has committed."""
-        return self._watching.access_version(since)
+        return self._watch.access_version()
 
     async def show_life(self, instance_id: str) -> None:
         """Nothing: who serves a file holds its lock."""
@@ -168,7 +186,7 @@ class SqliteRunner:
         for reader in self._readers:
             reader.close()
         self._writer.close()
-        self._watching.close()
+        self._watch.close()
         if self._lock is not None:
             self._lock.release()
 
@@ -204,7 +222,6 @@ class SqliteRunner:
                 return
             if whole.error is not None:
                 _refuse(group, whole.error)
-        self._watching.note_commit()
         _deliver(group)
 
     def _begin(self) -> Outcome[None]:
@@ -274,19 +291,11 @@ def meaning_of(error: BaseException) -> BaseException:
     origin = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(origin, GaveUp):
         origin = origin.__cause__ or origin
-        return unavailable(origin) if isinstance(origin, GaveUp) else meaning_of(origin)
+        if isinstance(origin, GaveUp):
+            return DatabaseUnavailable.caused_by(origin)
+        return meaning_of(origin)
     code = getattr(origin, "sqlite_errorcode", None)
     # The low byte is the primary code, the rest says more (sqlite.org/rescode.html).
     if isinstance(origin, sqlite3.Error) and code is not None and code & 0xFF in UNAVAILABLE:
-        return unavailable(origin)
+        return DatabaseUnavailable.caused_by(origin)
     return error
-
-
-def unavailable(why: BaseException) -> DatabaseUnavailable:
-    """The answer while the database cannot be written."""
-    refusal = DatabaseUnavailable(
-        f"The database cannot be used now; try again in {RETRY_AFTER_S} seconds.",
-        retry_after_s=RETRY_AFTER_S,
-    )
-    refusal.__cause__ = why
-    return refusal

@@ -175,53 +175,23 @@ def driver_of(connection: Connection) -> sqlite3.Connection:
 class Watch:
     """A read-only connection that notices the commits of others, in this process or not.
 
-    A look locks and unlocks the file, a tenth of what an answer from memory costs, so those
-    whose requests came before one share it. It looks on one event loop.
+    A look locks and unlocks the file, which takes microseconds: it happens on the event loop.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        # Asked before every answer, so its cursor is made once.
-        self._cursor = connection.cursor()
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA query_only=1")
         self._seen = -1
         self._access_version = -1
-        self.looks = 0
-        """Looks that have begun."""
-        self._done = 0
-        self._committed = 0
 
-    def access_version(self, since: int | None) -> int:
-        """`deployment.access_version` as committed at a look that began after so many others.
-
-        None: as committed now.
-        """
-        if since is None or self._done <= max(since, self._committed):
-            self.looks += 1
-            self._look()
-            self._done = self.looks
-        return self._access_version
-
-    def note_commit(self) -> None:
-        """Share no look that began before: this process has committed. From any thread.
-
-        A request that waited on its connection behind the one that asked for the commit has come
-        before that look, and is to see the commit.
-        """
-        self._committed = self.looks
-
-    def _look(self) -> None:
-        seen = self._cursor.execute("PRAGMA data_version").fetchone()[0]
+    def access_version(self) -> int:
+        """Return `deployment.access_version` as committed now."""
+        (seen,) = self._connection.execute("PRAGMA data_version").fetchone()
         if seen != self._seen:
             row = self._connection.execute("SELECT access_version FROM deployment").fetchone()
             self._seen, self._access_version = seen, row[0] if row is not None else 0
+        return self._access_version
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the connection."""
         self._connection.close()
-
-
-def watch(path: Path) -> Watch:
-    """A watch over a database file."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA query_only=1")
-    return Watch(connection)

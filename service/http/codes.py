@@ -1,100 +1,19 @@
-"""Every code of a refusal: its status, what to do about it, and who may answer it.
+"""Which codes each endpoint may answer, and what to do about each code (API.md 3).
 
-API.md 3 as three tables. What happened is said by the refusal itself (`errors.py`), and what
-a code means in general by `errors.TITLES`, which has the same codes.
+The status and the title of each code are in `errors.py`.
 """
 
 from collections.abc import Mapping
 from itertools import groupby
 from typing import assert_never
 
+from service.http import errors
 from service.http.route import Document, Fetched, Open, Posted, Route
-
-STATUSES: Mapping[int, tuple[str, ...]] = {
-    400: (
-        "bad_request",
-        "invalid_json",
-        "invalid_field",
-        "unknown_field",
-        "invalid_parameter",
-        "invalid_header",
-        "invalid_page_token",
-        "page_token_expired",
-    ),
-    403: ("missing_role", "not_own_pull_request"),
-    404: (
-        "unknown_endpoint",
-        "organization_not_found",
-        "repository_not_found",
-        "branch_not_found",
-        "queue_not_found",
-        "pull_request_not_found",
-        "never_submitted",
-        "not_in_queue",
-        "test_run_not_found",
-        "hold_not_found",
-        "test_not_found",
-        "upload_not_found",
-        "token_not_found",
-        "webhook_endpoint_not_found",
-        "message_not_found",
-    ),
-    405: ("method_not_allowed",),
-    408: ("request_timeout",),
-    409: (
-        "queue_exists",
-        "queue_not_empty",
-        "mode_switch_in_progress",
-        "version_conflict",
-        "landing_in_progress",
-        "already_landed",
-        "head_mismatch",
-        "idempotency_in_progress",
-    ),
-    413: ("body_too_large",),
-    415: ("unsupported_media_type", "unsupported_encoding"),
-    422: (
-        "not_available_yet",
-        "pull_request_closed",
-        "pull_request_merged",
-        "fork_needs_person",
-        "no_required_statuses",
-        "merge_method_not_allowed",
-        "set_in_repository_file",
-        "conflicting_fields",
-        "invalid_time_range",
-        "limit_reached",
-        "hold_not_liftable",
-        "reason_required",
-        "ticket_template_missing",
-        "issues_not_writable",
-        "no_results",
-        "scope_exceeds_own",
-        "webhook_url_refused",
-        "idempotency_key_reused",
-    ),
-    429: ("rate_limited",),
-    500: ("internal_error",),
-    502: ("provider_refused",),
-    503: (
-        "provider_unavailable",
-        "database_unavailable",
-        "overloaded",
-        "recovering",
-        "setup_required",
-    ),
-}
-"""Status → its codes. 401 has none: its answer is one line of text."""
-
-STATUS_OF: Mapping[str, int] = {
-    code: status for status, codes in STATUSES.items() for code in codes
-}
-"""Code → its status."""
 
 PAGES = ("bad_request", "invalid_parameter", "method_not_allowed", "internal_error")
 """What even an address without token may answer."""
 
-FETCHES = (*PAGES, "missing_role", "rate_limited", "repository_not_found", *STATUSES[503])
+FETCHES = (*PAGES, "missing_role", "rate_limited", "repository_not_found", *errors.STATUSES[503])
 """What every endpoint with a token may answer."""
 
 POSTS = (
@@ -126,17 +45,17 @@ def of(route: Route) -> tuple[str, ...]:
             found = set(PAGES)
         case _:
             assert_never(route)
-    return tuple(code for code in STATUS_OF if code in found)
+    return tuple(code for code in errors.STATUS_OF if code in found)
 
 
 def by_status(codes: tuple[str, ...]) -> Mapping[int, tuple[str, ...]]:
     """Status → those of the codes that it carries, for codes in the order of `of`."""
-    return {status: tuple(same) for status, same in groupby(codes, STATUS_OF.__getitem__)}
+    return {status: tuple(same) for status, same in groupby(codes, errors.STATUS_OF.__getitem__)}
 
 
 REMEDIES: Mapping[str, str] = {
     "bad_request": "Send well-formed HTTP/1.1; the connection is closed after this answer.",
-    "invalid_json": "Send one JSON object in UTF-8; `line` and `column` say where it breaks off.",
+    "invalid_json": "Send one JSON object in UTF-8; the detail says what breaks the rules.",
     "invalid_field": "Correct the fields that `errors` lists; each says what it must be.",
     "unknown_field": "Remove the field or correct its name; `did_you_mean` has the nearest one.",
     "invalid_parameter": "Correct the query parameter that the detail names.",

@@ -1,4 +1,4 @@
-"""The door in front of the application: connections, heads of requests, broken HTTP.
+"""Bounds on connections and heads of requests, and answers to broken HTTP.
 
 Limits of RELIABILITY.md 8.4 that hold before any handler runs. aiohttp closes a connection
 that has not sent a whole head, or no further one, in `IDLE_S`.
@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 
 from aiohttp import web
-from aiohttp.abc import AbstractAccessLogger
 from aiohttp.http import RawRequestMessage
 
 from service.http.addresses import is_among
@@ -25,13 +24,10 @@ CONNECTIONS_AN_ADDRESS = 100
 Broken = Callable[[web.BaseRequest, int, BaseException | None], web.StreamResponse]
 
 PROXIES: web.AppKey[Sequence[Network]] = web.AppKey("proxies")
-"""Networks of proxies that may hold more connections than anybody else."""
+"""Networks of proxies, which may hold more connections than other addresses."""
 
 BROKEN: web.AppKey[Broken] = web.AppKey("broken")
 """The application's answer where no handler could give one: broken HTTP, mistakes of ours."""
-
-LOOKS: web.AppKey[Callable[[], int]] = web.AppKey("looks")
-"""How often it was looked what is newest (`Store.looks`): noted whenever bytes arrive."""
 
 DRAIN_S = 20.0
 
@@ -41,41 +37,23 @@ def runner(app: web.Application, *, drain_s: float = DRAIN_S) -> web.AppRunner:
 
     At the end open requests have `drain_s` to be answered.
     """
-    return _Runner(app, access_log_class=_Silent, shutdown_timeout=drain_s)
-
-
-class _Silent(AbstractAccessLogger):
-    """No access log: the application leaves its own line for each request."""
-
-    @property
-    def enabled(self) -> bool:
-        """Spares aiohttp the look at its clock."""
-        return False
-
-    def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
-        """Nothing."""
+    # The application writes its own line for each request.
+    return _Runner(app, access_log=None, shutdown_timeout=drain_s)
 
 
 class _Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
         crowd = Crowd(self.app.get(PROXIES, ()))
-        return _Server(made, self.app[BROKEN], self.app.get(LOOKS, _uncounted), crowd)
-
-
-def _uncounted() -> None:
-    """Where nobody counts looks, no request shares one."""
+        return _Server(made, self.app[BROKEN], crowd)
 
 
 class _Server(web.Server):
-    """Makes a connection for whoever knocks."""
+    """Makes connections with our limits, which aiohttp has no public way to count."""
 
-    def __init__(
-        self, made: web.Server, broken: Broken, looks: Callable[[], int | None], crowd: "Crowd"
-    ) -> None:
+    def __init__(self, made: web.Server, broken: Broken, crowd: "Crowd") -> None:
         super().__init__(made.request_handler, request_factory=made.request_factory)
         self.broken = broken
-        self.looks = looks
         self.crowd = crowd
 
     def __call__(self) -> web.RequestHandler:
@@ -85,13 +63,13 @@ class _Server(web.Server):
 class _Connection(web.RequestHandler):
     """One connection, counted by address while it lasts."""
 
-    __slots__ = ("_address", "_broken", "_crowd", "_looks", "looks_before")
+    __slots__ = ("_address", "_broken", "_crowd")
 
     def __init__(self, server: _Server) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log_class=_Silent,
+            access_log=None,  # type: ignore[arg-type]  # aiohttp allows None
             auto_decompress=False,
             keepalive_timeout=IDLE_S,
             max_line_size=LINE_BYTES_MAX,
@@ -99,13 +77,11 @@ class _Connection(web.RequestHandler):
             max_headers=HEADERS_MAX,
         )
         self._broken = server.broken
-        self._looks = server.looks
         self._crowd = server.crowd
         self._address = ""
-        self.looks_before: int | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, or end it at once where there are too many."""
+        """Accept the connection, or close it at once if there are too many."""
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
         has_room = self._crowd.enter(self._address)
@@ -114,26 +90,17 @@ class _Connection(web.RequestHandler):
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes in; where they stop being HTTP, whoever reads a body learns of it.
+        """Parse bytes; if they stop being HTTP, fail the body that is being read.
 
-        aiohttp itself only queues the error behind the request whose body is broken, which
-        would go on waiting for its end.
+        aiohttp only queues the error behind the request whose body is broken, which would go on
+        waiting for its end.
         """
-        self.looks_before = self._looks()
         super().data_received(data)
         reading = self._current_request
         if reading is not None and self._messages:
             following = self._messages[-1][0]
             if not isinstance(following, RawRequestMessage) and not reading.content.is_eof():
                 reading.content.set_exception(web.RequestPayloadError("broken HTTP"))
-
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        """Read on, where reading was paused: for a small body it never is.
-
-        aiohttp goes through its parser and the event loop either way, twice a request.
-        """
-        if self._reading_paused:
-            super().resume_reading(resume_parser)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection."""
@@ -147,7 +114,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - aiohttp's words are not ours
     ) -> web.StreamResponse:
-        """Answer in our form what no handler answered."""
+        """Answer in our form where no handler could."""
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun; another cannot follow it")
         return self._broken(request, status, exc)
@@ -155,27 +122,21 @@ class _Connection(web.RequestHandler):
     def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> Coroutine[object, object, tuple[web.StreamResponse, bool]]:
-        """Send an answer; what asks for no path (CONNECT, `OPTIONS *`) never met a route."""
+        """Send an answer; a request without a path (CONNECT, `OPTIONS *`) matched no route."""
         if isinstance(resp, web.HTTPNotFound) and not request.path.startswith("/"):
             resp = self._broken(request, 405, None)
         return super().finish_response(request, resp, start_time)
 
 
-def looks_before(request: web.BaseRequest) -> int | None:
-    """How often it had been looked what is newest when the request came; None: not counted."""
-    connection = request.protocol
-    return connection.looks_before if isinstance(connection, _Connection) else None
-
-
 class Crowd:
-    """Connections by address. This machine and trusted proxies bring those of many."""
+    """Connections by address. This machine and trusted proxies hold those of many clients."""
 
     def __init__(self, proxies: Sequence[Network]) -> None:
         self._proxies = proxies
         self._connected: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
-        """Count one more; whether there is room for it. It is to leave in either case."""
+        """Count one more connection, and return whether there is room; call `leave` either way."""
         self._connected[address] += 1
         if self._connected.total() > CONNECTIONS_MAX:
             return False

@@ -14,10 +14,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from service.http import answer, codes, errors, openapi
+from service.http import codes, errors, openapi
 from service.http.errors import HttpRefused
 from service.http.models import common
-from service.http.route import Document, Look, Page, Route
+from service.http.route import JSON, Document, Look, Page, Route
 
 HTML = "text/html; charset=utf-8"
 
@@ -55,12 +55,12 @@ SAFE: Mapping[str, str] = {
 class ErrorCode(BaseModel):
     """The variable of `/docs/errors/{code}`."""
 
-    code: Annotated[str, Field(json_schema_extra={"enum": list(codes.STATUS_OF)})]
+    code: Annotated[str, Field(json_schema_extra={"enum": list(errors.STATUS_OF)})]
 
 
 def specification(look: Look) -> Page:
     """`/openapi.json`."""
-    return Page(answer.JSON, openapi.encoded(look.table))
+    return Page(JSON, openapi.encoded(look.table))
 
 
 def entrance(_: Look) -> Page:
@@ -88,12 +88,12 @@ def viewer(_: Look) -> Page:
 def error(look: Look) -> Page:
     """`/docs/errors/{code}`: what the code means and what to do. Raises HttpRefused 404."""
     code = look.variables["code"]
-    status = codes.STATUS_OF.get(code)
+    status = errors.STATUS_OF.get(code)
     if status is None:
         detail = f"There is no code {code[:100]}."
-        meant = common.nearest(code, tuple(codes.STATUS_OF))
+        meant = common.nearest(code, tuple(errors.STATUS_OF))
         more = {} if meant is None else {"did_you_mean": f"/docs/errors/{meant}"}
-        raise HttpRefused(404, "unknown_endpoint", detail, **more)
+        raise HttpRefused("unknown_endpoint", detail, **more)
     title, remedy = errors.TITLES[code], _marked(codes.REMEDIES[code])
     return _page(
         title,
@@ -107,10 +107,10 @@ def static(look: Look) -> Page:
     name = look.variables["name"]
     # What is not on the list is never looked for: a name may be anything.
     if name not in LOADED or not (STATIC / name).is_file():
-        raise HttpRefused(404, "unknown_endpoint", "There is no such file.")
+        raise HttpRefused("unknown_endpoint", "There is no such file.")
     path = STATIC / name
     if look.variables["digest"] != _digest(path):
-        raise HttpRefused(404, "unknown_endpoint", "This file has other bytes now.")
+        raise HttpRefused("unknown_endpoint", "This file has other bytes now.")
     return Page(KINDS[path.suffix], path.read_bytes(), 200, FOREVER)
 
 
@@ -143,7 +143,7 @@ def _marked(text: str) -> str:
 
 
 DOCUMENT_ROUTES: tuple[Route, ...] = (
-    Document("/openapi.json", specification, answer.JSON),
+    Document("/openapi.json", specification, JSON),
     Document("/docs", entrance, HTML, status=302),
     Document("/docs/api", viewer, HTML),
     Document(

@@ -14,7 +14,7 @@ import orjson
 
 from service import errors
 from service.errors import FieldError, ServiceError
-from service.http import answer, callers
+from service.http import callers
 from service.http.models import common
 from service.http.models.common import Spelling
 from service.provider import errors as provider
@@ -22,7 +22,91 @@ from service.provider.errors import GoneKind, ProviderError
 
 UNAUTHORIZED = callers.NO_TOKEN.encode()
 UNAUTHORIZED_TYPE = "application/plain-text"
+PROBLEM = "application/problem+json; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
 RETRY_AFTER_MAX_S = 3600
+
+
+STATUSES: Mapping[int, tuple[str, ...]] = {
+    400: (
+        "bad_request",
+        "invalid_json",
+        "invalid_field",
+        "unknown_field",
+        "invalid_parameter",
+        "invalid_header",
+        "invalid_page_token",
+        "page_token_expired",
+    ),
+    403: ("missing_role", "not_own_pull_request"),
+    404: (
+        "unknown_endpoint",
+        "organization_not_found",
+        "repository_not_found",
+        "branch_not_found",
+        "queue_not_found",
+        "pull_request_not_found",
+        "never_submitted",
+        "not_in_queue",
+        "test_run_not_found",
+        "hold_not_found",
+        "test_not_found",
+        "upload_not_found",
+        "token_not_found",
+        "webhook_endpoint_not_found",
+        "message_not_found",
+    ),
+    405: ("method_not_allowed",),
+    408: ("request_timeout",),
+    409: (
+        "queue_exists",
+        "queue_not_empty",
+        "mode_switch_in_progress",
+        "version_conflict",
+        "landing_in_progress",
+        "already_landed",
+        "head_mismatch",
+        "idempotency_in_progress",
+    ),
+    413: ("body_too_large",),
+    415: ("unsupported_media_type", "unsupported_encoding"),
+    422: (
+        "not_available_yet",
+        "pull_request_closed",
+        "pull_request_merged",
+        "fork_needs_person",
+        "no_required_statuses",
+        "merge_method_not_allowed",
+        "set_in_repository_file",
+        "conflicting_fields",
+        "invalid_time_range",
+        "limit_reached",
+        "hold_not_liftable",
+        "reason_required",
+        "ticket_template_missing",
+        "issues_not_writable",
+        "no_results",
+        "scope_exceeds_own",
+        "webhook_url_refused",
+        "idempotency_key_reused",
+    ),
+    429: ("rate_limited",),
+    500: ("internal_error",),
+    502: ("provider_refused",),
+    503: (
+        "provider_unavailable",
+        "database_unavailable",
+        "overloaded",
+        "recovering",
+        "setup_required",
+    ),
+}
+"""Status → its codes. 401 has none: its answer is one line of text."""
+
+STATUS_OF: Mapping[str, int] = {
+    code: status for status, codes in STATUSES.items() for code in codes
+}
+"""Code → its status."""
 
 
 class HttpRefused(ServiceError):
@@ -30,12 +114,12 @@ class HttpRefused(ServiceError):
 
     code = "bad_request"
 
-    def __init__(self, status: int, code: str, detail: str, **members: object) -> None:
+    def __init__(self, code: str, detail: str, **members: object) -> None:
         super().__init__(detail, code=code, members=members)
-        self.status = status
+        self.status = STATUS_OF[code]
         self.headers: Mapping[str, str] = {}
         # What was not read of the body would be taken for the next request.
-        self.closes = status in (400, 408, 413)
+        self.closes = self.status in (400, 408, 413)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,5 +372,5 @@ def content(
     if problem.status == 401:
         return UNAUTHORIZED_TYPE, problem.as_text()
     if as_text:
-        return answer.TEXT, problem.as_text()
-    return answer.PROBLEM, problem.as_json(public_url, request_id)
+        return TEXT, problem.as_text()
+    return PROBLEM, problem.as_json(public_url, request_id)

@@ -27,36 +27,6 @@ LARGE_A_TOKEN = 2
 LARGE_WAIT_S = 30.0
 LARGE_RETRY_AFTER_S = 5
 
-_PLAIN_TYPES = frozenset({"application/json", "application/json; charset=utf-8"})
-
-
-def check_headers(request: web.BaseRequest) -> None:
-    """Refuse an encoded body, and one that is not JSON. Raises HttpRefused 415."""
-    headers = request.headers
-    encoding = headers.get("Content-Encoding")
-    if encoding is not None:
-        raise HttpRefused(
-            415,
-            "unsupported_encoding",
-            f"Send the body without Content-Encoding; it came as {encoding[:40]!r}.",
-        )
-    kind = headers.get("Content-Type")
-    if kind is not None and kind not in _PLAIN_TYPES and not _is_json(kind):
-        raise HttpRefused(
-            415,
-            "unsupported_media_type",
-            f"Send the body as application/json; it came as {kind[:80]!r}.",
-        )
-
-
-def _is_json(kind: str) -> bool:
-    """`application/json`, alone or with the charset utf-8, in any letter case."""
-    media_type, *parameters = (part.strip() for part in kind.lower().split(";"))
-    given = [parameter.replace(" ", "").replace('"', "") for parameter in parameters if parameter]
-    return media_type == "application/json" and all(
-        parameter == "charset=utf-8" for parameter in given
-    )
-
 
 class Bodies:
     """Takes bodies in, at most so many large ones at a time in this process.
@@ -144,7 +114,6 @@ class Bodies:
                 raise overloaded()
             if not reading.done():
                 raise HttpRefused(
-                    408,
                     "request_timeout",
                     "The body arrives too slowly: 50 kB a second after 10 seconds, "
                     "and 5 minutes in all.",
@@ -152,7 +121,7 @@ class Bodies:
             return reading.result()
         except (HttpProcessingError, web.RequestPayloadError) as broken:
             request.content.feed_eof()
-            raise HttpRefused(400, "bad_request", "The body is not framed as HTTP.") from broken
+            raise HttpRefused("bad_request", "The body is not framed as HTTP.") from broken
         finally:
             for waiting in (reading, *ends):
                 waiting.cancel()
@@ -221,5 +190,5 @@ class Places:
 
 def _too_large() -> HttpRefused:
     return HttpRefused(
-        413, "body_too_large", f"A body may have {BODY_BYTES_MAX} bytes; this one has more."
+        "body_too_large", f"A body may have {BODY_BYTES_MAX} bytes; this one has more."
     )

@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from service.http import answer, callers, codes, errors, repeats
+from service.http import callers, codes, errors, repeats
 from service.http.models.answers.common import OPEN_WORDS
 from service.http.models.answers.problems import Problem
-from service.http.route import VERSIONED, Answers, Document, Fetched, Open, Posted, Route
+from service.http.route import JSON, VERSIONED, Answers, Document, Fetched, Open, Posted, Route
 
 CONTRACT_VERSION = "1.0.0"
 """Of the contract, not of the product (API.md 12)."""
@@ -291,7 +291,7 @@ def _what(answers: Answers) -> str:
 
 def _content(answers: Answers) -> Json:
     if isinstance(answers, str):
-        kind = "object" if answers == answer.JSON else "string"
+        kind = "object" if answers == JSON else "string"
         return {answers.partition(";")[0]: {"schema": {"type": kind}}}
     return {"application/json": {"schema": _reference(answers)}}
 

@@ -1,25 +1,23 @@
-"""How often may be asked: by token and class of endpoint, strangers by address (API.md 1.6).
+"""Rate limits: by token and class of endpoint, and by address for unknown tokens (API.md 1.6).
 
 Counted in this process alone; the buckets are those of `service/memory.py`.
 """
 
 import math
-from collections import deque
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from aiohttp import web
-from cachetools import LRUCache
 
 from service.clock import Clock
 from service.http.addresses import address_of
 from service.http.errors import HttpRefused
-from service.memory import Buckets, Rate
+from service.memory import Buckets, Rate, Window
 from service.runtime import Options
 
 
 class RateClass(StrEnum):
-    """What a request to an endpoint counts as."""
+    """The rate limit that a request counts against."""
 
     READ = "reads"
     WRITE = "writes"
@@ -28,7 +26,7 @@ class RateClass(StrEnum):
 
 
 class Turnstile:
-    """Lets requests through as often as the settings say."""
+    """Applies the rate limits of the settings."""
 
     def __init__(self, options: Options, clock: Clock) -> None:
         rates = options.rates
@@ -52,7 +50,7 @@ class Turnstile:
     def check_stranger(self, request: web.BaseRequest) -> None:
         """Raise HttpRefused 429 for an address from which too many tokens were refused.
 
-        Asked before a token is looked up, so that guessing costs no database read.
+        Call it before a token is looked up, so that guessing costs no database read.
         """
         address = address_of(request, self._proxies)
         wait_s = self._strangers.wait_s(address, self._clock.monotonic_s())
@@ -69,32 +67,18 @@ def _rule(who: str, rate: Rate, what: str) -> str:
     return f"{who} may send {rate.per_second:g} {what} a second, {rate.burst} at once"
 
 
-class Visits:
-    """How often an address without a token comes, kept in memory (API.md 2)."""
-
-    MOST = 10
-    WINDOW = timedelta(minutes=1)
-    ADDRESSES_MAX = 10_000
-
-    def __init__(self) -> None:
-        self._seen: LRUCache[str, deque[datetime]] = LRUCache(self.ADDRESSES_MAX)
-
-    def count(self, address: str, now: datetime) -> None:
-        """Count one visit. Raises HttpRefused 429 for one too many, which does not count."""
-        seen = self._seen.setdefault(address, deque())
-        while seen and seen[0] <= now - self.WINDOW:
-            seen.popleft()
-        if len(seen) >= self.MOST:
-            wait_s = (seen[0] + self.WINDOW - now).total_seconds()
-            raise too_many(f"{self.MOST} requests a minute may come without a token", wait_s)
-        seen.append(now)
+def count_visit(visits: Window, address: str, now: datetime) -> None:
+    """Count one request without a token (API.md 2). Raises HttpRefused 429 for one too many."""
+    allowed_at = visits.count(address, now)
+    if allowed_at is not None:
+        rule = f"{visits.most} requests a minute may come without a token"
+        raise too_many(rule, (allowed_at - now).total_seconds())
 
 
 def too_many(rule: str, wait_s: float) -> HttpRefused:
     """The 429 that states the rule and when to come back, in whole seconds, at least 1."""
     seconds = max(1, math.ceil(wait_s))
     refused = HttpRefused(
-        429,
         "rate_limited",
         f"{rule}; this one came too early. Send it again in {seconds} s.",
         retry_after=seconds,

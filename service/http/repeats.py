@@ -1,7 +1,6 @@
 """The `Idempotency-Key` of a request, and whether its answer may be given again (API.md 1.5)."""
 
 import re
-from dataclasses import dataclass
 
 from aiohttp import web
 from multidict import istr
@@ -19,15 +18,6 @@ _VISIBLE = re.compile(KEY_PATTERN)
 _NEVER_KEPT = frozenset({401, 408, 429})
 
 
-@dataclass(frozen=True, slots=True)
-class WholeAnswer:
-    """Status, Content-Type and body of an answer."""
-
-    status: int
-    content_type: str
-    body: bytes
-
-
 def key_of(request: web.BaseRequest) -> str | None:
     """The key that was sent, None: none was. Raises HttpRefused 400 invalid_header."""
     given = request.headers.getall(KEY, ())
@@ -35,7 +25,6 @@ def key_of(request: web.BaseRequest) -> str | None:
         return None
     if len(given) > 1 or _VISIBLE.fullmatch(given[0]) is None:
         raise HttpRefused(
-            400,
             "invalid_header",
             "Idempotency-Key must be 1 to 255 visible ASCII characters, sent once; "
             "a UUID is a good one.",

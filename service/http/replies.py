@@ -1,53 +1,71 @@
-"""Answers as they are sent: what handlers said, and what stands against a request.
-
-Which of them a request gets is decided in `app.py`.
-"""
+"""Answers as they are sent: successes and refusals. `app.py` decides which a request gets."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import structlog
 from aiohttp import web
 
 from service.errors import ServiceError
-from service.http import answer, callers, errors
-from service.http.answer import Answer
+from service.http import callers, errors
 from service.http.encoding import Encoder
 from service.http.errors import Problem
 from service.http.models.common import Spelling
-from service.http.repeats import WholeAnswer
-from service.http.route import Page, Shown
+from service.http.route import JSON, Page, Shown
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
+
+HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Server": "headgate",
+}
+"""Headers of every answer (API.md 1.3, 1.5)."""
 
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class WholeAnswer:
+    """Status, Content-Type and body of an answer."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+    def response(
+        self, request_id: str, headers: Mapping[str, str], *, closes: bool = False
+    ) -> web.Response:
+        """Return the response, with further headers; `closes`: its connection ends with it."""
+        own = {"Content-Type": self.content_type, "X-Request-Id": request_id}
+        challenge = callers.CHALLENGE if self.status == 401 else {}
+        response = web.Response(
+            status=self.status, body=self.body, headers={**HEADERS, **own, **challenge, **headers}
+        )
+        if closes:
+            response.force_close()
+        return response
+
+
 class Replies:
-    """Makes answers, with the head that all of them have."""
+    """Makes answers."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._encoder = Encoder(runtime.options.enum_case)
-        self._heads = answer.Heads()
 
-    def success(self, status: int, shown: Shown, request_id: str) -> Answer:
-        """What a handler answered."""
-        kind, body = self.encoded(shown)
-        now = self._runtime.clock.now()
-        if not isinstance(shown, Page):
-            return Answer(status, self._heads.head(status, kind, request_id, now), body)
-        more = dict(shown.headers)
-        cached = more.pop("Cache-Control", "no-store")
-        head = self._heads.head(status, kind, request_id, now, cached)
-        return Answer(status, head + answer.lines(more), body)
+    def success(self, status: int, shown: Shown, request_id: str) -> web.Response:
+        """Return the response of a handler's answer."""
+        headers = shown.headers if isinstance(shown, Page) else {}
+        return self.encoded(status, shown).response(request_id, headers)
 
-    def encoded(self, shown: Shown) -> tuple[str, bytes]:
-        """Content-Type and bytes of what a handler answered."""
+    def encoded(self, status: int, shown: Shown) -> WholeAnswer:
+        """Return a handler's answer with its bytes."""
         if isinstance(shown, bytes):
-            return answer.JSON, shown
+            return WholeAnswer(status, JSON, shown)
         if isinstance(shown, Page):
-            return shown.content_type, shown.body
-        return answer.JSON, self._encoder.encoded(shown)
+            return WholeAnswer(status, shown.content_type, shown.body)
+        return WholeAnswer(status, JSON, self._encoder.encoded(shown))
 
     def refusal(
         self,
@@ -55,19 +73,19 @@ class Replies:
         error: ServiceError | ProviderError,
         request_id: str,
         spelled: Spelling,
-    ) -> Answer:
-        """The answer to an error."""
-        problem = self.noted(request, error, request_id, spelled)
+    ) -> web.Response:
+        """Return the response of an error."""
+        problem = self.logged_problem(request, error, request_id, spelled)
         return self.problem(request, problem, request_id, closes=problem.closes)
 
-    def noted(
+    def logged_problem(
         self,
         request: web.BaseRequest,
         error: ServiceError | ProviderError,
         request_id: str,
         spelled: Spelling,
     ) -> Problem:
-        """The refusal that an error is; the log has its line."""
+        """Return the refusal of an error, and write its line in the log."""
         problem = errors.problem_of(error, self._runtime.clock.now(), spelled)
         log.info(
             "request",
@@ -81,13 +99,15 @@ class Replies:
 
     def problem(
         self, request: web.BaseRequest, problem: Problem, request_id: str, *, closes: bool
-    ) -> Answer:
-        """A refusal; `closes`: no further request is read from its connection."""
-        said = self.told(request, problem, request_id)
-        return self.sent(said, request_id, problem.headers, closes=closes)
+    ) -> web.Response:
+        """Return the response of a refusal; `closes`: its connection ends with it."""
+        whole = self.encoded_problem(request, problem, request_id)
+        return whole.response(request_id, problem.headers, closes=closes)
 
-    def told(self, request: web.BaseRequest, problem: Problem, request_id: str) -> WholeAnswer:
-        """A refusal in the form that the client wants."""
+    def encoded_problem(
+        self, request: web.BaseRequest, problem: Problem, request_id: str
+    ) -> WholeAnswer:
+        """Return a refusal in the form that the client prefers."""
         content_type, body = errors.content(
             problem,
             as_text=errors.prefers_text(request.headers.get("Accept")),
@@ -95,18 +115,3 @@ class Replies:
             request_id=request_id,
         )
         return WholeAnswer(problem.status, content_type, body)
-
-    def sent(
-        self,
-        said: WholeAnswer,
-        request_id: str,
-        headers: Mapping[str, str],
-        *,
-        closes: bool = False,
-    ) -> Answer:
-        """An answer that is ready, with further headers of its own."""
-        now = self._runtime.clock.now()
-        head = self._heads.head(said.status, said.content_type, request_id, now)
-        if said.status == 401:
-            head += answer.lines(callers.CHALLENGE)
-        return Answer(said.status, head + answer.lines(headers), said.body, closes=closes)

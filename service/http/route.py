@@ -21,6 +21,9 @@ Asked = TypeVar("Asked", bound=Request)
 
 VERSIONED = "/v1"
 
+JSON = "application/json; charset=utf-8"
+"""Content-Type of most answers."""
+
 
 Answers = type[BaseModel] | str
 """What a success holds: a model of its JSON, or the whole Content-Type of what is no JSON."""

@@ -6,6 +6,7 @@ one waits and is tried again; after twelve tries the queue hears that it cannot 
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from typing import assert_never
 
 import structlog
 
@@ -14,19 +15,51 @@ from service.database.database import Tx
 from service.database.outbox import OutboxRow
 from service.database.records import Lane, OutboxState
 from service.errors import DatabaseUnavailable
+from service.evidence import failed_checks
+from service.mergequeue.engine.inputs import (
+    BuildRefusal,
+    Input,
+    PlaceHold,
+    RepositoryChanged,
+    RerunRefused,
+    RerunStarted,
+    TestBranchRefused,
+)
+from service.mergequeue.engine.outputs import (
+    Action,
+    AskEvidence,
+    BuildTestBranch,
+    Land,
+    RerunChecks,
+    RetireRun,
+    Tell,
+)
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.operations import building, landing, notices, turn
+from service.mergequeue.store import queues
 from service.mergequeue.store.backlog import THROTTLED
-from service.process import actions
 from service.provider.errors import (
+    Gone,
+    GoneKind,
+    NotPermitted,
     OutcomeUnknown,
     ProviderError,
+    Suspended,
     Throttled,
     Unavailable,
 )
+from service.provider.values import (
+    Reaction,
+    Reply,
+)
 from service.runtime import Runtime
-from service.testhealth.operations import collected
+from service.testhealth.detector.ticketing import KeepTicket
+from service.testhealth.operations import collected, ticket_issues
+from service.testhealth.reports.collecting import CollectReports
+from service.vocabulary import SYSTEM, QueueRef
 
 COLLECTING = (Lane.COLLECT,)
-"""Lanes that may be slow, and therefore have places of their own."""
+"""Slow lanes, which have their own concurrency limit."""
 
 ATTEMPTS_MAX = 12
 BACKOFF_MAX = timedelta(minutes=15)
@@ -35,21 +68,20 @@ DOUBLINGS_MAX = 10
 FIRST_READ_BACKS = 5
 """An unknown outcome is read back so often at the sweep's own period, then more rarely."""
 
+LONG_ATTEMPTS = 9
+"""Tries that take more than five minutes: then the queue says that the provider is away."""
+
 log = structlog.get_logger()
 
 
-async def claim(runtime: Runtime, limit: int) -> tuple[OutboxRow, ...]:
-    """Take due effects, at most `limit`, and mark them sent; nobody else gets them.
+async def claim(
+    runtime: Runtime, limit: int, lanes: Sequence[Lane] = outbox.ACTING
+) -> tuple[OutboxRow, ...]:
+    """Claim due effects of the lanes, at most `limit`, and mark them sent.
 
-    A row says by its `state` whether an earlier send may have worked. What is to be collected
-    is left to `claim_collecting`.
+    The `state` of a row says whether an earlier send may have worked.
     """
-    return await runtime.store.run(_claim, runtime, limit, outbox.ACTING)
-
-
-async def claim_collecting(runtime: Runtime, limit: int) -> tuple[OutboxRow, ...]:
-    """The same of what is to be collected, and of nothing else."""
-    return await runtime.store.run(_claim, runtime, limit, COLLECTING)
+    return await runtime.store.run(_claim, runtime, limit, lanes)
 
 
 def _claim(
@@ -60,20 +92,13 @@ def _claim(
     return tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
 
 
-async def give_back(runtime: Runtime, owned: Collection[int]) -> int:
-    """Let effects that this process sent and no task owns be read back; return how many.
+async def give_back(
+    runtime: Runtime, owned: Collection[int], lanes: Sequence[Lane] = outbox.ACTING
+) -> int:
+    """Have effects that this process sent and no task owns read back; return how many.
 
     `owned` are the ids of those that a task owns. Waking effects follow at the next claim.
     """
-    return await _give_back(runtime, outbox.ACTING, owned)
-
-
-async def give_back_collecting(runtime: Runtime, owned: Collection[int]) -> int:
-    """The same of what is to be collected."""
-    return await _give_back(runtime, COLLECTING, owned)
-
-
-async def _give_back(runtime: Runtime, lanes: Sequence[Lane], owned: Collection[int]) -> int:
     now = runtime.clock.now()
     return await runtime.store.run(outbox.reopen_unowned, runtime.instance, lanes, owned, now)
 
@@ -85,10 +110,10 @@ async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
     """
     log.debug("effect", kind=row.kind, key=row.key, attempt=row.attempts)
     try:
-        await actions.perform(runtime, row)
+        await perform(runtime, row)
     except ProviderError as trouble:
         log.warning("effect_failed", kind=row.kind, key=row.key, why=trouble.message)
-        await actions.explain_trouble(runtime, row, trouble)
+        await explain_trouble(runtime, row, trouble)
         await _wait(runtime, row, trouble)
     else:
         runtime.boundary.reach("effect.before_done")
@@ -107,7 +132,7 @@ async def interrupted(runtime: Runtime, row: OutboxRow, error: Exception) -> Non
     if isinstance(error, DatabaseUnavailable):
         trouble = OutcomeUnknown("The database was unavailable while this was carried out.")
     await _wait(runtime, row, trouble)
-    await actions.explain_trouble(runtime, row, trouble)
+    await explain_trouble(runtime, row, trouble)
 
 
 async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
@@ -117,7 +142,7 @@ async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> Non
     """
     is_away = isinstance(trouble, Unavailable | OutcomeUnknown)
     is_spent = row.attempts >= ATTEMPTS_MAX and (row.lane is Lane.NOTICE or not is_away)
-    if is_spent and await actions.give_up(runtime, row, trouble.message):
+    if is_spent and await give_up(runtime, row, trouble.message):
         await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)
         _count(runtime, row, "failed")
         return
@@ -145,11 +170,110 @@ def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:
     return max(at, trouble.retry_at) if isinstance(trouble, Unavailable) else at
 
 
-async def next_due(runtime: Runtime) -> datetime | None:
-    """When the next waiting effect is due, what is to be collected left out."""
-    return await runtime.store.read(outbox.next_due, outbox.ACTING)
+async def next_due(runtime: Runtime, lanes: Sequence[Lane] = outbox.ACTING) -> datetime | None:
+    """Return when the next waiting effect of the lanes is due."""
+    return await runtime.store.read(outbox.next_due, lanes)
 
 
-async def next_collecting_due(runtime: Runtime) -> datetime | None:
-    """When the next one that is to be collected is due."""
-    return await runtime.store.read(outbox.next_due, COLLECTING)
+async def perform(runtime: Runtime, row: OutboxRow) -> None:
+    """Do what one outbox row says; safe to repeat after any interruption.
+
+    Raises the provider's errors, after which the row is tried again or settled as unknown.
+    """
+    effect = row.effect
+    first = row.state is OutboxState.READY and row.attempts == 0
+    if isinstance(effect, Reply | Reaction):
+        await notices.say_plain(runtime, row.repository_id, effect, first=first)
+        return
+    if isinstance(effect, CollectReports):
+        await collected.fetch(runtime, row.repository_id, effect)
+        return
+    if isinstance(effect, KeepTicket):
+        await ticket_issues.keep(runtime, row, effect, first=first)
+        return
+    queue = None
+    if row.queue_id is not None:
+        queue = await runtime.store.read(queues.ref_by_id, row.queue_id)
+    if queue is not None and isinstance(effect, Action):
+        if queue.repo.host not in runtime.providers:
+            raise ProviderError(f"No provider is set for {queue.repo.host}.")
+        await _perform(runtime, queue, effect, first=first)
+
+
+async def _perform(runtime: Runtime, queue: QueueRef, action: Action, *, first: bool) -> None:
+    match action:
+        case BuildTestBranch():
+            await building.build(runtime, queue, action)
+        case RetireRun():
+            await building.retire(runtime, queue, action)
+        case Land():
+            await landing.land(runtime, queue, action)
+        case RerunChecks():
+            await _rerun(runtime, queue, action)
+        case AskEvidence():
+            await failed_checks.answer(runtime, queue, action)
+        case Tell():
+            await notices.tell(runtime, queue, action, first=first)
+        case _:
+            assert_never(action)
+
+
+async def _rerun(runtime: Runtime, queue: QueueRef, action: RerunChecks) -> None:
+    """Start the run's failed checks once more; when the provider cannot, the queue hears so."""
+    value = await turn.value(runtime, queue.id)
+    run = value.runs.get(action.run)
+    if run is None or run.sha is None:
+        return
+    provider = runtime.providers[queue.repo.host]
+    refused = await provider.rerun(queue.repo, run.sha, action.names)
+    told: Input = RerunStarted(run.id, action.attempt) if refused is None else RerunRefused(run.id)
+    await turn.take(runtime, queue.id, [told])
+
+
+async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:
+    """Tell the queue that a control action could not be done after every try; whether it was.
+
+    An infrastructure cause: nobody is blamed for it (RELIABILITY.md 4.2). A landing is never
+    given up: what may have landed has to be read back.
+    """
+    told: Input
+    match row.effect:
+        case BuildTestBranch(run=run):
+            told = TestBranchRefused(run, None, BuildRefusal.OTHER, why)
+        case RerunChecks(run=run):
+            told = RerunRefused(run)
+        case Land():
+            return False
+        case _:
+            return True
+    if row.queue_id is not None:
+        await turn.take(runtime, row.queue_id, [told])
+    return True
+
+
+async def explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
+    """Hold the queue, by name, when the provider says that we or the repository are out.
+
+    A notice holds nothing: none of them may stop a landing (GITHUB.md 6.2).
+    """
+    if row.queue_id is None or row.lane is Lane.NOTICE:
+        return
+    report = _hold_of(row, trouble)
+    if report is not None:
+        await turn.take(runtime, row.queue_id, [report])
+
+
+def _hold_of(row: OutboxRow, trouble: ProviderError) -> Input | None:
+    is_long = row.attempts >= LONG_ATTEMPTS
+    match trouble:
+        case NotPermitted() | Suspended():
+            hold = HoldReason.PERMISSION_LOST
+        case Gone(kind=GoneKind.REPOSITORY | GoneKind.INSTALLATION):
+            hold = HoldReason.REPOSITORY_UNAVAILABLE
+        case _ if isinstance(row.effect, Land) and is_long and not isinstance(trouble, Throttled):
+            return PlaceHold(HoldReason.LANDING_UNRESOLVED, None, trouble.message, SYSTEM)
+        case OutcomeUnknown() | Unavailable() if is_long and not isinstance(trouble, Throttled):
+            hold = HoldReason.PROVIDER_UNAVAILABLE
+        case _:
+            return None
+    return RepositoryChanged(available=False, hold=hold, text=trouble.message)

@@ -1,7 +1,7 @@
-"""One of several processes that serve a database: being there, and burying the dead.
+"""Start, heartbeats and end of an instance among those that serve a database.
 
-A claim belongs to the process that made it. Only who has stopped, ended or stood still too
-long loses it; then any other takes it back (RELIABILITY.md 6.3).
+A claim belongs to the process that made it. A process that stopped, ended or hung too long loses
+its claims; then any other process frees them (RELIABILITY.md 6.3).
 """
 
 from datetime import timedelta
@@ -9,12 +9,16 @@ from datetime import timedelta
 import structlog
 
 from service import time_limits
+from service.accounts import installations
 from service.database import instances
 from service.database.database import Tx
 from service.database.instances import Instance, Known
 from service.errors import DatabaseUnavailable
+from service.mergequeue.operations import reconcile
+from service.process import signals
 from service.process.store import claims
 from service.process.store.claims import Freed
+from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
 
 BEAT = timedelta(seconds=5)
@@ -25,10 +29,39 @@ TOPICS = ("outbox", "inbox", "notifications", "collecting")
 log = structlog.get_logger()
 
 
-async def join(runtime: Runtime) -> None:
-    """Be there from now on, before anything is claimed; what the dead had is taken back.
+async def recover(runtime: Runtime) -> None:
+    """Join the instances, free the claims of those that are gone, then read every provider afresh.
 
-    Says so where others run with settings that should be the same and are not.
+    Runs after a start, before the first plan (RELIABILITY.md 7, the barrier). After any stop the
+    service continues where it was, and sends nothing twice. A provider that cannot be reached now
+    does not stop the start: the sweeps read it later.
+    """
+    runtime.boundary.reach("barrier.before_readback")
+    await join(runtime)
+    runtime.boundary.reach("barrier.before_sweep")
+    for host in runtime.providers:
+        await _meet(runtime, host)
+    troubled = runtime.memory.troubled_hosts
+    away = {host for host, why in troubled.items() if isinstance(why, Unavailable)}
+    present = tuple(host for host in runtime.providers if host not in away)
+    await reconcile.read_all_queues(runtime, present)
+    runtime.wakeups.wake("outbox")
+    runtime.wakeups.wake("inbox")
+
+
+async def _meet(runtime: Runtime, host: str) -> None:
+    """Meet every repository that our App is installed on, and the heads open there."""
+    try:
+        for record in await installations.read(runtime, host):
+            await signals.remember_heads(runtime, record.id, record.ref, record.default_branch)
+    except ProviderError as trouble:
+        log.warning("heads_unread", host=host, why=trouble.message)
+
+
+async def join(runtime: Runtime) -> None:
+    """Store the first heartbeat, before anything is claimed, and free the claims of gone instances.
+
+    Logs a warning if other instances run with settings that should be the same and are not.
     """
     left = await beat(runtime)
     others = await _others(runtime)
@@ -39,7 +72,7 @@ async def join(runtime: Runtime) -> None:
 
 
 async def beat(runtime: Runtime) -> Freed:
-    """Be there for another while, and take back what belongs to nobody who lives.
+    """Store a heartbeat, and free the claims of instances that are gone.
 
     Raises DatabaseUnavailable.
     """
@@ -82,9 +115,9 @@ async def _others(runtime: Runtime) -> list[Known]:
 
 
 async def leave(runtime: Runtime) -> None:
-    """Be there no more, after the last work has ended; what was cut off is anybody's.
+    """Leave after the last work has ended, and free the claims of work that was cut off.
 
-    A database that is away is told by nobody: the others find out.
+    If the database is away, the other instances notice by the missing heartbeats.
     """
     time_limits.answer_soon()
     try:
@@ -94,7 +127,7 @@ async def leave(runtime: Runtime) -> None:
 
 
 async def measure(runtime: Runtime) -> None:
-    """Tell how many live; while the database is away the last level stands."""
+    """Measure how many instances live; while the database is away the last level remains."""
     now = runtime.clock.now()
     try:
         found = await runtime.store.read(instances.living, runtime.instance, now)

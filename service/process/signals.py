@@ -240,14 +240,15 @@ async def look_again(runtime: Runtime) -> bool:
 
     One that fails is left to the sweep.
     """
-    now = runtime.clock.now()
-    ripe = runtime.looks.due(now)
-    for queue_id, run in ripe:
-        runtime.looks.now_or_later(queue_id, run, now)
-        try:
-            await _look(runtime, queue_id, run)
-        except ProviderError as trouble:
-            log.warning("look_postponed", queue=queue_id, run=run, why=trouble.message)
+    ripe = runtime.looks.due(runtime.clock.now())
+    try:
+        for queue_id, run in ripe:
+            try:
+                await _look(runtime, queue_id, run)
+            except ProviderError as trouble:
+                log.warning("look_postponed", queue=queue_id, run=run, why=trouble.message)
+    finally:
+        runtime.looks.ended(ripe)
     return bool(ripe)
 
 

@@ -78,7 +78,7 @@ def test_an_endpoint_says_what_it_answers_and_by_which_codes(route):
     assert route.answers is not None, "call .answering(model, *codes) on its route"
     responses = OPERATIONS[route.path][1]["responses"]
     own = getattr(route, "codes", ())
-    assert set(own) <= set(codes.STATUS_OF)
+    assert set(own) <= set(errors.STATUS_OF)
     assert len(set(own)) == len(own)
     said = {code for status in responses.values() for code in codes_in(status)}
     assert said == set(codes.of(route))
@@ -177,8 +177,8 @@ def accepts(kind, value):
 
 
 def test_each_code_has_a_status_a_title_and_a_remedy():
-    assert set(codes.STATUS_OF) == set(errors.TITLES) == set(codes.REMEDIES)
-    assert sum(len(same) for same in codes.STATUSES.values()) == len(codes.STATUS_OF)
+    assert set(errors.STATUS_OF) == set(errors.TITLES) == set(codes.REMEDIES)
+    assert sum(len(same) for same in errors.STATUSES.values()) == len(errors.STATUS_OF)
     for remedy in codes.REMEDIES.values():
         assert remedy.endswith(".")
         assert remedy.count("`") % 2 == 0

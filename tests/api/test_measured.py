@@ -7,8 +7,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from service.http import measured
 from service.metrics.process_families import ProcessMeter
+from service.process.api.app import measured
 from service.runtime import Runtime
 
 SERIES = "headgate_api_requests_total"
@@ -28,7 +28,7 @@ async def test_what_a_handler_lets_out_is_counted(
     async def handler(_: web.Request) -> web.StreamResponse:
         raise broken
 
-    told = measured.measured(replace(runtime, telemetry=meter), "/v1/x", handler)
+    told = measured(replace(runtime, telemetry=meter), "/v1/x", handler)
     with pytest.raises(type(broken)):
         await told(make_mocked_request("GET", "/v1/x"))
     shown = meter.text().decode()

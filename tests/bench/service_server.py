@@ -35,7 +35,7 @@ from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.queues import QueueRequest
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.process import deliveries, recovery
+from service.process import deliveries, presence
 from service.process.api import app
 from service.process.workers.supervisor import Workers
 from service.provider.signals import Delivery
@@ -128,7 +128,7 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
         sender=HttpSender(Rules()),
         options=Options(version="bench", public_url="https://queue.example.org", rates=door.RATES),
     )
-    await recovery.recover(runtime)
+    await presence.recover(runtime)
     record = await store.read(access.repository_by_ref, None, provider.ref)
     if record is None:
         raise RuntimeError("the repository was not met")

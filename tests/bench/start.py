@@ -29,7 +29,7 @@ from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import journal
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.process import recovery
+from service.process import presence
 from service.process.api import app
 from service.process.workers.supervisor import Workers
 from service.runtime import Options, Runtime
@@ -57,7 +57,7 @@ async def fill(folder: Path, events: int) -> None:
     """A paused queue with 1,000 pull requests, and a long journal."""
     provider = ValuesProvider()
     async with opened(folder, provider) as runtime:
-        await recovery.recover(runtime)
+        await presence.recover(runtime)
         record = await runtime.store.read(access.repository_by_ref, None, provider.ref)
         if record is None:
             raise RuntimeError("the repository was not met")
@@ -107,7 +107,7 @@ async def live(folder: Path) -> None:
         readiness = Readiness()
         runner = connections.runner(app.build_app(runtime, readiness), drain_s=1)
         await door.listen(runner)
-        await recovery.recover(runtime)
+        await presence.recover(runtime)
         readiness.mark("recovery", "ok")
         workers = Workers(runtime)
         task = asyncio.create_task(workers.run())

@@ -230,8 +230,9 @@ def test_pieces_are_as_long_as_what_is_searched_in_the_first():
 
 
 def test_a_text_without_any_element_is_no_xml():
-    end = xml.read_xml(text.text_of(b"plain"), JUnitElements(Reading(Format.JUNIT, Wishes())))
-    assert (end.fault, end.is_refused) == (Fault("Not a known report format."), True)
+    with pytest.raises(xml.Stopped) as stopped:
+        xml.read_xml(text.text_of(b"plain"), JUnitElements(Reading(Format.JUNIT, Wishes())))
+    assert stopped.value.fault == Fault("Not a known report format.")
 
 
 MIB = 1024 * 1024

@@ -20,8 +20,8 @@ async def is_still(runtime: Runtime, sandbox: Sandbox) -> str:
     timeline = sandbox.world.timeline
     if timeline.waiting() or timeline.is_busy():
         return f"the sandbox: {', '.join(timeline.waiting()[:5])}"
-    if runtime.looks.next_at() is not None:
-        return "a read of checks that was put off"
+    if runtime.looks.is_open:
+        return "a postponed read of checks"
     return await runtime.store.read(_rows, runtime)
 
 

@@ -338,8 +338,8 @@ async def test_the_lane_of_queues_does_not_wait_for_it(yard):
     await yard.ended(run)
     assert await effects.claim(yard.runtime, 32) == ()
     assert await effects.next_due(yard.runtime) is None
-    assert await effects.next_collecting_due(yard.runtime) is not None
-    (row,) = await effects.claim_collecting(yard.runtime, 4)
+    assert await effects.next_due(yard.runtime, effects.COLLECTING) is not None
+    (row,) = await effects.claim(yard.runtime, 4, effects.COLLECTING)
     assert (row.lane, row.effect) == (Lane.COLLECT, CollectReports(run, 1))
     await yard.runtime.store.run(outbox.retry, row, yard.runtime.clock.now() + SECOND, "x")
-    assert await effects.claim_collecting(yard.runtime, 4) == ()
+    assert await effects.claim(yard.runtime, 4, effects.COLLECTING) == ()

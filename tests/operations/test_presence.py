@@ -14,7 +14,7 @@ from service.metrics.process_families import ProcessMeter
 from service.notifications import endpoints, notifications
 from service.notifications.endpoints import EndpointChange
 from service.notifications.sender import HttpSender
-from service.process import deliveries, effects, presence, recovery
+from service.process import deliveries, effects, presence
 from service.process.workers.supervisor import Workers
 from service.provider.signals import Delivery
 from service.provider.values import Emoji, Reaction
@@ -82,7 +82,7 @@ async def pair(
 
 
 async def test_a_start_leaves_everything_to_the_living(pair: Pair):
-    await recovery.recover(pair.second)
+    await presence.recover(pair.second)
     assert await pair.taken_by_second() == (0, 0, 0)
 
 

@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, String, Table, delete, select
 
 from service.database import bulk
-from service.database.direct import Direct
 from service.database.types import Id, Json, Utc
 
 TABLE = Table(
@@ -24,10 +23,8 @@ INSERT = bulk.inserted(
 )
 AMONG = select(TABLE.c.no).where(TABLE.c.no.in_(bulk.firsts(Integer))).order_by(TABLE.c.no)
 TEXTS = bulk.placed()
-NAMED = Direct(
-    select(*bulk.together(TABLE.c.no.is_not(None), TEXTS.c.key, TABLE.c.no)).select_from(
-        TEXTS.outerjoin(TABLE, TABLE.c.name == TEXTS.c.value)
-    )
+NAMED = select(*bulk.together(TABLE.c.no.is_not(None), TEXTS.c.key, TABLE.c.no)).select_from(
+    TEXTS.outerjoin(TABLE, TABLE.c.name == TEXTS.c.value)
 )
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ROWS = [
@@ -82,5 +79,5 @@ async def test_no_row_is_no_row(filled):
     ],
 )
 async def test_texts_are_looked_up_by_their_places_in_one_row(filled, texts, found):
-    (row,) = await filled.read(NAMED.rows, bulk.texts_told(texts))
+    row = await filled.read(lambda s: s.execute(NAMED, bulk.texts_told(texts)).one())
     assert sorted(zip(*bulk.columns_of(row), strict=True)) == found

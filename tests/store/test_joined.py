@@ -5,7 +5,7 @@ from collections.abc import Set
 
 import pytest
 
-from service.database.joined import Joined
+from service.database.probes import Joined
 
 
 class Asked:

@@ -23,7 +23,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
-from service.process import actions
+from service.process import effects
 from service.provider.values import (
     Emoji,
     Reaction,
@@ -36,7 +36,7 @@ from tests.store.builders import a_sha
 from tests.store.conftest import ME, NOW, a_stored_queue
 
 # Imported so that every kind of effect is known.
-assert all((actions,))
+assert all((effects,))
 
 SECOND = timedelta(seconds=1)
 TIP = Tip(Sha("a" * 40), Sha("b" * 40))

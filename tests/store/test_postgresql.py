@@ -5,13 +5,12 @@ from collections.abc import Callable
 from threading import Barrier, Event
 
 import pytest
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database.database import Store, StoreOptions, open_store
-from service.database.direct import Direct
 from service.errors import DatabaseUnavailable, StartRefused
 from service.mergequeue.store import queues
 from service.mergequeue.store.cache import QueueCache, newest_known
@@ -74,28 +73,6 @@ async def test_what_never_passes_is_unavailable(notes: Store):
     with pytest.raises(DatabaseUnavailable) as refused:
         await notes.run(fails_first(5, raising("40001")))
     assert refused.value.retry_after_s == 30
-    assert await notes.read(numbers) == {"a": 0, "b": 0}
-
-
-async def test_a_session_lost_under_a_statement_by_the_driver_alone_is_no_end(notes: Store):
-    ends = Direct(select(func.pg_terminate_backend(func.pg_backend_pid())))
-    runs = 0
-
-    def fn(session: Connection) -> int:
-        nonlocal runs
-        runs += 1
-        if runs < 3:
-            ends.rows(session, {})
-        return runs
-
-    assert await notes.read(fn) == 3
-    assert await notes.read(numbers) == {"a": 0, "b": 0}
-
-
-async def test_a_mistake_of_ours_in_a_statement_by_the_driver_alone_is_told_as_any(notes: Store):
-    mistaken = Direct(select(func.sqrt(-1)))
-    with pytest.raises(DBAPIError, match="square root"):
-        await notes.read(mistaken.rows, {})
     assert await notes.read(numbers) == {"a": 0, "b": 0}
 
 

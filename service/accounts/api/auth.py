@@ -12,7 +12,7 @@ from multidict import CIMultiDictProxy, istr
 
 from service.accounts import access, jobs
 from service.errors import NotAllowed, Unauthenticated
-from service.http import callers, connections
+from service.http import callers
 from service.http.callers import Caller
 from service.http.rates import Turnstile
 from service.runtime import Runtime
@@ -41,7 +41,7 @@ async def holder_of(
     """
     if not token:
         raise Unauthenticated(callers.NO_TOKEN)
-    known = await access.remembered(runtime, token, connections.looks_before(request))
+    known = await access.remembered(runtime, token)
     if known is not None:
         return known
     if jobs.is_oidc(token):

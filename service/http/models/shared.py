@@ -37,15 +37,8 @@ class Listed(Request):
         return TAKE if self.take is None else self.take
 
 
-class SnakeListed(SnakeRequest):
+class SnakeListed(Listed, SnakeRequest):
     """A part of a list in snake_case."""
-
-    take: Take | None = None
-    cursor: Cursor | None = None
-
-    def count(self) -> int:
-        """How many rows at most."""
-        return TAKE if self.take is None else self.take
 
 
 class PageQuery(SnakeRequest):

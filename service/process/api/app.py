@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import NamedTuple, assert_never
 
 import structlog
@@ -19,18 +20,17 @@ from service.accounts import jobs, repeats
 from service.accounts.api import auth
 from service.accounts.api.admission import Admission, Wanted
 from service.errors import ServiceError
-from service.http import connections, errors, intake, limits, measured, query
+from service.http import connections, errors, intake, limits, rates
 from service.http import repeats as keys
 from service.http.addresses import address_of
-from service.http.answer import Answer
 from service.http.callers import Caches, Call, Caller
 from service.http.errors import HttpRefused, Problem
 from service.http.health import Readiness
 from service.http.models import common
 from service.http.models.common import Spelling
-from service.http.rates import Visits
-from service.http.replies import Replies
+from service.http.replies import Replies, WholeAnswer
 from service.http.route import Document, Fetched, Look, Open, Posted, Route, Shown
+from service.memory import Window
 from service.process.api import routes
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
@@ -38,10 +38,13 @@ from service.runtime import Runtime
 # A larger body is parsed on a thread: 64 KiB of objects take up to 10 ms.
 THREAD_BYTES = 65_536
 
-# Whoever polls sends the same bytes again and again, and a request is a frozen value that
-# depends on nothing else: so small ones are read once.
-REPEATED_BYTES = 1_024
-REPEATED_MAX = 4_096
+UNKNOWN = "unknown"
+"""Label of the endpoint for every unknown path: no client may add labels."""
+BROKEN_OFF = "none"
+"""Label of the status for a request that was broken off without an answer."""
+
+VISITS_MAX, VISITS_WITHIN = 10, timedelta(minutes=1)
+"""Requests of one address without a token (API.md 2)."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -83,14 +86,36 @@ def build_app(
     app.add_routes(extra)
     door = Door(runtime, readiness, admission)
     for route in routes.ROUTES:
-        handler = measured.measured(runtime, route.path, door.handler(route))
+        handler = measured(runtime, route.path, door.handler(route))
         app.router.add_route("*", route.path, handler, expect_handler=_read_later)
-    unknown = measured.measured(runtime, measured.UNKNOWN, door.unknown)
+    unknown = measured(runtime, UNKNOWN, door.unknown)
     app.router.add_route("*", "/{path:.*}", unknown, expect_handler=_read_later)
     app[connections.BROKEN] = door.broken
     app[connections.PROXIES] = runtime.options.trusted_proxies
-    app[connections.LOOKS] = runtime.store.looks
     return app
+
+
+def measured(runtime: Runtime, endpoint: str, handler: Handler) -> Handler:
+    """Return the handler, with its answers counted and timed (API.md 7, process part)."""
+    meter, clock = runtime.telemetry, runtime.clock
+
+    async def answered(request: web.Request) -> web.StreamResponse:
+        began_s = clock.monotonic_s()
+        # What a handler lets out is answered by `Door.broken`.
+        status = "500"
+        try:
+            answer = await handler(request)
+            status = str(answer.status)
+        except asyncio.CancelledError:
+            status = BROKEN_OFF
+            raise
+        finally:
+            meter.count("headgate_api_requests_total", endpoint, status)
+            took_s = clock.monotonic_s() - began_s
+            meter.observe("headgate_api_request_duration_seconds", took_s, endpoint)
+        return answer
+
+    return answered
 
 
 async def _read_later(_: web.Request) -> None:
@@ -108,7 +133,7 @@ class Door:
         self._admission = admission or Admission(runtime, readiness)
         self._caches = Caches(runtime.options)
         self._replies = Replies(runtime)
-        self._visits = Visits()
+        self._visits = Window(VISITS_MAX, VISITS_WITHIN)
         self._bodies = limits.Bodies(runtime.clock, runtime.unproved)
         self._prefix = runtime.ids.uuid().replace("-", "")[:16]
         self._count = 0
@@ -147,7 +172,7 @@ class Door:
             raise _wrong_method(route.path, "POST")
         come = await self._come(request, route, request_id)
         route.intake.check(request)
-        query.check(request)
+        intake.check_query(request)
         key = keys.key_of(request) if route.writes else None
         asking = Asking(route, request, request_id, come, key)
         content = request.content
@@ -161,17 +186,17 @@ class Door:
         async with arriving as body:
             return await self._answered(asking, body)
 
-    async def _answered(self, asking: Asking, body: bytes) -> Answer:
+    async def _answered(self, asking: Asking, body: bytes) -> web.Response:
         """The answer to a request that has arrived. A CI run has no keys of its own."""
         if asking.key is not None and isinstance(asking.come, Caller) and asking.come.token_id:
             return await self._once(asking, asking.come, asking.key, body)
         return self._replies.success(200, await self._shown(asking, body), asking.request_id)
 
-    async def _once(self, asking: Asking, caller: Caller, key: str, body: bytes) -> Answer:
+    async def _once(self, asking: Asking, caller: Caller, key: str, body: bytes) -> web.Response:
         """As above, but what was answered before is answered again (API.md 1.5)."""
         begun = await repeats.begin(self._runtime, caller, asking.route.path, key, body)
-        if isinstance(begun, keys.WholeAnswer):
-            return self._replies.sent(begun, asking.request_id, keys.REPLAYED)
+        if isinstance(begun, WholeAnswer):
+            return begun.response(asking.request_id, keys.REPLAYED)
         lasts = False
         try:
             said, refused = await self._first(asking, body)
@@ -182,17 +207,18 @@ class Door:
             if not lasts:
                 await repeats.give_up(self._runtime, begun)
         headers = {} if refused is None else refused.headers
-        return self._replies.sent(said, asking.request_id, headers)
+        return said.response(asking.request_id, headers)
 
-    async def _first(self, asking: Asking, body: bytes) -> tuple[keys.WholeAnswer, Problem | None]:
+    async def _first(self, asking: Asking, body: bytes) -> tuple[WholeAnswer, Problem | None]:
         """What the request is answered, and why if that is a refusal."""
         try:
             shown = await self._shown(asking, body)
-            return keys.WholeAnswer(200, *self._replies.encoded(shown)), None
+            return self._replies.encoded(200, shown), None
         except (ServiceError, ProviderError) as error:
+            request, request_id = asking.request, asking.request_id
             spelled = asking.route.model.spelled
-            problem = self._replies.noted(asking.request, error, asking.request_id, spelled)
-            return self._replies.told(asking.request, problem, asking.request_id), problem
+            problem = self._replies.logged_problem(request, error, request_id, spelled)
+            return self._replies.encoded_problem(request, problem, request_id), problem
 
     async def _come(self, request: web.Request, route: Posted, request_id: str) -> Caller | ForkRun:
         """Who asks, or whom they claim to be where a fork's CI run may ask."""
@@ -203,7 +229,7 @@ class Door:
         run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
         if run_id is None or route.forks is None or self._readiness.is_recovering:
             return await self._caller(request, route, request_id)
-        self._visits.count(self._address(request), self._runtime.clock.now())
+        rates.count_visit(self._visits, self._address(request), self._runtime.clock.now())
         return ForkRun(run_id, route.forks)
 
     def _address(self, request: web.BaseRequest) -> str:
@@ -211,9 +237,6 @@ class Door:
 
     async def _shown(self, asking: Asking, body: bytes) -> Shown:
         route, come = asking.route, asking.come
-        if isinstance(come, Caller) and not route.writes and len(body) <= REPEATED_BYTES:
-            call = Call(self._runtime, self._caches, come)
-            return await route.handler(call, _asked_again(route.model, body))
         if len(body) > THREAD_BYTES:
             asked = await asyncio.to_thread(route.intake.read, route.model, asking.request, body)
         else:
@@ -240,15 +263,15 @@ class Door:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
         caller = await self._caller(request, route, request_id)
-        query.check(request)
-        asked = () if route.query is None else (query.read(route.query, request.query),)
+        intake.check_query(request)
+        asked = () if route.query is None else (intake.read_query(route.query, request.query),)
         shown = await route.handler(Call(self._runtime, self._caches, caller), *asked)
         return self._replies.success(200, shown, request_id)
 
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
-        query.check(request)
+        intake.check_query(request)
         status, shown = await route.handler(self._readiness, self._runtime.options.version)
         return self._replies.success(status, shown, request_id)
 
@@ -257,7 +280,7 @@ class Door:
     ) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
-        query.check(request)
+        intake.check_query(request)
         page = route.handler(Look(request.match_info, routes.ROUTES))
         return self._replies.success(page.status, page, request_id)
 
@@ -269,7 +292,7 @@ class Door:
         if meant is not None:
             detail += f" Did you mean {meant}?"
         members = {} if meant is None else {"did_you_mean": meant}
-        error = HttpRefused(404, "unknown_endpoint", detail, **members)
+        error = HttpRefused("unknown_endpoint", detail, **members)
         return self._replies.refusal(request, error, self._request_id(request), common.as_named)
 
     def broken(
@@ -280,7 +303,7 @@ class Door:
         if status == 405:
             refused = _wrong_method("an address", "GET, HEAD, POST")
         elif status < 500:
-            refused = HttpRefused(400, "bad_request", "The request is not HTTP as it should be.")
+            refused = HttpRefused("bad_request", "The request is not HTTP as it should be.")
         else:
             log.error("request failed", request_id=request_id, exc_info=error)
             return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
@@ -303,10 +326,7 @@ class Door:
         return f"{self._prefix}{self._count:016x}"
 
 
-_asked_again = functools.lru_cache(REPEATED_MAX)(intake.asked)
-
-
 def _wrong_method(path: str, allowed: str) -> HttpRefused:
-    error = HttpRefused(405, "method_not_allowed", f"Ask {path} by {allowed}.")
+    error = HttpRefused("method_not_allowed", f"Ask {path} by {allowed}.")
     error.headers = {"Allow": allowed}
     return error

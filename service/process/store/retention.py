@@ -1,9 +1,11 @@
 """What is forgotten, and when; live and open rows and landings never are."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Select,
@@ -25,6 +27,7 @@ from service.database.tables_deliveries import (
     JournalRow,
     OutboxRow,
 )
+from service.database.types import Utc
 from service.mergequeue.store import answered_commands, target_sets
 from service.mergequeue.store.rows import checks, entries, members, runs
 from service.mergequeue.store.tables_queues import ImpactedTargetsRow, RecentFactRow
@@ -61,26 +64,30 @@ class RetentionLimits:
     impact: timedelta = timedelta(days=8)
 
 
-def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
-    """Delete at most 1,000 rows of the first table that has some to delete; how many.
+Forget = Callable[[Connection, datetime], int]
+"""Deletes at most 1,000 rows that are older than an instant, and returns how many."""
 
-    To be called again, each time in a transaction of its own, until nothing is left.
+
+def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
+    """Delete at most 1,000 rows of the first table that has old ones; return how many.
+
+    Call it again, each time in a transaction of its own, until it returns 0.
     """
     for forget, age in (
-        (_forget_bodies, limits.inbox_bodies),
-        (_forget_deliveries, limits.inbox),
-        (_forget_effects, limits.outbox),
-        (_forget_attempts, limits.outbox),
-        (_forget_messages, limits.outbox),
-        (_forget_events, limits.journal),
+        (_FORGET_BODIES, limits.inbox_bodies),
+        (_FORGET_DELIVERIES, limits.inbox),
+        (_FORGET_EFFECTS, limits.outbox),
+        (_FORGET_ATTEMPTS, limits.outbox),
+        (_FORGET_MESSAGES, limits.outbox),
+        (_FORGET_EVENTS, limits.journal),
         (_forget_runs, limits.history),
-        (_forget_entries, limits.history),
-        (_forget_uploads, limits.history),
-        (_forget_target_sets, timedelta()),
-        (_forget_tokens, limits.history),
-        (_forget_repeats, repeats.KEPT),
-        (_forget_commands, answered_commands.KEPT),
-        (_forget_recent_facts, limits.recent_facts),
+        (_FORGET_ENTRIES, limits.history),
+        (FORGET_UPLOADS, limits.history),
+        (lambda session, _: target_sets.forget_unused(session, BATCH), timedelta()),
+        (_FORGET_TOKENS, limits.history),
+        (FORGET_REPEATS, repeats.KEPT),
+        (_FORGET_COMMANDS, answered_commands.KEPT),
+        (_FORGET_RECENT_FACTS, limits.recent_facts),
         *((forget, limits.evidence) for forget in retention.EVIDENCE),
         (retention.forget_impacts, limits.impact),
         *((forget, limits.history) for forget in retention.HISTORY),
@@ -91,59 +98,89 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
     return 0
 
 
-def _forget_bodies(session: Connection, before: datetime) -> int:
-    old = (
-        select(bodies.c.inbox_id)
-        .join(inbox, inbox.c.id == bodies.c.inbox_id)
-        .where(inbox.c.received_at < before, inbox.c.is_open.is_(False))
-    )
-    return _forget(session, bodies, "inbox_id", old)
+def _single(key: Column[object], *is_old: ColumnElement[bool]) -> Forget:
+    """Delete rows by one column."""
+    return _selected(key, select(key).where(*is_old))
 
 
-def _forget_deliveries(session: Connection, before: datetime) -> int:
-    old = (
-        select(inbox.c.id)
-        .outerjoin(bodies, bodies.c.inbox_id == inbox.c.id)
-        .where(
-            inbox.c.received_at < before,
-            inbox.c.is_open.is_(False),
-            bodies.c.inbox_id.is_(None),
-        )
-    )
-    return _forget(session, inbox, "id", old)
+def _selected(key: Column[object], old: Select[*tuple[object, ...]]) -> Forget:
+    def forget(session: Connection, before: datetime) -> int:
+        ids = session.execute(old.limit(BATCH), {"before": before}).scalars().all()
+        if not ids:
+            return 0
+        return session.execute(delete(key.table).where(key.in_(ids))).rowcount
+
+    return forget
 
 
-def _forget_effects(session: Connection, before: datetime) -> int:
-    old = select(outbox.c.id).where(outbox.c.next_at < before, outbox.c.is_open.is_(False))
-    return _forget(session, outbox, "id", old)
+def _keyed(table: Table, at: Column[datetime]) -> Forget:
+    """Delete rows of a table whose key has several columns."""
+
+    def forget(session: Connection, before: datetime) -> int:
+        key = table.primary_key.columns
+        found = session.execute(select(*key).where(at < before).limit(BATCH)).all()
+        if found:
+            # One by one: SQLite reads the whole table to find a list of keys of several columns.
+            is_it = and_(*(column == bindparam(f"of_{column.name}") for column in key))
+            names = [f"of_{column.name}" for column in key]
+            rows = [dict(zip(names, row, strict=True)) for row in found]
+            session.execute(delete(table).where(is_it), rows)
+        return len(found)
+
+    return forget
 
 
-def _forget_attempts(session: Connection, before: datetime) -> int:
-    old = select(attempts.c.id).where(attempts.c.made_at < before, attempts.c.is_open.is_(False))
-    return _forget(session, attempts, "id", old)
+FORGET_UPLOADS = _keyed(uploads, uploads.c.at)
+FORGET_REPEATS = _keyed(answers, answers.c.at)
 
+_BEFORE = bindparam("before", type_=Utc)
 
-def _forget_messages(session: Connection, before: datetime) -> int:
-    is_left = select(attempts.c.id).where(attempts.c.message == messages.c.id).exists()
-    return _forget(
-        session, messages, "id", select(messages.c.id).where(messages.c.at < before, ~is_left)
-    )
+_FORGET_BODIES = _selected(
+    bodies.c.inbox_id,
+    select(bodies.c.inbox_id)
+    .join(inbox, inbox.c.id == bodies.c.inbox_id)
+    .where(inbox.c.received_at < _BEFORE, inbox.c.is_open.is_(False)),
+)
+_FORGET_DELIVERIES = _selected(
+    inbox.c.id,
+    select(inbox.c.id)
+    .outerjoin(bodies, bodies.c.inbox_id == inbox.c.id)
+    .where(inbox.c.received_at < _BEFORE, inbox.c.is_open.is_(False), bodies.c.inbox_id.is_(None)),
+)
+_FORGET_EFFECTS = _single(outbox.c.id, outbox.c.next_at < _BEFORE, outbox.c.is_open.is_(False))
+_FORGET_ATTEMPTS = _single(
+    attempts.c.id, attempts.c.made_at < _BEFORE, attempts.c.is_open.is_(False)
+)
+_FORGET_MESSAGES = _single(
+    messages.c.id,
+    messages.c.at < _BEFORE,
+    ~select(attempts.c.id).where(attempts.c.message == messages.c.id).exists(),
+)
+_FORGET_COMMANDS = _single(commands.c.heard_at, commands.c.heard_at < _BEFORE)
+_FORGET_EVENTS = _single(journal.c.id, journal.c.at < _BEFORE)
+# What they did stays in the audit log under their ids.
+_FORGET_TOKENS = _single(
+    tokens.c.id, or_(tokens.c.revoked_at < _BEFORE, tokens.c.expires_at < _BEFORE)
+)
 
-
-def _forget_commands(session: Connection, before: datetime) -> int:
-    old = select(commands.c.heard_at).where(commands.c.heard_at < before)
-    return _forget(session, commands, "heard_at", old)
-
-
-def _forget_events(session: Connection, before: datetime) -> int:
-    return _forget(session, journal, "id", select(journal.c.id).where(journal.c.at < before))
+# Of the next three only the oldest rows are read, so that a call costs the same in a large table.
+_entries = (
+    select(entries.c.no, entries.c.live, entries.c.state_since)
+    .order_by(entries.c.no)
+    .limit(2 * BATCH)
+    .subquery()
+)
+_FORGET_ENTRIES = _selected(
+    entries.c.no,
+    select(_entries.c.no).where(_entries.c.live.is_(False), _entries.c.state_since < _BEFORE),
+)
+_facts = select(recent.c.id, recent.c.at).order_by(recent.c.id).limit(2 * BATCH).subquery()
+_FORGET_RECENT_FACTS = _selected(recent.c.id, select(_facts.c.id).where(_facts.c.at < _BEFORE))
+_runs = select(runs.c.id, runs.c.live, runs.c.created_at).order_by(runs.c.no).limit(2 * BATCH)
 
 
 def _forget_runs(session: Connection, before: datetime) -> int:
-    # Only the oldest rows are looked at, so that a call costs the same in a large table.
-    oldest = (
-        select(runs.c.id, runs.c.live, runs.c.created_at).order_by(runs.c.no).limit(2 * BATCH)
-    ).subquery()
+    oldest = _runs.subquery()
     old = (
         select(oldest.c.id)
         .where(oldest.c.live.is_(False), oldest.c.created_at < before)
@@ -155,57 +192,3 @@ def _forget_runs(session: Connection, before: datetime) -> int:
         session.execute(delete(members).where(members.c.run_id.in_(ids)))
         session.execute(delete(runs).where(runs.c.id.in_(ids)))
     return len(ids)
-
-
-def _forget_entries(session: Connection, before: datetime) -> int:
-    oldest = (
-        select(entries.c.no, entries.c.live, entries.c.state_since)
-        .order_by(entries.c.no)
-        .limit(2 * BATCH)
-    ).subquery()
-    old = select(oldest.c.no).where(oldest.c.live.is_(False), oldest.c.state_since < before)
-    return _forget(session, entries, "no", old)
-
-
-def _forget_uploads(session: Connection, before: datetime) -> int:
-    return _forget_keyed(session, uploads, uploads.c.at < before)
-
-
-def _forget_target_sets(session: Connection, _: datetime) -> int:
-    return target_sets.forget_unused(session, BATCH)
-
-
-def _forget_tokens(session: Connection, before: datetime) -> int:
-    """Those that ended so long ago; what they did stays in the audit log under their ids."""
-    is_over = or_(tokens.c.revoked_at < before, tokens.c.expires_at < before)
-    return _forget(session, tokens, "id", select(tokens.c.id).where(is_over))
-
-
-def _forget_repeats(session: Connection, before: datetime) -> int:
-    return _forget_keyed(session, answers, answers.c.at < before)
-
-
-def _forget_keyed(session: Connection, table: Table, is_old: ColumnElement[bool]) -> int:
-    """Of a table whose key has several columns."""
-    key = table.primary_key.columns
-    found = session.execute(select(*key).where(is_old).limit(BATCH)).all()
-    if found:
-        # One by one: SQLite reads the whole table to find a list of keys of several columns.
-        is_it = and_(*(column == bindparam(f"of_{column.name}") for column in key))
-        named = [f"of_{column.name}" for column in key]
-        told = [dict(zip(named, row, strict=True)) for row in found]
-        session.execute(delete(table).where(is_it), told)
-    return len(found)
-
-
-def _forget_recent_facts(session: Connection, before: datetime) -> int:
-    # As with runs: what was written first is old first, near enough.
-    oldest = select(recent.c.id, recent.c.at).order_by(recent.c.id).limit(2 * BATCH).subquery()
-    return _forget(session, recent, "id", select(oldest.c.id).where(oldest.c.at < before))
-
-
-def _forget(session: Connection, table: Table, key: str, old: Select[*tuple[object, ...]]) -> int:
-    ids = session.execute(old.limit(BATCH)).scalars().all()
-    if not ids:
-        return 0
-    return session.execute(delete(table).where(table.c[key].in_(ids))).rowcount

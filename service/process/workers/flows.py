@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 
 from service.notifications import notifications
 from service.process import deliveries, effects
@@ -64,11 +65,11 @@ EFFECTS = Work(
 COLLECTING = Work(
     collected.TOPIC,
     COLLECTED_AT_ONCE,
-    effects.claim_collecting,
+    partial(effects.claim, lanes=effects.COLLECTING),
     effects.carry_out,
     effects.interrupted,
-    _until(effects.next_collecting_due),
-    effects.give_back_collecting,
+    _until(partial(effects.next_due, lanes=effects.COLLECTING)),
+    partial(effects.give_back, lanes=effects.COLLECTING),
 )
 NOTIFICATIONS = Work(
     notifications.TOPIC,

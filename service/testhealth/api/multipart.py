@@ -62,7 +62,6 @@ def expanded(body: bytes) -> bytes:
             rest = member.unconsumed_tail
             if len(found) > bytes_max:
                 raise HttpRefused(
-                    413,
                     "body_too_large",
                     "The body expands to more than 100 MiB or 200 times its size.",
                 )
@@ -115,7 +114,7 @@ def _part(body: bytes, head: int, end: int) -> Part:
     encoding = str(headers.get("Content-Transfer-Encoding", "")).strip().lower()
     if encoding not in PLAIN_TRANSFER or "Content-Encoding" in headers:
         raise HttpRefused(
-            415, "unsupported_encoding", "Send each part as it is; a file may be gzip by itself."
+            "unsupported_encoding", "Send each part as it is; a file may be gzip by itself."
         )
     name = headers.get_param("name", header="Content-Disposition")
     if headers.get_content_disposition() != "form-data" or not isinstance(name, str):
@@ -124,4 +123,4 @@ def _part(body: bytes, head: int, end: int) -> Part:
 
 
 def _broken(what: str) -> HttpRefused:
-    return HttpRefused(400, "bad_request", f"The body is no multipart/form-data: {what}.")
+    return HttpRefused("bad_request", f"The body is no multipart/form-data: {what}.")

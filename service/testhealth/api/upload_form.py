@@ -61,14 +61,12 @@ def check_headers(request: web.BaseRequest) -> None:
     encoding = request.headers.get("Content-Encoding")
     if encoding is not None and encoding.strip().lower() != "gzip":
         raise HttpRefused(
-            415,
             "unsupported_encoding",
             f"Send the body as it is or as gzip; it came as {encoding[:40]!r}.",
         )
     kind = request.headers.get("Content-Type", "")
     if multipart.boundary_of(kind) is None:
         raise HttpRefused(
-            415,
             "unsupported_media_type",
             f"Send the upload as multipart/form-data with a boundary; it came as {kind[:80]!r}.",
         )
@@ -90,7 +88,7 @@ def read(_model: type[common.Request], request: web.BaseRequest, body: bytes) ->
         if [each.name for each in found].count(name) > 1:
             raise _faulty(name, "length", "must come once")
     _check_size(found[0], METADATA_BYTES_MAX)
-    asked = intake.asked(UploadTestResults, found[0].content)
+    asked = intake.read_json(UploadTestResults, request, found[0].content)
     if not isinstance(asked, UploadTestResults):
         raise TypeError("a model is read as itself")
     return Upload(asked, _files(found, is_packed=is_packed), _codeowners(found))
@@ -139,14 +137,12 @@ def _check_container(part: Part, *, is_packed: bool) -> None:
     """Raise HttpRefused 415 for a file that is packed twice, or not by gzip."""
     if is_packed and part.content.startswith(GZIP):
         raise HttpRefused(
-            415,
             "unsupported_encoding",
             f"{part.filename} is gzip inside of a gzip body; pack one of them.",
         )
     for kind, at, magic in ARCHIVES:
         if part.content.startswith(magic, at):
             raise HttpRefused(
-                415,
                 "unsupported_media_type",
                 f"{part.filename} is a {kind} archive; send reports as they are or as gzip.",
             )
@@ -164,7 +160,6 @@ def _codeowners(found: Sequence[Part]) -> str | None:
 def _check_size(part: Part, bytes_max: int) -> None:
     if len(part.content) > bytes_max:
         raise HttpRefused(
-            413,
             "body_too_large",
             f"The part {part.name} may have {bytes_max} bytes; this one has more.",
         )

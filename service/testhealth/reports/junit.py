@@ -104,15 +104,13 @@ def read(text: Text, wishes: Wishes) -> ReportFile:
     """
     reading = Reading(Format.JUNIT, wishes)
     elements = JUnitElements(reading)
-    end = read_xml(text, elements)
-    if end.fault and end.is_refused:
-        return refused(end.fault, Format.JUNIT)
+    fault, warnings = read_xml(text, elements)
     if elements.root not in ROOTS:
         if not reading.cases:
-            return refused(end.fault or Fault(NO_FORMAT))
+            return refused(fault or Fault(NO_FORMAT))
         reading.warn(WarningCode.UNEXPECTED_ROOT)
     elements.finish()
-    return reading.report(end.fault, *end.warnings)
+    return reading.report(fault, *warnings)
 
 
 class JUnitElements:

@@ -56,7 +56,7 @@ def read(content: bytes, wanted: Format | None, wishes: Wishes) -> ReportFile:
     try:
         report = READERS[found](text, wishes)
     except Stopped as stopped:
-        return refused(Fault(str(stopped)), found)
+        return refused(stopped.fault, found)
     if report.status is FileStatus.REFUSED:
         return report
     report = replace(report, warnings=(*text.warnings, *report.warnings))

@@ -39,6 +39,8 @@ REPLACED = Warned(
     "The declared encoding does not hold: read as UTF-8, unreadable characters replaced.",
 )
 
+FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
 # Escape as itself, as U+FFFD (what XML makes of it), and as some reporters spell it. No class
 # below holds an escape, so that the search is linear.
 ESCAPES = ("\x1b", "\ufffd", "[")
@@ -185,6 +187,11 @@ def decoded(text: Text) -> Iterator[str]:
         piece = decoder.decode(text.content[at : at + PIECE_BYTES])
         if piece:
             yield piece
+
+
+def allowed(text: str) -> str:
+    """Return the text with U+FFFD for each character that XML forbids; JSON can spell them too."""
+    return FORBIDDEN.sub("\ufffd", text)
 
 
 def without_escapes(text: str) -> str:

@@ -6,14 +6,15 @@ What defusedxml would add over this is its SAX layer, at half of all the time th
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 from xml.parsers import expat
 from xml.parsers.expat import ExpatError, XMLParserType
 
 from service.testhealth.reports.results import Fault, Warned, WarningCode
-from service.testhealth.reports.text import HEAD_BYTES, Text
+from service.testhealth.reports.text import HEAD_BYTES, Text, allowed
 
 DEPTH_MAX = 64
 ATTRIBUTES_MAX = 64
@@ -32,12 +33,9 @@ TOO_DENSE = f"Its elements have less than {ELEMENT_BYTES_MIN} bytes on average."
 DOCTYPE_REFUSED = "A document type declaration is not allowed."
 NO_FORMAT = "Not a known report format."
 
-FORBIDDEN = bytes(each for each in range(32) if each not in b"\t\n\r")
-REPLACEMENT = "\ufffd".encode()
-FORBIDDEN_TEXT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
-REFERENCE = re.compile(rb"&#(?:x([0-9a-fA-F]{1,60})|([0-9]{1,60}));")
-# As long as the longest reference that REFERENCE knows.
-REFERENCE_BYTES_MAX = 64
+REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,60})|([0-9]{1,60}));")
+# The length of the longest reference that REFERENCE finds.
+REFERENCE_CHARACTERS_MAX = 64
 
 DECLARATION = re.compile(r"<\?xml\s")
 SPACE = re.compile(r"\s+")
@@ -61,14 +59,9 @@ class Elements(Protocol):
 class Stopped(Exception):
     """A bound was passed or something is not allowed: the whole file is refused."""
 
-
-@dataclass(frozen=True, slots=True)
-class XmlEnd:
-    """How reading ended. `refused` faults speak of the file, others of a place in it."""
-
-    fault: Fault | None
-    is_refused: bool
-    warnings: tuple[Warned, ...]
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.fault = Fault(message, line, column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,35 +74,30 @@ class Head:
     warnings: tuple[Warned, ...]
 
 
-def read_xml(text: Text, elements: Elements) -> XmlEnd:
-    """Give every element to `elements` in order, until the end or a fault.
+def read_xml(text: Text, elements: Elements) -> tuple[Fault | None, tuple[Warned, ...]]:
+    """Give every element to `elements` in order; return the fault that ended it, and warnings.
 
-    Characters that XML forbids arrive as U+FFFD. What follows the root element is left out
-    with a warning. A fault that is not refused is malformed XML: all elements before it came.
+    Characters that XML forbids arrive as U+FFFD. What follows the root element is left out with a
+    warning. A fault is malformed XML: all elements before it were given. Raises Stopped.
     """
     pieces = text.pieces()
     head = head_of(next(pieces, ""))
     if head is None:
-        return XmlEnd(Fault(NO_FORMAT), is_refused=True, warnings=())
+        raise Stopped(NO_FORMAT)
     reader = _Reader(elements)
     try:
-        for piece in allowed(head.piece, pieces):
+        for piece in encoded(chain([head.piece], pieces)):
             reader.feed(piece)
         reader.finish()
     except Stopped as stopped:
-        fault = Fault(str(stopped), *reader.place())
-        return XmlEnd(fault, is_refused=True, warnings=head.warnings)
+        raise Stopped(str(stopped), *reader.place()) from stopped
     except ExpatError as error:
         if reader.is_behind_root:
-            warned = Warned(
-                WarningCode.TRAILING_TEXT,
-                f"What follows the root element in line {error.lineno} was left out.",
-            )
-            return XmlEnd(None, is_refused=False, warnings=(*head.warnings, warned))
+            left_out = f"What follows the root element in line {error.lineno} was left out."
+            return None, (*head.warnings, Warned(WarningCode.TRAILING_TEXT, left_out))
         message = f"The XML is not well-formed: {expat.ErrorString(error.code)}."
-        fault = Fault(message, error.lineno, error.offset + 1)
-        return XmlEnd(fault, is_refused=False, warnings=head.warnings)
-    return XmlEnd(None, is_refused=False, warnings=head.warnings)
+        return Fault(message, error.lineno, error.offset + 1), head.warnings
+    return None, head.warnings
 
 
 class _Reader:
@@ -242,41 +230,32 @@ def end_of_misc(piece: str, at: int) -> int | None:
     return space.end() if space else None
 
 
-def allowed(first: str, others: Iterator[str]) -> Iterator[bytes]:
-    """UTF-8 in which everything that XML 1.0 forbids, raw or as reference, is U+FFFD.
+def encoded(pieces: Iterable[str]) -> Iterator[bytes]:
+    """Return UTF-8 in which everything that XML 1.0 forbids, raw or as reference, is U+FFFD.
 
-    In CDATA a reference is text; there the same few are replaced too, which harms nobody.
+    In CDATA a reference is text; there the same few are replaced too, which does no harm.
     """
-    rest = b""
-    for piece in chain_of(first, others):
-        content = rest + piece.encode("utf-8", "replace")
-        cut = content.rfind(b"&", -REFERENCE_BYTES_MAX)
-        rest = b""
-        if cut >= 0 and b";" not in content[cut:]:
-            content, rest = content[:cut], content[cut:]
-        yield allowed_in(content)
+    rest = ""
+    for piece in pieces:
+        text = rest + piece
+        cut = text.rfind("&", max(0, len(text) - REFERENCE_CHARACTERS_MAX))
+        rest = ""
+        if cut >= 0 and ";" not in text[cut:]:
+            text, rest = text[:cut], text[cut:]
+        yield _encoded(text)
     if rest:
-        yield allowed_in(rest)
+        yield _encoded(rest)
 
 
-def chain_of(first: str, others: Iterator[str]) -> Iterator[str]:
-    """All pieces in order."""
-    yield first
-    yield from others
+def _encoded(text: str) -> bytes:
+    text = allowed(text)
+    if "&#" in text:
+        text = REFERENCE.sub(_allowed_reference, text)
+    return text.encode("utf-8", "replace")
 
 
-def allowed_in(content: bytes) -> bytes:
-    """The bytes with what is forbidden replaced; most files have nothing of the kind."""
-    if b"\xef\xbf" in content or len(content.translate(None, FORBIDDEN)) != len(content):
-        content = FORBIDDEN_TEXT.sub(REPLACEMENT, content)
-    return REFERENCE.sub(allowed_reference, content) if b"&#" in content else content
-
-
-def allowed_reference(match: re.Match[bytes]) -> bytes:
-    """The reference itself, or U+FFFD where it names no character of XML 1.0."""
+def _allowed_reference(match: re.Match[str]) -> str:
+    """Return the reference itself, or U+FFFD if XML 1.0 has no such character."""
     code = int(match[1], 16) if match[1] else int(match[2])
-    if code in (0x9, 0xA, 0xD) or 0x20 <= code <= 0xD7FF:
-        return match[0]
-    if 0xE000 <= code <= 0xFFFD or 0x10000 <= code <= 0x10FFFF:
-        return match[0]
-    return REPLACEMENT
+    is_character = code < 0x110000 and not 0xD800 <= code <= 0xDFFF
+    return match[0] if is_character and allowed(chr(code)) == chr(code) else "\ufffd"

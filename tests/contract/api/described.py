@@ -11,7 +11,7 @@ import jsonschema_rs
 import orjson
 from pydantic import ValidationError
 
-from service.http import codes, openapi
+from service.http import codes, errors, openapi
 from service.http.models.answers.problems import Problem
 from service.http.route import Document, Open, Route
 from service.process.api import routes
@@ -31,7 +31,7 @@ def check(method: str, path: str, status: int, content_type: str, body: bytes) -
         problem = Problem.model_validate_json(body)
         assert problem.status == status
         assert problem.code in codes.of(route), f"{path} does not name {problem.code}"
-        assert codes.STATUS_OF[problem.code] == status
+        assert errors.STATUS_OF[problem.code] == status
 
 
 def successes(route: Route) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from service.http import codes, documents
+from service.http import documents, errors
 
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -61,10 +61,10 @@ async def test_without_the_viewer_a_line_links_the_document(client, world, monke
     assert "<script" not in text
 
 
-@pytest.mark.parametrize("code", codes.STATUS_OF)
+@pytest.mark.parametrize("code", errors.STATUS_OF)
 async def test_each_code_has_a_page(client, code):
     text = await page(client, f"/docs/errors/{code}")
-    assert f"<code>{code}</code>, status {codes.STATUS_OF[code]}" in text
+    assert f"<code>{code}</code>, status {errors.STATUS_OF[code]}" in text
 
 
 async def test_the_page_of_a_problem_is_where_it_says(client):

@@ -215,22 +215,25 @@ async def test_a_body_of_exactly_twenty_mebibytes_is_read(client):
 
 
 @pytest.mark.parametrize(
-    ("body", "line", "column"),
+    ("body", "place"),
     [
-        (b"", 1, 1),
-        (b"[1]", 1, 1),
-        (b'{"a": 1,\n "a": 2}', 2, 2),
-        (b'{"a": NaN}', 1, 7),
-        (b'{"a": "\\ud800"}', 1, 7),
-        (b'{"a": 123456789012345678901}', 1, 7),
-        (b'\xef\xbb\xbf{"a": 1}', 1, 1),
-        (b'{"a":' * 33 + b"1" + b"}" * 33, 1, 161),
+        (b"", (1, 1)),
+        (b"[1]", (1, 1)),
+        (b'{"a": 1,\n "a" 2}', (2, 6)),
+        (b'\xef\xbb\xbf{"a": 1}', (1, 1)),
+        (b'{"a": 1,\n "a": 2}', (None, None)),
+        (b'{"a": NaN}', (None, None)),
+        (b'{"a": "\\ud800"}', (None, None)),
+        (b'{"a": 123456789012345678901}', (None, None)),
+        (b'{"a":' * 33 + b"1" + b"}" * 33, (None, None)),
     ],
 )
-async def test_what_is_no_acceptable_json_is_named_by_its_place(client, body, line, column):
+async def test_what_is_no_acceptable_json_is_refused_and_bad_syntax_by_its_place(
+    client, body, place
+):
     answer = await client.ask("POST", "/v1/getQueue", data=body)
     assert answer.is_problem(400, "invalid_json")
-    assert (answer.json["line"], answer.json["column"]) == (line, column)
+    assert (answer.json.get("line"), answer.json.get("column")) == place
 
 
 async def test_all_faulty_fields_are_named_at_once_by_pointer(client):
@@ -294,7 +297,7 @@ async def test_what_is_no_http_is_a_bad_request(client):
     answer = await reader.read()
     writer.close()
     await writer.wait_closed()
-    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert answer.startswith((b"HTTP/1.0 400 ", b"HTTP/1.1 400 "))
     assert b'"code":"bad_request"' in answer
 
 

@@ -14,8 +14,8 @@ from service.testhealth.reports.results import (
     Outcome,
     ReportFile,
 )
-from service.testhealth.reports.text import Text, without_escapes
-from service.testhealth.reports.xml import NO_FORMAT
+from service.testhealth.reports.text import Text, allowed, without_escapes
+from service.testhealth.reports.xml import NO_FORMAT, Stopped
 
 # The document is read at once, and its values take many times its size: so much keeps them
 # within the 256 MiB of FLAKY.md 2.8. A test of a real report has about ten values.
@@ -29,16 +29,15 @@ Fields = dict[str, object]
 
 
 def read(text: Text, wishes: Wishes) -> ReportFile:
-    """The report; JSON that is not whole is refused, since no case can be trusted to be whole."""
+    """Return the report. Raises Stopped for JSON that is not whole: no case of it is sure."""
     if len(text.content) > BYTES_MAX or sum(map(text.content.count, b",[{")) > VALUES_MAX:
-        fault = Fault("A CTRF file may have 22 MiB and 3,000,000 values; send several.")
-        return refused(fault, Format.CTRF)
+        raise Stopped("A CTRF file may have 22 MiB and 3,000,000 values; send several.")
     whole = text.whole()
     try:
         document: object = orjson.loads(whole)
     except orjson.JSONDecodeError as error:
-        fault = Fault(f"The JSON is not valid: {error.msg}.", error.lineno, error.colno)
-        return refused(fault, Format.CTRF)
+        message = f"The JSON is not valid: {error.msg}."
+        raise Stopped(message, error.lineno, error.colno) from None
     results = shapes.record(shapes.record(document).get("results"))
     if not isinstance(results.get("tests"), list):
         return refused(Fault(NO_FORMAT))
@@ -52,7 +51,7 @@ def case_of(reading: Reading, test: Fields) -> CaseResult:
     """One element of `tests`; nearly all passed at once and are said in short."""
     suite = test.get("suite")
     names = suite if isinstance(suite, list) else [suite]
-    path = [shapes.allowed(name) for name in names if isinstance(name, str) and name]
+    path = [allowed(name) for name in names if isinstance(name, str) and name]
     has_passed = test.get("status") == "passed"
     retries = retries_of(reading, test) if "retries" in test or "retryAttempts" in test else ()
     return CaseResult(

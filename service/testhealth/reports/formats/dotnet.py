@@ -11,7 +11,7 @@ from service.testhealth.reports import capture
 from service.testhealth.reports.capture import Captured
 from service.testhealth.reports.durations import clock_seconds_of
 from service.testhealth.reports.formats.shapes import passed_at_once
-from service.testhealth.reports.reading import SUITE_FAILURE, Reading, Wishes, refused
+from service.testhealth.reports.reading import SUITE_FAILURE, Reading, Wishes
 from service.testhealth.reports.results import (
     Attempt,
     CaseKind,
@@ -160,11 +160,9 @@ def read_with(dialect: Dialect) -> Callable[[Text, Wishes], ReportFile]:
     def read(text: Text, wishes: Wishes) -> ReportFile:
         reading = Reading(dialect.format, wishes)
         elements = DotnetElements(dialect, reading)
-        end = read_xml(text, elements)
-        if end.fault and end.is_refused:
-            return refused(end.fault, dialect.format)
-        elements.finish(is_whole=end.fault is None)
-        return reading.report(end.fault, *end.warnings)
+        fault, warnings = read_xml(text, elements)
+        elements.finish(is_whole=fault is None)
+        return reading.report(fault, *warnings)
 
     return read
 

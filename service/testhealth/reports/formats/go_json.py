@@ -9,18 +9,18 @@ import orjson
 from service.testhealth.reports.capture import Captured
 from service.testhealth.reports.durations import bounded
 from service.testhealth.reports.formats import shapes
-from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, Reading, Wishes, refused
+from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, Reading, Wishes
 from service.testhealth.reports.results import (
     Attempt,
     CaseKind,
     CaseResult,
-    Fault,
     Format,
     Outcome,
     ReportFile,
     WarningCode,
 )
 from service.testhealth.reports.text import Text
+from service.testhealth.reports.xml import Stopped
 
 PACKAGE_FAILURE = "(package)"
 TERMINALS = {"pass": Outcome.PASSED, "fail": Outcome.FAILED, "skip": Outcome.SKIPPED}
@@ -111,13 +111,13 @@ def read(text: Text, wishes: Wishes) -> ReportFile:
         if event is not None:
             note(seen, event)
             if len(seen) > CASES_MAX:
-                return refused(Fault(TOO_MANY), Format.GO_JSON)
+                raise Stopped(TOO_MANY)
             continue
         if build.note(line):
             continue
         others += 1
         if others > OTHER_LINES_MAX:
-            return refused(Fault(TOO_MANY_LINES), Format.GO_JSON)
+            raise Stopped(TOO_MANY_LINES)
         if line.strip():
             reading.warn(WarningCode.SKIPPED_LINES)
     reading.is_interrupted = is_interrupted(seen)

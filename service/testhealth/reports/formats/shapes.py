@@ -1,11 +1,8 @@
 """Fields of JSON that a stranger wrote: each of the kind asked for, or nothing."""
 
-import re
-
 from service.testhealth.reports.results import CaseResult, Outcome
+from service.testhealth.reports.text import allowed
 
-# JSON can spell what XML forbids; no database keeps a NUL.
-FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 # What a column of the database holds, with room to spare.
 LINE_MAX = 10**9
 
@@ -24,11 +21,6 @@ def text(fields: dict[str, object], name: str) -> str:
     """The text, or an empty one; what XML forbids is U+FFFD in it (FLAKY.md 2.5)."""
     value = fields.get(name)
     return allowed(value) if isinstance(value, str) else ""
-
-
-def allowed(value: str) -> str:
-    """The text with U+FFFD for each character that XML forbids."""
-    return FORBIDDEN.sub("\ufffd", value)
 
 
 def line(fields: dict[str, object], name: str) -> int | None:

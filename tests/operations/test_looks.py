@@ -1,0 +1,59 @@
+"""Reads of checks that are postponed to join a burst of events."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from service.memory import Looks
+from service.process import signals
+from service.runtime import Runtime
+from tests.operations.conftest import WaitingClock
+
+T0 = datetime(2026, 3, 2, 14, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def postponed() -> Looks:
+    """One read at once, and one that is due two seconds later."""
+    looks = Looks()
+    assert looks.now_or_later(1, "run", T0)
+    assert not looks.is_open
+    assert not looks.now_or_later(1, "run", at(0.5))
+    return looks
+
+
+def test_a_postponed_read_is_open_until_it_ended():
+    looks = postponed()
+    assert looks.is_open
+    assert looks.due(at(1)) == ()
+    assert looks.due(at(2)) == ((1, "run"),)
+    assert looks.next_at() is None
+    assert looks.is_open
+    looks.ended([(1, "run")])
+    assert not looks.is_open
+
+
+def test_an_event_during_a_postponed_read_causes_another_one():
+    looks = postponed()
+    begun = looks.due(at(2))
+    assert not looks.now_or_later(1, "run", at(2.5))
+    looks.ended(begun)
+    assert looks.is_open
+    assert looks.next_at() == at(4)
+    assert looks.due(at(4)) == ((1, "run"),)
+
+
+async def test_the_worker_keeps_a_postponed_read_open_while_it_reads(
+    runtime: Runtime, clock: WaitingClock
+):
+    for _ in range(2):
+        runtime.looks.now_or_later(1, "run", clock.now())
+    await clock.sleep(2)
+    reading = asyncio.ensure_future(signals.look_again(runtime))
+    await asyncio.wait({reading}, timeout=0)
+    assert runtime.looks.next_at() is None
+    assert runtime.looks.is_open
+    assert await reading
+    assert not runtime.looks.is_open
