@@ -1,12 +1,12 @@
 """The sandbox as one aiohttp application, and as a running server.
 
-`running` is what the command line, the demo and tests use; `build_app` only puts together.
-Serves loopback, refuses what a foreign web page could make a browser send.
+The command line, the demo and tests use `running`. It serves loopback, and refuses requests that
+a foreign web page could make a browser send.
 """
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,11 +17,11 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import auth, command, pages, smart_http, storage
+from bot.sandbox import artifacts, auth, command, deliver, pages, smart_http
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.control import Control
-from bot.sandbox.deliver import APP_SLUG, HttpCourier
+from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
 from bot.sandbox.records import HOST, Json
@@ -34,7 +34,6 @@ from bot.sandbox.rest import (
     issues,
     pulls,
     repositories,
-    stacks,
 )
 from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
@@ -74,7 +73,6 @@ ROUTES: tuple[Route, ...] = (
     *repositories.ROUTES,
     *git_data.ROUTES,
     *pulls.ROUTES,
-    *stacks.ROUTES,
     *issues.ROUTES,
     *checks.ROUTES,
     *actions.ROUTES,
@@ -88,9 +86,9 @@ READS = ("GET", "HEAD", "OPTIONS")
 class SandboxOptions:
     """The options of a sandbox.
 
-    Port 0 takes a free one. Without `data` everything lives in a temporary folder. With a
-    `clock` nothing happens by itself: whoever owns the clock also does the jobs. More commands of
-    checks than `commands_at_once` wait for each other.
+    Port 0 takes a free one. Without `data` everything is in a temporary folder. With a `clock`
+    nothing happens by itself: the owner of the clock also runs the jobs. At most
+    `commands_at_once` commands of checks run at the same time.
     """
 
     host: str = "127.0.0.1"
@@ -129,11 +127,11 @@ class Sandbox:
         return self.world.webhook_secret
 
     def repository(self, full_name: str) -> Repository:
-        """A repository that is known to be there. Raises KeyError."""
-        found = self.world.repository(full_name)
-        if found is None:
+        """The repository of a name. Raises KeyError."""
+        repository = self.world.repository(full_name)
+        if repository is None:
             raise KeyError(full_name)
-        return found
+        return repository
 
     async def seed(self, **value: Any) -> Json:
         """Add people and repositories: acts/seeds.py."""
@@ -180,7 +178,7 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
             raise CannotRun("the sandbox needs git 2.38 or newer on PATH")
         world = make_world(options, folder)
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        world.courier = HttpCourier(world, session)
+        world.courier = partial(deliver.carry, world, session)
         credentials = Credentials(world, auth.private_key_pem())
         control = Control(world)
         hosts = LOOPBACK if options.host in LOOPBACK else frozenset[str]()
@@ -264,11 +262,11 @@ def build_app(
         app.router.add_route(
             route.method, f"{doors.PREFIX}{route.path}", partial(_serve, served, route)
         )
-    app.router.add_post("/api/graphql", endpoint.endpoint(served))
+    app.router.add_post("/api/graphql", partial(_serve, served, endpoint.ROUTE))
     app.router.add_route("*", f"{doors.PREFIX}{{tail:.*}}", doors.not_imitated)
     app.add_routes(control.routes())
     app.add_routes(smart_http.routes(world, credentials))
-    app.add_routes(storage.Storage(world).routes())
+    app.router.add_get(artifacts.STORAGE + r"{id:\d+}", _storage(world))
     pages.add_to(app, world)
     return app
 
@@ -277,7 +275,14 @@ async def _serve(served: Door, route: Route, request: web.Request) -> web.Stream
     return await served.answer(request, route)
 
 
-Handler = Callable[[web.Request], Any]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def _storage(world: World) -> Handler:
+    async def serve(request: web.Request) -> web.StreamResponse:
+        return artifacts.serve(world, request)
+
+    return serve
 
 
 def guard(hosts: frozenset[str]) -> Any:
@@ -311,13 +316,13 @@ def fault_middleware(served: Door) -> Any:
     @web.middleware
     async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
         path, world = request.rel_url.path, served.world
-        if not path.startswith(("/api/", storage.PREFIX)):
+        if not path.startswith(("/api/", artifacts.STORAGE)):
             answer: web.StreamResponse = await handler(request)
             return answer
         request[doors.REQUEST_ID] = f"SBOX:{world.new_id():X}"
         document = (await request.text()) if path == "/api/graphql" else None
         below = path.removeprefix(doors.PREFIX)
-        hits = world.faults.of_call(world.chance.random, request.method, below, document)
+        hits = world.faults.of_call(request.method, below, document)
         beyond = fault_effects.beyond_limits(world, request.method, below)
         answer = beyond or await _with_faults(served, request, handler, hits)
         served.note(request, answer.status, [fault.kind for fault in hits])

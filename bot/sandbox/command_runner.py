@@ -13,8 +13,7 @@ from pathlib import Path
 
 from bot.sandbox.ci_file import CheckPlan
 from bot.sandbox.git import Objects
-from bot.sandbox.records import WorkflowRun
-from bot.sandbox.world import Repository
+from bot.sandbox.world import Repository, WorkflowRun
 
 OUTPUT_MAX = 1 << 20
 REPORT_MAX = 64 << 20
@@ -34,7 +33,7 @@ class Done:
 
 async def run(repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan) -> Done:
     """Run the command of a check on its commit."""
-    if not repository.world.allow_commands or plan.command is None:
+    if not repository.world.allow_commands or plan.run is None:
         said = "commands are off; start the sandbox with --allow-commands"
         return Done("failure", said, said)
     async with repository.world.command_places:
@@ -43,7 +42,7 @@ async def run(repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan) -
                 export, repository.git.objects, run_of_ci.tested_sha, Path(folder)
             )
             environment = _environment(repository, run_of_ci)
-            done = await _shell(plan.command, Path(folder), environment, plan.timeout_s)
+            done = await _shell(plan.run, Path(folder), environment, plan.timeout_s)
             return replace(done, report=_report(Path(folder), plan.junit))
 
 

@@ -30,7 +30,6 @@ class Control:
         return [
             web.post(f"{PREFIX}/seed", self._answer(self.seed)),
             web.post(f"{PREFIX}/acts", self._answer(self.act)),
-            web.post(f"{PREFIX}/people", self._answer(self.people)),
             web.post(f"{PREFIX}/rules", self._answer(self.rules)),
             web.post(f"{PREFIX}/knobs", self._answer(self.knobs)),
             web.post(f"{PREFIX}/clock", self._answer(self.clock)),
@@ -68,10 +67,6 @@ class Control:
     async def act(self, value: Json) -> Json:
         """Something a person does: acts/actions_by_people.py."""
         return await actions_by_people.act(self.world, value)
-
-    async def people(self, value: Json) -> Json:
-        """More people: `{"people": […]}` as in a seed."""
-        return await seeds.seed(self.world, {"people": value["people"]})
 
     async def rules(self, value: Json) -> Json:
         """Settings and rules of `repo`, as in a seed."""

@@ -111,7 +111,7 @@ class Objects:
         return known
 
     def a_commit(self, sha: str) -> Commit:
-        """The commit of a name that is known to be one. Raises GitFailed otherwise."""
+        """The commit of a name that must be one. Raises GitFailed otherwise."""
         found = self.commit(sha)
         if found is None:
             raise GitFailed(f"no commit {sha}")
@@ -151,7 +151,7 @@ class Objects:
         return self.blob(item.sha) if item is not None else None
 
     def walk(self, tree: str, prefix: str = "") -> Iterable[tuple[str, TreeItem]]:
-        """Every path below a tree with what stands there, folders before their content."""
+        """Every path below a tree with its item, folders before their content."""
         for item in self.tree(tree) or ():
             path = f"{prefix}{item.name}"
             yield path, item
@@ -161,7 +161,7 @@ class Objects:
     def changed(
         self, before: str | None, after: str | None, prefix: str = ""
     ) -> Iterable[tuple[str, TreeItem | None, TreeItem | None]]:
-        """Paths of files that differ between two trees, with what stands there in each."""
+        """Paths of files that differ between two trees, with the item of each."""
         olds, news = (
             {item.name: item for item in (self.tree(tree) if tree else None) or ()}
             for tree in (before, after)
@@ -190,7 +190,7 @@ class Objects:
         return self.write("tree", body)
 
     def tree_with(self, tree: str | None, files: Mapping[str, bytes | None]) -> str:
-        """The tree with some files written anew; None removes one. Modes stay as they were."""
+        """The tree with some files replaced; None removes one. Modes stay as they were."""
         lines = self.tree(tree) if tree is not None else None
         items = {item.name: item for item in lines or ()}
         below: dict[str, dict[str, bytes | None]] = {}
@@ -240,24 +240,14 @@ class Objects:
 
     def is_ancestor(self, ancestor: str, commit: str) -> bool:
         """Return whether `ancestor` is `commit` or reachable from it."""
-        floor = self.generation(ancestor)
-        seen, todo = {commit}, [commit]
-        while todo:
-            here = todo.pop()
-            if here == ancestor:
-                return True
-            for parent in self.a_commit(here).parents:
-                if parent not in seen and self.generation(parent) >= floor:
-                    seen.add(parent)
-                    todo.append(parent)
-        return False
+        return ancestor in self.ancestors(commit, self.generation(ancestor))
 
-    def ancestors(self, commit: str) -> set[str]:
-        """The commit and everything reachable from it."""
+    def ancestors(self, commit: str, floor: int = 0) -> set[str]:
+        """The commit and everything reachable from it whose generation is at least `floor`."""
         seen, todo = {commit}, [commit]
         while todo:
             for parent in self.a_commit(todo.pop()).parents:
-                if parent not in seen:
+                if parent not in seen and self.generation(parent) >= floor:
                     seen.add(parent)
                     todo.append(parent)
         return seen
@@ -272,12 +262,9 @@ class Objects:
 
     def first_parents(self, tip: str, most: int) -> list[Commit]:
         """The newest `most` commits of the first-parent history, newest first."""
-        chain: list[Commit] = []
-        here: str | None = tip
-        while here is not None and len(chain) < most:
-            commit = self.a_commit(here)
-            chain.append(commit)
-            here = commit.parents[0] if commit.parents else None
+        chain = [self.a_commit(tip)]
+        while chain[-1].parents and len(chain) < most:
+            chain.append(self.a_commit(chain[-1].parents[0]))
         return chain
 
     def merge_base(self, one: str, other: str) -> str | None:
@@ -317,6 +304,11 @@ class BareRepository:
     def branch(self, name: str) -> str | None:
         """The tip of a branch, or None."""
         return self.refs.get(f"refs/heads/{name}")
+
+    def branches(self) -> list[str]:
+        """The names of all branches, sorted."""
+        heads = sorted(ref for ref in self.refs if ref.startswith("refs/heads/"))
+        return [ref.removeprefix("refs/heads/") for ref in heads]
 
     async def point_head_at(self, branch: str) -> None:
         """Make `branch` what a clone checks out."""

@@ -67,21 +67,13 @@ async def _merge_tree(objects: Objects, ours: str, theirs: str) -> Clean | Confl
     raise command.GitFailed(err.decode(errors="replace").strip())
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """The tip of a replayed chain and the commits made for it, oldest first."""
-
-    tip: str
-    commits: tuple[Commit, ...]
-
-
 async def replay(
     objects: Objects, onto: str, head: str, committer: Signature
-) -> Replayed | Conflict:
-    """The commits of `head` that `onto` lacks, put onto `onto` one by one as `git rebase` does.
+) -> list[Commit] | Conflict:
+    """Replay the commits of `head` that `onto` lacks on `onto`, one by one as `git rebase` does.
 
     Merge commits are left out, and so is a commit that has nothing left to change. Authors and
-    their dates stay, the committer is `committer`.
+    their dates stay, the committer is `committer`. The new commits, oldest first.
     """
     tip = objects.a_commit(onto)
     made: list[Commit] = []
@@ -97,7 +89,7 @@ async def replay(
         new = NewCommit(merged.tree, (tip.sha,), commit.author, committer, commit.message)
         tip = objects.write_commit(new)
         made.append(tip)
-    return Replayed(tip.sha, tuple(made))
+    return made
 
 
 async def _pick(objects: Objects, tip: Commit, commit: Commit) -> Clean | Conflict:

@@ -6,6 +6,7 @@ acts/actions_by_people.py, so nothing can be done here that the control plane ca
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,9 +18,9 @@ from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import actions_by_people, pull_states
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.markdown import rendered
-from bot.sandbox.records import Account, CheckRun, Issue, Json, Kind, Pull, Status
+from bot.sandbox.records import Account, CheckRun, Json, Kind, Status
 from bot.sandbox.refusal import Refusal
-from bot.sandbox.world import Repository, World
+from bot.sandbox.world import PullRequest, Repository, World
 
 HISTORY_SHOWN = 50
 FOLLOW_S = 2
@@ -125,31 +126,26 @@ class Pages:
         branch = request.query.get("branch", repository.default_branch)
         tip = repository.git.branch(branch)
         commits = repository.git.objects.first_parents(tip, HISTORY_SHOWN) if tip else []
-        branches = sorted(
-            name.removeprefix("refs/heads/")
-            for name in repository.git.refs
-            if name.startswith("refs/heads/")
-        )
         return self.show(
             request,
             "history.html",
             repository=repository,
             branch=branch,
-            branches=branches,
+            branches=repository.git.branches(),
             commits=[(one, self._checks(repository, one.sha)) for one in commits],
         )
 
     async def pulls(self, request: web.Request) -> web.Response:
         """The pull requests: open ones first, newest first; an App's apart."""
         repository = self.repository(request)
-        found = [(one, pull, state_of(one)) for one, pull in reversed(list(repository.pulls()))]
-        found.sort(key=lambda each: not each[0].open)
+        pulls = sorted(repository.pulls(), key=lambda pull: (not pull.open, -pull.number))
         return self.show(
             request,
             "pulls.html",
             repository=repository,
-            pulls=[each for each in found if each[0].author.kind is not Kind.BOT],
-            made=[each for each in found if each[0].author.kind is Kind.BOT],
+            pulls=[pull for pull in pulls if pull.author.kind is not Kind.BOT],
+            made=[pull for pull in pulls if pull.author.kind is Kind.BOT],
+            state_of=state_of,
         )
 
     async def pull(self, request: web.Request) -> web.Response:
@@ -159,28 +155,26 @@ class Pages:
     async def _pull(self, request: web.Request, error: str = "") -> web.Response:
         repository = self.repository(request)
         issue = repository.issues.get(int(request.match_info["number"]))
-        if issue is None or issue.pull is None:
+        pull = issue.pull if issue is not None else None
+        if pull is None:
             raise web.HTTPNotFound
-        pull = issue.pull
-        follows = "follow" in request.query
         return self.show(
             request,
             "pull.html",
             422 if error else 200,
             repository=repository,
-            issue=issue,
             pull=pull,
-            state=state_of(issue),
-            merge_state=merge_words(repository, issue, pull),
-            decision=merge_rules.review_decision(repository, pull),
+            state=state_of(pull),
+            merge_state=merge_words(pull),
+            decision=merge_rules.review_decision(pull),
             methods=sorted(rules.merge_methods(repository, pull.base_ref)),
             checks=self._checks(repository, pull.head_sha),
-            files=await pull_states.changed_files(repository, issue, pull),
-            commits=pull_states.commits_of(repository, issue, pull),
-            conversation=conversation_of(issue, pull),
+            files=await pull_states.changed_files(pull),
+            commits=pull_states.commits_of(pull),
+            conversation=conversation_of(pull),
             rendered=rendered,
             error=error,
-            follow_s=FOLLOW_S if follows else 0,
+            follow_s=FOLLOW_S if "follow" in request.query else 0,
         )
 
     async def run(self, request: web.Request) -> web.Response:
@@ -294,36 +288,34 @@ def face(number: int) -> str:
     return FACES[number % len(FACES)]
 
 
-def state_of(issue: Issue) -> str:
-    """One word for a list: draft, open, merged or closed."""
-    if issue.open:
-        return "draft" if issue.pull is not None and issue.pull.draft else "open"
-    return "merged" if issue.merged else "closed"
+def state_of(pull: PullRequest) -> str:
+    """Return draft, open, merged or closed."""
+    if pull.open:
+        return "draft" if pull.draft else "open"
+    return "merged" if pull.merged else "closed"
 
 
-def merge_words(repository: Repository, issue: Issue, pull: Pull) -> str:
+def merge_words(pull: PullRequest) -> str:
     """Return the text of the merge box."""
     return {
-        "UNKNOWN": "Checking whether it can be merged…" if issue.open else "",
+        "UNKNOWN": "Checking whether it can be merged…" if pull.open else "",
         "DIRTY": "This branch conflicts with its base.",
         "DRAFT": "This pull request is still a draft.",
         "BEHIND": "This branch is out of date with its base.",
         "BLOCKED": "The rules of the branch do not allow merging yet.",
         "UNSTABLE": "It can be merged, though not every check has passed.",
         "CLEAN": "It can be merged.",
-    }[merge_rules.merge_state(repository, issue, pull)]
+    }[merge_rules.merge_state(pull)]
 
 
-def conversation_of(issue: Issue, pull: Pull) -> list[tuple[str, Any]]:
-    """Comments, reviews and threads in the order of their ids and times."""
-    said: list[tuple[str, Any]] = [("comment", one) for one in issue.comments]
-    said += [("review", one) for one in pull.reviews]
-
-    def when(entry: tuple[str, Any]) -> Any:
-        kind, one = entry
-        return one.created_at if kind == "comment" else one.submitted_at
-
-    return sorted(said, key=when) + [("thread", one) for one in pull.threads]
+def conversation_of(pull: PullRequest) -> list[tuple[str, Any]]:
+    """Return comments and reviews by time, then the conversations on the code."""
+    entries: list[tuple[datetime, str, Any]] = [
+        (one.created_at, "comment", one) for one in pull.comments
+    ]
+    entries += [(one.submitted_at, "review", one) for one in pull.reviews]
+    entries.sort(key=lambda entry: entry[0])
+    return [(kind, one) for _, kind, one in entries] + [("thread", one) for one in pull.threads]
 
 
 def _run_line(repository: Repository, run: CheckRun) -> CheckLine:

@@ -1,7 +1,6 @@
 """The rules of a repository's branches: rulesets and classic protection together.
 
-Decides and changes nothing. The sentences are the provider's; where one is not published the
-nearest known one stands. Rules: the provider's "Available rules for rulesets" and "About
+Decides and changes nothing. Rules: the provider's "Available rules for rulesets" and "About
 protected branches".
 """
 
@@ -40,7 +39,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The sentences of the rules that stand in the way; `is_behind`: strict checks as well."""
+    """The sentences of the rules that refuse; `is_behind`: strict checks refuse as well."""
 
     rulesets: tuple[str, ...]
     classic: tuple[str, ...]
@@ -49,15 +48,10 @@ class Broken:
     def __bool__(self) -> bool:
         return bool(self.rulesets or self.classic or self.is_behind)
 
-    @property
-    def blocks(self) -> bool:
-        """Whether a rule other than "up to date" refuses."""
-        return bool(self.rulesets or self.classic)
-
     def refusal(self, status: int) -> Refusal:
-        """The provider's answer: every ruleset's sentence, else every classic one.
+        """GitHub's answer: every ruleset's sentence, else every classic one.
 
-        Which of both kinds the provider shows first when both refuse is not known.
+        Which of both kinds GitHub shows first when both refuse is not known.
         """
         if self.rulesets:
             said = "\n\n".join(dict.fromkeys(self.rulesets))
@@ -68,7 +62,7 @@ class Broken:
 
 
 def matches(pattern: str, ref: str, default_branch: str) -> bool:
-    """Return whether a ref-name condition of a ruleset means this ref."""
+    """Return whether a ref-name condition of a ruleset applies to this ref."""
     if pattern == "~ALL":
         return True
     if pattern == "~DEFAULT_BRANCH":
@@ -79,7 +73,7 @@ def matches(pattern: str, ref: str, default_branch: str) -> bool:
 
 
 def applying(repository: Repository, branch: str) -> list[Ruleset]:
-    """The active rulesets that mean a branch, which need not exist."""
+    """The active rulesets for a branch, which need not exist."""
     ref, default = f"refs/heads/{branch}", repository.default_branch
     return [
         one
@@ -131,7 +125,7 @@ def is_strict(repository: Repository, branch: str) -> bool:
 
 
 def bypasses(repository: Repository, ruleset: Ruleset, actor: Actor, *, is_merge: bool) -> bool:
-    """Return whether an actor may pass a ruleset by."""
+    """Return whether an actor may bypass a ruleset."""
     role = repository.role_of(actor.account) if actor.app is None else None
     for one in ruleset.bypass_actors:
         if one.get("bypass_mode", "always") == "pull_request" and not is_merge:
@@ -147,7 +141,7 @@ def bypasses(repository: Repository, ruleset: Ruleset, actor: Actor, *, is_merge
 
 
 def is_classic_bypassed(repository: Repository, classic: Classic, actor: Actor) -> bool:
-    """Return whether an actor may pass classic protection by: admins, unless it binds them too."""
+    """Return whether an actor may bypass classic protection: admins, unless it binds them too."""
     return (
         actor.app is None
         and not classic.enforce_admins
@@ -159,6 +153,11 @@ def may_push(classic: Classic, actor: Actor) -> bool:
     """Return whether push restrictions let an actor through."""
     name = actor.app.slug if actor.app is not None else actor.account.login
     return classic.pushers is None or name in classic.pushers
+
+
+def is_let_through(classic: Classic, actor: Actor) -> bool:
+    """Return whether an actor is an App that may bypass the rules about pull requests."""
+    return actor.app is not None and actor.app.slug in classic.bypass_apps
 
 
 def broken_by_update(repository: Repository, actor: Actor, update: Update) -> Broken:
@@ -209,8 +208,7 @@ def _broken_classic(
         yield say("ref.force")
     if not may_push(classic, actor):
         yield say("rule.not_authorized", PAGE)
-    is_let_through = actor.app is not None and actor.app.slug in classic.bypass_apps
-    if classic.approvals is not None and not is_let_through:
+    if classic.approvals is not None and not is_let_through(classic, actor):
         yield say("rule.through_pull")
     if classic.queue:
         yield say("rule.through_queue")
@@ -222,25 +220,25 @@ def _broken_classic(
 
 
 def _has_merges(repository: Repository, update: Update) -> bool:
-    return any(len(commit.parents) > 1 for commit in _arriving(repository, update))
+    return any(len(commit.parents) > 1 for commit in arriving(repository, update))
 
 
 def _has_unsigned(repository: Repository, update: Update) -> bool:
     objects = repository.git.objects
-    return any(commit.sha not in objects.signed for commit in _arriving(repository, update))
+    return any(commit.sha not in objects.signed for commit in arriving(repository, update))
 
 
-def _arriving(repository: Repository, update: Update) -> list[Commit]:
-    without = None if update.before == ZERO else update.before
-    if without is None:
-        without = repository.git.branch(repository.default_branch)
+def arriving(repository: Repository, update: Update) -> list[Commit]:
+    """Return the commits that an update adds; for a new branch, beyond the default branch."""
+    default = repository.git.branch(repository.default_branch)
+    without = default if update.before == ZERO else update.before
     return repository.git.objects.log(update.after, without=without)
 
 
 def missing_checks(repository: Repository, sha: str, listed: list[Required]) -> list[str]:
     """One sentence about required statuses that have not passed on a commit, or none.
 
-    Names are told only where one status is required. Of several, the running ones are counted
+    The name is given only where one status is required. Of several, the running ones are counted
     among those that have not succeeded and left out of the list.
     """
     states = [(one.name, standing.of_name(repository, sha, one.name, one.app_id)) for one in listed]

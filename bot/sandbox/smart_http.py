@@ -1,6 +1,6 @@
 """Clone, fetch and push over HTTP: `/{owner}/{repo}.git/…`.
 
-Reading is `git http-backend` itself. A push is taken apart here, because the rules must be asked
+Reading is `git http-backend` itself. A push is parsed here, because the rules must be checked
 and the refs moved by acts/refs.py like any other move: the pack goes through
 `git unpack-objects`, the answer is written in the protocol's own lines.
 """
@@ -12,9 +12,9 @@ from aiohttp import web
 from bot.sandbox import auth, command
 from bot.sandbox.acts import refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.auth import Caller, Credentials, Nobody, PersonCaller, TokenCaller
+from bot.sandbox.auth import Caller, Credentials, InstallationToken
 from bot.sandbox.git import ZERO
-from bot.sandbox.records import ROLES, Actor
+from bot.sandbox.records import ROLES, Account, Actor
 from bot.sandbox.refusal import Refusal, refused, say
 from bot.sandbox.rest.call import repository_of
 from bot.sandbox.world import Repository, World
@@ -97,11 +97,11 @@ class SmartHttp:
             found = repository_of(self.world, caller, name)
         except Refusal as refusal:
             raise _challenge() if refusal.status == 401 else web.HTTPNotFound() from None
-        if is_write and isinstance(caller, Nobody):
+        if is_write and caller is None:
             raise _challenge()
         if is_write and not self._may_push(caller, found):
             raise web.HTTPForbidden(text="Permission to push denied.\n")
-        if isinstance(caller, TokenCaller) and caller.grant.installation.suspended_at is not None:
+        if isinstance(caller, InstallationToken) and caller.installation.suspended_at is not None:
             raise web.HTTPForbidden(text=f"{say('token.suspended')}\n")
         return found
 
@@ -109,12 +109,10 @@ class SmartHttp:
         if repository.archived:
             return False
         match caller:
-            case PersonCaller(account=account):
-                return ROLES.index(repository.role_of(account)) >= ROLES.index("write")
-            case TokenCaller(grant=grant):
-                is_covered = self.world.covers(grant.installation, repository)
-                is_chosen = grant.repositories is None or repository.id in grant.repositories
-                return is_covered and is_chosen and grant.effective().get("contents") == "write"
+            case Account():
+                return ROLES.index(repository.role_of(caller)) >= ROLES.index("write")
+            case InstallationToken():
+                return caller.sees(repository) and caller.effective().get("contents") == "write"
             case _:
                 return False
 
@@ -128,7 +126,7 @@ class SmartHttp:
         self, request: web.Request, repository: Repository, path: str
     ) -> web.StreamResponse:
         body = await request.read()
-        # aiohttp has undone a content encoding already, so git must not hear of it.
+        # aiohttp has undone a content encoding already, so git must not see it.
         environment = {
             "GIT_PROJECT_ROOT": str(repository.git.folder.parent),
             "GIT_HTTP_EXPORT_ALL": "1",
@@ -175,7 +173,7 @@ def read_commands(body: bytes) -> tuple[list[Move], set[str], bytes]:
         line, _, listed = body[at + 4 : at + length].partition(b"\0")
         capabilities |= set(listed.decode().split())
         before, after, ref = line.decode().rstrip("\n").split(" ", 2)
-        # A person's git has asked about force already; the rules decide what it may do.
+        # A person's git has checked force already; the rules decide what it may do.
         moves.append(Move(ref, after, before, force=True))
         at += length
     return moves, capabilities, body[at + 4 :]

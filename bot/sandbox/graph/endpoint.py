@@ -1,23 +1,19 @@
 """One GraphQL call: its roots, its rights, its errors in the provider's form."""
 
-from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import graphql
-from aiohttp import web
 from graphql import GraphQLError, GraphQLResolveInfo, GraphQLSchema
 
 from bot.sandbox.acts import refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.auth import AppCaller, Nobody
-from bot.sandbox.graph import accounts, repositories
-from bot.sandbox.records import Json
+from bot.sandbox.graph import values
+from bot.sandbox.records import App, Json
 from bot.sandbox.refusal import Refusal, refused
 from bot.sandbox.rest import call as calls
 from bot.sandbox.rest.call import Answer, Call, Reply, Route
-from bot.sandbox.rest.door import Door
 from bot.sandbox.shapes.people import number_of
 from bot.sandbox.world import Repository
 
@@ -30,19 +26,9 @@ def schema() -> GraphQLSchema:
     return graphql.build_schema(Path(__file__).with_name("schema.graphql").read_text())
 
 
-def endpoint(served: Door) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """The handler of `POST /api/graphql`."""
-    route = Route("POST", "/graphql", execute, ("app",))
-
-    async def answer(request: web.Request) -> web.Response:
-        return await served.answer(request, route)
-
-    return answer
-
-
 async def execute(call: Call) -> Answer:
     """Answer one document; errors come with status 200, as at the provider."""
-    if isinstance(call.caller, Nobody | AppCaller):
+    if isinstance(call.caller, App | None):
         raise refused("auth.graphql")
     document = call.body.get("query")
     if not isinstance(document, str):
@@ -87,10 +73,6 @@ def _roots(call: Call) -> Json:
 
     return {
         "repository": lambda _, **asked: _repository(call, asked["owner"], asked["name"]),
-        "viewer": lambda _: {
-            **accounts.account(call.world, call.actor.account),
-            "__typename": "User",
-        },
         "updateRefs": update_refs,
     }
 
@@ -103,9 +85,9 @@ def _repository(call: Call, owner: str, name: str) -> Json:
         calls.check_rights(call, ("pull_requests:read", "contents:read"))
     except Refusal as refused:
         if refused.status == 404:
-            raise accounts.not_found(said) from None
+            raise values.not_found(said) from None
         raise
-    return repositories.repository(found)
+    return values.repository(found)
 
 
 async def _update_refs(call: Call, asked: Json) -> Json:
@@ -113,7 +95,7 @@ async def _update_refs(call: Call, asked: Json) -> Json:
     found: Repository | None = call.world.repositories.get(number or 0)
     if found is None:
         said = f"Could not resolve to a node with the global id of '{asked['repositoryId']}'."
-        raise accounts.not_found(said)
+        raise values.not_found(said)
     call.found = calls.repository_of(call.world, call.caller, found.full_name)
     calls.check_rights(call, ("contents:write",))
     moves = [
@@ -131,3 +113,6 @@ async def _update_refs(call: Call, asked: Json) -> Json:
                 await refs.refuse_workflow_files(found, call.actor, now, move.after)
         await refs.move(found, call.actor, moves, How("updateRefs"))
     return {"clientMutationId": asked.get("clientMutationId")}
+
+
+ROUTE = Route("POST", "/graphql", execute, ("app",))
