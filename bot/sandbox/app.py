@@ -17,13 +17,14 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import artifacts, auth, command, deliver, pages, smart_http
+from bot.sandbox import artifacts, command, deliver
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.control import Control
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
+from bot.sandbox.pages import Pages
 from bot.sandbox.records import HOST, Json
 from bot.sandbox.rest import (
     actions,
@@ -38,6 +39,7 @@ from bot.sandbox.rest import (
 from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
 from bot.sandbox.rest.door import Door
+from bot.sandbox.smart_http import SmartHttp
 from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline
 from bot.sandbox.world import COMMANDS_AT_ONCE, Repository, World
 
@@ -179,7 +181,7 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
         world = make_world(options, folder)
         session = await stack.enter_async_context(aiohttp.ClientSession())
         world.courier = partial(deliver.carry, world, session)
-        credentials = Credentials(world, auth.private_key_pem())
+        credentials = Credentials(world)
         control = Control(world)
         hosts = LOOPBACK if options.host in LOOPBACK else frozenset[str]()
         app = build_app(world, credentials, control, hosts)
@@ -265,9 +267,9 @@ def build_app(
     app.router.add_post("/api/graphql", partial(_serve, served, endpoint.ROUTE))
     app.router.add_route("*", f"{doors.PREFIX}{{tail:.*}}", doors.not_imitated)
     app.add_routes(control.routes())
-    app.add_routes(smart_http.routes(world, credentials))
-    app.router.add_get(artifacts.STORAGE + r"{id:\d+}", _storage(world))
-    pages.add_to(app, world)
+    app.add_routes(SmartHttp(world, credentials).routes())
+    app.router.add_get(artifacts.STORAGE + r"{id:\d+}", partial(artifacts.serve, world))
+    Pages(world).add_to(app)
     return app
 
 
@@ -276,13 +278,6 @@ async def _serve(served: Door, route: Route, request: web.Request) -> web.Stream
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-def _storage(world: World) -> Handler:
-    async def serve(request: web.Request) -> web.StreamResponse:
-        return artifacts.serve(world, request)
-
-    return serve
 
 
 def guard(hosts: frozenset[str]) -> Any:

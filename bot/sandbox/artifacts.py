@@ -88,8 +88,8 @@ def made_up(suite: str, tests: tuple[CasePlan, ...], failing: tuple[CasePlan, ..
         named = f"classname={quoteattr(test.classname or suite)} name={quoteattr(test.name)}"
         case = f"<testcase {named}{place}"
         if test in failing:
-            said = quoteattr(f"AssertionError: {test.name} was wrong")
-            lines.append(f"{case} time='0.01'><failure message={said}/></testcase>")
+            message = quoteattr(f"AssertionError: {test.name} was wrong")
+            lines.append(f"{case} time='0.01'><failure message={message}/></testcase>")
         else:
             lines.append(f"{case} time='0.01'/>")
     return "\n".join([*lines, "</testsuite>", ""]).encode()
@@ -114,7 +114,7 @@ def find(repository: Repository, number: int) -> Artifact | None:
     return next((one for one in artifacts if one.id == number), None)
 
 
-def serve(world: World, request: web.Request) -> web.Response:
+async def serve(world: World, request: web.Request) -> web.Response:
     """The archive; 400 with a token, 403 for an address that is wrong or no longer valid."""
     if "Authorization" in request.headers:
         return web.Response(status=400, text="InvalidAuthenticationInfo\n")

@@ -58,34 +58,28 @@ Caller = App | InstallationToken | Account | None
 
 
 @cache
-def private_key_pem() -> bytes:
+def private_key() -> rsa.RSAPrivateKey:
     """The App's private key; one per program run, since making one takes long."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
-
-
-@cache
-def public_key_of(pem: bytes) -> rsa.RSAPublicKey:
-    """The public half of a private key. Raises ValueError for anything but RSA."""
-    loaded = serialization.load_pem_private_key(pem, password=None)
-    if not isinstance(loaded, rsa.RSAPrivateKey):
-        raise ValueError("the App's key must be an RSA key")
-    return loaded.public_key()
+    return rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
 
 
 class Credentials:
     """The keys and tokens of this world."""
 
-    def __init__(self, world: World, pem: bytes) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        self.pem = pem
-        self._public = public_key_of(pem)
+        self._public = private_key().public_key()
         self._tokens: dict[str, InstallationToken] = {}
         self._count = 0
+
+    @property
+    def pem(self) -> bytes:
+        """The App's private key as a PEM file."""
+        return private_key().private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
 
     def person_token(self, login: str) -> str:
         """The token of a person; always the same one."""

@@ -217,9 +217,9 @@ def close_when_done(repository: Repository, run: WorkflowRun) -> None:
     jobs = run.jobs.get(run.attempt, [])
     if run.status == "completed" or any(job.status != "completed" for job in jobs):
         return
-    found = {job.conclusion or "" for job in latest_jobs(run)}
+    conclusions = {job.conclusion or "" for job in latest_jobs(run)}
     order = ("failure", "timed_out", "action_required", "cancelled", "stale")
-    _finish(repository, run, next((word for word in order if word in found), "success"))
+    _finish(repository, run, next((word for word in order if word in conclusions), "success"))
 
 
 def latest_jobs(run: WorkflowRun) -> list[CheckRun]:

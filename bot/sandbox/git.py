@@ -102,47 +102,47 @@ class Objects:
 
     def commit(self, sha: str) -> Commit | None:
         """The commit of that name, or None."""
-        known = self._commits.get(sha)
-        if known is None:
-            found = self.read(sha)
-            if found is None or found[0] != "commit":
+        parsed = self._commits.get(sha)
+        if parsed is None:
+            stored = self.read(sha)
+            if stored is None or stored[0] != "commit":
                 return None
-            known = self._commits[sha] = parse_commit(sha, found[1])
-        return known
+            parsed = self._commits[sha] = parse_commit(sha, stored[1])
+        return parsed
 
     def a_commit(self, sha: str) -> Commit:
         """The commit of a name that must be one. Raises GitFailed otherwise."""
-        found = self.commit(sha)
-        if found is None:
+        stored = self.commit(sha)
+        if stored is None:
             raise GitFailed(f"no commit {sha}")
-        return found
+        return stored
 
     def tree(self, sha: str) -> tuple[TreeItem, ...] | None:
         """The lines of a tree, in git's order; a commit's name stands for its tree."""
-        known = self._trees.get(sha)
-        if known is None:
-            found = self.read(sha)
-            if found is None or found[0] not in ("tree", "commit"):
+        parsed = self._trees.get(sha)
+        if parsed is None:
+            stored = self.read(sha)
+            if stored is None or stored[0] not in ("tree", "commit"):
                 return None
-            if found[0] == "commit":
+            if stored[0] == "commit":
                 return self.tree(self.a_commit(sha).tree)
-            known = self._trees[sha] = tuple(parse_tree(found[1]))
-        return known
+            parsed = self._trees[sha] = tuple(parse_tree(stored[1]))
+        return parsed
 
     def blob(self, sha: str) -> bytes | None:
         """The content of a file, or None."""
-        found = self.read(sha)
-        return found[1] if found is not None and found[0] == "blob" else None
+        stored = self.read(sha)
+        return stored[1] if stored is not None and stored[0] == "blob" else None
 
     def item_at(self, tree: str, path: str) -> TreeItem | None:
         """Return the item at a path below a tree (or a commit); None when there is none."""
         item = TreeItem(TREE_MODE, "tree", tree, "")
         for name in filter(None, path.split("/")):
             lines = self.tree(item.sha) if item.kind == "tree" else None
-            found = next((line for line in lines or () if line.name == name), None)
-            if found is None:
+            stored = next((line for line in lines or () if line.name == name), None)
+            if stored is None:
                 return None
-            item = found
+            item = stored
         return item
 
     def file_at(self, tree: str, path: str) -> bytes | None:

@@ -102,8 +102,8 @@ async def _pick(objects: Objects, tip: Commit, commit: Commit) -> Clean | Confli
 
 
 def _stand_in(commit: Commit, message: str, parents: tuple[str, ...]) -> NewCommit:
-    nobody = replace(commit.author, name="sandbox", email="sandbox@localhost")
-    return NewCommit(commit.tree, parents, nobody, nobody, message)
+    author = replace(commit.author, name="sandbox", email="sandbox@localhost")
+    return NewCommit(commit.tree, parents, author, author, message)
 
 
 async def changes(objects: Objects, before: str, after: str) -> tuple[FileChange, ...]:
@@ -127,9 +127,9 @@ STATUS_WORDS = {
 }
 
 
-def _parse_diff(said: bytes) -> list[FileChange]:
-    parts = said.decode(errors="surrogateescape").split("\0")
-    found: dict[str, FileChange] = {}
+def _parse_diff(output: bytes) -> list[FileChange]:
+    parts = output.decode(errors="surrogateescape").split("\0")
+    changed: dict[str, FileChange] = {}
     at = 0
     while at < len(parts) and parts[at].startswith(":"):
         fields = parts[at].split(" ")
@@ -138,7 +138,7 @@ def _parse_diff(said: bytes) -> list[FileChange]:
         old = parts[at + 1] if renamed else None
         path = parts[at + 2] if renamed else parts[at + 1]
         sha = fields[2] if status == "D" else fields[3]
-        found[path] = FileChange(path, old, STATUS_WORDS.get(status, "changed"), sha, 0, 0)
+        changed[path] = FileChange(path, old, STATUS_WORDS.get(status, "changed"), sha, 0, 0)
         at += 3 if renamed else 2
     while at < len(parts) and parts[at]:
         added, removed, path = parts[at].split("\t")
@@ -146,6 +146,6 @@ def _parse_diff(said: bytes) -> list[FileChange]:
             path = parts[at + 2]
             at += 2
         counts = [0 if count == "-" else int(count) for count in (added, removed)]
-        found[path] = replace(found[path], additions=counts[0], deletions=counts[1])
+        changed[path] = replace(changed[path], additions=counts[0], deletions=counts[1])
         at += 1
-    return sorted(found.values(), key=lambda change: change.path)
+    return sorted(changed.values(), key=lambda change: change.path)

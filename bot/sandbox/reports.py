@@ -140,14 +140,14 @@ def _change_output(run: CheckRun, output: object) -> None:
     for word in ("summary", "text"):
         units = len(str(output.get(word) or "").encode("utf-16-le")) // 2
         if units > OUTPUT_MAX:
-            said = say("check.long", units)
-            raise invalid(said, field=word, resource="CheckRun")
+            message = say("check.long", units)
+            raise invalid(message, field=word, resource="CheckRun")
     if len(str(output["summary"] or "").encode()) > OUTPUT_MAX:
         raise invalid(say("check.summary_bytes"), field="summary", resource="CheckRun")
     annotations = output.get("annotations") or []
     if len(annotations) > ANNOTATIONS_PER_CALL_MAX:
-        said = say("check.annotations", len(annotations))
-        raise invalid(said, field="annotations", resource="CheckRun")
+        message = say("check.annotations", len(annotations))
+        raise invalid(message, field="annotations", resource="CheckRun")
     run.title = output.get("title")
     run.summary = output.get("summary")
     text = output.get("text")
@@ -160,13 +160,13 @@ def _change_actions(run: CheckRun, actions: object) -> None:
     if actions is None:
         return
     if not isinstance(actions, list) or len(actions) > ACTIONS_MAX:
-        said = f"actions exceeds a maximum quantity of {ACTIONS_MAX}"
-        raise invalid(said, field="actions", resource="CheckRun")
+        message = f"actions exceeds a maximum quantity of {ACTIONS_MAX}"
+        raise invalid(message, field="actions", resource="CheckRun")
     for action in actions:
         for word, longest in ACTION_FIELDS.items():
             if not 0 < len(str(action.get(word, ""))) <= longest:
-                said = f"{word} is too long (maximum is {longest} characters)"
-                raise invalid(said, field="actions", resource="CheckRun")
+                message = f"{word} is too long (maximum is {longest} characters)"
+                raise invalid(message, field="actions", resource="CheckRun")
     run.actions = [dict(action) for action in actions]
 
 

@@ -93,14 +93,14 @@ def rules_of(repository: Repository, branch: str) -> Iterator[tuple[Ruleset, Jso
 
 def required(repository: Repository, branch: str) -> list[Required]:
     """The required statuses of a branch from both sources, each (name, App) once."""
-    found: dict[Required, None] = {}
+    required: dict[Required, None] = {}
     for _, rule in rules_of(repository, branch):
         if rule["type"] == "required_status_checks":
-            found.update(dict.fromkeys(required_by(rule)))
+            required.update(dict.fromkeys(required_by(rule)))
     classic = repository.protected.get(branch)
     if classic is not None:
-        found.update(dict.fromkeys(classic_required(classic)))
-    return list(found)
+        required.update(dict.fromkeys(classic_required(classic)))
+    return list(required)
 
 
 def classic_required(classic: Classic) -> list[Required]:
@@ -162,14 +162,14 @@ def is_let_through(classic: Classic, actor: Actor) -> bool:
 
 def broken_by_update(repository: Repository, actor: Actor, update: Update) -> Broken:
     """The rules that a direct move of a branch would break."""
-    found: list[str] = []
+    sentences: list[str] = []
     for ruleset, rule in rules_of(repository, update.branch):
         if not bypasses(repository, ruleset, actor, is_merge=False):
-            found += _broken_rule(repository, rule, update)
+            sentences += _broken_rule(repository, rule, update)
     classic = repository.protected.get(update.branch)
     if classic is None or is_classic_bypassed(repository, classic, actor):
-        return Broken(tuple(found), ())
-    return Broken(tuple(found), tuple(_broken_classic(repository, classic, actor, update)))
+        return Broken(tuple(sentences), ())
+    return Broken(tuple(sentences), tuple(_broken_classic(repository, classic, actor, update)))
 
 
 def _broken_rule(repository: Repository, rule: Json, update: Update) -> list[str]:
@@ -242,29 +242,29 @@ def missing_checks(repository: Repository, sha: str, listed: list[Required]) -> 
     among those that have not succeeded and left out of the list.
     """
     states = [(one.name, standing.of_name(repository, sha, one.name, one.app_id)) for one in listed]
-    lacking = [(name, state) for name, state in states if state != "ok"]
-    if not lacking:
+    missing = [(name, state) for name, state in states if state != "ok"]
+    if not missing:
         return []
     if len(listed) == 1:
-        name, state = lacking[0]
+        name, state = missing[0]
         return [say(f"checks.{state}", name)]
-    words = {state for _, state in lacking}
+    words = {state for _, state in missing}
     if words == {"in_progress"}:
-        return [say("checks.all_in_progress", len(lacking), len(listed))]
-    if len(words) == 1 and len(lacking) == len(listed) and words <= {"expected", "pending"}:
+        return [say("checks.all_in_progress", len(missing), len(listed))]
+    if len(words) == 1 and len(missing) == len(listed) and words <= {"expected", "pending"}:
         return [say(f"checks.all_{words.pop()}", len(listed), len(listed))]
-    return [_mixed(len(lacking), len(listed), [state for _, state in lacking])]
+    return [_mixed(len(missing), len(listed), [state for _, state in missing])]
 
 
-def _mixed(lacking: int, of: int, states: list[str]) -> str:
+def _mixed(missing: int, of: int, states: list[str]) -> str:
     """The sentence for a mixture; a third kind of state is left out of it."""
     named = ["expected" if state == "wrong_source" else state for state in states]
     counts = [
         (named.count(word), word) for word in ("expected", "failing", "pending") if word in named
     ]
     if len(counts) == 1:
-        return say("checks.mixed/one", lacking, of, *counts[0])
-    return say("checks.mixed", lacking, of, *counts[0], *counts[1])
+        return say("checks.mixed/one", missing, of, *counts[0])
+    return say("checks.mixed", missing, of, *counts[0], *counts[1])
 
 
 def merge_methods(repository: Repository, branch: str) -> set[str]:

@@ -50,10 +50,9 @@ async def test_calls_moves_and_deliveries_can_be_read(sandbox, control, app, rec
     await app.get(f"/repos/{REPO}/branches/main")
     await sandbox.act("push", "bob", REPO, branch="w", files={"a.txt": "a"})
     await sandbox.settle()
-    calls = (await control("GET", "calls")).body["calls"]
-    assert calls[-1]["path"] == f"/api/v3/repos/{REPO}/branches/main"
-    moves = (await control("GET", "reflog")).body["reflog"]
-    assert (moves[-1]["ref"], moves[-1]["actor"]) == ("refs/heads/w", "bob")
+    assert sandbox.world.calls[-1]["path"] == f"/api/v3/repos/{REPO}/branches/main"
+    move = sandbox.world.reflog[-1]
+    assert (move.ref, move.actor) == ("refs/heads/w", "bob")
     sent = (await control("GET", "deliveries")).body["deliveries"]
     assert [one["event"] for one in sent] == ["push", "check_suite"]
 

@@ -28,6 +28,9 @@ from bot.sandbox.records import ROLES, Account, Actor, Json
 from bot.sandbox.refusal import Refusal
 from bot.sandbox.world import Comment, Issue, PullRequest, Repository, World
 
+Result = Awaitable[Json | None] | Json | None
+"""The numbers of what an action made, if any."""
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -111,7 +114,8 @@ async def act(world: World, value: Json) -> Json:
     if name in NEEDS_WRITE and not action.flag("bypass", default=False):
         _check_role(action, name)
     async with repository.lock:
-        return await ACTIONS[name](action) or {}
+        result = ACTIONS[name](action)
+        return (await result if isinstance(result, Awaitable) else result) or {}
 
 
 def _check_role(action: Action, name: str) -> None:
@@ -173,10 +177,6 @@ async def _force_push(action: Action) -> Json:
     return {"sha": await _commit(action, action.branch, start, "Change files", force=True)}
 
 
-async def _delete_branch(action: Action) -> None:
-    await _set(action, action.branch, ZERO, force=False)
-
-
 async def _open(action: Action) -> Json:
     """Open a pull request; `files` makes its branch first, in a fork with `fork`."""
     value, source = action.value, action.repository
@@ -204,35 +204,12 @@ async def _edit(action: Action) -> Json:
     return {"number": action.pull.number}
 
 
-async def _close(action: Action) -> None:
-    """Close a pull request or an issue."""
+async def _set_state(action: Action, state: str) -> None:
+    """Close or reopen a pull request or an issue."""
     if action.issue.pull is None:
-        conversation.edit_issue(action.issue, action.actor, {"state": "closed"})
+        conversation.edit_issue(action.issue, action.actor, {"state": state})
     else:
-        await pull_states.close(action.pull, action.account)
-
-
-async def _reopen(action: Action) -> None:
-    """Reopen a pull request or an issue."""
-    if action.issue.pull is None:
-        conversation.edit_issue(action.issue, action.actor, {"state": "open"})
-    else:
-        await pull_requests.reopen(action.pull, action.actor)
-
-
-async def _review(action: Action, event: str) -> Json:
-    body = str(action.value.get("body", ""))
-    return {"review": pull_requests.review(action.pull, action.actor, event, body).id}
-
-
-async def _retarget(action: Action) -> None:
-    await pull_requests.retarget(action.pull, action.actor, action.text("base"))
-
-
-async def _draft(action: Action) -> None:
-    """Convert to a draft, or with `draft: false` mark ready."""
-    is_draft = action.flag("draft", default=True)
-    await pull_requests.set_draft(action.pull, action.actor, is_draft)
+        await pull_requests.edit(action.pull, action.actor, {"state": state})
 
 
 async def _merge(action: Action) -> Json:
@@ -240,44 +217,32 @@ async def _merge(action: Action) -> Json:
     return {"sha": await merging.merge_pull(action.pull, action.actor, call)}
 
 
-async def _discuss(action: Action) -> Json:
-    return {"thread": pull_requests.discuss(action.pull, action.actor, action.text("body")).id}
+def _review(action: Action, event: str) -> Json:
+    body = str(action.value.get("body", ""))
+    return {"review": pull_requests.review(action.pull, action.actor, event, body).id}
 
 
-async def _resolve(action: Action) -> None:
-    """Resolve every conversation on the code, or with `resolved: false` reopen it."""
-    pull_requests.resolve(action.pull, action.actor, action.flag("resolved", default=True))
-
-
-async def _comment(action: Action) -> Json:
+def _comment(action: Action) -> Json:
     return {"comment": conversation.comment(action.issue, action.actor, action.text("body")).id}
 
 
-async def _open_issue(action: Action) -> Json:
+def _open_issue(action: Action) -> Json:
     title, body = action.text("title"), action.value.get("body")
     made = conversation.open_issue(action.repository, action.actor, title, body)
     return {"number": made.number}
 
 
-async def _label(action: Action) -> None:
-    await conversation.label(action.issue, action.actor, action.text("label"))
-
-
-async def _unlabel(action: Action) -> None:
-    await conversation.unlabel(action.issue, action.actor, action.text("label"))
-
-
-async def _lock(action: Action) -> None:
+def _lock(action: Action) -> None:
     action.issue.locked = action.flag("locked", default=True)
 
 
-async def _tick_checkbox(action: Action) -> Json:
+def _tick_checkbox(action: Action) -> Json:
     """Tick the box whose line contains `box`, in `comment` or the App's newest comment."""
     conversation.tick(action.comment, action.actor, action.text("box"))
     return {"comment": action.comment.id}
 
 
-async def _press_button(action: Action) -> Json:
+def _press_button(action: Action) -> Json:
     """Press the button `button` of the App's newest check run on the head of `number`."""
     app = action.world.apps[APP_SLUG]
     runs = [
@@ -308,12 +273,7 @@ async def _enqueue(action: Action) -> None:
     await pull_states.announce(pull, "enqueued", action.account)
 
 
-async def _deploy(action: Action) -> None:
-    """Give the head of `number` a successful deployment to `environment`."""
-    action.repository.deployed.add((action.pull.head_sha, action.text("environment")))
-
-
-async def _rename(action: Action) -> None:
+def _rename(action: Action) -> None:
     """Rename the branch `branch`, or the repository, to `to`."""
     to = action.text("to")
     if "branch" in action.value:
@@ -323,12 +283,12 @@ async def _rename(action: Action) -> None:
         repositories.rename(action.repository, action.actor, to)
 
 
-async def _archive(action: Action) -> None:
+def _archive(action: Action) -> None:
     is_archived = action.flag("archived", default=True)
     repositories.set_archived(action.repository, action.actor, is_archived=is_archived)
 
 
-async def _role(action: Action) -> None:
+def _role(action: Action) -> None:
     """Give the person `login` another role."""
     login, role = action.text("login"), action.text("role")
     if role not in ROLES:
@@ -336,33 +296,37 @@ async def _role(action: Action) -> None:
     action.repository.collaborators[action.world.add_account(login).login.lower()] = role
 
 
-async def _suspend(action: Action) -> None:
+def _suspend(action: Action) -> None:
     """Suspend the App on the repository's owner, or with `suspended: false` unsuspend it."""
     world, installed = action.world, repositories.install(action.world, action.repository.owner)
     is_suspended = action.flag("suspended", default=True)
     repositories.set_suspended(world, installed, action.account, is_suspended=is_suspended)
 
 
-async def _permissions(action: Action) -> None:
+def _permissions(action: Action) -> None:
     """Give the App other permissions on the repository's owner."""
     world, installed = action.world, repositories.install(action.world, action.repository.owner)
     given = {str(name): str(level) for name, level in action.value["permissions"].items()}
     repositories.set_permissions(world, installed, action.account, given)
 
 
-ACTIONS: Mapping[str, Callable[[Action], Awaitable[Json | None]]] = {
+ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "approve": partial(_review, event="APPROVE"),
     "archive": _archive,
-    "close": _close,
+    "close": partial(_set_state, state="closed"),
     "comment": _comment,
-    "delete_branch": _delete_branch,
-    "deploy": _deploy,
-    "discuss": _discuss,
-    "draft": _draft,
+    "delete_branch": lambda one: _set(one, one.branch, ZERO, force=False),
+    "deploy": lambda one: one.repository.deployed.add((one.pull.head_sha, one.text("environment"))),
+    "discuss": lambda one: {
+        "thread": pull_requests.discuss(one.pull, one.actor, one.text("body")).id
+    },
+    "draft": lambda one: pull_requests.set_draft(
+        one.pull, one.actor, one.flag("draft", default=True)
+    ),
     "edit": _edit,
     "enqueue": _enqueue,
     "force_push": _force_push,
-    "label": _label,
+    "label": lambda one: conversation.label(one.issue, one.actor, one.text("label")),
     "lock": _lock,
     "merge": _merge,
     "open": _open,
@@ -371,15 +335,17 @@ ACTIONS: Mapping[str, Callable[[Action], Awaitable[Json | None]]] = {
     "press_button": _press_button,
     "push": _push,
     "rename": _rename,
-    "reopen": _reopen,
+    "reopen": partial(_set_state, state="open"),
     "request_changes": partial(_review, event="REQUEST_CHANGES"),
-    "resolve": _resolve,
-    "retarget": _retarget,
+    "resolve": lambda one: pull_requests.resolve(
+        one.pull, one.actor, one.flag("resolved", default=True)
+    ),
+    "retarget": lambda one: pull_requests.retarget(one.pull, one.actor, one.text("base")),
     "role": _role,
     "stack": _stack,
     "suspend": _suspend,
     "tick_checkbox": _tick_checkbox,
-    "unlabel": _unlabel,
+    "unlabel": lambda one: conversation.unlabel(one.issue, one.actor, one.text("label")),
 }
 
 NEEDS_WRITE = frozenset({"push", "force_push", "delete_branch", "merge", "stack", "enqueue"})

@@ -53,14 +53,14 @@ class Call:
     params: dict[str, str]
     query: dict[str, str]
     body: Json
-    found: Repository | None = None
+    target: Repository | None = None
 
     @property
     def repository(self) -> Repository:
         """The repository that the path names, visible to the caller."""
-        if self.found is None:
+        if self.target is None:
             raise not_found()
-        return self.found
+        return self.target
 
     @property
     def issue(self) -> Issue:
@@ -191,7 +191,7 @@ def check_rights(call: Call, needs: tuple[str, ...], role: str | None = None) ->
             raise refused("auth.bad")
         case None if not is_read:
             raise refused("auth.needed")
-    if not is_read and call.found is not None and call.found.archived:
+    if not is_read and call.target is not None and call.target.archived:
         raise refused("perm.archived")
 
 
@@ -200,8 +200,8 @@ def _check_token(
 ) -> None:
     if token.installation.suspended_at is not None:
         raise refused("token.suspended")
-    if call.found is not None and not token.sees(call.found):
-        if is_read and not call.found.private:
+    if call.target is not None and not token.sees(call.target):
+        if is_read and not call.target.private:
             return
         raise not_accessible()
     wanted = (need.partition(":") for need in needs)
@@ -210,10 +210,10 @@ def _check_token(
 
 
 def _check_person(call: Call, needs: tuple[str, ...], role: str | None) -> None:
-    if call.found is None:
+    if call.target is None:
         return
     role = role or _role_for(needs[0])
-    if not call.has_role(role) and (call.found.private or role != "read"):
+    if not call.has_role(role) and (call.target.private or role != "read"):
         raise refused("role.admin")
 
 

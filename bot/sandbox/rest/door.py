@@ -55,14 +55,14 @@ class Door:
         call = Call(self.world, self.credentials, caller, params, query, body)
         if "owner" in call.params and "repo" in call.params:
             name = f"{call.params['owner']}/{call.params['repo']}"
-            call.found = calls.repository_of(self.world, caller, name)
-            if call.found.full_name.lower() != name.lower():
+            call.target = calls.repository_of(self.world, caller, name)
+            if call.target.full_name.lower() != name.lower():
                 return self._moved(request, call, name)
         if "app" not in route.needs:
             calls.check_rights(call, route.needs, route.role)
-        if request.method == "GET" or call.found is None:
+        if request.method == "GET" or call.target is None:
             return self._paged(request, call, await route.handler(call))
-        async with call.found.lock:
+        async with call.target.lock:
             return self._paged(request, call, await route.handler(call))
 
     def _moved(self, request: web.Request, call: Call, name: str) -> Reply:

@@ -63,10 +63,10 @@ async def delete_ref(call: Call) -> Answer:
 
 async def get_git_commit(call: Call) -> Answer:
     """One commit by its whole sha."""
-    found = call.repository.git.objects.commit(call.params["sha"])
-    if found is None:
+    commit = call.repository.git.objects.commit(call.params["sha"])
+    if commit is None:
         raise not_found()
-    return Reply(git_data.git_commit(call.repository, found))
+    return Reply(git_data.git_commit(call.repository, commit))
 
 
 async def get_tree(call: Call) -> Answer:
