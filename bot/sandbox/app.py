@@ -1,12 +1,12 @@
 """The sandbox as one aiohttp application, and as a running server.
 
-`running` is what the command line, the demo and tests use; `build_app` only puts together.
-Serves loopback, refuses what a foreign web page could make a browser send.
+The command line, the demo and tests use `running`. It serves loopback, and refuses requests that
+a foreign web page could make a browser send.
 """
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,13 +17,14 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import auth, command, pages, smart_http, storage
+from bot.sandbox import artifacts, command, deliver
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.control import Control
-from bot.sandbox.deliver import APP_SLUG, HttpCourier
+from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
+from bot.sandbox.pages import Pages
 from bot.sandbox.records import HOST, Json
 from bot.sandbox.rest import (
     actions,
@@ -34,11 +35,11 @@ from bot.sandbox.rest import (
     issues,
     pulls,
     repositories,
-    stacks,
 )
 from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
 from bot.sandbox.rest.door import Door
+from bot.sandbox.smart_http import SmartHttp
 from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline
 from bot.sandbox.world import COMMANDS_AT_ONCE, Repository, World
 
@@ -74,7 +75,6 @@ ROUTES: tuple[Route, ...] = (
     *repositories.ROUTES,
     *git_data.ROUTES,
     *pulls.ROUTES,
-    *stacks.ROUTES,
     *issues.ROUTES,
     *checks.ROUTES,
     *actions.ROUTES,
@@ -88,9 +88,9 @@ READS = ("GET", "HEAD", "OPTIONS")
 class SandboxOptions:
     """The options of a sandbox.
 
-    Port 0 takes a free one. Without `data` everything lives in a temporary folder. With a
-    `clock` nothing happens by itself: whoever owns the clock also does the jobs. More commands of
-    checks than `commands_at_once` wait for each other.
+    Port 0 takes a free one. Without `data` everything is in a temporary folder. With a `clock`
+    nothing happens by itself: the owner of the clock also runs the jobs. At most
+    `commands_at_once` commands of checks run at the same time.
     """
 
     host: str = "127.0.0.1"
@@ -129,11 +129,11 @@ class Sandbox:
         return self.world.webhook_secret
 
     def repository(self, full_name: str) -> Repository:
-        """A repository that is known to be there. Raises KeyError."""
-        found = self.world.repository(full_name)
-        if found is None:
+        """The repository of a name. Raises KeyError."""
+        repository = self.world.repository(full_name)
+        if repository is None:
             raise KeyError(full_name)
-        return found
+        return repository
 
     async def seed(self, **value: Any) -> Json:
         """Add people and repositories: acts/seeds.py."""
@@ -180,8 +180,8 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
             raise CannotRun("the sandbox needs git 2.38 or newer on PATH")
         world = make_world(options, folder)
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        world.courier = HttpCourier(world, session)
-        credentials = Credentials(world, auth.private_key_pem())
+        world.courier = partial(deliver.carry, world, session)
+        credentials = Credentials(world)
         control = Control(world)
         hosts = LOOPBACK if options.host in LOOPBACK else frozenset[str]()
         app = build_app(world, credentials, control, hosts)
@@ -264,12 +264,12 @@ def build_app(
         app.router.add_route(
             route.method, f"{doors.PREFIX}{route.path}", partial(_serve, served, route)
         )
-    app.router.add_post("/api/graphql", endpoint.endpoint(served))
+    app.router.add_post("/api/graphql", partial(_serve, served, endpoint.ROUTE))
     app.router.add_route("*", f"{doors.PREFIX}{{tail:.*}}", doors.not_imitated)
     app.add_routes(control.routes())
-    app.add_routes(smart_http.routes(world, credentials))
-    app.add_routes(storage.Storage(world).routes())
-    pages.add_to(app, world)
+    app.add_routes(SmartHttp(world, credentials).routes())
+    app.router.add_get(artifacts.STORAGE + r"{id:\d+}", partial(artifacts.serve, world))
+    Pages(world).add_to(app)
     return app
 
 
@@ -277,7 +277,7 @@ async def _serve(served: Door, route: Route, request: web.Request) -> web.Stream
     return await served.answer(request, route)
 
 
-Handler = Callable[[web.Request], Any]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def guard(hosts: frozenset[str]) -> Any:
@@ -311,13 +311,13 @@ def fault_middleware(served: Door) -> Any:
     @web.middleware
     async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
         path, world = request.rel_url.path, served.world
-        if not path.startswith(("/api/", storage.PREFIX)):
+        if not path.startswith(("/api/", artifacts.STORAGE)):
             answer: web.StreamResponse = await handler(request)
             return answer
         request[doors.REQUEST_ID] = f"SBOX:{world.new_id():X}"
         document = (await request.text()) if path == "/api/graphql" else None
         below = path.removeprefix(doors.PREFIX)
-        hits = world.faults.of_call(world.chance.random, request.method, below, document)
+        hits = world.faults.of_call(request.method, below, document)
         beyond = fault_effects.beyond_limits(world, request.method, below)
         answer = beyond or await _with_faults(served, request, handler, hits)
         served.note(request, answer.status, [fault.kind for fault in hits])

@@ -14,9 +14,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.types import Options
 
+from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.records import Account, Actor, App, Installation
 from bot.sandbox.refusal import refused
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 JWT_LIFETIME_MAX_S = 600
 JWT_SKEW_S = 60  # the provider allows the issuer's clock to be a little ahead
@@ -29,7 +30,7 @@ TIMES_UNCHECKED = Options(verify_exp=False, verify_iat=False, verify_nbf=False)
 
 @dataclass(frozen=True, slots=True)
 class InstallationToken:
-    """A token of an installation; `repositories` and `permissions` only ever narrow it."""
+    """A token of an installation, narrowed to `repositories` and `permissions`."""
 
     installation: Installation
     repositories: frozenset[int] | None
@@ -38,74 +39,47 @@ class InstallationToken:
     expires_at: datetime
 
     def effective(self) -> dict[str, str]:
-        """The permissions of now: those of the token that the installation still has."""
-        held = self.installation.permissions
+        """The present permissions: those of the token that the installation still has."""
+        granted = self.installation.permissions
         return {
-            name: "read" if "read" in (level, held[name]) else level
+            name: "read" if "read" in (level, granted[name]) else level
             for name, level in self.permissions.items()
-            if name in held
+            if name in granted
         }
 
-
-@dataclass(frozen=True, slots=True)
-class AppCaller:
-    """A call signed with the App's key."""
-
-    app: App
+    def sees(self, repository: Repository) -> bool:
+        """Return whether the token is for a repository."""
+        is_chosen = self.repositories is None or repository.id in self.repositories
+        return is_chosen and repository.owner is self.installation.account
 
 
-@dataclass(frozen=True, slots=True)
-class TokenCaller:
-    """A call with an installation token."""
-
-    token: str
-    grant: InstallationToken
-
-
-@dataclass(frozen=True, slots=True)
-class PersonCaller:
-    """A call with a person's token."""
-
-    account: Account
-
-
-@dataclass(frozen=True, slots=True)
-class Nobody:
-    """A call without credentials."""
-
-
-Caller = AppCaller | TokenCaller | PersonCaller | Nobody
+Caller = App | InstallationToken | Account | None
+"""The author of a call: an App by its key, an installation by its token, a person, or unknown."""
 
 
 @cache
-def private_key_pem() -> bytes:
+def private_key() -> rsa.RSAPrivateKey:
     """The App's private key; one per program run, since making one takes long."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
-
-
-@cache
-def public_key_of(pem: bytes) -> rsa.RSAPublicKey:
-    """The public half of a private key. Raises ValueError for anything but RSA."""
-    loaded = serialization.load_pem_private_key(pem, password=None)
-    if not isinstance(loaded, rsa.RSAPrivateKey):
-        raise ValueError("the App's key must be an RSA key")
-    return loaded.public_key()
+    return rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
 
 
 class Credentials:
-    """The keys and tokens that open this world."""
+    """The keys and tokens of this world."""
 
-    def __init__(self, world: World, pem: bytes) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        self.pem = pem
-        self._public = public_key_of(pem)
+        self._public = private_key().public_key()
         self._tokens: dict[str, InstallationToken] = {}
         self._count = 0
+
+    @property
+    def pem(self) -> bytes:
+        """The App's private key as a PEM file."""
+        return private_key().private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
 
     def person_token(self, login: str) -> str:
         """The token of a person; always the same one."""
@@ -116,53 +90,44 @@ class Credentials:
         installation: Installation,
         repositories: frozenset[int] | None,
         permissions: dict[str, str],
-    ) -> str:
-        """A new installation token of TOKEN_LENGTH characters, good for an hour."""
+    ) -> tuple[str, InstallationToken]:
+        """Make an installation token of TOKEN_LENGTH characters, valid for an hour."""
         self._count += 1
         seed = f"{self.world.seed}:{installation.id}:{self._count}".encode()
-        token = "ghs_"
-        while len(token) < TOKEN_LENGTH:
-            token += hashlib.sha256(seed + token.encode()).hexdigest()
-        token = token[:TOKEN_LENGTH]
+        secret = "ghs_"
+        while len(secret) < TOKEN_LENGTH:
+            secret += hashlib.sha256(seed + secret.encode()).hexdigest()
+        secret = secret[:TOKEN_LENGTH]
         issued = self.world.timeline.now()
         expires = self.world.timeline.callers_now() + TOKEN_LIFETIME
-        self._tokens[token] = InstallationToken(
-            installation, repositories, permissions, issued, expires
-        )
-        return token
-
-    def grant_of(self, token: str) -> InstallationToken:
-        """Return the grant of a token. Raises KeyError for an unknown one."""
-        return self._tokens[token]
+        token = InstallationToken(installation, repositories, permissions, issued, expires)
+        self._tokens[secret] = token
+        return secret, token
 
     def revoke(self, token: str) -> None:
         """Make a token worthless."""
         self._tokens.pop(token, None)
 
     def caller_of(self, secret: str | None) -> Caller:
-        """Return the caller that a bearer token stands for; None is nobody.
+        """Return the caller of a bearer token.
 
         Raises Refusal(401) for anything unknown, expired or badly signed.
         """
         if secret is None:
-            return Nobody()
-        if secret in self._tokens:
-            return self._token_caller(secret)
+            return None
+        token = self._tokens.get(secret)
+        if token is not None:
+            is_over = self.world.timeline.now() >= token.issued_at + TOKEN_LIFETIME
+            if is_over or token.installation.id not in self.world.installations:
+                raise refused("auth.bad")
+            return token
         if secret.startswith("sandbox_pat_"):
             account = self.world.account(secret.removeprefix("sandbox_pat_"))
             if account is not None:
-                return PersonCaller(account)
+                return account
         if secret.count(".") == 2:
-            return AppCaller(self._app_of_jwt(secret))
+            return self._app_of_jwt(secret)
         raise refused("auth.bad")
-
-    def _token_caller(self, token: str) -> TokenCaller:
-        grant = self._tokens[token]
-        if self.world.timeline.now() >= grant.issued_at + TOKEN_LIFETIME:
-            raise refused("auth.bad")
-        if grant.installation.id not in self.world.installations:
-            raise refused("auth.bad")
-        return TokenCaller(token, grant)
 
     def _app_of_jwt(self, token: str) -> App:
         try:
@@ -178,7 +143,7 @@ class Credentials:
         if expires - now > JWT_LIFETIME_MAX_S:
             raise refused("auth.exp_far")
         issuer = str(claims.get("iss", ""))
-        app = self.world.apps.get("headgate")
+        app = self.world.apps.get(APP_SLUG)
         if app is None or issuer not in (str(app.id), app.client_id):
             raise refused("auth.gone")
         return app
@@ -187,10 +152,9 @@ class Credentials:
 def actor_of(caller: Caller) -> Actor | None:
     """Return the actor of a caller's changes; None when it can change nothing."""
     match caller:
-        case TokenCaller(grant=grant):
-            app = grant.installation.app
-            return Actor(app.bot, app, grant.effective())
-        case PersonCaller(account=account):
-            return Actor(account)
-        case AppCaller() | Nobody():
+        case InstallationToken(installation=installation):
+            return Actor(installation.app.bot, installation.app, caller.effective())
+        case Account():
+            return Actor(caller)
+        case _:
             return None

@@ -1,19 +1,20 @@
 """The sandbox's own CI: `.sandbox/ci.yml` of the tested commit's tree, played in world time.
 
-Decides what is started and what it comes to; the reports go through reports.py, commands
-through command_runner.py. Triggers as at the provider: `push` by branch pattern, `pull_request`
+Decides what starts and how it ends; reports go through reports.py, commands through
+command_runner.py. Triggers as at GitHub: `push` by branch pattern, `pull_request`
 also for drafts but never while the pull request conflicts, neither with a skip marker in the
 head commit's message.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
 from bot.sandbox import artifacts, ci_file, command_runner, deliver, reports
 from bot.sandbox.ci_file import CheckPlan, Plan
-from bot.sandbox.records import Account, Actor, App, CheckRun, Issue, WorkflowRun
+from bot.sandbox.records import Account, Actor, App, CheckRun
 from bot.sandbox.shapes import checks
-from bot.sandbox.world import Repository, World
+from bot.sandbox.world import PullRequest, Repository, WorkflowRun, World
 
 CI_SLUG = "sandbox-ci"
 SKIP_MARKERS = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]")
@@ -27,48 +28,43 @@ class Trigger:
     branch: str
     head_sha: str
     tested_sha: str
-    head_repo: int | None
+    head_repo: Repository
     actor: Account
     pulls: tuple[int, ...] = ()
     is_draft: bool = False
 
 
-def ci_app(world: World, slug: str = CI_SLUG) -> App:
+def _ci_app(world: World, slug: str = CI_SLUG) -> App:
     """The App that reports CI results; another slug is another App, made when first named."""
-    known = world.apps.get(slug)
-    if known is None:
-        known = world.add_app(slug, {"checks": "write", "statuses": "write"}, [])
-    return known
+    permissions = {"checks": "write", "statuses": "write"}
+    return world.apps.get(slug) or world.add_app(slug, permissions, [])
 
 
 def on_push(repository: Repository, branch: str, sha: str, actor: Account) -> None:
     """Start what a pushed branch triggers."""
     plan = ci_file.read(repository.git.objects, sha)
     if plan is not None and plan.runs_on_push(branch):
-        start(repository, plan, Trigger("push", branch, sha, sha, repository.id, actor))
+        _start(repository, plan, Trigger("push", branch, sha, sha, repository, actor))
 
 
-def on_pull(repository: Repository, issue: Issue) -> None:
-    """Start what a pull request triggers; its test merge is known and clean."""
-    pull = issue.pull
-    if pull is None or pull.test_merge is None:
-        return
-    plan = ci_file.read(repository.git.objects, pull.test_merge)
-    if plan is not None and plan.on_pull_request:
+def on_pull(pull: PullRequest, test_merge: str) -> None:
+    """Start what a pull request triggers, on its clean test merge."""
+    plan = ci_file.read(pull.repository.git.objects, test_merge)
+    if plan is not None and plan.triggers.pull_request:
         trigger = Trigger(
             "pull_request",
             pull.head_ref,
             pull.head_sha,
-            pull.test_merge,
+            test_merge,
             pull.head_repo,
-            issue.author,
-            (issue.number,),
+            pull.author,
+            (pull.number,),
             pull.draft,
         )
-        start(repository, plan, trigger)
+        _start(pull.repository, plan, trigger)
 
 
-def start(repository: Repository, plan: Plan, trigger: Trigger) -> None:
+def _start(repository: Repository, plan: Plan, trigger: Trigger) -> None:
     """Make the workflow run and its checks after the delay of the file.
 
     Nothing is made, and nothing reports, where the head commit says to skip CI or no changed
@@ -81,14 +77,14 @@ def start(repository: Repository, plan: Plan, trigger: Trigger) -> None:
         return
     delay_s = plan.delays.get(trigger.event, 0.0)
     if not delay_s:
-        _start(repository, plan, trigger)
+        _begin(repository, plan, trigger)
         return
 
-    async def begin() -> None:
-        _start(repository, plan, trigger)
+    async def begin_later() -> None:
+        _begin(repository, plan, trigger)
 
     name = f"CI of {repository.full_name} for {trigger.event}"
-    repository.world.timeline.later(delay_s, name, begin)
+    repository.world.timeline.later(delay_s, name, begin_later)
 
 
 def _changed(repository: Repository, sha: str) -> set[str]:
@@ -102,16 +98,15 @@ def _changed(repository: Repository, sha: str) -> set[str]:
     return {path for path, _, _ in objects.changed(start, sha)}
 
 
-def _start(repository: Repository, plan: Plan, trigger: Trigger) -> None:
+def _begin(repository: Repository, plan: Plan, trigger: Trigger) -> None:
     now = repository.world.now()
     suite = reports.new_suite(
-        repository, ci_app(repository.world), trigger.head_sha, trigger.branch
+        repository, _ci_app(repository.world), trigger.head_sha, trigger.branch
     )
     run = WorkflowRun(
         id=repository.world.new_id("run"),
         number=len(repository.workflow_runs) + 1,
         suite=suite,
-        name="ci",
         event=trigger.event,
         head_sha=trigger.head_sha,
         tested_sha=trigger.tested_sha,
@@ -125,15 +120,15 @@ def _start(repository: Repository, plan: Plan, trigger: Trigger) -> None:
         is_draft=trigger.is_draft,
     )
     repository.workflow_runs.append(run)
-    _tell(repository, run, "requested")
+    _announce(repository, run, "requested")
     if plan.error is not None:
         suite.forced_conclusion = "startup_failure"
         _finish(repository, run, "startup_failure")
         return
-    begin_attempt(repository, run, plan.checks)
+    _begin_attempt(repository, run, plan.checks)
 
 
-def begin_attempt(repository: Repository, run: WorkflowRun, planned: list[CheckPlan]) -> None:
+def _begin_attempt(repository: Repository, run: WorkflowRun, planned: Iterable[CheckPlan]) -> None:
     """Start checks of a run under its present attempt number."""
     run.status, run.conclusion = "in_progress", None
     run.updated_at = run.begun[run.attempt] = repository.world.now()
@@ -144,7 +139,7 @@ def begin_attempt(repository: Repository, run: WorkflowRun, planned: list[CheckP
             continue
         begin = _begin_check if plan.kind == "check" else _begin_status
         begin(repository, run, plan, conclusion)
-    _tell(repository, run, "in_progress")
+    _announce(repository, run, "in_progress")
     if not jobs:
         close_when_done(repository, run)
 
@@ -167,7 +162,7 @@ def _begin_check(
     repository: Repository, run: WorkflowRun, plan: CheckPlan, conclusion: str
 ) -> None:
     suite = run.suite
-    app = ci_app(repository.world, plan.app)
+    app = _ci_app(repository.world, plan.app)
     if app is not suite.app:
         suite = reports.suite_of(repository, app, run.head_sha, run.head_branch)
     fields = {"name": plan.name, "status": "in_progress"}
@@ -177,19 +172,17 @@ def _begin_check(
     if conclusion != "hang":
         word = "failure" if conclusion == "error" else conclusion
         name = f"CI check {plan.name} of {repository.full_name}"
-        end = partial(_end_check, repository, run, (check, plan, word))
-        repository.world.timeline.later(0.0 if plan.command else plan.seconds, name, end)
+        end = partial(_end_check, repository, run, (check, plan), word)
+        repository.world.timeline.later(0.0 if plan.run else plan.seconds, name, end)
 
 
 async def _end_check(
-    repository: Repository,
-    run: WorkflowRun,
-    ending: tuple[CheckRun, CheckPlan, str],
+    repository: Repository, run: WorkflowRun, ending: tuple[CheckRun, CheckPlan], conclusion: str
 ) -> None:
-    check, plan, conclusion = ending
+    check, plan = ending
     fields: dict[str, object] = {}
     written = None
-    if plan.command is not None and check.status != "completed":
+    if plan.run is not None and check.status != "completed":
         done = await command_runner.run(repository, run, plan)
         conclusion, written = done.conclusion, done.report
         fields["output"] = {"title": done.title, "summary": done.title, "text": done.text}
@@ -205,7 +198,7 @@ async def _end_check(
 def _begin_status(
     repository: Repository, run: WorkflowRun, plan: CheckPlan, conclusion: str
 ) -> None:
-    bot = ci_app(repository.world, plan.app).bot
+    bot = _ci_app(repository.world, plan.app).bot
     new = reports.NewStatus(plan.name, "pending", f"{plan.name} is running")
     reports.add_status(repository, run.head_sha, bot, new)
     state = "success" if conclusion in ("success", "neutral", "skipped") else conclusion
@@ -224,9 +217,9 @@ def close_when_done(repository: Repository, run: WorkflowRun) -> None:
     jobs = run.jobs.get(run.attempt, [])
     if run.status == "completed" or any(job.status != "completed" for job in jobs):
         return
-    found = {job.conclusion or "" for job in latest_jobs(run)}
+    conclusions = {job.conclusion or "" for job in latest_jobs(run)}
     order = ("failure", "timed_out", "action_required", "cancelled", "stale")
-    _finish(repository, run, next((word for word in order if word in found), "success"))
+    _finish(repository, run, next((word for word in order if word in conclusions), "success"))
 
 
 def latest_jobs(run: WorkflowRun) -> list[CheckRun]:
@@ -238,10 +231,10 @@ def latest_jobs(run: WorkflowRun) -> list[CheckRun]:
 def _finish(repository: Repository, run: WorkflowRun, conclusion: str) -> None:
     run.status, run.conclusion, run.updated_at = "completed", conclusion, repository.world.now()
     run.ended[run.attempt] = conclusion
-    _tell(repository, run, "completed")
+    _announce(repository, run, "completed")
 
 
-def _tell(repository: Repository, run: WorkflowRun, action: str) -> None:
+def _announce(repository: Repository, run: WorkflowRun, action: str) -> None:
     fields = {
         "workflow_run": checks.workflow_run(repository, run),
         "workflow": checks.workflow(repository),
@@ -264,7 +257,7 @@ def cancel(repository: Repository, run: WorkflowRun) -> None:
 def rerun(repository: Repository, run: WorkflowRun, *, failed_only: bool) -> None:
     """Start a run again as its next attempt, in the same suite with new check runs.
 
-    What earlier attempts left goes when everything runs again (actions/upload-artifact 323).
+    Earlier artifacts are removed when everything runs again (actions/upload-artifact 323).
     """
     plan = ci_file.read(repository.git.objects, run.tested_sha)
     if plan is None or plan.error is not None:
@@ -274,4 +267,4 @@ def rerun(repository: Repository, run: WorkflowRun, *, failed_only: bool) -> Non
     if not failed_only:
         run.artifacts.clear()
     run.attempt += 1
-    begin_attempt(repository, run, chosen)
+    _begin_attempt(repository, run, chosen)

@@ -10,7 +10,7 @@ VERSION_NEEDED = (2, 38)  # the first with `merge-tree --write-tree`
 
 
 class GitFailed(Exception):
-    """The git command refused; the message is what it said."""
+    """The git command refused; the message is what it output."""
 
 
 async def run(
@@ -58,8 +58,8 @@ def isolated_environment() -> dict[str, str]:
 async def version(cwd: Path) -> tuple[int, int]:
     """Major and minor version of the git command; (0, 0) where it is missing."""
     try:
-        said = await run("version", cwd=cwd)
+        output = await run("version", cwd=cwd)
     except OSError:
         return (0, 0)
-    found = re.search(rb"(\d+)\.(\d+)", said)
+    found = re.search(rb"(\d+)\.(\d+)", output)
     return (int(found[1]), int(found[2])) if found else (0, 0)

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from bot.sandbox.ci_file import CheckPlan
 from bot.sandbox.git import Objects
-from bot.sandbox.records import WorkflowRun
-from bot.sandbox.world import Repository
+from bot.sandbox.world import Repository, WorkflowRun
 
 OUTPUT_MAX = 1 << 20
 REPORT_MAX = 64 << 20
@@ -34,16 +33,16 @@ class Done:
 
 async def run(repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan) -> Done:
     """Run the command of a check on its commit."""
-    if not repository.world.allow_commands or plan.command is None:
-        said = "commands are off; start the sandbox with --allow-commands"
-        return Done("failure", said, said)
+    if not repository.world.allow_commands or plan.run is None:
+        message = "commands are off; start the sandbox with --allow-commands"
+        return Done("failure", message, message)
     async with repository.world.command_places:
         with tempfile.TemporaryDirectory(prefix="sandbox-ci-") as folder:
             await asyncio.to_thread(
                 export, repository.git.objects, run_of_ci.tested_sha, Path(folder)
             )
             environment = _environment(repository, run_of_ci)
-            done = await _shell(plan.command, Path(folder), environment, plan.timeout_s)
+            done = await _shell(plan.run, Path(folder), environment, plan.timeout_s)
             return replace(done, report=_report(Path(folder), plan.junit))
 
 
@@ -97,21 +96,21 @@ async def _shell(command: str, folder: Path, environment: dict[str, str], timeou
     )
     try:
         async with asyncio.timeout(timeout_s):
-            said = await _read(child)
+            output = await _read(child)
             code = await child.wait()
     except TimeoutError:
         os.killpg(child.pid, signal.SIGKILL)
         await child.wait()
         return Done("timed_out", f"no end after {timeout_s:g} s", "")
-    text = said.decode(errors="replace")[-SHOWN_MAX:]
+    text = output.decode(errors="replace")[-SHOWN_MAX:]
     if code == 0:
         return Done("success", "exit code 0", text)
     return Done("failure", f"exit code {code}", text)
 
 
 async def _read(child: asyncio.subprocess.Process) -> bytes:
-    said = b""
+    output = b""
     if child.stdout is not None:
         while part := await child.stdout.read(OUTPUT_MAX):
-            said = (said + part)[-OUTPUT_MAX:]
-    return said
+            output = (output + part)[-OUTPUT_MAX:]
+    return output

@@ -1,4 +1,4 @@
-"""The control plane `/_sandbox/…`: seeds, acts of people, time, faults, and what happened.
+"""The control plane `/_sandbox/…`: seeds, acts of people, time, faults, deliveries.
 
 For tests, the demo and people at the keyboard; a malformed request is 400 `{"error"}`. Nothing
 here imitates the provider.
@@ -30,17 +30,13 @@ class Control:
         return [
             web.post(f"{PREFIX}/seed", self._answer(self.seed)),
             web.post(f"{PREFIX}/acts", self._answer(self.act)),
-            web.post(f"{PREFIX}/people", self._answer(self.people)),
             web.post(f"{PREFIX}/rules", self._answer(self.rules)),
-            web.post(f"{PREFIX}/knobs", self._answer(self.knobs)),
             web.post(f"{PREFIX}/clock", self._answer(self.clock)),
             web.post(f"{PREFIX}/settle", self._answer(self.settle)),
             web.post(f"{PREFIX}/webhook", self._answer(self.webhook)),
             web.post(f"{PREFIX}/faults", self._answer(self.add_fault)),
             web.get(f"{PREFIX}/faults", self._answer(self.list_faults)),
             web.delete(f"{PREFIX}/faults", self._answer(self.clear_faults)),
-            web.get(f"{PREFIX}/calls", self._answer(self.calls)),
-            web.get(f"{PREFIX}/reflog", self._answer(self.reflog)),
             web.get(f"{PREFIX}/deliveries", self._answer(self.deliveries)),
         ]
 
@@ -68,10 +64,6 @@ class Control:
     async def act(self, value: Json) -> Json:
         """Something a person does: acts/actions_by_people.py."""
         return await actions_by_people.act(self.world, value)
-
-    async def people(self, value: Json) -> Json:
-        """More people: `{"people": […]}` as in a seed."""
-        return await seeds.seed(self.world, {"people": value["people"]})
 
     async def rules(self, value: Json) -> Json:
         """Settings and rules of `repo`, as in a seed."""
@@ -122,29 +114,15 @@ class Control:
         self.world.faults.clear(value.get("id"))
         return {}
 
-    async def calls(self, _: Json) -> Json:
-        """Every API call so far, oldest first."""
-        return {"calls": list(self.world.calls)}
-
-    async def reflog(self, _: Json) -> Json:
-        """Every move of a ref so far, oldest first, with who moved it."""
-        lines = [{**asdict(one), "at": stamp(one.at)} for one in self.world.reflog]
-        return {"reflog": lines}
-
     async def deliveries(self, _: Json) -> Json:
         """Every attempt to deliver a webhook so far, oldest first."""
-        shown = [
+        names = ("id", "guid", "event", "action", "redelivery", "status", "payload")
+        listed = [
             {
-                "id": one.id,
-                "guid": one.guid,
-                "event": one.event,
-                "action": one.action,
+                **{name: getattr(one, name) for name in names},
                 "at": stamp(one.at),
-                "redelivery": one.redelivery,
-                "status": one.status,
                 "status_code": one.answer_code,
-                "payload": one.payload,
             }
             for one in self.world.attempts
         ]
-        return {"deliveries": shown}
+        return {"deliveries": listed}

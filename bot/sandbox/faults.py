@@ -1,9 +1,9 @@
-"""Faults of the control plane: a `match` that selects calls or deliveries, and a `fault`.
+"""Faults that a test plants: a `match` that selects calls or deliveries, and a `fault`.
 
 rest/fault_effects.py applies them to calls, deliver.py to deliveries.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -11,33 +11,33 @@ from fnmatch import fnmatchcase
 from bot.sandbox.records import Json
 from bot.sandbox.refusal import Refusal
 
-CALL_KINDS = frozenset(
-    {
-        "before",
-        "fail_before",
-        "fail_after",
-        "hang",
-        "reset_before",
-        "reset_after",
-        "truncate",
-        "html",
-        "primary_limit",
-        "secondary_limit",
-        "permission_409",
-        "refuse",
-        "mergeable_null",
-        "other_tree",
-        "graphql_partial",
-        "token_expired",
-        "suspended",
-    }
-)
-DELIVERY_KINDS = frozenset({"drop", "duplicate", "delay", "reorder", "forge"})
-FORGERIES = frozenset({"bad_signature", "sha1_only", "unsigned", "old_replay"})
-MATCH_KEYS = frozenset(
-    {"method", "path", "graphql", "event", "action", "nth", "times", "probability"}
-)
-
+CALL_KINDS = {
+    "before": "An action of a person (`act`) happens before the call.",
+    "fail_after": "The call is served, and answered with `status`.",
+    "fail_before": "The call is answered with `status` instead.",
+    "graphql_partial": "The last field of the answer is null, with an error.",
+    "hang": "The call waits for `s` seconds.",
+    "html": "The call is answered with an HTML page instead.",
+    "mergeable_null": "Every mergeability is unknown for `s` seconds.",
+    "other_tree": "A merge lands another tree than the merged one.",
+    "permission_409": "The call is answered with 409 and `message` instead.",
+    "primary_limit": "The hourly limit is used up for `s` seconds.",
+    "refuse": "The call is answered with `status` and `message` instead.",
+    "reset_after": "The call is served, and the connection is cut.",
+    "reset_before": "The connection is cut instead.",
+    "secondary_limit": "The secondary limit is reached, with `retry_after`.",
+    "token_expired": "The token of the call is worthless from now on.",
+    "truncate": "Half of the answer is sent.",
+}
+DELIVERY_KINDS = {
+    "delay": "The delivery is sent `s` seconds later.",
+    "drop": "The delivery is not sent.",
+    "duplicate": "The delivery is sent `n` more times.",
+    "reorder": "The delivery is sent at a random moment of the next `window` seconds.",
+}
+CALL_KEYS = frozenset({"method", "path", "graphql"})
+DELIVERY_KEYS = frozenset({"event", "action"})
+MATCH_KEYS = CALL_KEYS | DELIVERY_KEYS | {"nth", "times"}
 
 # True while a call is served that must land another tree than the merged one.
 lands_other_tree: ContextVar[bool] = ContextVar("lands_other_tree", default=False)
@@ -47,8 +47,8 @@ lands_other_tree: ContextVar[bool] = ContextVar("lands_other_tree", default=Fals
 class Fault:
     """One fault and how often it has matched and struck.
 
-    `nth` counts matching calls from 1; `times` is how often it strikes from then on, for ever
-    when None, once when only `nth` is given.
+    `nth` counts matches from 1; `times` is how often it strikes from then on: once if only `nth`
+    is given, always if neither is.
     """
 
     id: int
@@ -62,19 +62,14 @@ class Fault:
         """The name of its effect."""
         return str(self.fault["kind"])
 
-    def strikes(self, chance: Callable[[], float]) -> bool:
+    def strikes(self) -> bool:
         """Count a match; return whether the fault strikes."""
         self.matched += 1
         nth = self.match.get("nth")
         times = self.match.get("times", 1 if nth is not None else None)
-        if nth is not None and self.matched < nth:
-            return False
-        if times is not None and self.struck >= times:
-            return False
-        if chance() >= self.match.get("probability", 1.0):
-            return False
-        self.struck += 1
-        return True
+        is_struck = self.matched >= (nth or 1) and (times is None or self.struck < times)
+        self.struck += is_struck
+        return is_struck
 
 
 @dataclass(slots=True)
@@ -91,10 +86,8 @@ class Faults:
         unknown = set(match) - MATCH_KEYS
         if unknown:
             raise Refusal(400, f"match knows no {', '.join(sorted(unknown))}")
-        if fault.get("kind") not in CALL_KINDS | DELIVERY_KINDS:
+        if fault.get("kind") not in {**CALL_KINDS, **DELIVERY_KINDS}:
             raise Refusal(400, f"no fault is called {fault.get('kind')!r}")
-        if fault["kind"] == "forge" and fault.get("how") not in FORGERIES:
-            raise Refusal(400, f"forge needs how: {', '.join(sorted(FORGERIES))}")
         made = Fault(number, match, fault)
         self.listed.append(made)
         return made
@@ -103,9 +96,7 @@ class Faults:
         """Remove one fault, or all."""
         self.listed = [one for one in self.listed if number is not None and one.id != number]
 
-    def of_call(
-        self, chance: Callable[[], float], method: str, path: str, document: str | None
-    ) -> list[Fault]:
+    def of_call(self, method: str, path: str, document: str | None) -> list[Fault]:
         """Return the faults that strike a call; `path` is below `/api/v3`.
 
         `match.path` is a glob (`*` also crosses slashes), `match.graphql` a part of the document.
@@ -115,27 +106,25 @@ class Faults:
             for fault in self.listed
             if fault.kind in CALL_KINDS
             and _matches_call(fault.match, method, path, document)
-            and fault.strikes(chance)
+            and fault.strikes()
         ]
 
-    def of_delivery(
-        self, chance: Callable[[], float], event: str, action: str | None
-    ) -> Iterator[Fault]:
+    def of_delivery(self, event: str, action: str | None) -> Iterator[Fault]:
         """Yield the faults that strike a delivery."""
         for fault in self.listed:
             match = fault.match
-            is_hit = (
+            is_match = (
                 fault.kind in DELIVERY_KINDS
-                and not {"method", "path", "graphql"} & set(match)
+                and not CALL_KEYS & set(match)
                 and match.get("event", event) == event
                 and match.get("action", action) == action
             )
-            if is_hit and fault.strikes(chance):
+            if is_match and fault.strikes():
                 yield fault
 
 
 def _matches_call(match: Json, method: str, path: str, document: str | None) -> bool:
-    if "event" in match or "action" in match:
+    if DELIVERY_KEYS & set(match):
         return False
     if "method" in match and match["method"].upper() != method:
         return False

@@ -102,47 +102,47 @@ class Objects:
 
     def commit(self, sha: str) -> Commit | None:
         """The commit of that name, or None."""
-        known = self._commits.get(sha)
-        if known is None:
-            found = self.read(sha)
-            if found is None or found[0] != "commit":
+        parsed = self._commits.get(sha)
+        if parsed is None:
+            stored = self.read(sha)
+            if stored is None or stored[0] != "commit":
                 return None
-            known = self._commits[sha] = parse_commit(sha, found[1])
-        return known
+            parsed = self._commits[sha] = parse_commit(sha, stored[1])
+        return parsed
 
     def a_commit(self, sha: str) -> Commit:
-        """The commit of a name that is known to be one. Raises GitFailed otherwise."""
-        found = self.commit(sha)
-        if found is None:
+        """The commit of a name that must be one. Raises GitFailed otherwise."""
+        stored = self.commit(sha)
+        if stored is None:
             raise GitFailed(f"no commit {sha}")
-        return found
+        return stored
 
     def tree(self, sha: str) -> tuple[TreeItem, ...] | None:
         """The lines of a tree, in git's order; a commit's name stands for its tree."""
-        known = self._trees.get(sha)
-        if known is None:
-            found = self.read(sha)
-            if found is None or found[0] not in ("tree", "commit"):
+        parsed = self._trees.get(sha)
+        if parsed is None:
+            stored = self.read(sha)
+            if stored is None or stored[0] not in ("tree", "commit"):
                 return None
-            if found[0] == "commit":
+            if stored[0] == "commit":
                 return self.tree(self.a_commit(sha).tree)
-            known = self._trees[sha] = tuple(parse_tree(found[1]))
-        return known
+            parsed = self._trees[sha] = tuple(parse_tree(stored[1]))
+        return parsed
 
     def blob(self, sha: str) -> bytes | None:
         """The content of a file, or None."""
-        found = self.read(sha)
-        return found[1] if found is not None and found[0] == "blob" else None
+        stored = self.read(sha)
+        return stored[1] if stored is not None and stored[0] == "blob" else None
 
     def item_at(self, tree: str, path: str) -> TreeItem | None:
         """Return the item at a path below a tree (or a commit); None when there is none."""
         item = TreeItem(TREE_MODE, "tree", tree, "")
         for name in filter(None, path.split("/")):
             lines = self.tree(item.sha) if item.kind == "tree" else None
-            found = next((line for line in lines or () if line.name == name), None)
-            if found is None:
+            stored = next((line for line in lines or () if line.name == name), None)
+            if stored is None:
                 return None
-            item = found
+            item = stored
         return item
 
     def file_at(self, tree: str, path: str) -> bytes | None:
@@ -151,7 +151,7 @@ class Objects:
         return self.blob(item.sha) if item is not None else None
 
     def walk(self, tree: str, prefix: str = "") -> Iterable[tuple[str, TreeItem]]:
-        """Every path below a tree with what stands there, folders before their content."""
+        """Every path below a tree with its item, folders before their content."""
         for item in self.tree(tree) or ():
             path = f"{prefix}{item.name}"
             yield path, item
@@ -161,7 +161,7 @@ class Objects:
     def changed(
         self, before: str | None, after: str | None, prefix: str = ""
     ) -> Iterable[tuple[str, TreeItem | None, TreeItem | None]]:
-        """Paths of files that differ between two trees, with what stands there in each."""
+        """Paths of files that differ between two trees, with the item of each."""
         olds, news = (
             {item.name: item for item in (self.tree(tree) if tree else None) or ()}
             for tree in (before, after)
@@ -190,7 +190,7 @@ class Objects:
         return self.write("tree", body)
 
     def tree_with(self, tree: str | None, files: Mapping[str, bytes | None]) -> str:
-        """The tree with some files written anew; None removes one. Modes stay as they were."""
+        """The tree with some files replaced; None removes one. Modes stay as they were."""
         lines = self.tree(tree) if tree is not None else None
         items = {item.name: item for item in lines or ()}
         below: dict[str, dict[str, bytes | None]] = {}
@@ -240,24 +240,14 @@ class Objects:
 
     def is_ancestor(self, ancestor: str, commit: str) -> bool:
         """Return whether `ancestor` is `commit` or reachable from it."""
-        floor = self.generation(ancestor)
-        seen, todo = {commit}, [commit]
-        while todo:
-            here = todo.pop()
-            if here == ancestor:
-                return True
-            for parent in self.a_commit(here).parents:
-                if parent not in seen and self.generation(parent) >= floor:
-                    seen.add(parent)
-                    todo.append(parent)
-        return False
+        return ancestor in self.ancestors(commit, self.generation(ancestor))
 
-    def ancestors(self, commit: str) -> set[str]:
-        """The commit and everything reachable from it."""
+    def ancestors(self, commit: str, floor: int = 0) -> set[str]:
+        """The commit and everything reachable from it whose generation is at least `floor`."""
         seen, todo = {commit}, [commit]
         while todo:
             for parent in self.a_commit(todo.pop()).parents:
-                if parent not in seen:
+                if parent not in seen and self.generation(parent) >= floor:
                     seen.add(parent)
                     todo.append(parent)
         return seen
@@ -272,12 +262,9 @@ class Objects:
 
     def first_parents(self, tip: str, most: int) -> list[Commit]:
         """The newest `most` commits of the first-parent history, newest first."""
-        chain: list[Commit] = []
-        here: str | None = tip
-        while here is not None and len(chain) < most:
-            commit = self.a_commit(here)
-            chain.append(commit)
-            here = commit.parents[0] if commit.parents else None
+        chain = [self.a_commit(tip)]
+        while chain[-1].parents and len(chain) < most:
+            chain.append(self.a_commit(chain[-1].parents[0]))
         return chain
 
     def merge_base(self, one: str, other: str) -> str | None:
@@ -317,6 +304,11 @@ class BareRepository:
     def branch(self, name: str) -> str | None:
         """The tip of a branch, or None."""
         return self.refs.get(f"refs/heads/{name}")
+
+    def branches(self) -> list[str]:
+        """The names of all branches, sorted."""
+        heads = sorted(ref for ref in self.refs if ref.startswith("refs/heads/"))
+        return [ref.removeprefix("refs/heads/") for ref in heads]
 
     async def point_head_at(self, branch: str) -> None:
         """Make `branch` what a clone checks out."""

@@ -1,4 +1,4 @@
-"""The rules that apply when a pull request is merged, and the merge state that follows.
+"""The rules that refuse to merge a pull request, and the merge state that follows.
 
 Decides and changes nothing. Rules: the provider's "Available rules for rulesets" and "About
 protected branches"; sentences: refusal.py.
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bot.sandbox import rules, standing
-from bot.sandbox.records import Account, Actor, Issue, Json, Kind, Pull, Review
+from bot.sandbox.records import Account, Actor, Classic, Json, Kind, Review
 from bot.sandbox.refusal import say
 from bot.sandbox.rules import Broken
-from bot.sandbox.world import Repository
+from bot.sandbox.world import PullRequest, Repository
 
 WRITERS = ("write", "maintain", "admin")
 CODE_OWNERS = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
@@ -37,63 +37,55 @@ def _by_rule(rule: Json) -> Reviewing:
     )
 
 
-def _reviewing(repository: Repository, branch: str) -> list[Reviewing]:
-    """Return the review requirements of every source; empty when there are none."""
-    found = [
+def _by_classic(classic: Classic | None) -> list[Reviewing]:
+    if classic is None or classic.approvals is None:
+        return []
+    return [Reviewing(classic.approvals, classic.code_owners, classic.last_push_approval, False)]
+
+
+def _opinions(pull: PullRequest) -> list[Review]:
+    """The newest review of each person or App with write access."""
+    newest = {review.author.id: review for review in pull.reviews}
+    return [one for one in newest.values() if pull.repository.role_of(one.author) in WRITERS]
+
+
+def review_decision(pull: PullRequest) -> str | None:
+    """APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED, or None without a rule about reviews."""
+    repository = pull.repository
+    required = [
         _by_rule(rule)
-        for _, rule in rules.rules_of(repository, branch)
+        for _, rule in rules.rules_of(repository, pull.base_ref)
         if rule["type"] == "pull_request"
     ]
-    classic = repository.protected.get(branch)
-    if classic is not None and classic.approvals is not None:
-        found.append(
-            Reviewing(classic.approvals, classic.code_owners, classic.last_push_approval, False)
-        )
-    return found
-
-
-def _opinions(repository: Repository, pull: Pull) -> list[Review]:
-    """The newest review of each person or App with write access, comments left out."""
-    last: dict[int, Review] = {}
-    for review in pull.reviews:
-        if repository.role_of(review.author) in WRITERS and review.state != "COMMENTED":
-            last[review.author.id] = review
-    return list(last.values())
-
-
-def review_decision(repository: Repository, pull: Pull) -> str | None:
-    """APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED, or None when no rule speaks of reviews."""
-    asked = _reviewing(repository, pull.base_ref)
-    if not asked:
+    required += _by_classic(repository.protected.get(pull.base_ref))
+    if not required:
         return None
-    if any(one.state == "CHANGES_REQUESTED" for one in _opinions(repository, pull)):
+    if any(one.state == "CHANGES_REQUESTED" for one in _opinions(pull)):
         return "CHANGES_REQUESTED"
-    if any(_review_missing(repository, pull, one) for one in asked):
+    if any(_review_missing(pull, one) for one in required):
         return "REVIEW_REQUIRED"
-    is_asked = any(one.approvals or one.code_owners or one.last_push for one in asked)
-    return "APPROVED" if is_asked else None
+    needs_any = any(one.approvals or one.code_owners or one.last_push for one in required)
+    return "APPROVED" if needs_any else None
 
 
-def _review_missing(repository: Repository, pull: Pull, asked: Reviewing) -> list[str]:
-    opinions = _opinions(repository, pull)
+def _review_missing(pull: PullRequest, required: Reviewing) -> list[str]:
+    opinions = _opinions(pull)
     against = sum(one.state == "CHANGES_REQUESTED" for one in opinions)
     if against:
         form = "review.changes_requested" if against == 1 else "review.changes_requested/many"
         return [say(form, against)]
     approved = [one for one in opinions if one.state == "APPROVED"]
-    if asked.code_owners:
-        owners = _owners_missing(repository, pull, [one.author for one in approved])
+    if required.code_owners:
+        owners = _owners_missing(pull, [one.author for one in approved])
         if owners:
             return [say("review.code_owner", owners)]
-    if len(approved) < asked.approvals:
-        form = "review.approvals" if asked.approvals == 1 else "review.approvals/many"
-        return [say(form, asked.approvals)]
-    if asked.last_push:
-        return _last_push_missing(pull, approved)
-    return []
+    if len(approved) < required.approvals:
+        form = "review.approvals" if required.approvals == 1 else "review.approvals/many"
+        return [say(form, required.approvals)]
+    return _last_push_missing(pull, approved) if required.last_push else []
 
 
-def _last_push_missing(pull: Pull, approved: list[Review]) -> list[str]:
+def _last_push_missing(pull: PullRequest, approved: list[Review]) -> list[str]:
     fresh = [one for one in approved if one.commit == pull.head_sha]
     if any(one.author is not pull.pusher for one in fresh):
         return []
@@ -102,37 +94,26 @@ def _last_push_missing(pull: Pull, approved: list[Review]) -> list[str]:
     return [say("review.last_push")]
 
 
-def _owners_missing(repository: Repository, pull: Pull, approvers: list[Account]) -> str:
-    """The owners of changed files of whom none approved, as the sentence names them; or ""."""
-    lines = _owner_lines(repository, pull.base_ref)
+def _owners_missing(pull: PullRequest, approvers: list[Account]) -> str:
+    """The owners of changed files that no owner approved, as the sentence names them; or ""."""
+    lines = _owner_lines(pull)
     logins = {one.login.lower() for one in approvers}
     missing: dict[str, None] = {}
-    for path in changed_paths(repository, pull):
+    for path in _changed_paths(pull):
         owners = next((owners for pattern, owners in lines if _owns(pattern, path)), ())
-        names = [_named(repository, owner) for owner in owners]
-        if names and not any(logins & members for _, members in names):
-            missing.update((name, None) for name, _ in names)
-    listed = list(missing)
-    if len(listed) > 2:
-        return f"{', '.join(listed[:-1])}, and/or {listed[-1]}"
-    return " and/or ".join(listed)
+        names = [owner.removeprefix("@") for owner in owners]
+        if names and not logins & {name.lower() for name in names}:
+            missing.update(dict.fromkeys(names))
+    names = list(missing)
+    if len(names) > 2:
+        return f"{', '.join(names[:-1])}, and/or {names[-1]}"
+    return " and/or ".join(names)
 
 
-def _named(repository: Repository, owner: str) -> tuple[str, set[str]]:
-    """An owner without `@`, and the logins it stands for."""
-    name = owner.removeprefix("@")
-    organization, slash, team = name.partition("/")
-    if not slash:
-        return name, {name.lower()}
-    is_own = organization.lower() == repository.owner.login.lower()
-    return name, repository.owner.teams.get(team, set()) if is_own else set()
-
-
-def _owner_lines(repository: Repository, branch: str) -> list[tuple[str, list[str]]]:
+def _owner_lines(pull: PullRequest) -> list[tuple[str, list[str]]]:
     """Patterns with their owners, the last line first: it wins."""
-    tip = repository.git.branch(branch)
     for path in CODE_OWNERS:
-        body = repository.git.objects.file_at(tip, path) if tip is not None else None
+        body = pull.repository.git.objects.file_at(pull.base_tip, path) if pull.base_tip else None
         if body is not None:
             words = [line.partition("#")[0].split() for line in body.decode().splitlines()]
             return [(line[0], line[1:]) for line in reversed(words) if line]
@@ -150,32 +131,31 @@ def _owns(pattern: str, path: str) -> bool:
     return rules.matches(anchored, path, "") or path.startswith(f"{anchored}/")
 
 
-def changed_paths(repository: Repository, pull: Pull) -> list[str]:
+def _changed_paths(pull: PullRequest) -> list[str]:
     """The paths that a pull request adds, changes or removes, sorted."""
-    objects = repository.git.objects
-    tip = repository.git.branch(pull.base_ref) or pull.base_sha
-    start = objects.merge_base(tip, pull.head_sha)
+    objects = pull.repository.git.objects
+    start = objects.merge_base(pull.base_tip or pull.base_sha, pull.head_sha)
     return sorted(path for path, _, _ in objects.changed(start, pull.head_sha))
 
 
-def broken_by_merge(
-    repository: Repository, pull: Pull, actor: Actor | None, method: str | None
-) -> Broken:
+def broken_by_merge(pull: PullRequest, actor: Actor | None, method: str | None) -> Broken:
     """The rules that merging a pull request now would break.
 
-    `actor` None: nobody who may pass a rule by; `method` None: whichever would do.
+    `actor` None: an actor without any bypass; `method` None: any method.
     """
-    found: list[str] = []
+    repository = pull.repository
+    sentences: list[str] = []
     for ruleset, rule in rules.rules_of(repository, pull.base_ref):
         if actor is None or not rules.bypasses(repository, ruleset, actor, is_merge=True):
-            found += _broken_by_rule(repository, pull, rule, method)
-    is_behind = rules.is_strict(repository, pull.base_ref) and _is_behind(repository, pull)
-    return Broken(tuple(found), tuple(_broken_classic(repository, pull, actor, method)), is_behind)
+            sentences += _broken_by_rule(pull, rule, method)
+    tip = pull.base_tip
+    is_behind = tip is not None and not repository.git.objects.is_ancestor(tip, pull.head_sha)
+    is_behind = is_behind and rules.is_strict(repository, pull.base_ref)
+    return Broken(tuple(sentences), tuple(_broken_classic(pull, actor, method)), is_behind)
 
 
-def _broken_classic(
-    repository: Repository, pull: Pull, actor: Actor | None, method: str | None
-) -> Iterator[str]:
+def _broken_classic(pull: PullRequest, actor: Actor | None, method: str | None) -> Iterator[str]:
+    repository = pull.repository
     classic = repository.protected.get(pull.base_ref)
     if classic is None:
         return
@@ -183,110 +163,100 @@ def _broken_classic(
         return
     if actor is not None and not rules.may_push(classic, actor):
         yield say("rule.not_authorized", rules.PAGE)
-    app = actor.app.slug if actor is not None and actor.app is not None else None
-    is_let_through = app is not None and app in classic.bypass_apps
-    if classic.approvals is not None and not is_let_through:
-        asked = Reviewing(classic.approvals, classic.code_owners, classic.last_push_approval, False)
-        yield from _review_missing(repository, pull, asked)
-    if classic.conversations and is_discussed(pull):
+    is_let_through = actor is not None and rules.is_let_through(classic, actor)
+    for required in () if is_let_through else _by_classic(classic):
+        yield from _review_missing(pull, required)
+    if classic.conversations and _is_discussed(pull):
         yield say("review.conversation")
     if classic.queue and not is_let_through:
         yield say("rule.through_queue")
-    yield from _lacks(repository, pull, method, classic.linear, classic.signatures)
-    yield from _deployments_missing(repository, pull, classic.deployments or [])
+    if classic.linear:
+        yield from _merge_commits(method)
+    if classic.signatures:
+        yield from _unsigned(pull, method)
+    yield from _deployments_missing(pull, classic.deployments or [])
     yield from rules.missing_checks(repository, pull.head_sha, rules.classic_required(classic))
 
 
-def _lacks(
-    repository: Repository, pull: Pull, method: str | None, linear: bool, signed: bool
-) -> Iterator[str]:
-    if linear and method == "merge":
-        yield say("method.linear")
-    objects = repository.git.objects
-    tip = repository.git.branch(pull.base_ref)
-    if signed and method != "squash":
-        arriving = objects.log(pull.head_sha, without=tip)
-        if any(commit.sha not in objects.signed for commit in arriving):
-            yield say("rule.signatures")
-
-
-def _broken_by_rule(
-    repository: Repository, pull: Pull, rule: Json, method: str | None
-) -> list[str]:
+def _broken_by_rule(pull: PullRequest, rule: Json, method: str | None) -> list[str]:
     parameters = rule.get("parameters", {})
     match rule["type"]:
         case "pull_request":
-            asked = _by_rule(rule)
-            said = _review_missing(repository, pull, asked)
-            if asked.resolved and is_discussed(pull):
-                said.append(say("review.conversation"))
-            return said
+            required = _by_rule(rule)
+            sentences = _review_missing(pull, required)
+            if required.resolved and _is_discussed(pull):
+                sentences.append(say("review.conversation"))
+            return sentences
         case "required_status_checks":
             listed = rules.required_by(rule)
-            return rules.missing_checks(repository, pull.head_sha, listed)
+            return rules.missing_checks(pull.repository, pull.head_sha, listed)
         case "required_linear_history":
-            return list(_lacks(repository, pull, method, True, False))
+            return _merge_commits(method)
         case "required_signatures":
-            return list(_lacks(repository, pull, method, False, True))
+            return _unsigned(pull, method)
         case "merge_queue":
             return [say("rule.through_queue")]
         case "update":
             return [say("rule.update")]
         case "required_deployments":
             named = parameters.get("required_deployment_environments", [])
-            return list(_deployments_missing(repository, pull, named))
-        case "code_scanning" if pull.head_sha not in repository.scanned:
+            return _deployments_missing(pull, named)
+        case "code_scanning" if pull.head_sha not in pull.repository.scanned:
             tools = parameters.get("code_scanning_tools", [])
             return [say("rule.code_scanning", one["tool"], pull.head_sha[:7]) for one in tools]
         case _:
             return []
 
 
-def _deployments_missing(repository: Repository, pull: Pull, named: list[str]) -> Iterator[str]:
-    missing = [one for one in named if (pull.head_sha, one) not in repository.deployed]
-    if len(missing) == 1:
-        yield say("rule.deployment", missing[0])
-    elif missing:
-        yield say("rule.deployment/many", ", ".join(missing[:-1]), missing[-1])
+def _merge_commits(method: str | None) -> list[str]:
+    return [say("method.linear")] if method == "merge" else []
 
 
-def is_discussed(pull: Pull) -> bool:
+def _unsigned(pull: PullRequest, method: str | None) -> list[str]:
+    objects = pull.repository.git.objects
+    arriving = objects.log(pull.head_sha, without=pull.base_tip)
+    is_signed = method == "squash" or all(commit.sha in objects.signed for commit in arriving)
+    return [] if is_signed else [say("rule.signatures")]
+
+
+def _deployments_missing(pull: PullRequest, named: list[str]) -> list[str]:
+    missing = [one for one in named if (pull.head_sha, one) not in pull.repository.deployed]
+    if len(missing) < 2:
+        return [say("rule.deployment", name) for name in missing]
+    return [say("rule.deployment/many", ", ".join(missing[:-1]), missing[-1])]
+
+
+def _is_discussed(pull: PullRequest) -> bool:
     """Return whether a conversation on the code is open."""
     return any(not thread.is_resolved for thread in pull.threads)
 
 
 def has_queue(repository: Repository, branch: str) -> bool:
-    """Whether the provider's own merge queue owns a branch, by a rule or by classic protection."""
+    """Return whether a branch has GitHub's own merge queue, by a rule or by classic protection."""
     classic = repository.protected.get(branch)
     return bool(classic and classic.queue) or any(
         rule["type"] == "merge_queue" for _, rule in rules.rules_of(repository, branch)
     )
 
 
-def _is_behind(repository: Repository, pull: Pull) -> bool:
-    tip = repository.git.branch(pull.base_ref)
-    return tip is not None and not repository.git.objects.is_ancestor(tip, pull.head_sha)
+def merge_state(pull: PullRequest) -> str:
+    """GitHub's mergeStateStatus: what the merge button would answer to anybody.
 
-
-def merge_state(repository: Repository, issue: Issue, pull: Pull) -> str:
-    """The provider's mergeStateStatus: what the merge button would say to anybody.
-
-    DIRTY comes before BLOCKED, and BLOCKED before BEHIND. Neither a merge queue that holds the
+    DIRTY comes before BLOCKED, and BLOCKED before BEHIND. Neither a merge queue that contains the
     pull request nor a native stack shows in it.
     """
-    if not issue.open or pull.mergeable is None:
+    if not pull.open or pull.mergeable is None:
         return "UNKNOWN"
     if not pull.mergeable:
         return "DIRTY"
     if pull.draft:
         return "DRAFT"
-    broken = broken_by_merge(repository, pull, None, None)
-    if broken.blocks:
+    broken = broken_by_merge(pull, None, None)
+    if broken.rulesets or broken.classic:
         return "BLOCKED"
     if broken.is_behind:
         return "BEHIND"
-    states = [standing.of_run(run) for run in standing.latest(repository.check_runs(pull.head_sha))]
-    states += [
-        standing.of_status(one) for one in standing.latest_statuses(repository, pull.head_sha)
-    ]
+    repository, sha = pull.repository, pull.head_sha
+    states = [standing.of_run(run) for run in standing.latest(repository.check_runs(sha))]
+    states += [standing.of_status(one) for one in standing.latest_statuses(repository, sha)]
     return "UNSTABLE" if any(state != "ok" for state in states) else "CLEAN"

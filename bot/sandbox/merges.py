@@ -67,21 +67,13 @@ async def _merge_tree(objects: Objects, ours: str, theirs: str) -> Clean | Confl
     raise command.GitFailed(err.decode(errors="replace").strip())
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """The tip of a replayed chain and the commits made for it, oldest first."""
-
-    tip: str
-    commits: tuple[Commit, ...]
-
-
 async def replay(
     objects: Objects, onto: str, head: str, committer: Signature
-) -> Replayed | Conflict:
-    """The commits of `head` that `onto` lacks, put onto `onto` one by one as `git rebase` does.
+) -> list[Commit] | Conflict:
+    """Replay the commits of `head` that `onto` lacks on `onto`, one by one as `git rebase` does.
 
     Merge commits are left out, and so is a commit that has nothing left to change. Authors and
-    their dates stay, the committer is `committer`.
+    their dates stay, the committer is `committer`. The new commits, oldest first.
     """
     tip = objects.a_commit(onto)
     made: list[Commit] = []
@@ -97,7 +89,7 @@ async def replay(
         new = NewCommit(merged.tree, (tip.sha,), commit.author, committer, commit.message)
         tip = objects.write_commit(new)
         made.append(tip)
-    return Replayed(tip.sha, tuple(made))
+    return made
 
 
 async def _pick(objects: Objects, tip: Commit, commit: Commit) -> Clean | Conflict:
@@ -110,8 +102,8 @@ async def _pick(objects: Objects, tip: Commit, commit: Commit) -> Clean | Confli
 
 
 def _stand_in(commit: Commit, message: str, parents: tuple[str, ...]) -> NewCommit:
-    nobody = replace(commit.author, name="sandbox", email="sandbox@localhost")
-    return NewCommit(commit.tree, parents, nobody, nobody, message)
+    author = replace(commit.author, name="sandbox", email="sandbox@localhost")
+    return NewCommit(commit.tree, parents, author, author, message)
 
 
 async def changes(objects: Objects, before: str, after: str) -> tuple[FileChange, ...]:
@@ -135,9 +127,9 @@ STATUS_WORDS = {
 }
 
 
-def _parse_diff(said: bytes) -> list[FileChange]:
-    parts = said.decode(errors="surrogateescape").split("\0")
-    found: dict[str, FileChange] = {}
+def _parse_diff(output: bytes) -> list[FileChange]:
+    parts = output.decode(errors="surrogateescape").split("\0")
+    changed: dict[str, FileChange] = {}
     at = 0
     while at < len(parts) and parts[at].startswith(":"):
         fields = parts[at].split(" ")
@@ -146,7 +138,7 @@ def _parse_diff(said: bytes) -> list[FileChange]:
         old = parts[at + 1] if renamed else None
         path = parts[at + 2] if renamed else parts[at + 1]
         sha = fields[2] if status == "D" else fields[3]
-        found[path] = FileChange(path, old, STATUS_WORDS.get(status, "changed"), sha, 0, 0)
+        changed[path] = FileChange(path, old, STATUS_WORDS.get(status, "changed"), sha, 0, 0)
         at += 3 if renamed else 2
     while at < len(parts) and parts[at]:
         added, removed, path = parts[at].split("\t")
@@ -154,6 +146,6 @@ def _parse_diff(said: bytes) -> list[FileChange]:
             path = parts[at + 2]
             at += 2
         counts = [0 if count == "-" else int(count) for count in (added, removed)]
-        found[path] = replace(found[path], additions=counts[0], deletions=counts[1])
+        changed[path] = replace(changed[path], additions=counts[0], deletions=counts[1])
         at += 1
-    return sorted(found.values(), key=lambda change: change.path)
+    return sorted(changed.values(), key=lambda change: change.path)

@@ -1,11 +1,12 @@
 """The sandbox in a browser: repositories, histories, pull requests, as a chosen person.
 
 Plain server-made HTML and forms, without JavaScript. Every form is an action of
-acts/actions_by_people.py, so nothing can be done here that the control plane cannot do.
+acts/actions_by_people.py.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,9 +18,9 @@ from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import actions_by_people, pull_states
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.markdown import rendered
-from bot.sandbox.records import Account, CheckRun, Issue, Json, Kind, Pull, Status
+from bot.sandbox.records import Account, CheckRun, Json, Kind, Status
 from bot.sandbox.refusal import Refusal
-from bot.sandbox.world import Repository, World
+from bot.sandbox.world import PullRequest, Repository, World
 
 HISTORY_SHOWN = 50
 FOLLOW_S = 2
@@ -33,28 +34,17 @@ SECURITY = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
 }
-GLYPHS = {
-    "success": "✓",
-    "failure": "✗",
-    "neutral": "○",
-    "skipped": "○",
-    "cancelled": "○",
-    "pending": "●",
-    "error": "✗",
+GLYPHS = {"success": "✓", "neutral": "○", "skipped": "○", "cancelled": "○", "pending": "●"}
+MERGE_WORDS = {
+    "DIRTY": "This branch conflicts with its base.",
+    "DRAFT": "This pull request is still a draft.",
+    "BEHIND": "This branch is out of date with its base.",
+    "BLOCKED": "The rules of the branch do not allow merging yet.",
+    "UNSTABLE": "It can be merged, though not every check has passed.",
+    "CLEAN": "It can be merged.",
 }
-# What a form may send; the rest of an act's fields only the control plane knows.
-FIELDS = (
-    "number",
-    "body",
-    "branch",
-    "method",
-    "box",
-    "comment",
-    "button",
-    "check",
-    "title",
-    "label",
-)
+# The fields that a form may send; the control plane accepts more.
+FIELDS = "number body branch method box comment button check title label"
 FACES = ("#0b6e4f", "#7a3e9d", "#b5460f", "#1d5fa8", "#8a1c4a", "#5b6510")
 Show = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -69,7 +59,7 @@ class CheckLine:
     title: str
     app: str
     url: str | None = None
-    buttons: tuple[Mapping[str, Any], ...] = ()
+    buttons: tuple[Json, ...] = ()
 
 
 class Pages:
@@ -82,152 +72,162 @@ class Pages:
             loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
         )
 
-    def show(
+    def add_to(self, app: web.Application) -> None:
+        """Add the pages to an application."""
+        base = "/{owner:[^/_][^/]*}/{repo}"
+        number = rf"{base}/pull/{{number:\d{{1,9}}}}"
+        routes: tuple[tuple[str, str, Show], ...] = (
+            ("GET", "/", self.home),
+            ("GET", "/_sandbox/sandbox.css", self.style),
+            ("GET", r"/_sandbox/avatar/{id:\d+}", self.avatar),
+            ("POST", "/_sandbox/person", self.choose),
+            ("GET", base, self.history),
+            ("GET", f"{base}/pulls", self.pulls),
+            ("GET", number, self.pull),
+            ("POST", f"{number}/acts", self.act),
+            ("GET", rf"{base}/runs/{{id:\d{{1,18}}}}", self.run),
+            ("POST", f"{base}/acts", self.act),
+        )
+        for method, path, show in routes:
+            app.router.add_route(method, path, self._with_missing(show))
+
+    def _with_missing(self, show: Show) -> Show:
+        """Replace a bare 404 by a page that leads back."""
+
+        async def shown(request: web.Request) -> web.StreamResponse:
+            try:
+                return await show(request)
+            except web.HTTPNotFound:
+                message = f"Nothing is at {request.path}."
+                return self._show(request, "refused.html", 404, message=message)
+
+        return shown
+
+    def _show(
         self, request: web.Request, name: str, status: int = 200, **values: Any
     ) -> web.Response:
-        """A page from its template."""
-        repository = values.get("repository")
-        people_here = [
+        repository = values.setdefault("repository", None)
+        roles = [
             (one, repository.role_of(one) if repository is not None else "")
             for one in self.world.accounts.values()
             if one.kind is Kind.USER
         ]
         html = self._templates.get_template(name).render(
-            {"repository": None, **values},
-            me=self.me(request),
-            people=people_here,
+            values,
+            me=self._me(request),
+            people=roles,
             here=request.path.removesuffix("/acts"),
+            rendered=rendered,
         )
         return web.Response(text=html, content_type="text/html", status=status, headers=SECURITY)
 
-    def me(self, request: web.Request) -> Account:
+    def _me(self, request: web.Request) -> Account:
         """The person chosen in this browser; the first one before any choice."""
         chosen = self.world.account(request.cookies.get(COOKIE, ""))
         if chosen is not None and chosen.kind is Kind.USER:
             return chosen
         return next(iter(self.world.accounts.values()))
 
-    def repository(self, request: web.Request) -> Repository:
-        """The repository of the path. Raises 404."""
-        found = self.world.repository("{owner}/{repo}".format_map(request.match_info))
-        if found is None:
+    def _repository(self, request: web.Request) -> Repository:
+        repository = self.world.repository("{owner}/{repo}".format_map(request.match_info))
+        if repository is None:
             raise web.HTTPNotFound
-        return found
+        return repository
 
     async def home(self, request: web.Request) -> web.Response:
         """All repositories."""
-        found = list(self.world.repositories.values())
-        return self.show(request, "home.html", repositories=found, web=self.world.web)
+        listed = list(self.world.repositories.values())
+        return self._show(request, "home.html", repositories=listed, web=self.world.web)
 
     async def history(self, request: web.Request) -> web.Response:
         """The first-parent history of a branch."""
-        repository = self.repository(request)
+        repository = self._repository(request)
         branch = request.query.get("branch", repository.default_branch)
         tip = repository.git.branch(branch)
         commits = repository.git.objects.first_parents(tip, HISTORY_SHOWN) if tip else []
-        branches = sorted(
-            name.removeprefix("refs/heads/")
-            for name in repository.git.refs
-            if name.startswith("refs/heads/")
-        )
-        return self.show(
+        return self._show(
             request,
             "history.html",
             repository=repository,
             branch=branch,
-            branches=branches,
-            commits=[(one, self._checks(repository, one.sha)) for one in commits],
+            branches=repository.git.branches(),
+            commits=[(one, _checks(repository, one.sha)) for one in commits],
         )
 
     async def pulls(self, request: web.Request) -> web.Response:
         """The pull requests: open ones first, newest first; an App's apart."""
-        repository = self.repository(request)
-        found = [(one, pull, state_of(one)) for one, pull in reversed(list(repository.pulls()))]
-        found.sort(key=lambda each: not each[0].open)
-        return self.show(
+        repository = self._repository(request)
+        pulls = sorted(repository.pulls(), key=lambda pull: (not pull.open, -pull.number))
+        return self._show(
             request,
             "pulls.html",
             repository=repository,
-            pulls=[each for each in found if each[0].author.kind is not Kind.BOT],
-            made=[each for each in found if each[0].author.kind is Kind.BOT],
+            pulls=[pull for pull in pulls if pull.author.kind is not Kind.BOT],
+            made=[pull for pull in pulls if pull.author.kind is Kind.BOT],
+            state_of=_state_of,
         )
 
-    async def pull(self, request: web.Request) -> web.Response:
-        """One pull request."""
-        return await self._pull(request)
-
-    async def _pull(self, request: web.Request, error: str = "") -> web.Response:
-        repository = self.repository(request)
+    async def pull(self, request: web.Request, error: str = "") -> web.Response:
+        """One pull request, with the error of the last form."""
+        repository = self._repository(request)
         issue = repository.issues.get(int(request.match_info["number"]))
-        if issue is None or issue.pull is None:
+        pull = issue.pull if issue is not None else None
+        if pull is None:
             raise web.HTTPNotFound
-        pull = issue.pull
-        follows = "follow" in request.query
-        return self.show(
+        unknown = "Checking whether it can be merged…" if pull.open else ""
+        return self._show(
             request,
             "pull.html",
             422 if error else 200,
             repository=repository,
-            issue=issue,
             pull=pull,
-            state=state_of(issue),
-            merge_state=merge_words(repository, issue, pull),
-            decision=merge_rules.review_decision(repository, pull),
+            state=_state_of(pull),
+            merge_state=MERGE_WORDS.get(merge_rules.merge_state(pull), unknown),
+            decision=merge_rules.review_decision(pull),
             methods=sorted(rules.merge_methods(repository, pull.base_ref)),
-            checks=self._checks(repository, pull.head_sha),
-            files=await pull_states.changed_files(repository, issue, pull),
-            commits=pull_states.commits_of(repository, issue, pull),
-            conversation=conversation_of(issue, pull),
-            rendered=rendered,
+            checks=_checks(repository, pull.head_sha),
+            files=await pull_states.changed_files(pull),
+            commits=pull_states.commits_of(pull),
+            conversation=_conversation_of(pull),
             error=error,
-            follow_s=FOLLOW_S if follows else 0,
+            follow_s=FOLLOW_S if "follow" in request.query else 0,
         )
 
     async def run(self, request: web.Request) -> web.Response:
-        """One check run: what its reporter said, the log of the sandbox's own CI included."""
-        repository = self.repository(request)
-        asked = int(request.match_info["id"])
-        for sha in repository.suites:
-            for one in repository.check_runs(sha):
-                if one.id == asked:
-                    return self.show(
-                        request,
-                        "run.html",
-                        repository=repository,
-                        run=one,
-                        check=_run_line(repository, one),
-                        rendered=rendered,
-                    )
-        raise web.HTTPNotFound
-
-    def _checks(self, repository: Repository, sha: str) -> list[CheckLine]:
-        runs = [_run_line(repository, one) for one in standing.latest(repository.check_runs(sha))]
-        return runs + [_status_line(one) for one in standing.latest_statuses(repository, sha)]
+        """One check run: its output, which is the log for the sandbox's own CI."""
+        repository = self._repository(request)
+        number = int(request.match_info["id"])
+        runs = (run for sha in repository.suites for run in repository.check_runs(sha))
+        run = next((run for run in runs if run.id == number), None)
+        if run is None:
+            raise web.HTTPNotFound
+        check = _run_line(repository, run)
+        return self._show(request, "run.html", repository=repository, run=run, check=check)
 
     async def act(self, request: web.Request) -> web.StreamResponse:
-        """Do what a form asks, as the chosen person, and go back to the page."""
-        repository = self.repository(request)
+        """Do the action of a form as the chosen person, and go back to the page."""
+        repository = self._repository(request)
         form = await request.post()
-        value: Json = {name: str(form[name]) for name in FIELDS if form.get(name)}
-        value |= {"act": str(form.get("act", "")), "as": self.me(request).login}
+        value: Json = {name: str(form[name]) for name in FIELDS.split() if form.get(name)}
+        value |= {"act": str(form.get("act", "")), "as": self._me(request).login}
         value["repo"] = repository.full_name
         if form.get("path"):
-            value["files"] = {str(form["path"]): written(str(form.get("text", "")))}
+            value["files"] = {str(form["path"]): _written(str(form.get("text", "")))}
         if "draft" in form:
             value["draft"] = form["draft"] == "true"
         try:
             made = await actions_by_people.act(self.world, value)
         except Refusal as refused:
             if "number" in request.match_info:
-                return await self._pull(request, refused.message)
-            return self.show(request, "refused.html", 422, message=refused.message)
+                return await self.pull(request, refused.message)
+            return self._show(request, "refused.html", 422, message=refused.message)
         number = request.match_info.get("number") or made.get("number")
-        place = f"/{quote(repository.full_name)}"
-        spot = f"#issuecomment-{made['comment']}" if made.get("comment") else ""
-        raise web.HTTPSeeOther(f"{place}/pull/{number}{spot}" if number else place)
+        page = f"/{quote(repository.full_name)}"
+        anchor = f"#issuecomment-{made['comment']}" if made.get("comment") else ""
+        raise web.HTTPSeeOther(f"{page}/pull/{number}{anchor}" if number else page)
 
     async def choose(self, request: web.Request) -> web.StreamResponse:
-        """Become another seeded person in this browser."""
+        """Become another person in this browser."""
         form = await request.post()
         back = str(form.get("back", "/"))
         answer = web.HTTPSeeOther(back if back.startswith("/") and back[1:2] != "/" else "/")
@@ -241,7 +241,7 @@ class Pages:
 
     async def avatar(self, request: web.Request) -> web.Response:
         """A face: a disc in a color of the account's own."""
-        color = face(int(request.match_info["id"]))
+        color = FACES[int(request.match_info["id"]) % len(FACES)]
         svg = (
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8">'
             f'<circle cx="4" cy="4" r="4" fill="{color}"/></svg>'
@@ -249,95 +249,44 @@ class Pages:
         return web.Response(text=svg, content_type="image/svg+xml", headers=SECURITY)
 
 
-def add_to(app: web.Application, world: World) -> None:
-    """Add the pages of a world to its application."""
-    pages = Pages(world)
-    base = "/{owner:[^/_][^/]*}/{repo}"
-    number = rf"{base}/pull/{{number:\d{{1,9}}}}"
-    routes: tuple[tuple[str, str, Show], ...] = (
-        ("GET", "/", pages.home),
-        ("GET", "/_sandbox/sandbox.css", pages.style),
-        ("GET", r"/_sandbox/avatar/{id:\d+}", pages.avatar),
-        ("POST", "/_sandbox/person", pages.choose),
-        ("GET", base, pages.history),
-        ("GET", f"{base}/pulls", pages.pulls),
-        ("GET", number, pages.pull),
-        ("POST", f"{number}/acts", pages.act),
-        ("GET", rf"{base}/runs/{{id:\d{{1,18}}}}", pages.run),
-        ("POST", f"{base}/acts", pages.act),
-    )
-    for method, path, show in routes:
-        app.router.add_route(method, path, framed(pages, show))
-
-
-def framed(pages: Pages, show: Show) -> Show:
-    """The same, with a page that leads back in place of a bare 404."""
-
-    async def shown(request: web.Request) -> web.StreamResponse:
-        try:
-            return await show(request)
-        except web.HTTPNotFound:
-            message = f"Nothing is at {request.path}."
-            return pages.show(request, "refused.html", 404, message=message)
-
-    return shown
-
-
-def written(text: str) -> str:
+def _written(text: str) -> str:
     """The text of a form's field as a file has it: bare newlines, the last line ended."""
     lines = text.replace("\r\n", "\n")
     return lines if not lines or lines.endswith("\n") else f"{lines}\n"
 
 
-def face(number: int) -> str:
-    """The color of an account."""
-    return FACES[number % len(FACES)]
+def _state_of(pull: PullRequest) -> str:
+    if pull.open:
+        return "draft" if pull.draft else "open"
+    return "merged" if pull.merged else "closed"
 
 
-def state_of(issue: Issue) -> str:
-    """One word for a list: draft, open, merged or closed."""
-    if issue.open:
-        return "draft" if issue.pull is not None and issue.pull.draft else "open"
-    return "merged" if issue.merged else "closed"
+def _conversation_of(pull: PullRequest) -> list[tuple[str, Any]]:
+    """Return comments and reviews by time, then the conversations on the code."""
+    entries: list[tuple[datetime, str, Any]] = [
+        (one.created_at, "comment", one) for one in pull.comments
+    ]
+    entries += [(one.submitted_at, "review", one) for one in pull.reviews]
+    entries.sort(key=lambda entry: entry[0])
+    return [(kind, one) for _, kind, one in entries] + [("thread", one) for one in pull.threads]
 
 
-def merge_words(repository: Repository, issue: Issue, pull: Pull) -> str:
-    """Return the text of the merge box."""
-    return {
-        "UNKNOWN": "Checking whether it can be merged…" if issue.open else "",
-        "DIRTY": "This branch conflicts with its base.",
-        "DRAFT": "This pull request is still a draft.",
-        "BEHIND": "This branch is out of date with its base.",
-        "BLOCKED": "The rules of the branch do not allow merging yet.",
-        "UNSTABLE": "It can be merged, though not every check has passed.",
-        "CLEAN": "It can be merged.",
-    }[merge_rules.merge_state(repository, issue, pull)]
-
-
-def conversation_of(issue: Issue, pull: Pull) -> list[tuple[str, Any]]:
-    """Comments, reviews and threads in the order of their ids and times."""
-    said: list[tuple[str, Any]] = [("comment", one) for one in issue.comments]
-    said += [("review", one) for one in pull.reviews]
-
-    def when(entry: tuple[str, Any]) -> Any:
-        kind, one = entry
-        return one.created_at if kind == "comment" else one.submitted_at
-
-    return sorted(said, key=when) + [("thread", one) for one in pull.threads]
+def _checks(repository: Repository, sha: str) -> list[CheckLine]:
+    runs = [_run_line(repository, one) for one in standing.latest(repository.check_runs(sha))]
+    return runs + [_status_line(one) for one in standing.latest_statuses(repository, sha)]
 
 
 def _run_line(repository: Repository, run: CheckRun) -> CheckLine:
-    word = run.conclusion or run.status
-    shown = (
-        tuple(run.actions) if run.status == "completed" and run.suite.app.slug == APP_SLUG else ()
-    )
+    word, app = run.conclusion or run.status, run.suite.app
+    has_buttons = run.status == "completed" and app.slug == APP_SLUG
+    buttons = tuple(run.actions) if has_buttons else ()
     glyph = GLYPHS.get(word, "●" if run.conclusion is None else "✗")
-    title = run.title or ""
     url = f"/{repository.full_name}/runs/{run.id}"
-    return CheckLine(glyph, run.name, word.replace("_", " "), title, run.suite.app.name, url, shown)
+    return CheckLine(
+        glyph, run.name, word.replace("_", " "), run.title or "", app.name, url, buttons
+    )
 
 
 def _status_line(status: Status) -> CheckLine:
-    glyph = GLYPHS.get(status.state, "●")
-    login = status.creator.login
-    return CheckLine(glyph, status.context, status.state, status.description or "", login)
+    glyph, title = GLYPHS.get(status.state, "✗"), status.description or ""
+    return CheckLine(glyph, status.context, status.state, title, status.creator.login)

@@ -1,7 +1,7 @@
-"""The records of a world: people, pull requests, checks, rules, as plain values.
+"""The records of a world as plain mutable values: people, Apps, reviews, checks, rules.
 
-Nothing here decides, sends or draws JSON. The acts (acts/) change these values, shapes/ shows
-them. They are mutable on purpose: a record of the outside world, not of the product.
+The records that refer to a repository are in world.py. acts/ changes the values, shapes/ turns
+them into JSON.
 """
 
 from dataclasses import dataclass, field
@@ -33,7 +33,6 @@ class Account:
     kind: Kind
     created_at: datetime
     app_id: int | None = None
-    teams: dict[str, set[str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -53,14 +52,13 @@ class App:
 
 @dataclass(slots=True)
 class Installation:
-    """The App on one owner; `repositories` is None for all of them."""
+    """The App on one owner, for all of its repositories."""
 
     id: int
     app: App
     account: Account
     permissions: dict[str, str]
     created_at: datetime
-    repositories: set[int] | None = None
     suspended_at: datetime | None = None
 
 
@@ -94,31 +92,16 @@ class Reaction:
 
 
 @dataclass(slots=True)
-class Comment:
-    """One comment in a conversation; `via` is the App that wrote it."""
-
-    id: int
-    author: Account
-    body: str
-    created_at: datetime
-    updated_at: datetime
-    via: App | None
-    reactions: list[Reaction] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class Label:
     """A label of a repository."""
 
     id: int
     name: str
-    color: str
-    description: str | None
 
 
 @dataclass(slots=True)
 class Review:
-    """One review; state APPROVED, CHANGES_REQUESTED, COMMENTED or DISMISSED."""
+    """One review; state APPROVED, CHANGES_REQUESTED or DISMISSED."""
 
     id: int
     author: Account
@@ -140,64 +123,6 @@ class Thread:
 
 
 @dataclass(slots=True)
-class Pull:
-    """The part of a pull request that its issue lacks.
-
-    `base_sha` is the base as of the last push or retarget, not its present tip. `mergeable` is
-    None while the provider has not looked yet; `looked` counts the looks begun, so that only
-    the newest one is believed; `ci_due` waits for that look. `pusher` pushed the head last;
-    `queued`: somebody put it into the provider's own merge queue.
-    """
-
-    head_repo: int | None
-    head_owner: Account
-    head_ref: str
-    head_sha: str
-    base_ref: str
-    base_sha: str
-    draft: bool
-    pusher: Account | None = None
-    queued: bool = False
-    merged_at: datetime | None = None
-    merged_by: Account | None = None
-    merge_commit: str | None = None
-    mergeable: bool | None = None
-    base_moved_at: datetime | None = None
-    looked: int = 0
-    ci_due: bool = False
-    test_merge: str | None = None
-    reviews: list[Review] = field(default_factory=list)
-    threads: list[Thread] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Issue:
-    """An issue or, with `pull`, a pull request."""
-
-    id: int
-    number: int
-    title: str
-    body: str | None
-    author: Account
-    created_at: datetime
-    updated_at: datetime
-    via: App | None = None
-    open: bool = True
-    closed_at: datetime | None = None
-    closed_by: Account | None = None
-    labels: list[str] = field(default_factory=list)
-    locked: bool = False
-    comments: list[Comment] = field(default_factory=list)
-    reactions: list[Reaction] = field(default_factory=list)
-    pull: Pull | None = None
-
-    @property
-    def merged(self) -> bool:
-        """Whether it is a pull request that was merged."""
-        return self.pull is not None and self.pull.merged_at is not None
-
-
-@dataclass(slots=True)
 class CheckSuite:
     """All check runs of one App on one commit; Actions makes one per workflow run."""
 
@@ -205,7 +130,6 @@ class CheckSuite:
     app: App
     head_sha: str
     head_branch: str | None
-    before: str | None
     created_at: datetime
     updated_at: datetime
     runs: list["CheckRun"] = field(default_factory=list)
@@ -231,7 +155,7 @@ class CheckRun:
     title: str | None = None
     summary: str | None = None
     text: str | None = None
-    annotations: list[Json] = field(default_factory=list)
+    annotations: int = 0
     actions: list[Json] = field(default_factory=list)
     runner: str = "sandbox"
     failed_steps: int = 1
@@ -261,37 +185,6 @@ class Status:
     target_url: str | None
     creator: Account
     created_at: datetime
-
-
-@dataclass(slots=True)
-class WorkflowRun:
-    """One run of the CI configuration; `jobs` holds the check runs of each attempt.
-
-    `begun` and `ended` hold the start and the conclusion of each attempt. `is_draft`: it was
-    started by an event of a draft pull request.
-    """
-
-    id: int
-    number: int
-    suite: CheckSuite
-    name: str
-    event: str
-    head_sha: str
-    tested_sha: str
-    head_branch: str
-    head_repo: int | None
-    pulls: list[int]
-    actor: Account
-    created_at: datetime
-    updated_at: datetime
-    is_draft: bool = False
-    status: str = "queued"
-    conclusion: str | None = None
-    attempt: int = 1
-    jobs: dict[int, list[CheckRun]] = field(default_factory=dict)
-    begun: dict[int, datetime] = field(default_factory=dict)
-    ended: dict[int, str] = field(default_factory=dict)
-    artifacts: list[Artifact] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -337,7 +230,6 @@ class Stack:
     id: int
     number: int
     members: list[int]
-    created_at: datetime
 
 
 @dataclass(slots=True)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.sandbox import deliver, standing
-from bot.sandbox.records import Account, Actor, App, CheckRun, CheckSuite, Json, Status
+from bot.sandbox.records import Account, Actor, App, CheckRun, CheckSuite, Status
 from bot.sandbox.refusal import Refusal, invalid, say
-from bot.sandbox.shapes import checks, git_data
+from bot.sandbox.shapes import checks
 from bot.sandbox.world import Repository, World
 
 STATUSES_PER_CONTEXT_MAX = 1000
@@ -35,7 +35,7 @@ STATES = ("error", "failure", "pending", "success")
 def new_suite(repository: Repository, app: App, sha: str, branch: str | None) -> CheckSuite:
     """One more suite of an App on a commit, without runs."""
     now = repository.world.now()
-    suite = CheckSuite(repository.world.new_id("suite"), app, sha, branch, None, now, now)
+    suite = CheckSuite(repository.world.new_id("suite"), app, sha, branch, now, now)
     repository.suites.setdefault(sha, []).append(suite)
     return suite
 
@@ -57,8 +57,8 @@ def announce_push(repository: Repository, sha: str, branch: str, sender: Account
             continue
         if all(one.app is not installation.app for one in repository.suites.get(sha, ())):
             suite = new_suite(repository, installation.app, sha, branch)
-            shown = checks.suite(repository, suite)
-            deliver.emit(repository, "check_suite", "requested", {"check_suite": shown}, sender)
+            fields = {"check_suite": checks.suite(repository, suite)}
+            deliver.emit(repository, "check_suite", "requested", fields, sender)
 
 
 def add_run(
@@ -80,9 +80,9 @@ def add_run(
     _change(repository.world, run, fields)
     suite.runs.append(run)
     suite.updated_at = repository.world.now()
-    tell_run(repository, run, "created", actor.account)
+    _announce_run(repository, run, "created", actor.account)
     if run.status == "completed":
-        _tell_completed(repository, run, actor.account)
+        _announce_completed(repository, run, actor.account)
     return run
 
 
@@ -94,20 +94,19 @@ def change_run(
     _change(repository.world, run, fields)
     run.suite.updated_at = repository.world.now()
     if run.status == "completed" and not was_completed:
-        _tell_completed(repository, run, actor.account)
+        _announce_completed(repository, run, actor.account)
 
 
-def _tell_completed(repository: Repository, run: CheckRun, sender: Account) -> None:
-    tell_run(repository, run, "completed", sender)
+def _announce_completed(repository: Repository, run: CheckRun, sender: Account) -> None:
+    _announce_run(repository, run, "completed", sender)
     if standing.suite_state(run.suite)[0] == "completed":
-        shown = checks.suite(repository, run.suite)
-        deliver.emit(repository, "check_suite", "completed", {"check_suite": shown}, sender)
+        fields = {"check_suite": checks.suite(repository, run.suite)}
+        deliver.emit(repository, "check_suite", "completed", fields, sender)
 
 
-def tell_run(repository: Repository, run: CheckRun, action: str, sender: Account) -> None:
-    """Raise a `check_run` event."""
-    shown = checks.check_run_event(repository, run)
-    deliver.emit(repository, "check_run", action, {"check_run": shown}, sender)
+def _announce_run(repository: Repository, run: CheckRun, action: str, sender: Account) -> None:
+    fields = {"check_run": checks.check_run_event(repository, run)}
+    deliver.emit(repository, "check_run", action, fields, sender)
 
 
 def _change(world: World, run: CheckRun, fields: Mapping[str, object]) -> None:
@@ -141,37 +140,33 @@ def _change_output(run: CheckRun, output: object) -> None:
     for word in ("summary", "text"):
         units = len(str(output.get(word) or "").encode("utf-16-le")) // 2
         if units > OUTPUT_MAX:
-            said = say("check.long", units)
-            raise invalid(said, field=word, resource="CheckRun")
+            message = say("check.long", units)
+            raise invalid(message, field=word, resource="CheckRun")
     if len(str(output["summary"] or "").encode()) > OUTPUT_MAX:
         raise invalid(say("check.summary_bytes"), field="summary", resource="CheckRun")
     annotations = output.get("annotations") or []
     if len(annotations) > ANNOTATIONS_PER_CALL_MAX:
-        said = say("check.annotations", len(annotations))
-        raise invalid(said, field="annotations", resource="CheckRun")
+        message = say("check.annotations", len(annotations))
+        raise invalid(message, field="annotations", resource="CheckRun")
     run.title = output.get("title")
     run.summary = output.get("summary")
     text = output.get("text")
-    run.text = None if text is None else _cut(str(text))
-    run.annotations += list(annotations)
-
-
-def _cut(text: str) -> str:
-    """The first OUTPUT_MAX bytes: a longer `text` is cut without a word."""
-    return text.encode()[:OUTPUT_MAX].decode(errors="ignore")
+    # A longer text is cut without an error.
+    run.text = None if text is None else str(text).encode()[:OUTPUT_MAX].decode(errors="ignore")
+    run.annotations += len(annotations)
 
 
 def _change_actions(run: CheckRun, actions: object) -> None:
     if actions is None:
         return
     if not isinstance(actions, list) or len(actions) > ACTIONS_MAX:
-        said = f"actions exceeds a maximum quantity of {ACTIONS_MAX}"
-        raise invalid(said, field="actions", resource="CheckRun")
+        message = f"actions exceeds a maximum quantity of {ACTIONS_MAX}"
+        raise invalid(message, field="actions", resource="CheckRun")
     for action in actions:
         for word, longest in ACTION_FIELDS.items():
             if not 0 < len(str(action.get(word, ""))) <= longest:
-                said = f"{word} is too long (maximum is {longest} characters)"
-                raise invalid(said, field="actions", resource="CheckRun")
+                message = f"{word} is too long (maximum is {longest} characters)"
+                raise invalid(message, field="actions", resource="CheckRun")
     run.actions = [dict(action) for action in actions]
 
 
@@ -191,7 +186,8 @@ def add_status(repository: Repository, sha: str, creator: Account, new: NewStatu
         raise invalid(f"state {new.state} is unknown", field="state", resource="Status")
     listed = repository.statuses.setdefault(sha, [])
     if sum(one.context == new.context for one in listed) >= STATUSES_PER_CONTEXT_MAX:
-        raise Refusal(422, "Validation Failed", f"Validation failed: {say('status.count')}")
+        message = say("status.count")
+        raise Refusal(422, "Validation Failed", f"Validation failed: {message}")
     made = Status(
         repository.world.new_id(),
         sha,
@@ -203,33 +199,5 @@ def add_status(repository: Repository, sha: str, creator: Account, new: NewStatu
         repository.world.now(),
     )
     listed.append(made)
-    deliver.emit(repository, "status", None, _status_event(repository, made), creator)
+    deliver.emit(repository, "status", None, checks.status_event(repository, made), creator)
     return made
-
-
-def _status_event(repository: Repository, made: Status) -> Json:
-    commit = git_data.commit(repository, repository.git.objects.a_commit(made.sha))
-    branches = [
-        {
-            "name": name.removeprefix("refs/heads/"),
-            "commit": {"sha": sha, "url": commit["url"]},
-            "protected": False,
-        }
-        for name, sha in repository.git.refs.items()
-        if name.startswith("refs/heads/") and sha == made.sha
-    ]
-    shown = checks.simple_status(repository, made)
-    return {
-        "id": made.id,
-        "sha": made.sha,
-        "name": repository.full_name,
-        "avatar_url": shown["avatar_url"],
-        "target_url": made.target_url,
-        "context": made.context,
-        "description": made.description,
-        "state": made.state,
-        "commit": commit,
-        "branches": branches,
-        "created_at": shown["created_at"],
-        "updated_at": shown["updated_at"],
-    }

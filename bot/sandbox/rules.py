@@ -1,7 +1,6 @@
 """The rules of a repository's branches: rulesets and classic protection together.
 
-Decides and changes nothing. The sentences are the provider's; where one is not published the
-nearest known one stands. Rules: the provider's "Available rules for rulesets" and "About
+Decides and changes nothing. Rules: the provider's "Available rules for rulesets" and "About
 protected branches".
 """
 
@@ -40,7 +39,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The sentences of the rules that stand in the way; `is_behind`: strict checks as well."""
+    """The sentences of the rules that refuse; `is_behind`: strict checks refuse as well."""
 
     rulesets: tuple[str, ...]
     classic: tuple[str, ...]
@@ -49,15 +48,10 @@ class Broken:
     def __bool__(self) -> bool:
         return bool(self.rulesets or self.classic or self.is_behind)
 
-    @property
-    def blocks(self) -> bool:
-        """Whether a rule other than "up to date" refuses."""
-        return bool(self.rulesets or self.classic)
-
     def refusal(self, status: int) -> Refusal:
-        """The provider's answer: every ruleset's sentence, else every classic one.
+        """GitHub's answer: every ruleset's sentence, else every classic one.
 
-        Which of both kinds the provider shows first when both refuse is not known.
+        Which of both kinds GitHub shows first when both refuse is not known.
         """
         if self.rulesets:
             said = "\n\n".join(dict.fromkeys(self.rulesets))
@@ -68,7 +62,7 @@ class Broken:
 
 
 def matches(pattern: str, ref: str, default_branch: str) -> bool:
-    """Return whether a ref-name condition of a ruleset means this ref."""
+    """Return whether a ref-name condition of a ruleset applies to this ref."""
     if pattern == "~ALL":
         return True
     if pattern == "~DEFAULT_BRANCH":
@@ -79,7 +73,7 @@ def matches(pattern: str, ref: str, default_branch: str) -> bool:
 
 
 def applying(repository: Repository, branch: str) -> list[Ruleset]:
-    """The active rulesets that mean a branch, which need not exist."""
+    """The active rulesets for a branch, which need not exist."""
     ref, default = f"refs/heads/{branch}", repository.default_branch
     return [
         one
@@ -99,14 +93,14 @@ def rules_of(repository: Repository, branch: str) -> Iterator[tuple[Ruleset, Jso
 
 def required(repository: Repository, branch: str) -> list[Required]:
     """The required statuses of a branch from both sources, each (name, App) once."""
-    found: dict[Required, None] = {}
+    required: dict[Required, None] = {}
     for _, rule in rules_of(repository, branch):
         if rule["type"] == "required_status_checks":
-            found.update(dict.fromkeys(required_by(rule)))
+            required.update(dict.fromkeys(required_by(rule)))
     classic = repository.protected.get(branch)
     if classic is not None:
-        found.update(dict.fromkeys(classic_required(classic)))
-    return list(found)
+        required.update(dict.fromkeys(classic_required(classic)))
+    return list(required)
 
 
 def classic_required(classic: Classic) -> list[Required]:
@@ -131,7 +125,7 @@ def is_strict(repository: Repository, branch: str) -> bool:
 
 
 def bypasses(repository: Repository, ruleset: Ruleset, actor: Actor, *, is_merge: bool) -> bool:
-    """Return whether an actor may pass a ruleset by."""
+    """Return whether an actor may bypass a ruleset."""
     role = repository.role_of(actor.account) if actor.app is None else None
     for one in ruleset.bypass_actors:
         if one.get("bypass_mode", "always") == "pull_request" and not is_merge:
@@ -147,7 +141,7 @@ def bypasses(repository: Repository, ruleset: Ruleset, actor: Actor, *, is_merge
 
 
 def is_classic_bypassed(repository: Repository, classic: Classic, actor: Actor) -> bool:
-    """Return whether an actor may pass classic protection by: admins, unless it binds them too."""
+    """Return whether an actor may bypass classic protection: admins, unless it binds them too."""
     return (
         actor.app is None
         and not classic.enforce_admins
@@ -161,16 +155,21 @@ def may_push(classic: Classic, actor: Actor) -> bool:
     return classic.pushers is None or name in classic.pushers
 
 
+def is_let_through(classic: Classic, actor: Actor) -> bool:
+    """Return whether an actor is an App that may bypass the rules about pull requests."""
+    return actor.app is not None and actor.app.slug in classic.bypass_apps
+
+
 def broken_by_update(repository: Repository, actor: Actor, update: Update) -> Broken:
     """The rules that a direct move of a branch would break."""
-    found: list[str] = []
+    sentences: list[str] = []
     for ruleset, rule in rules_of(repository, update.branch):
         if not bypasses(repository, ruleset, actor, is_merge=False):
-            found += _broken_rule(repository, rule, update)
+            sentences += _broken_rule(repository, rule, update)
     classic = repository.protected.get(update.branch)
     if classic is None or is_classic_bypassed(repository, classic, actor):
-        return Broken(tuple(found), ())
-    return Broken(tuple(found), tuple(_broken_classic(repository, classic, actor, update)))
+        return Broken(tuple(sentences), ())
+    return Broken(tuple(sentences), tuple(_broken_classic(repository, classic, actor, update)))
 
 
 def _broken_rule(repository: Repository, rule: Json, update: Update) -> list[str]:
@@ -209,8 +208,7 @@ def _broken_classic(
         yield say("ref.force")
     if not may_push(classic, actor):
         yield say("rule.not_authorized", PAGE)
-    is_let_through = actor.app is not None and actor.app.slug in classic.bypass_apps
-    if classic.approvals is not None and not is_let_through:
+    if classic.approvals is not None and not is_let_through(classic, actor):
         yield say("rule.through_pull")
     if classic.queue:
         yield say("rule.through_queue")
@@ -222,51 +220,51 @@ def _broken_classic(
 
 
 def _has_merges(repository: Repository, update: Update) -> bool:
-    return any(len(commit.parents) > 1 for commit in _arriving(repository, update))
+    return any(len(commit.parents) > 1 for commit in arriving(repository, update))
 
 
 def _has_unsigned(repository: Repository, update: Update) -> bool:
     objects = repository.git.objects
-    return any(commit.sha not in objects.signed for commit in _arriving(repository, update))
+    return any(commit.sha not in objects.signed for commit in arriving(repository, update))
 
 
-def _arriving(repository: Repository, update: Update) -> list[Commit]:
-    without = None if update.before == ZERO else update.before
-    if without is None:
-        without = repository.git.branch(repository.default_branch)
+def arriving(repository: Repository, update: Update) -> list[Commit]:
+    """Return the commits that an update adds; for a new branch, beyond the default branch."""
+    default = repository.git.branch(repository.default_branch)
+    without = default if update.before == ZERO else update.before
     return repository.git.objects.log(update.after, without=without)
 
 
 def missing_checks(repository: Repository, sha: str, listed: list[Required]) -> list[str]:
     """One sentence about required statuses that have not passed on a commit, or none.
 
-    Names are told only where one status is required. Of several, the running ones are counted
+    The name is given only where one status is required. Of several, the running ones are counted
     among those that have not succeeded and left out of the list.
     """
     states = [(one.name, standing.of_name(repository, sha, one.name, one.app_id)) for one in listed]
-    lacking = [(name, state) for name, state in states if state != "ok"]
-    if not lacking:
+    missing = [(name, state) for name, state in states if state != "ok"]
+    if not missing:
         return []
     if len(listed) == 1:
-        name, state = lacking[0]
+        name, state = missing[0]
         return [say(f"checks.{state}", name)]
-    words = {state for _, state in lacking}
+    words = {state for _, state in missing}
     if words == {"in_progress"}:
-        return [say("checks.all_in_progress", len(lacking), len(listed))]
-    if len(words) == 1 and len(lacking) == len(listed) and words <= {"expected", "pending"}:
+        return [say("checks.all_in_progress", len(missing), len(listed))]
+    if len(words) == 1 and len(missing) == len(listed) and words <= {"expected", "pending"}:
         return [say(f"checks.all_{words.pop()}", len(listed), len(listed))]
-    return [_mixed(len(lacking), len(listed), [state for _, state in lacking])]
+    return [_mixed(len(missing), len(listed), [state for _, state in missing])]
 
 
-def _mixed(lacking: int, of: int, states: list[str]) -> str:
+def _mixed(missing: int, of: int, states: list[str]) -> str:
     """The sentence for a mixture; a third kind of state is left out of it."""
     named = ["expected" if state == "wrong_source" else state for state in states]
     counts = [
         (named.count(word), word) for word in ("expected", "failing", "pending") if word in named
     ]
     if len(counts) == 1:
-        return say("checks.mixed/one", lacking, of, *counts[0])
-    return say("checks.mixed", lacking, of, *counts[0], *counts[1])
+        return say("checks.mixed/one", missing, of, *counts[0])
+    return say("checks.mixed", missing, of, *counts[0], *counts[1])
 
 
 def merge_methods(repository: Repository, branch: str) -> set[str]:

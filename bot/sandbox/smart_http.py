@@ -1,59 +1,68 @@
 """Clone, fetch and push over HTTP: `/{owner}/{repo}.git/…`.
 
-Reading is `git http-backend` itself. A push is taken apart here, because the rules must be asked
+Reading is `git http-backend` itself. A push is parsed here, because the rules must be checked
 and the refs moved by acts/refs.py like any other move: the pack goes through
 `git unpack-objects`, the answer is written in the protocol's own lines.
 """
 
 import base64
+from dataclasses import dataclass
 
 from aiohttp import web
 
 from bot.sandbox import auth, command
 from bot.sandbox.acts import refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.auth import Caller, Credentials, Nobody, PersonCaller, TokenCaller
+from bot.sandbox.auth import Caller, Credentials, InstallationToken
 from bot.sandbox.git import ZERO
-from bot.sandbox.records import ROLES, Actor
+from bot.sandbox.records import ROLES, Account, Actor
 from bot.sandbox.refusal import Refusal, refused, say
 from bot.sandbox.rest.call import repository_of
 from bot.sandbox.world import Repository, World
 
 FLUSH = b"0000"
 BAND = 65_515  # the most that one line of a side band carries
-PULL_REFS = ("refs/pull/",)
 
 
+@dataclass(frozen=True, slots=True)
 class SmartHttp:
     """The git endpoints of one world."""
 
-    def __init__(self, world: World, credentials: Credentials) -> None:
-        self.world = world
-        self.credentials = credentials
+    world: World
+    credentials: Credentials
+
+    def routes(self) -> list[web.RouteDef]:
+        """The three routes."""
+        base = "/{owner}/{repo}.git"
+        return [
+            web.get(f"{base}/info/refs", self.advertise),
+            web.post(f"{base}/git-upload-pack", self.upload_pack),
+            web.post(f"{base}/git-receive-pack", self.receive_pack),
+        ]
 
     async def advertise(self, request: web.Request) -> web.StreamResponse:
         """`info/refs` of either service."""
         service = request.query.get("service", "")
         if service not in ("git-upload-pack", "git-receive-pack"):
             return web.Response(status=403, text="dumb HTTP is not imitated\n")
-        repository = self._admit(request, is_write=service == "git-receive-pack")
-        return await self._backend(request, repository, "/info/refs")
+        repository, _ = self._admit(request, is_write=service == "git-receive-pack")
+        return await _backend(request, repository, "/info/refs")
 
     async def upload_pack(self, request: web.Request) -> web.StreamResponse:
-        """Give objects."""
-        return await self._backend(
-            request, self._admit(request, is_write=False), "/git-upload-pack"
-        )
+        """Send objects."""
+        repository, _ = self._admit(request, is_write=False)
+        return await _backend(request, repository, "/git-upload-pack")
 
     async def receive_pack(self, request: web.Request) -> web.StreamResponse:
-        """Take objects and move refs."""
-        repository = self._admit(request, is_write=True)
-        actor = self._actor(request)
-        body = await request.read()
-        commands, capabilities, pack = read_commands(body)
+        """Store objects and move refs."""
+        repository, caller = self._admit(request, is_write=True)
+        actor = auth.actor_of(caller)
+        if actor is None:
+            raise _challenge()
+        commands, capabilities, pack = read_commands(await request.read())
         async with repository.lock:
-            said = await self._receive(repository, actor, commands, pack)
-        lines = b"".join(packet(line) for line in said) + FLUSH
+            results = await _receive(repository, actor, commands, pack)
+        lines = b"".join(packet(line) for line in results) + FLUSH
         if "side-band-64k" in capabilities:
             parts = (lines[at : at + BAND] for at in range(0, len(lines), BAND))
             lines = b"".join(packet(b"\x01" + part) for part in parts) + FLUSH
@@ -63,101 +72,83 @@ class SmartHttp:
         }
         return web.Response(body=lines, headers=headers)
 
-    async def _receive(
-        self, repository: Repository, actor: Actor, commands: list[Move], pack: bytes
-    ) -> list[bytes]:
-        if pack:
-            try:
-                await command.run("unpack-objects", "-q", cwd=repository.git.folder, feed=pack)
-            except command.GitFailed as failed:
-                lost = [f"ng {one.ref} unpack failed\n".encode() for one in commands]
-                return [f"unpack {failed}\n".encode(), *lost]
-        said = [b"unpack ok\n"]
-        for one in commands:
-            try:
-                await self._move(repository, actor, one)
-                said.append(f"ok {one.ref}\n".encode())
-            except Refusal as refusal:
-                reason = " ".join(refusal.message.split())
-                said.append(f"ng {one.ref} {reason}\n".encode())
-        return said
-
-    async def _move(self, repository: Repository, actor: Actor, one: Move) -> None:
-        if one.ref.startswith(PULL_REFS):
-            raise refused("push.hidden")
-        if one.before not in (None, ZERO) and one.after != ZERO:
-            await refs.refuse_workflow_files(repository, actor, one.before or ZERO, one.after)
-        await refs.move(repository, actor, [one], How("git push"))
-
-    def _admit(self, request: web.Request, *, is_write: bool) -> Repository:
-        """The repository, if the caller may do this to it."""
+    def _admit(self, request: web.Request, *, is_write: bool) -> tuple[Repository, Caller]:
+        """The repository and the caller, if the caller may read or write it."""
         name = f"{request.match_info['owner']}/{request.match_info['repo']}"
         try:
             caller = self.credentials.caller_of(_secret_of(request))
-            found = repository_of(self.world, caller, name)
+            repository = repository_of(self.world, caller, name)
         except Refusal as refusal:
             raise _challenge() if refusal.status == 401 else web.HTTPNotFound() from None
-        if is_write and isinstance(caller, Nobody):
+        if is_write and caller is None:
             raise _challenge()
-        if is_write and not self._may_push(caller, found):
+        if is_write and not _may_push(caller, repository):
             raise web.HTTPForbidden(text="Permission to push denied.\n")
-        if isinstance(caller, TokenCaller) and caller.grant.installation.suspended_at is not None:
+        if isinstance(caller, InstallationToken) and caller.installation.suspended_at is not None:
             raise web.HTTPForbidden(text=f"{say('token.suspended')}\n")
-        return found
-
-    def _may_push(self, caller: Caller, repository: Repository) -> bool:
-        if repository.archived:
-            return False
-        match caller:
-            case PersonCaller(account=account):
-                return ROLES.index(repository.role_of(account)) >= ROLES.index("write")
-            case TokenCaller(grant=grant):
-                is_covered = self.world.covers(grant.installation, repository)
-                is_chosen = grant.repositories is None or repository.id in grant.repositories
-                return is_covered and is_chosen and grant.effective().get("contents") == "write"
-            case _:
-                return False
-
-    def _actor(self, request: web.Request) -> Actor:
-        actor = auth.actor_of(self.credentials.caller_of(_secret_of(request)))
-        if actor is None:
-            raise _challenge()
-        return actor
-
-    async def _backend(
-        self, request: web.Request, repository: Repository, path: str
-    ) -> web.StreamResponse:
-        body = await request.read()
-        # aiohttp has undone a content encoding already, so git must not hear of it.
-        environment = {
-            "GIT_PROJECT_ROOT": str(repository.git.folder.parent),
-            "GIT_HTTP_EXPORT_ALL": "1",
-            "PATH_INFO": f"/{repository.git.folder.name}{path}",
-            "QUERY_STRING": request.query_string,
-            "REQUEST_METHOD": request.method,
-            "CONTENT_TYPE": request.headers.get("Content-Type", ""),
-            "CONTENT_LENGTH": str(len(body)),
-            "GIT_PROTOCOL": request.headers.get("Git-Protocol", ""),
-            "REMOTE_USER": "sandbox",
-        }
-        out = await command.run(
-            "http-backend", cwd=repository.git.folder, feed=body, env=environment
-        )
-        head, _, rest = out.partition(b"\r\n\r\n")
-        headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-        status = int(headers.pop("Status", "200").split(" ")[0])
-        return web.Response(status=status, body=rest, headers=headers)
+        return repository, caller
 
 
-def routes(world: World, credentials: Credentials) -> list[web.RouteDef]:
-    """The git routes of a world."""
-    served = SmartHttp(world, credentials)
-    base = "/{owner}/{repo}.git"
-    return [
-        web.get(f"{base}/info/refs", served.advertise),
-        web.post(f"{base}/git-upload-pack", served.upload_pack),
-        web.post(f"{base}/git-receive-pack", served.receive_pack),
-    ]
+async def _receive(
+    repository: Repository, actor: Actor, commands: list[Move], pack: bytes
+) -> list[bytes]:
+    if pack:
+        try:
+            await command.run("unpack-objects", "-q", cwd=repository.git.folder, feed=pack)
+        except command.GitFailed as failed:
+            lost = [f"ng {one.ref} unpack failed\n".encode() for one in commands]
+            return [f"unpack {failed}\n".encode(), *lost]
+    results = [b"unpack ok\n"]
+    for one in commands:
+        try:
+            await _move(repository, actor, one)
+            results.append(f"ok {one.ref}\n".encode())
+        except Refusal as refusal:
+            reason = " ".join(refusal.message.split())
+            results.append(f"ng {one.ref} {reason}\n".encode())
+    return results
+
+
+async def _move(repository: Repository, actor: Actor, one: Move) -> None:
+    if one.ref.startswith("refs/pull/"):
+        raise refused("push.hidden")
+    if one.before not in (None, ZERO) and one.after != ZERO:
+        await refs.refuse_workflow_files(repository, actor, one.before or ZERO, one.after)
+    await refs.move(repository, actor, [one], How("git push"))
+
+
+def _may_push(caller: Caller, repository: Repository) -> bool:
+    match caller:
+        case Account():
+            is_writer = ROLES.index(repository.role_of(caller)) >= ROLES.index("write")
+        case InstallationToken():
+            is_granted = caller.effective().get("contents") == "write"
+            is_writer = caller.sees(repository) and is_granted
+        case _:
+            is_writer = False
+    return is_writer and not repository.archived
+
+
+async def _backend(request: web.Request, repository: Repository, path: str) -> web.StreamResponse:
+    body = await request.read()
+    # aiohttp has undone a content encoding already, so git must not see it.
+    environment = {
+        "GIT_PROJECT_ROOT": str(repository.git.folder.parent),
+        "GIT_HTTP_EXPORT_ALL": "1",
+        "PATH_INFO": f"/{repository.git.folder.name}{path}",
+        "QUERY_STRING": request.query_string,
+        "REQUEST_METHOD": request.method,
+        "CONTENT_TYPE": request.headers.get("Content-Type", ""),
+        "CONTENT_LENGTH": str(len(body)),
+        "GIT_PROTOCOL": request.headers.get("Git-Protocol", ""),
+        "REMOTE_USER": "sandbox",
+    }
+    folder = repository.git.folder
+    out = await command.run("http-backend", cwd=folder, feed=body, env=environment)
+    head, _, rest = out.partition(b"\r\n\r\n")
+    headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+    status = int(headers.pop("Status", "200").split(" ")[0])
+    return web.Response(status=status, body=rest, headers=headers)
 
 
 def packet(line: bytes) -> bytes:
@@ -175,7 +166,7 @@ def read_commands(body: bytes) -> tuple[list[Move], set[str], bytes]:
         line, _, listed = body[at + 4 : at + length].partition(b"\0")
         capabilities |= set(listed.decode().split())
         before, after, ref = line.decode().rstrip("\n").split(" ", 2)
-        # A person's git has asked about force already; the rules decide what it may do.
+        # A person's git has checked force already; the rules decide what it may do.
         moves.append(Move(ref, after, before, force=True))
         at += length
     return moves, capabilities, body[at + 4 :]

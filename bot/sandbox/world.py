@@ -1,37 +1,38 @@
-"""The whole world: its repositories, everything by id and by name, and the history of events.
+"""The state of a sandbox: the world, its repositories, and their issues and pull requests.
 
-The other values are in records.py. This module decides nothing and sends nothing.
+Plain mutable values that decide and send nothing; acts/ changes them. Values that refer to no
+repository are in records.py.
 """
 
 import asyncio
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from pathlib import Path
-from typing import Protocol
 
 from bot.sandbox.faults import Faults
 from bot.sandbox.git import BareRepository
 from bot.sandbox.records import (
     Account,
     App,
+    Artifact,
     CheckRun,
     CheckSuite,
     Classic,
     Installation,
-    Issue,
     Json,
     Kind,
     Label,
-    Pull,
+    Reaction,
+    Review,
     Ruleset,
     Settings,
     Stack,
     Status,
-    WorkflowRun,
+    Thread,
 )
 from bot.sandbox.timeline import Timeline
 
@@ -56,18 +57,8 @@ class Attempt:
     at: datetime
     headers: dict[str, str] = field(default_factory=dict)
     answer_code: int = 0
-    answer_headers: dict[str, str] = field(default_factory=dict)
-    answer: str = ""
     status: str = "queued"
     duration_s: float = 0.0
-
-
-class Courier(Protocol):
-    """Carries one prepared delivery to its address."""
-
-    async def carry(self, attempt: Attempt) -> None:
-        """Send it once and write into it what came back."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +77,16 @@ class RefMoved:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """Delays and limits of the imitation, all in seconds of world time.
+    """Delays and limits of the sandbox, delays in seconds of world time; 0 turns one off.
 
-    `base_window_s`: so long after a base moved, the merge call answers "Base branch was
-    modified". 0 turns it off. `head_delay_s`: so long after a push a pull request still shows
-    its old head, while git has the new one. `content_minute_max` and `content_hour_max`: so many
-    things that people see may an App make (github.com: 80 and 500). 0 turns a limit off.
+    `base_window_s`: how long the merge call answers "Base branch was modified" after a base moved.
+    `head_delay_s`: how long a pull request shows its old head after a push. `content_minute_max`
+    and `content_hour_max`: how much content an App may create (github.com: 80 and 500).
     """
 
     mergeable_delay_s: float = 1.0
     rename_delay_s: float = 1.0
     base_window_s: float = 0.0
-    delivery_delay_s: float = 0.0
     head_delay_s: float = 0.0
     content_minute_max: float = 0.0
     content_hour_max: float = 0.0
@@ -105,9 +94,9 @@ class Knobs:
 
 @dataclass(slots=True)
 class Repository:
-    """A repository with everything in it, and its world. Its forks share `lock`.
+    """A repository with everything in it. Its forks share `lock`.
 
-    `deployed` holds commits with the environment of a successful deployment, `scanned` commits
+    `deployed` contains commits with the environment of a successful deployment, `scanned` commits
     with results of code scanning.
     """
 
@@ -121,15 +110,15 @@ class Repository:
     created_at: datetime
     pushed_at: datetime
     lock: asyncio.Lock
-    parent: int | None = None
+    parent: "Repository | None" = None
     archived: bool = False
     settings: Settings = field(default_factory=Settings)
     collaborators: dict[str, str] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
-    issues: dict[int, Issue] = field(default_factory=dict)
+    issues: dict[int, "Issue"] = field(default_factory=dict)
     suites: dict[str, list[CheckSuite]] = field(default_factory=dict)
     statuses: dict[str, list[Status]] = field(default_factory=dict)
-    workflow_runs: list[WorkflowRun] = field(default_factory=list)
+    workflow_runs: list["WorkflowRun"] = field(default_factory=list)
     rulesets: list[Ruleset] = field(default_factory=list)
     protected: dict[str, Classic] = field(default_factory=dict)
     stacks: list[Stack] = field(default_factory=list)
@@ -141,33 +130,171 @@ class Repository:
         """`owner/name`."""
         return f"{self.owner.login}/{self.name}"
 
-    def pulls(self) -> Iterator[tuple[Issue, Pull]]:
-        """All pull requests, oldest first."""
-        for issue in self.issues.values():
-            if issue.pull is not None:
-                yield issue, issue.pull
+    @property
+    def url(self) -> str:
+        """The address of the REST API for the repository."""
+        return f"{self.world.api}/repos/{self.full_name}"
 
-    def open_pulls(self) -> list[tuple[Issue, Pull]]:
+    @property
+    def page(self) -> str:
+        """The address of the repository's page."""
+        return f"{self.world.web}/{self.full_name}"
+
+    def pulls(self) -> Iterator["PullRequest"]:
+        """All pull requests, oldest first."""
+        return (issue.pull for issue in self.issues.values() if issue.pull is not None)
+
+    def open_pulls(self) -> list["PullRequest"]:
         """The open pull requests, oldest first."""
-        return [(issue, pull) for issue, pull in self.pulls() if issue.open]
+        return [pull for pull in self.pulls() if pull.open]
+
+    def next_number(self) -> int:
+        """Return the number of the next issue or pull request."""
+        return max(self.issues, default=0) + 1
 
     def stack_of(self, number: int) -> Stack | None:
         """The native stack of a pull request, None without one."""
-        return next((one for one in self.stacks if number in one.members), None)
+        return next((stack for stack in self.stacks if number in stack.members), None)
 
     def check_runs(self, sha: str) -> list[CheckRun]:
         """Every check run on a commit, oldest first."""
         return [run for suite in self.suites.get(sha, ()) for run in suite.runs]
 
     def role_of(self, account: Account) -> str:
-        """The role of an account; of the owner `admin`, of everybody else `none`."""
+        """The role of an account; `admin` for the owner, `none` for strangers."""
         if account.id == self.owner.id:
             return "admin"
         return self.collaborators.get(account.login.lower(), "none")
 
 
+@dataclass(slots=True)
+class Comment:
+    """One comment in a conversation; `via` is the App that wrote it."""
+
+    issue: "Issue" = field(repr=False, compare=False)
+    id: int
+    author: Account
+    body: str
+    created_at: datetime
+    updated_at: datetime
+    via: App | None
+    reactions: list[Reaction] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Issue:
+    """An issue; a pull request is one too."""
+
+    repository: Repository = field(repr=False, compare=False)
+    id: int
+    number: int
+    title: str
+    body: str | None
+    author: Account
+    created_at: datetime
+    updated_at: datetime
+    via: App | None = None
+    open: bool = True
+    closed_at: datetime | None = None
+    closed_by: Account | None = None
+    labels: list[str] = field(default_factory=list)
+    locked: bool = False
+    comments: list[Comment] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
+
+    @property
+    def pull(self) -> "PullRequest | None":
+        """This as a pull request; None for a plain issue."""
+        return self if isinstance(self, PullRequest) else None
+
+    @property
+    def page(self) -> str:
+        """The address of the page that a person opens."""
+        kind = "issues" if self.pull is None else "pull"
+        return f"{self.repository.page}/{kind}/{self.number}"
+
+    def touch(self) -> None:
+        """Set the time of the last update to now."""
+        self.updated_at = self.repository.world.now()
+
+
+@dataclass(slots=True, kw_only=True)
+class PullRequest(Issue):
+    """A pull request.
+
+    `base_sha` is the base as of the last push or retarget, not its present tip. `mergeable` is
+    None until GitHub has computed it; `computations` counts the computations begun, so that only
+    the newest one counts; `ci_due`: CI starts after it. `pusher` pushed the head last; `queued`:
+    it is in GitHub's own merge queue.
+    """
+
+    head_repo: Repository = field(repr=False, compare=False)
+    head_ref: str
+    head_sha: str
+    base_ref: str
+    base_sha: str
+    draft: bool
+    pusher: Account | None = None
+    queued: bool = False
+    merged_at: datetime | None = None
+    merged_by: Account | None = None
+    merge_commit: str | None = None
+    mergeable: bool | None = None
+    base_moved_at: datetime | None = None
+    computations: int = 0
+    ci_due: bool = False
+    test_merge: str | None = None
+    reviews: list[Review] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+
+    @property
+    def merged(self) -> bool:
+        """Whether it was merged."""
+        return self.merged_at is not None
+
+    @property
+    def base_tip(self) -> str | None:
+        """The present tip of the base branch; None without the branch."""
+        return self.repository.git.branch(self.base_ref)
+
+    @property
+    def head_tip(self) -> str | None:
+        """The present tip of the head branch; None without the branch."""
+        return self.head_repo.git.branch(self.head_ref)
+
+
+@dataclass(slots=True)
+class WorkflowRun:
+    """One run of the CI file; `jobs` contains the check runs of each attempt.
+
+    `begun` and `ended` contain the start and the conclusion of each attempt. `is_draft`: an event
+    of a draft pull request started it.
+    """
+
+    id: int
+    number: int
+    suite: CheckSuite
+    event: str
+    head_sha: str
+    tested_sha: str
+    head_branch: str
+    head_repo: Repository = field(repr=False, compare=False)
+    pulls: list[int]
+    actor: Account
+    created_at: datetime
+    updated_at: datetime
+    is_draft: bool = False
+    status: str = "queued"
+    conclusion: str | None = None
+    attempt: int = 1
+    jobs: dict[int, list[CheckRun]] = field(default_factory=dict)
+    begun: dict[int, datetime] = field(default_factory=dict)
+    ended: dict[int, str] = field(default_factory=dict)
+    artifacts: list[Artifact] = field(default_factory=list)
+
+
 class World:
-    """Everything there is, found by id and by name."""
+    """Everything in a sandbox, by id and by name."""
 
     def __init__(self, timeline: Timeline, folder: Path, seed: int) -> None:
         self.timeline = timeline
@@ -187,13 +314,12 @@ class World:
         self.installations: dict[int, Installation] = {}
         self.repositories: dict[int, Repository] = {}
         self.attempts: list[Attempt] = []
-        self.courier: Courier | None = None
+        self.courier: Callable[[Attempt], Awaitable[None]] | None = None
         self.faults = Faults()
         self.reflog: list[RefMoved] = []
         self.calls: deque[Json] = deque(maxlen=CALLS_KEPT)
         self.content: deque[datetime] = deque(maxlen=CONTENT_KEPT)
         self._names: dict[str, int] = {}
-        self._logins: dict[str, int] = {}
         # Small ids would hide a 32-bit field, so some kinds start beyond it.
         self._ids = {
             "account": count(9001),
@@ -205,73 +331,58 @@ class World:
         }
         self._other_ids = count(2_000_001)
 
+    @property
+    def api(self) -> str:
+        """The root of all REST addresses."""
+        return f"{self.web}/api/v3"
+
     def now(self) -> datetime:
-        """World time to the second, as the provider tells it."""
+        """World time to the second, as in GitHub's answers."""
         return self.timeline.now().replace(microsecond=0)
 
     def new_id(self, kind: str = "") -> int:
-        """A number that no other thing of the kind has."""
+        """Return a number that nothing else of the kind has."""
         return next(self._ids.get(kind, self._other_ids))
 
     def account(self, login: str) -> Account | None:
         """The account of a login, in any case."""
-        found = self._logins.get(login.lower())
-        return self.accounts[found] if found is not None else None
+        wanted = login.lower()
+        return next((one for one in self.accounts.values() if one.login.lower() == wanted), None)
 
     def add_account(self, login: str, kind: Kind = Kind.USER) -> Account:
         """The account of that login, made when there is none."""
-        known = self.account(login)
-        if known is None:
-            known = Account(self.new_id("account"), login, kind, self.now())
-            self.accounts[known.id] = known
-            self._logins[login.lower()] = known.id
-        return known
+        account = self.account(login)
+        if account is None:
+            account = Account(self.new_id("account"), login, kind, self.now())
+            self.accounts[account.id] = account
+        return account
 
     def add_app(self, slug: str, permissions: dict[str, str], events: list[str]) -> App:
         """A new App of the owner `sandbox`, with its bot."""
-        number = self.new_id()
+        number, now = self.new_id(), self.now()
         bot = self.add_account(f"{slug}[bot]", Kind.BOT)
         bot.app_id = number
         owner = self.add_account("sandbox", Kind.ORGANIZATION)
         client = f"Iv23li{number:014d}"
-        now = self.now()
-        made = App(number, slug, slug.capitalize(), client, owner, bot, permissions, events, now)
-        self.apps[slug] = made
-        return made
-
-    def rename_account(self, account: Account, login: str) -> None:
-        """Give an account another login; the old one is free at once."""
-        del self._logins[account.login.lower()]
-        account.login = login
-        self._logins[login.lower()] = account.id
-        for repository in self.repositories.values():
-            self._names[repository.full_name.lower()] = repository.id
+        app = App(number, slug, slug.capitalize(), client, owner, bot, permissions, events, now)
+        self.apps[slug] = app
+        return app
 
     def repository(self, full_name: str) -> Repository | None:
         """The repository of a name, in any case, or of a name it once had."""
-        found = self._names.get(full_name.lower())
-        return self.repositories.get(found) if found is not None else None
+        number = self._names.get(full_name.lower())
+        return None if number is None else self.repositories[number]
 
     def add_repository(self, repository: Repository) -> None:
-        """Make a repository known by its name."""
+        """Add a repository, or the new name of one; an old name leads to it until it is taken."""
         self.repositories[repository.id] = repository
         self._names[repository.full_name.lower()] = repository.id
 
-    def rename_repository(self, repository: Repository, owner: Account, name: str) -> None:
-        """Make it known by another name; the old one leads to it until somebody takes it."""
-        repository.owner, repository.name = owner, name
-        self._names[repository.full_name.lower()] = repository.id
-
-    def forget_repository(self, repository: Repository) -> None:
-        """Make a repository unknown under all its names."""
-        del self.repositories[repository.id]
-        self._names = {name: one for name, one in self._names.items() if one != repository.id}
-
     def installation_of(self, app: App, owner: Account) -> Installation | None:
         """The installation of an App on an owner."""
-        for one in self.installations.values():
-            if one.app is app and one.account is owner:
-                return one
+        for installation in self.installations.values():
+            if installation.app is app and installation.account is owner:
+                return installation
         return None
 
     def repositories_of(self, installation: Installation) -> list[Repository]:
@@ -280,7 +391,4 @@ class World:
 
     def covers(self, installation: Installation, repository: Repository) -> bool:
         """Return whether an installation can see a repository."""
-        chosen = installation.repositories
-        return repository.owner is installation.account and (
-            chosen is None or repository.id in chosen
-        )
+        return repository.owner is installation.account

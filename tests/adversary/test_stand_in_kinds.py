@@ -80,7 +80,7 @@ async def test_two_triggers_do_not_give_a_test_branch_two_suites(world: World) -
     numbers = await two_halves(world)
     assert len(await landed_on(world)) == 1
     app = world.sandbox.world.apps[APP_SLUG]
-    heads = {pull.head_sha for issue, pull in world.repository.pulls() if issue.number in numbers}
+    heads = {pull.head_sha for pull in world.repository.pulls() if pull.number in numbers}
     suites = [
         len([one for one in listed if one.app is not app])
         for sha, listed in world.repository.suites.items()

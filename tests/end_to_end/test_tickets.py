@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from bot.sandbox.records import Issue
+from bot.sandbox.world import Issue
 from service.accounts.store import access
 from service.database.database import Tx
 from service.database.records import RepositoryRecord

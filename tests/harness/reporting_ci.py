@@ -7,7 +7,8 @@ from typing import Any
 import aiohttp
 
 from bot.sandbox import ci, reports
-from bot.sandbox.records import Actor, CheckRun, WorkflowRun
+from bot.sandbox.records import Actor, CheckRun
+from bot.sandbox.world import WorkflowRun
 from service.mergequeue.engine.model import Run
 from tests.harness import gates
 from tests.harness.asking import HOST, Asker

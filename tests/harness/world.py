@@ -101,7 +101,7 @@ class World:
         await self.sandbox.act("comment", by, REPO, number=on, body=body)
 
     async def act(self, name: str, *, by: str = "bob", **fields: Any) -> dict[str, Any]:
-        """Any other act of a person (bot/sandbox/acts/people.py)."""
+        """Any other act of a person (bot/sandbox/acts/actions_by_people.py)."""
         return await self.sandbox.act(name, by, REPO, **fields)
 
     async def fault(self, match: dict[str, Any], kind: str, **more: Any) -> None:

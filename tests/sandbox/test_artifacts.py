@@ -8,7 +8,7 @@ from datetime import timedelta
 import aiohttp
 import pytest
 
-from bot.sandbox import ci_file
+from bot.sandbox import ci, ci_file
 from bot.sandbox.app import SandboxOptions, running
 from tests.sandbox.client import REPO
 
@@ -61,14 +61,14 @@ async def test_a_check_leaves_files_of_its_commit_and_a_made_up_report(sandbox):
     assert run.conclusion == "failure"
 
 
-async def test_a_failing_test_fails_its_check_and_is_drawn_anew_for_each_attempt(sandbox, person):
+async def test_a_failing_test_fails_its_check_and_is_drawn_anew_for_each_attempt(sandbox):
     run = await pushed(sandbox, REPORTED)
     seen = set()
     for _ in range(10):
         failed = "waits was wrong" in files_of(run.artifacts[-1])["junit.xml"]
         assert run.conclusion == ("failure" if failed else "success")
         seen.add(failed)
-        await person("bob").call("POST", f"/repos/{REPO}/actions/runs/{run.id}/rerun", {})
+        ci.rerun(sandbox.repository(REPO), run, failed_only=False)
         await sandbox.settle()
     assert seen == {True, False}
 
@@ -87,7 +87,7 @@ async def test_running_everything_again_clears_what_there_was(sandbox, person):
     await person("bob").call("POST", f"{path}/rerun-failed-jobs", {})
     await sandbox.settle()
     assert [one.attempt for one in run.artifacts] == [1, 2]
-    await person("bob").call("POST", f"{path}/rerun", {})
+    ci.rerun(sandbox.repository(REPO), run, failed_only=False)
     assert run.artifacts == []
     await sandbox.settle()
     assert [one.attempt for one in run.artifacts] == [3]
@@ -103,11 +103,11 @@ async def test_runs_are_listed_by_the_day_they_were_made(sandbox, app):
     assert (await app.call("GET", f"{path}yesterday")).status == 422
 
 
-async def test_each_attempt_is_read_by_its_number(sandbox, app, person):
+async def test_each_attempt_is_read_by_its_number(sandbox, app):
     run = await pushed(sandbox, REPORTED, bad_txt="x")
     path = f"/repos/{REPO}/actions/runs/{run.id}"
     sandbox.world.timeline.advance(60)
-    await person("bob").call("POST", f"{path}/rerun", {})
+    ci.rerun(sandbox.repository(REPO), run, failed_only=False)
     first, second = [await app.get(f"{path}/attempts/{number}") for number in (1, 2)]
     assert (first["run_attempt"], first["status"], first["conclusion"]) == (
         1,
@@ -125,9 +125,9 @@ async def test_each_attempt_is_read_by_its_number(sandbox, app, person):
     assert (await app.call("GET", f"{path}/attempts/3/jobs")).status == 404
 
 
-async def test_each_attempt_that_ends_is_told(sandbox, receiver, person):
+async def test_each_attempt_that_ends_is_told(sandbox, receiver):
     run = await pushed(sandbox, REPORTED, bad_txt="x")
-    await person("bob").call("POST", f"/repos/{REPO}/actions/runs/{run.id}/rerun", {})
+    ci.rerun(sandbox.repository(REPO), run, failed_only=False)
     await sandbox.settle()
     told = [each["workflow_run"] for each in receiver.payloads("workflow_run")]
     assert [each["run_attempt"] for each in told if each["status"] == "completed"] == [1, 2]

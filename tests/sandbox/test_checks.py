@@ -64,7 +64,7 @@ async def test_the_filter_latest_leaves_out_what_was_replaced(sandbox, app, pers
     pull = await sandbox.act("open", "bob", REPO, files={"bad.txt": "x"})
     await sandbox.settle()
     run = sandbox.repository(REPO).workflow_runs[0]
-    await person("bob").call("POST", f"/repos/{REPO}/actions/runs/{run.id}/rerun", {})
+    await person("bob").call("POST", f"/repos/{REPO}/actions/runs/{run.id}/rerun-failed-jobs", {})
     await sandbox.settle()
     path = f"/repos/{REPO}/commits/{pull['head']}/check-runs"
     assert (await app.get(f"{path}?filter=all"))["total_count"] == 2
@@ -117,21 +117,3 @@ async def test_a_context_takes_a_thousand_statuses(sandbox, person):
 async def test_a_status_on_an_unknown_commit_is_422(person):
     path = f"/repos/{REPO}/statuses/{'0' * 40}"
     assert (await person("bob").call("POST", path, {"state": "success"})).status == 422
-
-
-async def test_a_rerequest_reaches_the_app_that_owns_the_run(sandbox, app, receiver, person):
-    pull = await opened(sandbox)
-    body = {"name": "Headgate (main)", "head_sha": pull["head"], "conclusion": "failure"}
-    made = await app.call("POST", RUNS, body)
-    await sandbox.settle()
-    receiver.received.clear()
-    answer = await person("alice").call("POST", f"{RUNS}/{made.body['id']}/rerequest", {})
-    assert answer.status == 201
-    foreign = next(
-        run
-        for run in sandbox.repository(REPO).check_runs(pull["head"])
-        if run.suite.app.slug == "sandbox-ci"
-    )
-    await person("alice").call("POST", f"{RUNS}/{foreign.id}/rerequest", {})
-    await sandbox.settle()
-    assert receiver.events() == ["check_run.rerequested"]

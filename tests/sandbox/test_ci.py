@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.sandbox import ci_file
+from bot.sandbox import ci, ci_file
 from bot.sandbox.app import SandboxOptions, running
 from tests.sandbox.client import REPO
 
@@ -124,7 +124,7 @@ async def test_the_conditions_of_a_rule(sandbox, rule, expected):
     assert [run.conclusion for run in sandbox.repository(REPO).check_runs(sha)] == [expected]
 
 
-async def test_a_flake_is_drawn_anew_for_each_attempt(sandbox, person):
+async def test_a_flake_is_drawn_anew_for_each_attempt(sandbox):
     rule = "flake: 0.5,"
     await set_ci(sandbox, CONCLUSIONS.format(kind="check", rule=rule, conclusion="failure"))
     await sandbox.act("push", "bob", REPO, branch="w", files={"x": "x"})
@@ -133,7 +133,7 @@ async def test_a_flake_is_drawn_anew_for_each_attempt(sandbox, person):
     drawn = []
     for _ in range(12):
         drawn.append(run.conclusion)
-        await person("bob").call("POST", f"/repos/{REPO}/actions/runs/{run.id}/rerun", {})
+        ci.rerun(sandbox.repository(REPO), run, failed_only=False)
         await sandbox.settle()
     assert set(drawn) == {"success", "failure"}
 
@@ -179,7 +179,7 @@ async def test_a_run_is_cancelled_while_it_runs_and_not_after(sandbox, person):
     await sandbox.act("push", "alice", REPO, branch="main", files={"x": "x"})
     run = sandbox.repository(REPO).workflow_runs[0]
     path = f"/repos/{REPO}/actions/runs/{run.id}"
-    assert (await person("bob").call("POST", f"{path}/rerun", {})).status == 403
+    assert (await person("bob").call("POST", f"{path}/rerun-failed-jobs", {})).status == 403
     assert (await person("bob").call("POST", f"{path}/cancel", {})).status == 202
     await sandbox.settle()
     assert run.conclusion == "cancelled"

@@ -53,13 +53,11 @@ async def test_a_reaction_is_made_once(sandbox, app, pull):
     assert (await app.call("POST", path, {"content": "shrug"})).status == 422
 
 
-async def test_labels_are_made_when_missing_and_added_once(sandbox, app, pull, receiver):
-    path = f"/repos/{REPO}/issues/{pull}/labels"
-    for _ in range(2):
-        answer = await app.call("POST", path, {"labels": ["queued"]})
-        assert [one["name"] for one in answer.body] == ["queued"]
-    assert (await app.call("DELETE", f"{path}/queued")).body == []
-    assert (await app.call("DELETE", f"{path}/queued")).status == 404
+async def test_labels_are_made_when_missing_and_added_once(sandbox, pull, receiver):
+    for act in ("label", "label", "unlabel"):
+        await sandbox.act(act, "alice", REPO, number=pull, label="queued")
+    with pytest.raises(Refusal, match="Label does not exist"):
+        await sandbox.act("unlabel", "alice", REPO, number=pull, label="queued")
     await sandbox.settle()
     actions = [one["action"] for one in receiver.payloads("pull_request")]
     assert actions == ["labeled", "unlabeled"]
@@ -99,10 +97,8 @@ async def test_nobody_approves_their_own_pull_request(sandbox, pull):
         await sandbox.act("approve", "bob", REPO, number=pull)
 
 
-async def test_a_review_by_rest_is_told(sandbox, person, pull, receiver):
-    path = f"/repos/{REPO}/pulls/{pull}/reviews"
-    answer = await person("alice").call("POST", path, {"event": "APPROVE", "body": "fine"})
-    assert (answer.status, answer.body["state"]) == (200, "APPROVED")
+async def test_a_review_is_announced(sandbox, pull, receiver):
+    await sandbox.act("approve", "alice", REPO, number=pull, body="fine")
     await sandbox.settle()
-    told = receiver.payloads("pull_request_review")[0]
-    assert (told["action"], told["review"]["state"]) == ("submitted", "approved")
+    payload = receiver.payloads("pull_request_review")[0]
+    assert (payload["action"], payload["review"]["state"]) == ("submitted", "approved")

@@ -125,14 +125,6 @@ async def test_the_default_branch_is_renamed_with_its_pull_requests(sandbox, app
     assert changed["changes"] == {"default_branch": {"from": "main"}}
 
 
-async def test_another_branch_becomes_the_default_one(sandbox, app, receiver):
-    await sandbox.act("push", "alice", REPO, branch="next", files={"a.txt": "a"})
-    await sandbox.act("default_branch", "alice", REPO, branch="next")
-    await sandbox.settle()
-    assert (await app.get(f"/repos/{REPO}"))["default_branch"] == "next"
-    assert receiver.payloads("repository")[0]["changes"] == {"default_branch": {"from": "main"}}
-
-
 async def test_every_move_is_in_the_reflog_with_who_made_it(sandbox, app):
     main = main_of(sandbox)
     await app.call("POST", REFS, {"ref": "refs/heads/x", "sha": main})
@@ -171,12 +163,10 @@ async def test_a_comparison_says_how_two_commits_stand(sandbox, app):
     assert (await app.get(f"/repos/{REPO}/compare/work...{main}"))["status"] == "behind"
 
 
-async def test_contents_come_raw_and_in_base64_at_a_commit(sandbox, app):
+async def test_contents_come_in_base64_at_a_commit(sandbox, app):
     main = main_of(sandbox)
     await sandbox.act("push", "alice", REPO, branch="main", files={"README.md": "new\n"})
     path = f"/repos/{REPO}/contents/README.md?ref={main}"
-    raw = await app.call("GET", path, Accept="application/vnd.github.raw+json")
-    assert raw.body == b"widgets\n"
     shown = await app.get(path)
     assert (shown["encoding"], shown["content"]) == ("base64", "d2lkZ2V0cwo=\n")
     assert (await app.call("GET", f"/repos/{REPO}/contents/none?ref={main}")).status == 404

@@ -255,7 +255,7 @@ async def test_the_default_branch_is_never_deleted(sandbox, app):
 
 async def test_bypass_actors_are_shown_only_to_who_may_write_rules(sandbox, app, person):
     await ruleset(sandbox, {"type": "deletion"}, bypass_app=True)
-    number = (await app.get(f"/repos/{REPO}/rulesets"))[0]["id"]
+    number = sandbox.repository(REPO).rulesets[0].id
     assert "bypass_actors" not in await app.get(f"/repos/{REPO}/rulesets/{number}")
     shown = await person("alice").get(f"/repos/{REPO}/rulesets/{number}")
     assert shown["bypass_actors"][0]["actor_id"] == sandbox.app_id

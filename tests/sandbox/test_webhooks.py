@@ -144,43 +144,6 @@ async def test_rules_repositories_and_installations_are_told(sandbox, receiver):
     ]
 
 
-async def test_what_the_app_no_longer_sees_is_told_once_and_then_nothing(sandbox, receiver, app):
-    await sandbox.act("select", "alice", REPO)
-    await opened(sandbox)
-    await sandbox.settle()
-    removed = receiver.payloads("installation_repositories")[0]
-    assert [one["full_name"] for one in removed["repositories_removed"]] == [REPO]
-    assert receiver.events() == ["installation_repositories.removed"]
-    body = {"ref": "refs/heads/x", "sha": "0" * 40}
-    assert (await app.call("POST", f"/repos/{REPO}/git/refs", body)).status == 403
-
-
-async def test_an_uninstalled_app_has_no_token_and_no_installation(
-    sandbox, receiver, app, jwt_client
-):
-    await sandbox.act("uninstall", "alice", REPO)
-    await sandbox.settle()
-    assert receiver.events() == ["installation.deleted"]
-    assert (await app.call("GET", f"/repos/{REPO}")).status == 401
-    assert (await jwt_client.call("GET", f"/repos/{REPO}/installation")).status == 404
-
-
-async def test_a_deleted_repository_is_gone(sandbox, receiver, app):
-    await sandbox.act("delete_repository", "alice", REPO)
-    await sandbox.settle()
-    assert receiver.events() == ["repository.deleted"]
-    assert (await app.call("GET", f"/repos/{REPO}")).status == 404
-
-
-async def test_a_renamed_owner_is_told_with_the_old_login(sandbox, receiver, app):
-    await sandbox.act("rename_owner", "alice", REPO, to="octopus")
-    await sandbox.settle()
-    told = receiver.payloads("installation_target")[0]
-    assert (told["action"], told["changes"]) == ("renamed", {"login": {"from": "octo"}})
-    assert (await app.get("/repos/octopus/widgets"))["owner"]["login"] == "octopus"
-    assert (await app.call("GET", f"/repos/{REPO}")).status == 301
-
-
 async def test_a_suspended_installation_is_told_nothing_else(sandbox, receiver):
     await sandbox.act("suspend", "alice", REPO)
     await opened(sandbox)
@@ -235,13 +198,3 @@ async def test_a_receiver_that_is_away_is_a_failed_delivery(sandbox, jwt_client)
     await sandbox.settle()
     shown = await jwt_client.get("/app/hook/deliveries?status=failure")
     assert shown[0]["status"] == "failed to connect to host"
-
-
-async def test_the_app_can_change_where_deliveries_go(sandbox, receiver, jwt_client):
-    path = "/app/hook/config"
-    assert (await jwt_client.get(path))["url"] == sandbox.world.webhook_url
-    changed = await jwt_client.call("PATCH", path, {"url": "http://127.0.0.1:9/", "secret": "s"})
-    assert (changed.body["url"], changed.body["secret"]) == ("http://127.0.0.1:9/", "********")
-    await sandbox.act("archive", "alice", REPO)
-    await sandbox.settle()
-    assert receiver.received == []

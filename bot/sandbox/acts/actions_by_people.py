@@ -13,8 +13,6 @@ from typing import Any
 from bot.sandbox import merge_rules
 from bot.sandbox.acts import (
     conversation,
-    heads,
-    installations,
     merging,
     pull_requests,
     pull_states,
@@ -22,25 +20,16 @@ from bot.sandbox.acts import (
     repositories,
 )
 from bot.sandbox.acts.merging import MergeCall
-from bot.sandbox.acts.pull_requests import NewPull, NewReview
+from bot.sandbox.acts.pull_requests import NewPull
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.git import ZERO, NewCommit
-from bot.sandbox.records import (
-    ROLES,
-    Account,
-    Actor,
-    Comment,
-    Installation,
-    Issue,
-    Json,
-    Pull,
-)
+from bot.sandbox.records import ROLES, Account, Actor, Json
 from bot.sandbox.refusal import Refusal
-from bot.sandbox.world import Repository, World
+from bot.sandbox.world import Comment, Issue, PullRequest, Repository, World
 
-Place = tuple[Repository, str]
-"""A branch of a repository."""
+Result = Awaitable[Json | None] | Json | None
+"""The numbers of what an action made, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +59,30 @@ class Action:
         return issue
 
     @property
-    def pull(self) -> Pull:
+    def pull(self) -> PullRequest:
         """The pull request of `number`. Raises Refusal(400)."""
-        if self.issue.pull is None:
-            raise Refusal(400, f"#{self.issue.number} is no pull request")
-        return self.issue.pull
+        issue = self.issue
+        if issue.pull is None:
+            raise Refusal(400, f"#{issue.number} is no pull request")
+        return issue.pull
 
     @property
-    def installation(self) -> Installation:
-        """The App's installation on the repository's owner."""
-        return installations.install(self.world, self.repository.owner)
+    def comment(self) -> Comment:
+        """The comment `comment`, else the App's newest comment. Raises Refusal."""
+        if "comment" in self.value:
+            return conversation.find_comment(self.repository, int(self.value["comment"]))
+        bot = self.world.apps[APP_SLUG].bot
+        own = [comment for comment in self.issue.comments if comment.author is bot]
+        if not own:
+            raise Refusal(400, f"the App has no comment on #{self.issue.number}")
+        return own[-1]
+
+    @property
+    def branch(self) -> tuple[Repository, str]:
+        """The branch `branch`, else the head branch of the pull request."""
+        if "branch" in self.value:
+            return self.repository, self.text("branch")
+        return self.pull.head_repo, self.pull.head_ref
 
     def text(self, name: str) -> str:
         """Return a field that must be there. Raises Refusal(400)."""
@@ -96,7 +99,7 @@ class Action:
 async def act(world: World, value: Json) -> Json:
     """Do one action; return what it made.
 
-    Raises Refusal: 400 for an unknown name, person or repository, else what the provider says.
+    Raises Refusal: 400 for an unknown name, person or repository, else GitHub's own.
     """
     name = str(value.get("act"))
     if name not in ACTIONS:
@@ -109,13 +112,22 @@ async def act(world: World, value: Json) -> Json:
         raise Refusal(400, f"no repository is called {value.get('repo')!r}")
     action = Action(Actor(account), repository, value)
     if name in NEEDS_WRITE and not action.flag("bypass", default=False):
-        role = repository.role_of(account)
-        own = _repository_of_head(action).role_of(account)
-        if max(ROLES.index(role), ROLES.index(own)) < ROLES.index("write"):
-            said = f"{account.login} has {role} in {repository.full_name}: may not {name}"
-            raise Refusal(403, said)
+        _check_role(action, name)
     async with repository.lock:
-        return await ACTIONS[name](action) or {}
+        result = ACTIONS[name](action)
+        return (await result if isinstance(result, Awaitable) else result) or {}
+
+
+def _check_role(action: Action, name: str) -> None:
+    """Raise Refusal(403) for a person who may write neither to the repository nor to the head."""
+    repository = action.repository
+    issue = repository.issues.get(int(action.value.get("number") or 0))
+    head = issue.pull.head_repo if issue is not None and issue.pull is not None else repository
+    role = repository.role_of(action.account)
+    best = max(ROLES.index(role), ROLES.index(head.role_of(action.account)))
+    if best < ROLES.index("write"):
+        message = f"{action.account.login} has {role} in {repository.full_name}: may not {name}"
+        raise Refusal(403, message)
 
 
 def as_files(value: Any) -> dict[str, bytes | None]:
@@ -125,24 +137,10 @@ def as_files(value: Any) -> dict[str, bytes | None]:
     return {str(path): None if text is None else str(text).encode() for path, text in value.items()}
 
 
-def _repository_of_head(action: Action) -> Repository:
-    number = action.value.get("number")
-    issue = action.repository.issues.get(int(number)) if number is not None else None
-    if issue is not None and issue.pull is not None and issue.pull.head_repo is not None:
-        return action.world.repositories[issue.pull.head_repo]
-    return action.repository
-
-
-def _place_of(action: Action) -> Place:
-    if "branch" in action.value:
-        return action.repository, action.text("branch")
-    return _repository_of_head(action), action.pull.head_ref
-
-
 async def _commit(
-    action: Action, place: Place, start: str, message: str, force: bool = False
+    action: Action, branch: tuple[Repository, str], start: str, message: str, force: bool = False
 ) -> str:
-    objects = place[0].git.objects
+    objects = branch[0].git.objects
     parent = objects.commit(start)
     if parent is None:
         raise Refusal(400, f"no commit {start!r} to build on")
@@ -150,41 +148,33 @@ async def _commit(
     tree = objects.tree_with(parent.tree, as_files(action.value.get("files", {})))
     message = str(action.value.get("message", message))
     made = objects.write_commit(NewCommit(tree, (parent.sha,), author, author, message))
-    await _set(action, place, made.sha, force=force)
+    await _set(action, branch, made.sha, force=force)
     return made.sha
 
 
-async def _set(action: Action, place: Place, sha: str, *, force: bool) -> None:
-    repository, branch = place
-    step = Move(f"refs/heads/{branch}", sha, force=force)
+async def _set(action: Action, branch: tuple[Repository, str], sha: str, *, force: bool) -> None:
+    step = Move(f"refs/heads/{branch[1]}", sha, force=force)
     how = How("push by a person", is_allowed=action.flag("bypass", default=False))
-    await refs.move(repository, action.actor, [step], how)
+    await refs.move(branch[0], action.actor, [step], how)
 
 
 async def _push(action: Action) -> Json:
     """Commit once more on `branch` (made when missing), or on the head of `number`."""
-    place = _place_of(action)
+    repository, name = action.branch
     default = action.repository.git.branch(action.repository.default_branch)
-    start = place[0].git.branch(place[1]) or action.value.get("from") or default
-    return {"sha": await _commit(action, place, str(start), "Change files")}
+    start = repository.git.branch(name) or action.value.get("from") or default
+    return {"sha": await _commit(action, action.branch, str(start), "Change files")}
 
 
 async def _force_push(action: Action) -> Json:
     """Replace a branch: by the commit `to`, or by `files` on top of `onto` (default: the base)."""
-    place = _place_of(action)
     if "to" in action.value:
-        await _set(action, place, action.text("to"), force=True)
+        await _set(action, action.branch, action.text("to"), force=True)
         return {"sha": action.text("to")}
-    base = action.repository.default_branch
-    if "number" in action.value and action.issue.pull is not None:
-        base = action.issue.pull.base_ref
+    base = action.pull.base_ref if "number" in action.value else action.repository.default_branch
     onto = str(action.value.get("onto", base))
     start = action.repository.git.branch(onto) or onto
-    return {"sha": await _commit(action, place, start, "Change files", force=True)}
-
-
-async def _delete_branch(action: Action) -> None:
-    await _set(action, _place_of(action), ZERO, force=False)
+    return {"sha": await _commit(action, action.branch, start, "Change files", force=True)}
 
 
 async def _open(action: Action) -> Json:
@@ -193,7 +183,7 @@ async def _open(action: Action) -> Json:
     if action.flag("fork", default=False):
         source = await repositories.fork(action.repository, action.account)
     base = str(value.get("base", action.repository.default_branch))
-    branch = str(value.get("head", f"topic-{pull_requests.next_number(action.repository)}"))
+    branch = str(value.get("head", f"topic-{action.repository.next_number()}"))
     title = str(value.get("title", f"Change {branch}"))
     if "files" in value:
         start = str(value.get("from", action.repository.git.branch(base) or ""))
@@ -201,133 +191,64 @@ async def _open(action: Action) -> Json:
     head, draft = f"{source.owner.login}:{branch}", action.flag("draft", default=False)
     new = NewPull(head, base, title, value.get("body"), draft)
     made = await pull_requests.open_pull(action.repository, action.actor, new)
-    return {"number": made.number, "head": made.pull.head_sha if made.pull else None}
+    return {"number": made.number, "head": made.head_sha}
 
 
 async def _edit(action: Action) -> Json:
     """Edit a comment with `comment`, else title and body of the pull request."""
     if "comment" in action.value:
-        place = _comment_of(action)
-        conversation.edit_comment(action.repository, action.actor, place, action.text("body"))
-        return {"comment": place[1].id}
+        conversation.edit_comment(action.comment, action.actor, action.text("body"))
+        return {"comment": action.comment.id}
     fields: Json = {name: action.value[name] for name in ("title", "body") if name in action.value}
-    await pull_requests.edit(action.repository, action.actor, action.issue, fields)
-    return {"number": action.issue.number}
+    await pull_requests.edit(action.pull, action.actor, fields)
+    return {"number": action.pull.number}
 
 
-async def _close(action: Action) -> None:
-    """Close a pull request or an issue."""
+async def _set_state(action: Action, state: str) -> None:
+    """Close or reopen a pull request or an issue."""
     if action.issue.pull is None:
-        _change_issue(action, "closed")
+        conversation.edit_issue(action.issue, action.actor, {"state": state})
     else:
-        await pull_states.close(action.repository, action.issue, action.account)
-
-
-async def _reopen(action: Action) -> None:
-    """Reopen a pull request or an issue."""
-    if action.issue.pull is None:
-        _change_issue(action, "open")
-    else:
-        await pull_requests.reopen(action.repository, action.actor, action.issue)
-
-
-def _change_issue(action: Action, state: str) -> None:
-    conversation.edit_issue(action.repository, action.actor, action.issue, {"state": state})
-
-
-async def _review(action: Action, event: str) -> Json:
-    new = NewReview(event, str(action.value.get("body", "")))
-    made = pull_requests.review(action.repository, action.actor, action.issue, new)
-    return {"review": made.id}
-
-
-async def _dismiss(action: Action) -> None:
-    """Dismiss every approval and request for changes."""
-    for review in action.pull.reviews:
-        if review.state in ("APPROVED", "CHANGES_REQUESTED"):
-            heads.dismiss(action.repository, action.issue, review, action.account)
-
-
-async def _retarget(action: Action) -> None:
-    base = action.text("base")
-    await pull_requests.retarget(action.repository, action.actor, action.issue, base)
-
-
-async def _draft(action: Action) -> None:
-    """Convert to a draft, or with `draft: false` mark ready."""
-    draft = action.flag("draft", default=True)
-    await pull_requests.set_draft(action.repository, action.actor, action.issue, draft)
+        await pull_requests.edit(action.pull, action.actor, {"state": state})
 
 
 async def _merge(action: Action) -> Json:
     call = MergeCall(str(action.value.get("method", "merge")))
-    sha = await merging.merge_pull(action.repository, action.actor, action.issue, call)
-    return {"sha": sha}
+    return {"sha": await merging.merge_pull(action.pull, action.actor, call)}
 
 
-async def _discuss(action: Action) -> Json:
-    body = action.text("body")
-    made = pull_requests.discuss(action.repository, action.actor, action.issue, body)
-    return {"thread": made.id}
+def _review(action: Action, event: str) -> Json:
+    body = str(action.value.get("body", ""))
+    return {"review": pull_requests.review(action.pull, action.actor, event, body).id}
 
 
-async def _resolve(action: Action) -> None:
-    """Resolve every conversation on the code, or with `resolved: false` reopen it."""
-    is_resolved = action.flag("resolved", default=True)
-    pull_requests.resolve(action.repository, action.actor, action.issue, is_resolved)
+def _comment(action: Action) -> Json:
+    return {"comment": conversation.comment(action.issue, action.actor, action.text("body")).id}
 
 
-async def _comment(action: Action) -> Json:
-    body = action.text("body")
-    made = conversation.comment(action.repository, action.actor, action.issue, body)
-    return {"comment": made.id}
-
-
-def _comment_of(action: Action) -> tuple[Issue, Comment]:
-    """Return the comment `comment`, else the App's newest comment."""
-    if "comment" in action.value:
-        return conversation.find_comment(action.repository, int(action.value["comment"]))
-    bot = action.world.apps[APP_SLUG].bot
-    own = [one for one in action.issue.comments if one.author is bot]
-    if not own:
-        raise Refusal(400, f"the App has no comment on #{action.issue.number}")
-    return action.issue, own[-1]
-
-
-async def _open_issue(action: Action) -> Json:
+def _open_issue(action: Action) -> Json:
     title, body = action.text("title"), action.value.get("body")
     made = conversation.open_issue(action.repository, action.actor, title, body)
     return {"number": made.number}
 
 
-async def _label(action: Action) -> None:
-    names = [action.text("label")]
-    await conversation.label(action.repository, action.actor, action.issue, names)
-
-
-async def _unlabel(action: Action) -> None:
-    name = action.text("label")
-    await conversation.unlabel(action.repository, action.actor, action.issue, name)
-
-
-async def _lock(action: Action) -> None:
+def _lock(action: Action) -> None:
     action.issue.locked = action.flag("locked", default=True)
 
 
-async def _tick_checkbox(action: Action) -> Json:
+def _tick_checkbox(action: Action) -> Json:
     """Tick the box whose line contains `box`, in `comment` or the App's newest comment."""
-    place = _comment_of(action)
-    conversation.tick(action.repository, action.actor, place, action.text("box"))
-    return {"comment": place[1].id}
+    conversation.tick(action.comment, action.actor, action.text("box"))
+    return {"comment": action.comment.id}
 
 
-async def _press_button(action: Action) -> Json:
+def _press_button(action: Action) -> Json:
     """Press the button `button` of the App's newest check run on the head of `number`."""
     app = action.world.apps[APP_SLUG]
     runs = [
-        one
-        for one in action.repository.check_runs(action.pull.head_sha)
-        if one.suite.app is app and action.value.get("check", one.name) == one.name
+        run
+        for run in action.repository.check_runs(action.pull.head_sha)
+        if run.suite.app is app and action.value.get("check", run.name) == run.name
     ]
     if not runs:
         raise Refusal(400, f"the App has no check run on #{action.issue.number}")
@@ -337,43 +258,22 @@ async def _press_button(action: Action) -> Json:
 
 async def _stack(action: Action) -> Json:
     """Put the pull requests `numbers`, the bottom first, into a native stack."""
-    numbers = [int(one) for one in action.value.get("numbers", ())]
-    made = await pull_requests.stack(action.repository, action.actor, numbers)
+    issues = [action.repository.issues.get(int(one)) for one in action.value.get("numbers", ())]
+    members = [issue.pull for issue in issues if issue is not None and issue.pull is not None]
+    made = await pull_requests.stack(action.repository, action.actor, members)
     return {"stack": made.number}
 
 
-async def _unstack(action: Action) -> None:
-    """Dissolve the native stack of `number`."""
-    pull_requests.unstack(action.repository, action.issue.number)
-
-
 async def _enqueue(action: Action) -> None:
-    """Put a pull request into the provider's own merge queue; there it stays."""
+    """Put a pull request into GitHub's own merge queue; there it stays."""
     pull = action.pull
     if not merge_rules.has_queue(action.repository, pull.base_ref):
         raise Refusal(400, f"{pull.base_ref} has no merge queue")
     pull.queued = True
-    await pull_states.announce(action.repository, action.issue, "enqueued", action.account)
+    await pull_states.announce(pull, "enqueued", action.account)
 
 
-async def _dequeue(action: Action) -> None:
-    """Take a pull request out of the provider's own merge queue."""
-    action.pull.queued = False
-    place = (action.repository, action.issue)
-    await pull_states.announce(*place, "dequeued", action.account, reason="MANUAL")
-
-
-async def _deploy(action: Action) -> None:
-    """Give the head of `number` a successful deployment to `environment`."""
-    action.repository.deployed.add((action.pull.head_sha, action.text("environment")))
-
-
-async def _scan(action: Action) -> None:
-    """Give the head of `number` results of code scanning."""
-    action.repository.scanned.add(action.pull.head_sha)
-
-
-async def _rename(action: Action) -> None:
+def _rename(action: Action) -> None:
     """Rename the branch `branch`, or the repository, to `to`."""
     to = action.text("to")
     if "branch" in action.value:
@@ -383,29 +283,12 @@ async def _rename(action: Action) -> None:
         repositories.rename(action.repository, action.actor, to)
 
 
-async def _default_branch(action: Action) -> None:
-    """Make `branch` the default one."""
-    branch = action.text("branch")
-    await repositories.set_default_branch(action.repository, action.actor, branch)
-
-
-async def _transfer(action: Action) -> None:
-    owner = action.world.account(action.text("to"))
-    if owner is None:
-        raise Refusal(400, f"nobody is called {action.text('to')!r}")
-    repositories.transfer(action.repository, action.actor, owner)
-
-
-async def _archive(action: Action) -> None:
+def _archive(action: Action) -> None:
     is_archived = action.flag("archived", default=True)
     repositories.set_archived(action.repository, action.actor, is_archived=is_archived)
 
 
-async def _delete_repository(action: Action) -> None:
-    repositories.delete(action.repository, action.actor)
-
-
-async def _role(action: Action) -> None:
+def _role(action: Action) -> None:
     """Give the person `login` another role."""
     login, role = action.text("login"), action.text("role")
     if role not in ROLES:
@@ -413,53 +296,37 @@ async def _role(action: Action) -> None:
     action.repository.collaborators[action.world.add_account(login).login.lower()] = role
 
 
-async def _suspend(action: Action) -> None:
-    """Suspend the App on the repository's owner, or with `suspended: false` let it work."""
-    installation, is_suspended = action.installation, action.flag("suspended", default=True)
-    installations.set_suspended(
-        action.world, installation, action.account, is_suspended=is_suspended
-    )
+def _suspend(action: Action) -> None:
+    """Suspend the App on the repository's owner, or with `suspended: false` unsuspend it."""
+    world, installed = action.world, repositories.install(action.world, action.repository.owner)
+    is_suspended = action.flag("suspended", default=True)
+    repositories.set_suspended(world, installed, action.account, is_suspended=is_suspended)
 
 
-async def _permissions(action: Action) -> None:
+def _permissions(action: Action) -> None:
     """Give the App other permissions on the repository's owner."""
+    world, installed = action.world, repositories.install(action.world, action.repository.owner)
     given = {str(name): str(level) for name, level in action.value["permissions"].items()}
-    installations.set_permissions(action.world, action.installation, action.account, given)
+    repositories.set_permissions(world, installed, action.account, given)
 
 
-async def _uninstall(action: Action) -> None:
-    """Remove the App from the repository's owner; its tokens are worthless from now on."""
-    installations.remove(action.world, action.installation, action.account)
-
-
-async def _select(action: Action) -> None:
-    """Hide the repository from the App, or with `selected: true` show it again."""
-    is_selected = action.flag("selected", default=False)
-    installations.select(action.installation, action.repository, is_selected=is_selected)
-
-
-async def _rename_owner(action: Action) -> None:
-    """Give the repository's owner the login `to`."""
-    installations.rename_owner(action.world, action.repository.owner, action.text("to"))
-
-
-ACTIONS: Mapping[str, Callable[[Action], Awaitable[Json | None]]] = {
+ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "approve": partial(_review, event="APPROVE"),
     "archive": _archive,
-    "close": _close,
+    "close": partial(_set_state, state="closed"),
     "comment": _comment,
-    "default_branch": _default_branch,
-    "delete_branch": _delete_branch,
-    "delete_repository": _delete_repository,
-    "deploy": _deploy,
-    "dequeue": _dequeue,
-    "discuss": _discuss,
-    "dismiss": _dismiss,
-    "draft": _draft,
+    "delete_branch": lambda one: _set(one, one.branch, ZERO, force=False),
+    "deploy": lambda one: one.repository.deployed.add((one.pull.head_sha, one.text("environment"))),
+    "discuss": lambda one: {
+        "thread": pull_requests.discuss(one.pull, one.actor, one.text("body")).id
+    },
+    "draft": lambda one: pull_requests.set_draft(
+        one.pull, one.actor, one.flag("draft", default=True)
+    ),
     "edit": _edit,
     "enqueue": _enqueue,
     "force_push": _force_push,
-    "label": _label,
+    "label": lambda one: conversation.label(one.issue, one.actor, one.text("label")),
     "lock": _lock,
     "merge": _merge,
     "open": _open,
@@ -468,22 +335,17 @@ ACTIONS: Mapping[str, Callable[[Action], Awaitable[Json | None]]] = {
     "press_button": _press_button,
     "push": _push,
     "rename": _rename,
-    "rename_owner": _rename_owner,
-    "reopen": _reopen,
+    "reopen": partial(_set_state, state="open"),
     "request_changes": partial(_review, event="REQUEST_CHANGES"),
-    "resolve": _resolve,
-    "retarget": _retarget,
-    "review": partial(_review, event="COMMENT"),
+    "resolve": lambda one: pull_requests.resolve(
+        one.pull, one.actor, one.flag("resolved", default=True)
+    ),
+    "retarget": lambda one: pull_requests.retarget(one.pull, one.actor, one.text("base")),
     "role": _role,
-    "scan": _scan,
-    "select": _select,
     "stack": _stack,
     "suspend": _suspend,
     "tick_checkbox": _tick_checkbox,
-    "transfer": _transfer,
-    "uninstall": _uninstall,
-    "unlabel": _unlabel,
-    "unstack": _unstack,
+    "unlabel": lambda one: conversation.unlabel(one.issue, one.actor, one.text("label")),
 }
 
 NEEDS_WRITE = frozenset({"push", "force_push", "delete_branch", "merge", "stack", "enqueue"})

@@ -9,20 +9,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from bot.sandbox import deliver
-from bot.sandbox.acts import heads, pull_states
+from bot.sandbox.acts import pull_states
 from bot.sandbox.git import ZERO
-from bot.sandbox.records import Actor, Issue, Json, Pull, Review, Stack, Thread
-from bot.sandbox.refusal import Refusal, custom, invalid, not_found, refused, say
+from bot.sandbox.records import Actor, Json, Review, Stack, Thread
+from bot.sandbox.refusal import Refusal, custom, invalid, refused, say
 from bot.sandbox.shapes import pulls
-from bot.sandbox.world import Repository
+from bot.sandbox.world import PullRequest, Repository
 
 TITLE_MAX = 256
 BODY_MAX = 1_048_576  # by REST; GraphQL takes 262,144 bytes
-REVIEW_STATES = {
-    "APPROVE": "APPROVED",
-    "REQUEST_CHANGES": "CHANGES_REQUESTED",
-    "COMMENT": "COMMENTED",
-}
+REVIEW_STATES = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,48 +32,47 @@ class NewPull:
     draft: bool = False
 
 
-async def open_pull(repository: Repository, actor: Actor, new: NewPull) -> Issue:
+async def open_pull(repository: Repository, actor: Actor, new: NewPull) -> PullRequest:
     """Open a pull request; raises `pull_request.opened`. Raises Refusal(422)."""
     source, branch = _head_of(repository, new.head)
-    head = source.git.branch(branch)
-    tip = repository.git.branch(new.base)
-    if tip is None:
-        raise invalid("base is invalid", field="base", resource="PullRequest")
-    if head is None:
-        raise invalid("head is invalid", field="head", resource="PullRequest")
-    _check_text(new.title, new.body)
+    head, tip = source.git.branch(branch), repository.git.branch(new.base)
+    for name, sha in (("base", tip), ("head", head)):
+        if sha is None:
+            raise invalid(f"{name} is invalid", field=name, resource="PullRequest")
+    check_text("PullRequest", new.title, new.body)
     if new.draft and not repository.settings.drafts:
         error = {"resource": "PullRequest", "code": "custom", "message": say("pull.draft")}
         raise Refusal(422, say("pull.draft"), [error])
-    if not repository.git.objects.log(head, without=tip):
+    if not repository.git.objects.log(head or "", without=tip):
         raise custom("pull.no_commits", "PullRequest", new.base, branch)
-    for _, known in repository.open_pulls():
-        if (known.head_repo, known.head_ref, known.base_ref) == (source.id, branch, new.base):
+    for other in repository.open_pulls():
+        if (other.head_repo, other.head_ref, other.base_ref) == (source, branch, new.base):
             raise custom("pull.exists", "PullRequest", source.owner.login, branch)
     now = repository.world.now()
-    issue = Issue(
+    pull = PullRequest(
+        repository,
         repository.world.new_id(),
-        next_number(repository),
+        repository.next_number(),
         new.title,
         new.body,
         actor.account,
         now,
         now,
+        actor.app,
+        head_repo=source,
+        head_ref=branch,
+        head_sha=head or "",
+        base_ref=new.base,
+        base_sha=tip or "",
+        draft=new.draft,
+        pusher=actor.account,
+        ci_due=True,
     )
-    issue.via = actor.app
-    issue.pull = Pull(source.id, source.owner, branch, head, new.base, tip, new.draft)
-    issue.pull.pusher = actor.account
-    repository.issues[issue.number] = issue
-    await repository.git.move([(f"refs/pull/{issue.number}/head", ZERO, head)])
-    issue.pull.ci_due = True
-    pull_states.look_again(repository, issue)
-    await pull_states.announce(repository, issue, "opened", actor.account)
-    return issue
-
-
-def next_number(repository: Repository) -> int:
-    """The number of the next issue or pull request."""
-    return max(repository.issues, default=0) + 1
+    repository.issues[pull.number] = pull
+    await repository.git.move([(f"refs/pull/{pull.number}/head", ZERO, pull.head_sha)])
+    pull_states.recompute_mergeability(pull)
+    await pull_states.announce(pull, "opened", actor.account)
+    return pull
 
 
 def _head_of(repository: Repository, head: str) -> tuple[Repository, str]:
@@ -90,187 +85,133 @@ def _head_of(repository: Repository, head: str) -> tuple[Repository, str]:
     raise invalid("head is invalid", field="head", resource="PullRequest")
 
 
-def _check_text(title: str, body: str | None) -> None:
+def check_text(resource: str, title: str, body: str | None) -> None:
+    """Raise Refusal(422) for a title or body of a pull request or issue that GitHub refuses."""
     if not title.strip():
-        raise invalid("title can't be blank", field="title", resource="PullRequest")
+        raise invalid("title can't be blank", field="title", resource=resource)
     if len(title) > TITLE_MAX:
-        said = f"title is too long (maximum is {TITLE_MAX} characters)"
-        raise invalid(said, field="title", resource="PullRequest")
+        message = f"title is too long (maximum is {TITLE_MAX} characters)"
+        raise invalid(message, field="title", resource=resource)
     if body is not None and len(body) > BODY_MAX:
-        raise invalid(say("pull.body_long"), field="body", resource="PullRequest")
+        raise invalid(say("pull.body_long"), field="body", resource=resource)
 
 
-async def edit(repository: Repository, actor: Actor, issue: Issue, fields: Json) -> None:
+async def edit(pull: PullRequest, actor: Actor, fields: Json) -> None:
     """Change title, body, state or base; each change raises its own event."""
-    if fields.get("title") is not None or "body" in fields:
-        _check_text(fields.get("title") or issue.title, fields.get("body"))
-        changes = {}
-        if fields.get("title") not in (None, issue.title):
-            changes["title"] = {"from": issue.title}
-            issue.title = fields["title"]
-        if "body" in fields and fields["body"] != issue.body:
-            changes["body"] = {"from": issue.body or ""}
-            issue.body = fields["body"]
-        if changes:
-            await _edited(repository, actor, issue, changes)
+    title, body = fields.get("title") or pull.title, fields.get("body", pull.body)
+    check_text("PullRequest", title, body)
+    changes = {}
+    if title != pull.title:
+        changes["title"] = {"from": pull.title}
+    if body != pull.body:
+        changes["body"] = {"from": pull.body or ""}
+    pull.title, pull.body = title, body
+    if changes:
+        await _edited(pull, actor, changes)
     if fields.get("base") is not None:
-        await retarget(repository, actor, issue, fields["base"])
+        await retarget(pull, actor, fields["base"])
     if fields.get("state") == "closed":
-        await pull_states.close(repository, issue, actor.account)
+        await pull_states.close(pull, actor.account)
     if fields.get("state") == "open":
-        await reopen(repository, actor, issue)
+        await reopen(pull, actor)
 
 
-async def _edited(repository: Repository, actor: Actor, issue: Issue, changes: Json) -> None:
-    issue.updated_at = repository.world.now()
-    await pull_states.announce(repository, issue, "edited", actor.account, changes=changes)
+async def _edited(pull: PullRequest, actor: Actor, changes: Json) -> None:
+    pull.touch()
+    await pull_states.announce(pull, "edited", actor.account, changes=changes)
 
 
-async def retarget(repository: Repository, actor: Actor, issue: Issue, base: str) -> None:
+async def retarget(pull: PullRequest, actor: Actor, base: str) -> None:
     """Point a pull request at another branch; raises `edited` with the old base."""
-    pull = _pull_of(issue)
-    tip = repository.git.branch(base)
+    tip = pull.repository.git.branch(base)
     if tip is None:
         raise invalid("Proposed base branch was not found", field="base", resource="PullRequest")
     if base == pull.base_ref:
         return
-    if repository.stack_of(issue.number) is not None:
+    if pull.repository.stack_of(pull.number) is not None:
         raise refused("stack.base")
-    old = {"ref": {"from": pull.base_ref}, "sha": {"from": pull.base_sha}}
+    changes = {"ref": {"from": pull.base_ref}, "sha": {"from": pull.base_sha}}
     pull.base_ref, pull.base_sha = base, tip
-    pull_states.look_again(repository, issue)
-    await _edited(repository, actor, issue, {"base": old})
+    pull_states.recompute_mergeability(pull)
+    await _edited(pull, actor, {"base": changes})
 
 
-async def reopen(repository: Repository, actor: Actor, issue: Issue) -> None:
-    """Open it again. Raises Refusal(422) when it was merged or its branch is gone."""
-    pull = _pull_of(issue)
-    if issue.open:
+async def reopen(pull: PullRequest, actor: Actor) -> None:
+    """Reopen a closed one. Raises Refusal(422) when it was merged or its branch is gone."""
+    if pull.open:
         return
-    source = (
-        repository.world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
-    )
-    tip = source.git.branch(pull.head_ref) if source is not None else None
-    if issue.merged or tip is None or repository.git.branch(pull.base_ref) is None:
+    tip = pull.head_tip
+    if pull.merged or tip is None or pull.base_tip is None:
         raise custom("pull.reopen", "PullRequest")
-    issue.open, issue.closed_at, issue.closed_by = True, None, None
+    pull.open, pull.closed_at, pull.closed_by = True, None, None
     if tip != pull.head_sha:
-        ref = f"refs/pull/{issue.number}/head"
-        await repository.git.move([(ref, pull.head_sha, tip)])
-        pull.head_sha = tip
+        await pull_states.set_head(pull, tip)
     pull.ci_due = True
-    pull_states.look_again(repository, issue)
-    await pull_states.announce(repository, issue, "reopened", actor.account)
+    pull_states.recompute_mergeability(pull)
+    await pull_states.announce(pull, "reopened", actor.account)
 
 
-async def set_draft(repository: Repository, actor: Actor, issue: Issue, draft: bool) -> None:
-    """Convert to a draft, or mark ready; nothing when it is one already."""
-    pull = _pull_of(issue)
+async def set_draft(pull: PullRequest, actor: Actor, draft: bool) -> None:
+    """Convert to a draft, or mark ready; nothing changes when it is one already."""
     if pull.draft != draft:
         pull.draft = draft
-        issue.updated_at = repository.world.now()
+        pull.touch()
         action = "converted_to_draft" if draft else "ready_for_review"
-        await pull_states.announce(repository, issue, action, actor.account)
+        await pull_states.announce(pull, action, actor.account)
 
 
-@dataclass(frozen=True, slots=True)
-class NewReview:
-    """A review to be given: event APPROVE, REQUEST_CHANGES or COMMENT."""
-
-    event: str
-    body: str = ""
-    commit: str | None = None
-
-
-def review(repository: Repository, actor: Actor, issue: Issue, new: NewReview) -> Review:
+def review(pull: PullRequest, actor: Actor, event: str, body: str = "") -> Review:
     """Review a pull request; raises `pull_request_review.submitted`. Raises Refusal(422)."""
-    pull = _pull_of(issue)
-    if new.event not in REVIEW_STATES:
-        raise invalid(f"event {new.event} is unknown", field="event", resource="Review")
-    if new.event != "COMMENT" and actor.account is issue.author:
-        word = "approve" if new.event == "APPROVE" else "request changes on"
-        error = {"message": say("review.own", word)}
-        raise Refusal(422, "Unprocessable Entity", [error])
-    made = Review(
-        repository.world.new_id(),
-        actor.account,
-        new.body,
-        REVIEW_STATES[new.event],
-        new.commit or pull.head_sha,
-        repository.world.now(),
-    )
+    if actor.account is pull.author:
+        verb = "approve" if event == "APPROVE" else "request changes on"
+        raise Refusal(422, "Unprocessable Entity", [{"message": say("review.own", verb)}])
+    world = pull.repository.world
+    state = REVIEW_STATES[event]
+    made = Review(world.new_id(), actor.account, body, state, pull.head_sha, world.now())
     pull.reviews.append(made)
-    heads.announce_review(repository, issue, made, "submitted", actor.account)
+    pull_states.announce_review(pull, made, "submitted", actor.account)
     return made
 
 
-def discuss(repository: Repository, actor: Actor, issue: Issue, body: str) -> Thread:
-    """Start a conversation on the code; the first file of the tree is its place."""
-    pull = _pull_of(issue)
-    lines = repository.git.objects.tree(pull.head_sha) or ()
-    path = next((line.name for line in lines if line.kind == "blob"), "README.md")
-    thread = Thread(repository.world.new_id("comment"), actor.account, body, path)
+def discuss(pull: PullRequest, actor: Actor, body: str) -> Thread:
+    """Start a conversation on the code, on the first file of the tree."""
+    items = pull.repository.git.objects.tree(pull.head_sha) or ()
+    path = next((item.name for item in items if item.kind == "blob"), "README.md")
+    thread = Thread(pull.repository.world.new_id("comment"), actor.account, body, path)
     pull.threads.append(thread)
     return thread
 
 
-def resolve(repository: Repository, actor: Actor, issue: Issue, is_resolved: bool) -> None:
-    """Resolve all conversations, or open them again; an event for each that changes."""
-    pull = _pull_of(issue)
+def resolve(pull: PullRequest, actor: Actor, is_resolved: bool) -> None:
+    """Resolve all conversations, or reopen them; one event for each that changes."""
+    action = "resolved" if is_resolved else "unresolved"
     for thread in pull.threads:
         if thread.is_resolved != is_resolved:
             thread.is_resolved = is_resolved
             fields = {
-                "pull_request": pulls.pull_simple(repository, issue, pull),
-                "thread": pulls.thread(repository, issue, thread),
+                "pull_request": pulls.pull_simple(pull),
+                "thread": pulls.thread(pull, thread),
             }
-            action = "resolved" if is_resolved else "unresolved"
-            deliver.emit(repository, "pull_request_review_thread", action, fields, actor.account)
+            deliver.emit(
+                pull.repository, "pull_request_review_thread", action, fields, actor.account
+            )
 
 
-async def stack(repository: Repository, actor: Actor, numbers: Sequence[int]) -> Stack:
+async def stack(repository: Repository, actor: Actor, members: Sequence[PullRequest]) -> Stack:
     """Stack pull requests, the bottom first; raises `pull_request.stacked` for each.
 
     Raises Refusal(422) when they are no chain of one repository or one is stacked already.
     """
-    members = [(issue, _pull_of(issue)) for issue in _issues_of(repository, numbers)]
-    for issue, _ in members:
-        if repository.stack_of(issue.number) is not None:
-            raise refused("stack.member", issue.number)
-    chain = pairwise(members)
-    is_chain = all(above.base_ref == below.head_ref for (_, below), (_, above) in chain)
-    if (
-        len(members) < 2
-        or not is_chain
-        or any(one.head_repo != repository.id for _, one in members)
-    ):
+    for pull in members:
+        if repository.stack_of(pull.number) is not None:
+            raise refused("stack.member", pull.number)
+    is_chain = all(above.base_ref == below.head_ref for below, above in pairwise(members))
+    is_own = all(pull.head_repo is repository for pull in members)
+    if len(members) < 2 or not is_chain or not is_own:
         raise refused("stack.form")
-    made = Stack(
-        repository.world.new_id(), len(repository.stacks) + 1, list(numbers), repository.world.now()
-    )
+    numbers = [pull.number for pull in members]
+    made = Stack(repository.world.new_id(), len(repository.stacks) + 1, numbers)
     repository.stacks.append(made)
-    for issue, _ in members:
-        shown = pulls.stack_of_pull(repository, issue, made)
-        await pull_states.announce(repository, issue, "stacked", actor.account, stack=shown)
+    for pull in members:
+        await pull_states.announce(pull, "stacked", actor.account, stack=pulls.stack(pull, made))
     return made
-
-
-def unstack(repository: Repository, number: int) -> None:
-    """Dissolve the stack of a pull request. Raises Refusal(404) without one."""
-    found = repository.stack_of(number)
-    if found is None:
-        raise not_found()
-    repository.stacks.remove(found)
-
-
-def _issues_of(repository: Repository, numbers: Sequence[int]) -> list[Issue]:
-    found = [repository.issues.get(number) for number in numbers]
-    if None in found:
-        raise not_found()
-    return [issue for issue in found if issue is not None]
-
-
-def _pull_of(issue: Issue) -> Pull:
-    if issue.pull is None:
-        raise not_found()
-    return issue.pull

@@ -1,16 +1,19 @@
-"""States of pull requests: changed files, mergeability, closing, merging, and their events.
+"""States of pull requests: mergeability, closing, merging, moved heads and bases, their events.
 
 The only module that changes whether a pull request is open, merged or mergeable.
 """
 
 from functools import partial
 
-from bot.sandbox import ci, deliver, merges
-from bot.sandbox.git import Commit, NewCommit, Signature
+from bot.sandbox import ci, deliver, merges, rules
+from bot.sandbox.git import ZERO, Commit, NewCommit, Signature
 from bot.sandbox.merges import Clean, FileChange
-from bot.sandbox.records import HOST, NOREPLY, Account, Issue, Json, Pull
+from bot.sandbox.records import HOST, NOREPLY, Account, Json, Review
+from bot.sandbox.rules import Update
 from bot.sandbox.shapes import pulls
-from bot.sandbox.world import Repository, World
+from bot.sandbox.world import PullRequest, Repository, World
+
+FIRST_PARENTS_MAX = 1000
 
 
 def signature(world: World, account: Account) -> Signature:
@@ -19,111 +22,184 @@ def signature(world: World, account: Account) -> Signature:
 
 
 def provider_signature(world: World) -> Signature:
-    """Return the signature of the provider on a commit that it makes itself."""
+    """Return the signature of GitHub on a commit that it makes itself."""
     return Signature("GitHub", f"noreply@{HOST}", world.now())
 
 
-def base_of(repository: Repository, issue: Issue, pull: Pull) -> str:
+def base_of(pull: PullRequest) -> str:
     """Return the commit to compare a pull request with: its base's tip while it is open."""
-    tip = repository.git.branch(pull.base_ref) if issue.open else None
-    return tip or pull.base_sha
+    return (pull.base_tip if pull.open else None) or pull.base_sha
 
 
-def commits_of(repository: Repository, issue: Issue, pull: Pull) -> list[Commit]:
+def commits_of(pull: PullRequest) -> list[Commit]:
     """Return the commits of a pull request, oldest first."""
-    base = base_of(repository, issue, pull)
-    return list(reversed(repository.git.objects.log(pull.head_sha, without=base)))
+    objects = pull.repository.git.objects
+    return list(reversed(objects.log(pull.head_sha, without=base_of(pull))))
 
 
-async def changed_files(repository: Repository, issue: Issue, pull: Pull) -> tuple[FileChange, ...]:
+async def changed_files(pull: PullRequest) -> tuple[FileChange, ...]:
     """Return the files changed since it left its base; none for unrelated histories."""
-    objects = repository.git.objects
-    start = objects.merge_base(base_of(repository, issue, pull), pull.head_sha)
-    if start is None:
-        return ()
-    return await merges.changes(objects, start, pull.head_sha)
+    objects = pull.repository.git.objects
+    start = objects.merge_base(base_of(pull), pull.head_sha)
+    return () if start is None else await merges.changes(objects, start, pull.head_sha)
 
 
-async def announce(
-    repository: Repository, issue: Issue, action: str, sender: Account, **fields: object
-) -> None:
+async def announce(pull: PullRequest, action: str, sender: Account, **fields: object) -> None:
     """Send a `pull_request` event; `fields` are those that only this action has."""
-    if issue.pull is None:
-        return
-    files = await changed_files(repository, issue, issue.pull)
-    shown = pulls.pull(repository, issue, files)
-    payload: Json = {"number": issue.number, "pull_request": shown, **fields}
-    deliver.emit(repository, "pull_request", action, payload, sender)
+    shape = pulls.pull(pull, await changed_files(pull))
+    payload: Json = {"number": pull.number, "pull_request": shape, **fields}
+    deliver.emit(pull.repository, "pull_request", action, payload, sender)
 
 
-def look_again(
-    repository: Repository,
-    issue: Issue,
-    *,
-    delay_s: float | None = None,
-    base_moved: bool = False,
+def recompute_mergeability(
+    pull: PullRequest, *, delay_s: float | None = None, base_moved: bool = False
 ) -> None:
-    """Forget whether it can be merged; the provider finds out a while later."""
-    pull = issue.pull
-    if pull is None or not issue.open:
+    """Reset the mergeability of an open pull request to unknown, and compute it after a delay."""
+    if not pull.open:
         return
+    world = pull.repository.world
     pull.mergeable = None
-    pull.looked += 1
+    pull.computations += 1
     if base_moved:
-        pull.base_moved_at = repository.world.timeline.now()
-    wait = repository.world.knobs.mergeable_delay_s if delay_s is None else delay_s
-    look = partial(_look, repository, issue, pull.looked)
-    repository.world.timeline.later(
-        wait, f"mergeability of {repository.full_name}#{issue.number}", look
-    )
+        pull.base_moved_at = world.timeline.now()
+    name = f"mergeability of {pull.repository.full_name}#{pull.number}"
+    delay = world.knobs.mergeable_delay_s if delay_s is None else delay_s
+    world.timeline.later(delay, name, partial(_compute, pull, pull.computations))
 
 
-async def _look(repository: Repository, issue: Issue, number: int) -> None:
+async def _compute(pull: PullRequest, number: int) -> None:
+    """Compute the mergeability, and start the CI that waited for it."""
+    repository, objects = pull.repository, pull.repository.git.objects
     async with repository.lock:
-        pull = issue.pull
-        if pull is not None and issue.open and pull.looked == number:
-            await settle_mergeability(repository, issue, pull)
+        tip = pull.base_tip
+        if not pull.open or pull.computations != number or tip is None:
+            return
+        merged = await merges.merge(objects, tip, pull.head_sha)
+        pull.mergeable = isinstance(merged, Clean)
+        pull.test_merge = None
+        is_ci_due, pull.ci_due = pull.ci_due, False
+        if isinstance(merged, Clean):
+            message = f"Merge {pull.head_sha} into {tip}"
+            author = provider_signature(repository.world)
+            new = NewCommit(merged.tree, (tip, pull.head_sha), author, author, message)
+            pull.test_merge = objects.write_commit(new).sha
+            if is_ci_due:
+                ci.on_pull(pull, pull.test_merge)
 
 
-async def settle_mergeability(repository: Repository, issue: Issue, pull: Pull) -> None:
-    """Find out now whether it can be merged, and start the CI that waited for it."""
-    tip = repository.git.branch(pull.base_ref)
-    if tip is None:
-        return
-    merged = await merges.merge(repository.git.objects, tip, pull.head_sha)
-    pull.mergeable = isinstance(merged, Clean)
-    pull.test_merge = None
-    is_ci_due, pull.ci_due = pull.ci_due, False
-    if isinstance(merged, Clean):
-        message = f"Merge {pull.head_sha} into {tip}"
-        who = provider_signature(repository.world)
-        new = NewCommit(merged.tree, (tip, pull.head_sha), who, who, message)
-        pull.test_merge = repository.git.objects.write_commit(new).sha
-        if is_ci_due:
-            ci.on_pull(repository, issue)
-
-
-async def close(repository: Repository, issue: Issue, by_whom: Account) -> None:
+async def close(pull: PullRequest, by_whom: Account) -> None:
     """Close it unmerged; a second time changes nothing."""
-    if not issue.open:
-        return
-    if issue.pull is not None:
-        issue.pull.base_sha = repository.git.branch(issue.pull.base_ref) or issue.pull.base_sha
-    issue.open, issue.closed_by = False, by_whom
-    issue.closed_at = issue.updated_at = repository.world.now()
-    await announce(repository, issue, "closed", by_whom)
+    if pull.open:
+        pull.base_sha = base_of(pull)
+        await _end(pull, by_whom)
 
 
-async def mark_merged(
-    repository: Repository, issue: Issue, by_whom: Account, landed: tuple[str, str]
-) -> None:
-    """Show it as merged by the commit `landed[1]` onto what was at `landed[0]`."""
-    pull = issue.pull
-    if pull is None or not issue.open:
+async def mark_merged(pull: PullRequest, by_whom: Account, landed: tuple[str, str]) -> None:
+    """Close it as merged by the commit `landed[1]` onto the base `landed[0]`."""
+    if pull.open:
+        pull.base_sha, pull.merge_commit = landed
+        pull.merged_by, pull.merged_at = by_whom, pull.repository.world.now()
+        pull.mergeable = None
+        await _end(pull, by_whom)
+
+
+async def _end(pull: PullRequest, by_whom: Account) -> None:
+    pull.open, pull.closed_by = False, by_whom
+    pull.closed_at = pull.updated_at = pull.repository.world.now()
+    await announce(pull, "closed", by_whom)
+
+
+async def follow_branch(repository: Repository, update: Update, by_whom: Account) -> None:
+    """Carry a branch's move over to all pull requests of the repository and its forks."""
+    network = [one for one in repository.world.repositories.values() if one.lock is repository.lock]
+    for pull in [pull for base in network for pull in base.open_pulls()]:
+        if pull.head_repo is repository and pull.head_ref == update.branch:
+            await _follow_head(pull, update, by_whom)
+    for pull in repository.open_pulls():
+        if pull.base_ref == update.branch:
+            await _follow_base(pull, update, by_whom)
+
+
+async def _follow_head(pull: PullRequest, update: Update, by_whom: Account) -> None:
+    if update.after == ZERO:
+        await close(pull, by_whom)
         return
-    pull.base_sha, pull.merge_commit = landed
-    pull.merged_by, pull.merged_at = by_whom, repository.world.now()
-    pull.mergeable = None
-    issue.open, issue.closed_by = False, by_whom
-    issue.closed_at = issue.updated_at = pull.merged_at
-    await announce(repository, issue, "closed", by_whom)
+    world = pull.repository.world
+    if world.knobs.head_delay_s == 0.0:
+        await _show_head(pull, update.after, by_whom)
+        return
+
+    async def show_later() -> None:
+        async with pull.repository.lock:
+            if pull.open:
+                await _show_head(pull, update.after, by_whom)
+
+    name = f"pushed head of {pull.repository.full_name}#{pull.number}"
+    world.timeline.later(world.knobs.head_delay_s, name, show_later)
+
+
+async def _show_head(pull: PullRequest, head: str, by_whom: Account) -> None:
+    """Give a pull request its new head."""
+    pull.pusher = by_whom
+    before = pull.head_sha
+    pull.base_sha = pull.base_tip or pull.base_sha
+    pull.touch()
+    await set_head(pull, head)
+    _dismiss_stale(pull, by_whom)
+    pull.ci_due = True
+    recompute_mergeability(pull)
+    await announce(pull, "synchronize", by_whom, before=before, after=head)
+
+
+async def set_head(pull: PullRequest, head: str) -> None:
+    """Set the head of a pull request and its ref `refs/pull/<number>/head`."""
+    ref, git = f"refs/pull/{pull.number}/head", pull.repository.git
+    pull.head_sha = head
+    await git.move([(ref, git.refs.get(ref, ZERO), head)])
+
+
+async def _follow_base(pull: PullRequest, update: Update, by_whom: Account) -> None:
+    objects = pull.repository.git.objects
+    if update.after == ZERO:
+        await close(pull, by_whom)
+    elif update.branch == pull.repository.default_branch and objects.is_ancestor(
+        pull.head_sha, update.after
+    ):
+        await mark_merged(pull, by_whom, (update.before, _landing_commit(pull, update)))
+    else:
+        recompute_mergeability(pull, base_moved=True)
+
+
+def _landing_commit(pull: PullRequest, update: Update) -> str:
+    """Return the first commit of the new first-parent history that contains the head."""
+    objects, landing = pull.repository.git.objects, update.after
+    for commit in objects.first_parents(update.after, FIRST_PARENTS_MAX):
+        if commit.sha == update.before or not objects.is_ancestor(pull.head_sha, commit.sha):
+            break
+        landing = commit.sha
+    return landing
+
+
+def _dismiss_stale(pull: PullRequest, by_whom: Account) -> None:
+    classic = pull.repository.protected.get(pull.base_ref)
+    is_stale = (classic is not None and classic.dismiss_stale) or any(
+        rule.get("parameters", {}).get("dismiss_stale_reviews_on_push")
+        for _, rule in rules.rules_of(pull.repository, pull.base_ref)
+    )
+    for review in pull.reviews if is_stale else ():
+        if review.state == "APPROVED":
+            dismiss(pull, review, by_whom)
+
+
+def dismiss(pull: PullRequest, review: Review, by_whom: Account) -> None:
+    """Dismiss a review; raises `pull_request_review.dismissed`."""
+    review.state = "DISMISSED"
+    announce_review(pull, review, "dismissed", by_whom)
+
+
+def announce_review(pull: PullRequest, review: Review, action: str, sender: Account) -> None:
+    """Send a `pull_request_review` event, in which the state is in lower case."""
+    shape = pulls.review(pull, review)
+    shape["state"] = review.state.lower()
+    payload = {"review": shape, "pull_request": pulls.pull_simple(pull)}
+    deliver.emit(pull.repository, "pull_request_review", action, payload, sender)

@@ -1,16 +1,16 @@
-"""Moves of refs: judged, made all or none, written down, and what they set off.
+"""Moves of refs: checked, made all or none, logged, and what they cause.
 
-Every branch in the sandbox moves through `move`, whoever asks: REST, GraphQL, git, merges, the
-control plane. The caller holds the repository's lock.
+Every branch in the sandbox moves through `move`: by REST, GraphQL, git, merges and the control
+plane. The caller holds the repository's lock.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.sandbox import ci, deliver, merges, reports, rules
-from bot.sandbox.acts import heads
+from bot.sandbox.acts import pull_states
 from bot.sandbox.command import GitFailed
-from bot.sandbox.git import ZERO, Commit
+from bot.sandbox.git import ZERO
 from bot.sandbox.records import Actor, Json
 from bot.sandbox.refusal import refused
 from bot.sandbox.rules import Update
@@ -34,7 +34,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """The reason of a move: a word for the reflog, and whether the rules were already asked.
+    """The reason of a move: a word for the reflog, and whether the rules were already checked.
 
     `status` is that of the answer where a rule refuses.
     """
@@ -50,29 +50,27 @@ async def move(repository: Repository, actor: Actor, moves: Sequence[Move], how:
     Raises Refusal(422) for a missing or unexpected value, a move that is not a fast-forward,
     and everything the rules forbid.
     """
-    updates = [_judged(repository, one) for one in moves]
+    updates = [(one.ref, _update_of(repository, one)) for one in moves]
     if not how.is_allowed:
-        for one, update in zip(moves, updates, strict=True):
-            _ask_rules(repository, actor, (one, update), how)
-    listed = [
-        (one.ref, update.before, update.after) for one, update in zip(moves, updates, strict=True)
-    ]
+        for ref, update in updates:
+            if ref.startswith(BRANCH):
+                _check_rules(repository, actor, update, how)
     try:
-        await repository.git.move(listed)
+        await repository.git.move([(ref, one.before, one.after) for ref, one in updates])
     except GitFailed:
         raise refused("ref.cannot") from None
     app = actor.app.slug if actor.app is not None else None
-    for one, update in zip(moves, updates, strict=True):
-        line = (one.ref, update.before, update.after, actor.account.login, app, how.word)
+    for ref, one in updates:
+        line = (ref, one.before, one.after, actor.account.login, app, how.word)
         repository.world.reflog.append(
             RefMoved(repository.world.now(), repository.full_name, *line)
         )
-    for one, update in zip(moves, updates, strict=True):
-        if one.ref.startswith(BRANCH) and update.before != update.after:
-            await _follow(repository, actor, update)
+    for ref, one in updates:
+        if ref.startswith(BRANCH) and one.before != one.after:
+            await _follow(repository, actor, one)
 
 
-def _judged(repository: Repository, one: Move) -> Update:
+def _update_of(repository: Repository, one: Move) -> Update:
     now = repository.git.refs.get(one.ref, ZERO)
     before = now if one.before is None else one.before
     if before != now:
@@ -91,24 +89,18 @@ def _judged(repository: Repository, one: Move) -> Update:
         is_forced = now != ZERO and not objects.is_ancestor(now, one.after)
         if is_forced and not one.force:
             raise refused("ref.not_ff")
-    if now == ZERO:
-        _check_free(repository, one.ref)
+    if now == ZERO and any(
+        ref.startswith(f"{one.ref}/") or one.ref.startswith(f"{ref}/")
+        for ref in repository.git.refs
+    ):
+        raise refused("ref.failed")
     return Update(one.ref.removeprefix(BRANCH), before, one.after, is_forced)
 
 
-def _check_free(repository: Repository, ref: str) -> None:
-    for known in repository.git.refs:
-        if known.startswith(f"{ref}/") or ref.startswith(f"{known}/"):
-            raise refused("ref.failed")
-
-
-def _ask_rules(repository: Repository, actor: Actor, what: tuple[Move, Update], how: How) -> None:
-    one, update = what
-    if not one.ref.startswith(BRANCH):
-        return
+def _check_rules(repository: Repository, actor: Actor, update: Update, how: How) -> None:
     if update.after == ZERO and update.branch == repository.default_branch:
         raise refused("ref.default")
-    if any(pull.queued and pull.head_ref == update.branch for _, pull in repository.open_pulls()):
+    if any(pull.queued and pull.head_ref == update.branch for pull in repository.open_pulls()):
         raise refused("push.queued")
     broken = rules.broken_by_update(repository, actor, update)
     if broken:
@@ -119,14 +111,14 @@ async def _follow(repository: Repository, actor: Actor, update: Update) -> None:
     repository.pushed_at = repository.world.now()
     fields = _push_fields(repository, actor, update)
     deliver.emit(repository, "push", None, fields, actor.account)
-    _tell_creation(repository, actor, update)
-    await heads.follow(repository, update, actor.account)
+    _announce_creation(repository, actor, update)
+    await pull_states.follow_branch(repository, update, actor.account)
     if update.after != ZERO:
         reports.announce_push(repository, update.after, update.branch, actor.account)
         ci.on_push(repository, update.branch, update.after, actor.account)
 
 
-def _tell_creation(repository: Repository, actor: Actor, update: Update) -> None:
+def _announce_creation(repository: Repository, actor: Actor, update: Update) -> None:
     if ZERO not in (update.before, update.after):
         return
     name = "create" if update.before == ZERO else "delete"
@@ -137,13 +129,11 @@ def _tell_creation(repository: Repository, actor: Actor, update: Update) -> None
 
 
 def _push_fields(repository: Repository, actor: Actor, update: Update) -> Json:
-    arrived = _arrived(repository, update)[:COMMITS_OF_A_PUSH_MAX]
-    shown = [git_data.pushed_commit(repository, one) for one in reversed(arrived)]
-    head = None
+    arrived, head = [], None
     if update.after != ZERO:
+        arrived = rules.arriving(repository, update)[:COMMITS_OF_A_PUSH_MAX]
         tip = repository.git.objects.a_commit(update.after)
         head = git_data.pushed_commit(repository, tip)
-    web = f"{repository.world.web}/{repository.full_name}"
     return {
         "ref": f"{BRANCH}{update.branch}",
         "before": update.before,
@@ -152,20 +142,11 @@ def _push_fields(repository: Repository, actor: Actor, update: Update) -> Json:
         "created": update.before == ZERO,
         "deleted": update.after == ZERO,
         "forced": update.is_forced,
-        "compare": f"{web}/compare/{update.before[:12]}...{update.after[:12]}",
-        "commits": shown,
+        "compare": f"{repository.page}/compare/{update.before[:12]}...{update.after[:12]}",
+        "commits": [git_data.pushed_commit(repository, one) for one in reversed(arrived)],
         "head_commit": head,
         "pusher": {"name": actor.account.login, "email": None},
     }
-
-
-def _arrived(repository: Repository, update: Update) -> list[Commit]:
-    if update.after == ZERO:
-        return []
-    without: str | None = update.before
-    if update.before == ZERO:
-        without = repository.git.branch(repository.default_branch)
-    return repository.git.objects.log(update.after, without=without)
 
 
 async def refuse_workflow_files(

@@ -1,6 +1,6 @@
-"""Repositories: made, forked, renamed, archived; their branches renamed, their rules changed.
+"""Repositories and the App on their owners: made, forked, renamed, archived, suspended.
 
-And what happens to installations. The caller holds the lock of the repository concerned.
+Also branches renamed and rules changed. The caller holds the lock of the repository concerned.
 """
 
 import asyncio
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bot.sandbox import deliver, git
-from bot.sandbox.acts import installations, pull_states, refs
+from bot.sandbox.acts import pull_states, refs
 from bot.sandbox.acts.refs import How, Move
+from bot.sandbox.deliver import APP_SLUG, Event
 from bot.sandbox.git import ZERO, NewCommit
-from bot.sandbox.records import Account, Actor, Classic, Json, Kind, Ruleset
+from bot.sandbox.records import Account, Actor, Classic, Installation, Json, Kind, Ruleset
 from bot.sandbox.refusal import Refusal, custom, refused
 from bot.sandbox.shapes import people, repositories
-from bot.sandbox.timeline import stamp
 from bot.sandbox.world import Repository, World
 
 
@@ -31,106 +31,71 @@ class NewRepository:
 
 
 async def create(world: World, new: NewRepository) -> Repository:
-    """Make a repository; raises `installation_repositories.added` where the App is installed.
+    """Make a repository with one commit, and install the App on a new owner.
 
-    The owner becomes an organization, unless it is known already. Raises Refusal(400) for a
-    name that is taken.
+    Raises Refusal(400) for a name that is taken.
     """
     login, _, name = new.full_name.partition("/")
-    known = world.repository(new.full_name)
-    if known is not None and known.full_name.lower() == new.full_name.lower():
+    taken = world.repository(new.full_name)
+    if taken is not None and taken.full_name.lower() == new.full_name.lower():
         raise Refusal(400, f"{new.full_name} exists already")
     if not login or not name or "/" in name:
         raise Refusal(400, f"{new.full_name!r} is not owner/name")
     owner = world.account(login) or world.add_account(login, Kind.ORGANIZATION)
-    number = world.new_id("repository")
-    folder = world.folder / f"{number}.git"
-    bare = await git.create(folder, new.default_branch)
-    now = world.now()
+    number, now = world.new_id("repository"), world.now()
+    bare = await git.create(world.folder / f"{number}.git", new.default_branch)
+    lock = asyncio.Lock()
     made = Repository(
-        world, number, owner, name, new.private, new.default_branch, bare, now, now, asyncio.Lock()
+        world, number, owner, name, new.private, new.default_branch, bare, now, now, lock
     )
     for person, role in new.collaborators.items():
         made.collaborators[world.add_account(person).login.lower()] = role
-    who = pull_states.signature(world, owner)
+    author = pull_states.signature(world, owner)
     files = dict(new.files) or {"README.md": f"# {name}\n".encode()}
     tree = bare.objects.tree_with(None, files)
-    first = bare.objects.write_commit(NewCommit(tree, (), who, who, "Initial commit"))
+    first = bare.objects.write_commit(NewCommit(tree, (), author, author, "Initial commit"))
     await bare.move([(f"refs/heads/{new.default_branch}", ZERO, first.sha)])
     world.add_repository(made)
-    found = installations.install(world, owner)
-    if world.covers(found, made):
-        installations.tell_repositories(world, found, added=[made])
+    _announce_added(install(world, owner), made)
     return made
 
 
 async def fork(parent: Repository, owner: Account) -> Repository:
     """The fork of a repository in an account, made when there is none."""
-    for one in parent.world.repositories.values():
-        if one.parent == parent.id and one.owner is owner:
+    world, branch = parent.world, parent.default_branch
+    for one in world.repositories.values():
+        if one.parent is parent and one.owner is owner:
             return one
-    number = parent.world.new_id("repository")
-    folder = parent.world.folder / f"{number}.git"
-    bare = await git.create(folder, parent.default_branch, parent.git)
-    tip = parent.git.branch(parent.default_branch)
+    number, now = world.new_id("repository"), world.now()
+    bare = await git.create(world.folder / f"{number}.git", branch, parent.git)
+    tip = parent.git.branch(branch)
     if tip is not None:
-        await bare.move([(f"refs/heads/{parent.default_branch}", ZERO, tip)])
-    now = parent.world.now()
+        await bare.move([(f"refs/heads/{branch}", ZERO, tip)])
+    name, lock = parent.name, parent.lock
     made = Repository(
-        parent.world,
-        number,
-        owner,
-        parent.name,
-        parent.private,
-        parent.default_branch,
-        bare,
-        now,
-        now,
-        parent.lock,
-        parent.id,
+        world, number, owner, name, parent.private, branch, bare, now, now, lock, parent
     )
-    parent.world.add_repository(made)
+    world.add_repository(made)
     return made
 
 
 def rename(repository: Repository, actor: Actor, name: str) -> None:
     """Rename a repository; the old name redirects."""
-    old = repository.name
-    repository.world.rename_repository(repository, repository.owner, name)
-    changes = {"repository": {"name": {"from": old}}}
-    _tell(repository, actor, "renamed", changes)
-
-
-def transfer(repository: Repository, actor: Actor, owner: Account) -> None:
-    """Give a repository to another owner; both installations are told what they see."""
-    old = repository.owner
-    kind = "organization" if old.kind is Kind.ORGANIZATION else "user"
-    shape = people.organization if old.kind is Kind.ORGANIZATION else people.account
-    changes = {"owner": {"from": {kind: shape(repository.world, old)}}}
-    repository.world.rename_repository(repository, owner, repository.name)
-    installations.install(repository.world, owner)
-    _tell(repository, actor, "transferred", changes)
+    changes = {"repository": {"name": {"from": repository.name}}}
+    repository.name = name
+    repository.world.add_repository(repository)
+    deliver.emit(repository, "repository", "renamed", {"changes": changes}, actor.account)
 
 
 def set_archived(repository: Repository, actor: Actor, *, is_archived: bool) -> None:
-    """Archive a repository, or take it back."""
+    """Archive a repository, or unarchive it."""
     repository.archived = is_archived
-    _tell(repository, actor, "archived" if is_archived else "unarchived", {})
-
-
-def delete(repository: Repository, actor: Actor) -> None:
-    """Delete a repository; its folder stays for whoever looks into it."""
-    _tell(repository, actor, "deleted", {})
-    repository.world.forget_repository(repository)
-
-
-def _tell(repository: Repository, actor: Actor, action: str, changes: Json) -> None:
-    fields = {"changes": changes} if changes else {}
-    deliver.emit(repository, "repository", action, fields, actor.account)
+    action = "archived" if is_archived else "unarchived"
+    deliver.emit(repository, "repository", action, {}, actor.account)
 
 
 def rename_branch(repository: Repository, actor: Actor, old: str, new: str) -> None:
-    """Rename a branch after a delay, as the provider does it in the background.
+    """Rename a branch after a delay, as GitHub does it in the background.
 
     Raises Refusal(422) when the new name is taken, 404 without the old one.
     """
@@ -138,24 +103,22 @@ def rename_branch(repository: Repository, actor: Actor, old: str, new: str) -> N
         raise refused("branch.absent")
     if repository.git.branch(new) is not None:
         raise custom("branch.taken", "Branch")
-    delay = repository.world.knobs.rename_delay_s
     name = f"rename of {repository.full_name} {old} to {new}"
-    act = partial(_rename_now, repository, actor, (old, new))
-    repository.world.timeline.later(delay, name, act)
+    act = partial(_rename_now, repository, actor, old, new)
+    repository.world.timeline.later(repository.world.knobs.rename_delay_s, name, act)
 
 
-async def _rename_now(repository: Repository, actor: Actor, names: tuple[str, str]) -> None:
-    old, new = names
+async def _rename_now(repository: Repository, actor: Actor, old: str, new: str) -> None:
     async with repository.lock:
         tip = repository.git.branch(old)
         if tip is None or repository.git.branch(new) is not None:
             return
-        is_default = repository.default_branch == old
-        for _, pull in repository.open_pulls():
+        for pull in repository.open_pulls():
             if pull.base_ref == old:
                 pull.base_ref = new
-            if pull.head_repo == repository.id and pull.head_ref == old:
+            if pull.head_repo is repository and pull.head_ref == old:
                 pull.head_ref = new
+        is_default = repository.default_branch == old
         if is_default:
             repository.default_branch = new
             await repository.git.point_head_at(new)
@@ -166,77 +129,88 @@ async def _rename_now(repository: Repository, actor: Actor, names: tuple[str, st
         await refs.move(repository, actor, steps, how)
         if is_default:
             changes = {"default_branch": {"from": old}}
-            _tell(repository, actor, "edited", changes)
-
-
-async def set_default_branch(repository: Repository, actor: Actor, branch: str) -> None:
-    """Make another branch the default one. Raises Refusal(422) when there is none."""
-    if repository.git.branch(branch) is None:
-        raise refused("branch.unknown", branch)
-    old, repository.default_branch = repository.default_branch, branch
-    await repository.git.point_head_at(branch)
-    _tell(repository, actor, "edited", {"default_branch": {"from": old}})
+            deliver.emit(repository, "repository", "edited", {"changes": changes}, actor.account)
 
 
 def set_ruleset(repository: Repository, actor: Actor, new: Ruleset | None, name: str) -> None:
-    """Put a ruleset in the place of the one with its name; None removes that one."""
-    known = next((one for one in repository.rulesets if one.name == name), None)
-    if known is not None:
-        repository.rulesets.remove(known)
+    """Replace the ruleset of a name; None removes it."""
+    old = next((one for one in repository.rulesets if one.name == name), None)
+    if old is not None:
+        repository.rulesets.remove(old)
     if new is not None:
-        new.id = known.id if known is not None else new.id
+        new.id = old.id if old is not None else new.id
         repository.rulesets.append(new)
-    shown = new or known
-    if shown is None:
-        return
-    action = "edited" if new and known else ("created" if new else "deleted")
-    value = repositories.ruleset(repository, shown, whole=True)
-    deliver.emit(
-        repository, "repository_ruleset", action, {"repository_ruleset": value}, actor.account
-    )
+    changed = new or old
+    if changed is not None:
+        action = _action(is_new=old is None, is_kept=new is not None)
+        fields = {"repository_ruleset": repositories.ruleset(repository, changed)}
+        deliver.emit(repository, "repository_ruleset", action, fields, actor.account)
 
 
 def set_classic(repository: Repository, actor: Actor, branch: str, new: Classic | None) -> None:
-    """Protect a branch in the classic way, or no longer."""
-    known = repository.protected.pop(branch, None)
+    """Replace the classic protection of a branch; None removes it."""
+    old = repository.protected.pop(branch, None)
     if new is not None:
         repository.protected[branch] = new
-    shown = new or known
-    if shown is None:
-        return
-    action = "edited" if new and known else ("created" if new else "deleted")
-    rule = _rule_fields(repository, branch, shown)
-    deliver.emit(repository, "branch_protection_rule", action, {"rule": rule}, actor.account)
+    changed = new or old
+    if changed is not None:
+        action = _action(is_new=old is None, is_kept=new is not None)
+        fields = {"rule": repositories.protection_rule(repository, branch, changed)}
+        deliver.emit(repository, "branch_protection_rule", action, fields, actor.account)
 
 
-def _rule_fields(repository: Repository, branch: str, rule: Classic) -> Json:
-    def level(is_on: object) -> str:
-        return "non_admins" if is_on else "off"
+def _action(*, is_new: bool, is_kept: bool) -> str:
+    return "deleted" if not is_kept else "created" if is_new else "edited"
 
-    return {
-        "id": repository.id,
-        "repository_id": repository.id,
-        "name": branch,
-        "created_at": stamp(repository.world.now()),
-        "updated_at": stamp(repository.world.now()),
-        "admin_enforced": rule.enforce_admins,
-        "allow_deletions_enforcement_level": level(rule.deletions),
-        "allow_force_pushes_enforcement_level": level(rule.force_pushes),
-        "authorized_actor_names": list(rule.pushers or []),
-        "authorized_actors_only": rule.pushers is not None,
-        "authorized_dismissal_actors_only": False,
-        "dismiss_stale_reviews_on_push": rule.dismiss_stale,
-        "ignore_approvals_from_contributors": False,
-        "linear_history_requirement_enforcement_level": level(rule.linear),
-        "lock_branch_enforcement_level": "off",
-        "merge_queue_enforcement_level": "off",
-        "pull_request_reviews_enforcement_level": level(rule.approvals is not None),
-        "require_code_owner_review": False,
-        "required_approving_review_count": rule.approvals or 0,
-        "required_conversation_resolution_level": level(rule.conversations),
-        "required_deployments_enforcement_level": "off",
-        "required_status_checks": [name for name, _ in rule.checks or ()],
-        "required_status_checks_enforcement_level": level(rule.checks is not None),
-        "signature_requirement_enforcement_level": level(rule.signatures),
-        "strict_required_status_checks_policy": rule.strict,
+
+def install(world: World, owner: Account) -> Installation:
+    """The installation of the App on an owner, made when there is none."""
+    app = world.apps[APP_SLUG]
+    installation = world.installation_of(app, owner)
+    if installation is None:
+        number = world.new_id()
+        installation = Installation(number, app, owner, dict(app.permissions), world.now())
+        world.installations[number] = installation
+        _announce_installation(world, installation, "created", owner)
+    return installation
+
+
+def _announce_installation(
+    world: World, installation: Installation, action: str, sender: Account
+) -> None:
+    """Send an `installation` event, also to a suspended one."""
+    fields: Json = {"installation": people.installation(world, installation)}
+    if action in ("created", "new_permissions_accepted"):
+        fields["repositories"] = [
+            people.repository_name(one) for one in world.repositories_of(installation)
+        ]
+    deliver.emit_to(world, installation, Event("installation", action, fields, sender))
+
+
+def _announce_added(installation: Installation, added: Repository) -> None:
+    fields = {
+        "installation": people.installation(added.world, installation),
+        "repository_selection": "all",
+        "repositories_added": [people.repository_name(added)],
+        "repositories_removed": [],
+        "requester": None,
     }
+    event = Event("installation_repositories", "added", fields, installation.account)
+    deliver.emit_to(added.world, installation, event)
+
+
+def set_suspended(
+    world: World, installation: Installation, by_whom: Account, *, is_suspended: bool
+) -> None:
+    """Suspend the App on an owner, or unsuspend it."""
+    installation.suspended_at = world.now() if is_suspended else None
+    action = "suspend" if is_suspended else "unsuspend"
+    _announce_installation(world, installation, action, by_whom)
+
+
+def set_permissions(
+    world: World, installation: Installation, by_whom: Account, permissions: dict[str, str]
+) -> None:
+    """Change an installation's permissions; raises `new_permissions_accepted`."""
+    installation.permissions = dict(permissions)
+    _announce_installation(world, installation, "new_permissions_accepted", by_whom)

@@ -1,22 +1,22 @@
-"""Worlds from values: people, repositories, files and rules, as the control plane gives them.
+"""Worlds from values: people, repositories, files and rules, as the control plane sends them.
 
 Every repository gets alice (maintain), bob (write) and carol (read) unless it names its own
-collaborators; dave is known and has no role anywhere.
+collaborators; dave exists and has no role anywhere.
 """
 
 from dataclasses import fields, replace
 from typing import TypeVar
 
-from bot.sandbox.acts import conversation, installations, repositories
+from bot.sandbox.acts import repositories
 from bot.sandbox.acts.actions_by_people import as_files
 from bot.sandbox.acts.repositories import NewRepository
-from bot.sandbox.records import Actor, Classic, Json, Kind, Ruleset, Settings
+from bot.sandbox.records import Actor, Classic, Json, Ruleset, Settings
 from bot.sandbox.refusal import Refusal
 from bot.sandbox.world import Knobs, Repository, World
 
 PEOPLE = {"alice": "maintain", "bob": "write", "carol": "read"}
 STRANGER = "dave"
-Chosen = TypeVar("Chosen", Settings, Classic)
+Chosen = TypeVar("Chosen", Settings, Classic, Knobs)
 RULESET_KEYS = frozenset(
     {"name", "enforcement", "include", "exclude", "rules", "bypass_actors", "bypass_app"}
 )
@@ -25,14 +25,13 @@ RULESET_KEYS = frozenset(
 async def seed(world: World, value: Json) -> Json:
     """Add what the value lists; the repositories that were made.
 
-    Keys: `people` (logins or `{login, organization, teams}`), `repositories`, `knobs`. Raises
-    Refusal(400) for anything else.
+    Keys: `people` (logins), `repositories`, `knobs`. Raises Refusal(400) for anything else.
     """
     unknown = set(value) - {"people", "repositories", "knobs"}
     if unknown:
         raise Refusal(400, f"seed knows no {', '.join(sorted(unknown))}")
-    for one in value.get("people", ()):
-        _person(world, {"login": one} if isinstance(one, str) else one)
+    for login in value.get("people", ()):
+        world.add_account(login)
     if "knobs" in value:
         set_knobs(world, value["knobs"])
     made = [await _repository(world, one) for one in value.get("repositories", ())]
@@ -41,17 +40,8 @@ async def seed(world: World, value: Json) -> Json:
 
 def set_knobs(world: World, value: Json) -> None:
     """Change some delays. Raises Refusal(400) for an unknown one."""
-    known = {one.name for one in fields(Knobs)}
-    if not set(value) <= known:
-        raise Refusal(400, f"knobs are {', '.join(sorted(known))}")
-    world.knobs = replace(world.knobs, **{name: float(one) for name, one in value.items()})
-
-
-def _person(world: World, value: Json) -> None:
-    kind = Kind.ORGANIZATION if value.get("organization", False) else Kind.USER
-    account = world.add_account(value["login"], kind)
-    for team, members in value.get("teams", {}).items():
-        account.teams[team] = {world.add_account(one).login.lower() for one in members}
+    floats = {name: float(one) for name, one in value.items()}
+    world.knobs = _changed(world.knobs, floats)
 
 
 async def _repository(world: World, value: Json) -> Repository:
@@ -65,10 +55,6 @@ async def _repository(world: World, value: Json) -> Repository:
     made = await repositories.create(world, new)
     world.add_account(STRANGER)
     set_rules(made, value)
-    for slug in value.get("apps", ()):
-        installations.install_other(world, made.owner, slug)
-    for name in value.get("labels", ()):
-        conversation.make_label(made, name)
     return made
 
 
@@ -81,7 +67,7 @@ def set_rules(repository: Repository, value: Json) -> None:
     """
     actor = Actor(repository.owner)
     if "settings" in value:
-        repository.settings = _known(Settings, value["settings"], repository.settings)
+        repository.settings = _changed(repository.settings, value["settings"])
     for one in value.get("rulesets", ()):
         new = None if one.get("delete", False) else _ruleset(repository.world, one)
         repositories.set_ruleset(repository, actor, new, one["name"])
@@ -129,11 +115,12 @@ def _classic(value: Json) -> Classic:
             (one, None) if isinstance(one, str) else (one["context"], one.get("app_id"))
             for one in given["checks"]
         ]
-    return _known(Classic, given, Classic())
+    return _changed(Classic(), given)
 
 
-def _known(kind: type[Chosen], value: Json, start: Chosen) -> Chosen:
-    names = {one.name for one in fields(kind)}
+def _changed(start: Chosen, value: Json) -> Chosen:
+    """Return the value with some fields changed. Raises Refusal(400) for an unknown field."""
+    names = {one.name for one in fields(start)}
     if not set(value) <= names:
-        raise Refusal(400, f"{kind.__name__.lower()}: {', '.join(sorted(names))}")
+        raise Refusal(400, f"{type(start).__name__.lower()} are {', '.join(sorted(names))}")
     return replace(start, **value)

@@ -1,9 +1,8 @@
 """The GraphQL endpoint `/api/graphql`, over a part of the provider's published schema.
 
 `schema.graphql` is that part, with the provider's own names; a field that it lacks is a GraphQL
-error, like an unknown field at the provider. `endpoint.py` answers a call and holds the roots of
-query and mutation; `connections.py` pages through lists; `repositories.py` shapes repositories
-and pull requests, `rollups.py` the checks on their heads.
+error, like an unknown field at GitHub. `endpoint.py` answers a call and contains the roots of
+query and mutation; `values.py` makes repositories, pull requests and checks.
 
 Values are dicts whose entries may be functions of the field's arguments. graphql-core calls only
 those of requested fields, so a query costs what it names.

@@ -1,25 +1,20 @@
 """One GraphQL call: its roots, its rights, its errors in the provider's form."""
 
-from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import graphql
-from aiohttp import web
 from graphql import GraphQLError, GraphQLResolveInfo, GraphQLSchema
 
 from bot.sandbox.acts import refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.auth import AppCaller, Nobody
-from bot.sandbox.graph import accounts, repositories
-from bot.sandbox.records import Json
+from bot.sandbox.graph import values
+from bot.sandbox.records import App, Json
 from bot.sandbox.refusal import Refusal, refused
 from bot.sandbox.rest import call as calls
 from bot.sandbox.rest.call import Answer, Call, Reply, Route
-from bot.sandbox.rest.door import Door
 from bot.sandbox.shapes.people import number_of
-from bot.sandbox.world import Repository
 
 ERROR_TYPES = {401: "FORBIDDEN", 403: "FORBIDDEN", 404: "NOT_FOUND"}
 
@@ -30,19 +25,9 @@ def schema() -> GraphQLSchema:
     return graphql.build_schema(Path(__file__).with_name("schema.graphql").read_text())
 
 
-def endpoint(served: Door) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """The handler of `POST /api/graphql`."""
-    route = Route("POST", "/graphql", execute, ("app",))
-
-    async def answer(request: web.Request) -> web.Response:
-        return await served.answer(request, route)
-
-    return answer
-
-
 async def execute(call: Call) -> Answer:
     """Answer one document; errors come with status 200, as at the provider."""
-    if isinstance(call.caller, Nobody | AppCaller):
+    if isinstance(call.caller, App | None):
         raise refused("auth.graphql")
     document = call.body.get("query")
     if not isinstance(document, str):
@@ -62,72 +47,61 @@ async def execute(call: Call) -> Answer:
     return Reply(answer)
 
 
-def _error(found: GraphQLError) -> Json:
-    cause = found.original_error
+def _error(error: GraphQLError) -> Json:
+    cause = error.original_error
     if cause is not None and not isinstance(cause, GraphQLError | Refusal):
         raise cause
-    shown: Json = {"message": found.message}
-    if found.path is not None:
-        shown["path"] = list(found.path)
-    if found.locations:
-        shown["locations"] = [
-            {"line": place.line, "column": place.column} for place in found.locations
-        ]
-    kind = (found.extensions or {}).get("type")
+    shape = error.formatted
+    kind = shape.pop("extensions", {}).get("type")
     if isinstance(cause, Refusal):
         kind = ERROR_TYPES.get(cause.status, "UNPROCESSABLE")
-    if kind is not None:
-        shown["type"] = kind
-    return shown
+    return {**shape, "type": kind} if kind is not None else {**shape}
 
 
 def _roots(call: Call) -> Json:
-    async def update_refs(_: GraphQLResolveInfo[Any], **asked: Any) -> Json:
-        return await _update_refs(call, asked["input"])
+    async def update_refs(_: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        return await _update_refs(call, given["input"])
 
     return {
-        "repository": lambda _, **asked: _repository(call, asked["owner"], asked["name"]),
-        "viewer": lambda _: {
-            **accounts.account(call.world, call.actor.account),
-            "__typename": "User",
-        },
+        "repository": lambda _, **given: _repository(call, given["owner"], given["name"]),
         "updateRefs": update_refs,
     }
 
 
 def _repository(call: Call, owner: str, name: str) -> Json:
-    said = f"Could not resolve to a Repository with the name '{owner}/{name}'."
     try:
-        found = calls.repository_of(call.world, call.caller, f"{owner}/{name}")
-        call.found = found
+        call.target = calls.repository_of(call.world, call.caller, f"{owner}/{name}")
         calls.check_rights(call, ("pull_requests:read", "contents:read"))
-    except Refusal as refused:
-        if refused.status == 404:
-            raise accounts.not_found(said) from None
-        raise
-    return repositories.repository(found)
+    except Refusal as refusal:
+        if refusal.status != 404:
+            raise
+        message = f"Could not resolve to a Repository with the name '{owner}/{name}'."
+        raise values.not_found(message) from None
+    return values.repository(call.target)
 
 
-async def _update_refs(call: Call, asked: Json) -> Json:
-    number = number_of("Repository", asked["repositoryId"])
-    found: Repository | None = call.world.repositories.get(number or 0)
-    if found is None:
-        said = f"Could not resolve to a node with the global id of '{asked['repositoryId']}'."
-        raise accounts.not_found(said)
-    call.found = calls.repository_of(call.world, call.caller, found.full_name)
+async def _update_refs(call: Call, given: Json) -> Json:
+    number = number_of("Repository", given["repositoryId"])
+    repository = call.world.repositories.get(number or 0)
+    if repository is None:
+        node = given["repositoryId"]
+        raise values.not_found(f"Could not resolve to a node with the global id of '{node}'.")
+    call.target = calls.repository_of(call.world, call.caller, repository.full_name)
     calls.check_rights(call, ("contents:write",))
     moves = [
         Move(one["name"], one["afterOid"], one.get("beforeOid"), bool(one.get("force", False)))
-        for one in asked["refUpdates"]
+        for one in given["refUpdates"]
     ]
     for move in moves:
         if not move.ref.startswith("refs/"):
             raise refused("ref.short", move.ref)
-    async with found.lock:
+    async with repository.lock:
         for move in moves:
-            now = found.git.refs.get(move.ref)
-            is_known = found.git.objects.commit(move.after) is not None
-            if now is not None and is_known:
-                await refs.refuse_workflow_files(found, call.actor, now, move.after)
-        await refs.move(found, call.actor, moves, How("updateRefs"))
-    return {"clientMutationId": asked.get("clientMutationId")}
+            now = repository.git.refs.get(move.ref)
+            if now is not None and repository.git.objects.commit(move.after) is not None:
+                await refs.refuse_workflow_files(repository, call.actor, now, move.after)
+        await refs.move(repository, call.actor, moves, How("updateRefs"))
+    return {"clientMutationId": given.get("clientMutationId")}
+
+
+ROUTE = Route("POST", "/graphql", execute, ("app",))

@@ -1,8 +1,8 @@
-"""One call of the REST API: who calls, what it names, what it may, what is answered.
+"""One call of the REST API: its caller, what its path names, its rights, its answer.
 
-A handler gets a `Call` and gives a reply; it never sees HTTP. Rights: an App needs one of the
-permissions of its route, a person the role that stands for it (the provider's "Permissions
-required for GitHub Apps").
+A handler gets a `Call` and returns an answer; it never sees HTTP. Rights: an App needs one of the
+permissions of its route, a person the role that includes it (the provider's "Permissions required
+for GitHub Apps").
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.sandbox import auth
-from bot.sandbox.auth import AppCaller, Caller, Credentials, Nobody, PersonCaller, TokenCaller
+from bot.sandbox.auth import Caller, Credentials, InstallationToken
+from bot.sandbox.git import Commit
 from bot.sandbox.records import ROLES, Account, Actor, App, Json
 from bot.sandbox.refusal import Refusal, not_accessible, not_found, refused, say
-from bot.sandbox.world import Repository, World
+from bot.sandbox.world import Issue, PullRequest, Repository, World
 
+REPO = "/repos/{owner}/{repo}"
 PER_PAGE = 30
 PER_PAGE_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: JSON (a dict or list), raw bytes, or nothing."""
+    """An answer with JSON (a dict or list) or without a body."""
 
     body: Any = None
     status: int = 200
@@ -43,24 +45,43 @@ Answer = Reply | Listing
 
 @dataclass(slots=True)
 class Call:
-    """The input of a handler; `repository` is that of the path, visible to the caller."""
+    """The input of a handler."""
 
     world: World
     credentials: Credentials
     caller: Caller
-    method: str
     params: dict[str, str]
     query: dict[str, str]
     body: Json
-    accept: str = ""
-    found: Repository | None = None
+    target: Repository | None = None
 
     @property
     def repository(self) -> Repository:
-        """The repository that the path names."""
-        if self.found is None:
+        """The repository that the path names, visible to the caller."""
+        if self.target is None:
             raise not_found()
-        return self.found
+        return self.target
+
+    @property
+    def issue(self) -> Issue:
+        """The issue, or the pull request, that the path names. Raises Refusal(404)."""
+        issue = self.repository.issues.get(self.number)
+        if issue is None:
+            raise not_found()
+        return issue
+
+    @property
+    def pull(self) -> PullRequest:
+        """The pull request that the path names. Raises Refusal(404)."""
+        pull = self.issue.pull
+        if pull is None:
+            raise not_found()
+        return pull
+
+    @property
+    def number(self) -> int:
+        """The number or id in the path."""
+        return int(self.params["number"])
 
     @property
     def actor(self) -> Actor:
@@ -73,12 +94,21 @@ class Call:
     @property
     def app(self) -> App:
         """The App that signed the call. Raises Refusal(401) for any other caller."""
-        if not isinstance(self.caller, AppCaller):
+        if not isinstance(self.caller, App):
             raise refused("auth.jwt")
-        return self.caller.app
+        return self.caller
+
+    def check_app(self) -> None:
+        """Raise Refusal(401) unless an App signed the call."""
+        if not isinstance(self.caller, App):
+            raise refused("auth.jwt")
+
+    def has_role(self, role: str) -> bool:
+        """Return whether the caller has at least a role in the repository."""
+        return ROLES.index(self.repository.role_of(self.actor.account)) >= ROLES.index(role)
 
     def text(self, name: str) -> str:
-        """A field of the body that must be there. Raises Refusal(422)."""
+        """Return a field of the body that must be there. Raises Refusal(422)."""
         value = self.body.get(name)
         if not isinstance(value, str):
             error = {"resource": "Call", "code": "missing_field", "field": name}
@@ -86,8 +116,30 @@ class Call:
         return value
 
     def optional(self, name: str) -> str | None:
-        """A field of the body that may be missing or null. Raises Refusal(422)."""
+        """Return a field of the body that may be missing or null. Raises Refusal(422)."""
         return self.text(name) if self.body.get(name) is not None else None
+
+    def selects(self, name: str, *values: object) -> bool:
+        """Return whether a parameter of the query is one of the values, or missing."""
+        return self.query.get(name) in (None, *values)
+
+    def resolve(self, name: str) -> Commit:
+        """Return the commit of a branch, a ref or a sha. Raises Refusal(404)."""
+        git = self.repository.git
+        for sha in (git.branch(name), git.refs.get(name), git.refs.get(f"refs/{name}"), name):
+            commit = git.objects.commit(sha) if sha is not None else None
+            if commit is not None:
+                return commit
+        raise refused("commit.no_ref", name)
+
+    def page(self) -> tuple[int, int]:
+        """Page number and page size; the size is capped at PER_PAGE_MAX."""
+
+        def number(name: str, otherwise: int) -> int:
+            value = self.query.get(name, "")
+            return int(value) if value.isdecimal() and int(value) > 0 else otherwise
+
+        return number("page", 1), min(PER_PAGE_MAX, number("per_page", PER_PAGE))
 
 
 Handler = Callable[[Call], Awaitable[Answer]]
@@ -110,69 +162,58 @@ class Route:
 
 
 def repository_of(world: World, caller: Caller, full_name: str) -> Repository:
-    """The repository of a name, for a caller who may know of it. Raises Refusal(404)."""
-    found = world.repository(full_name)
-    if found is None or not _is_visible(world, caller, found):
+    """The repository of a name, visible to the caller. Raises Refusal(404)."""
+    repository = world.repository(full_name)
+    if repository is None or not (_is_visible(caller, repository) or not repository.private):
         raise not_found()
-    return found
+    return repository
 
 
-def _is_visible(world: World, caller: Caller, repository: Repository) -> bool:
-    if not repository.private:
-        return True
+def _is_visible(caller: Caller, repository: Repository) -> bool:
     match caller:
-        case TokenCaller(grant=grant):
-            chosen = grant.repositories
-            is_chosen = chosen is None or repository.id in chosen
-            return is_chosen and world.covers(grant.installation, repository)
-        case PersonCaller(account=account):
-            return repository.role_of(account) != "none"
+        case InstallationToken():
+            return caller.sees(repository)
+        case Account():
+            return repository.role_of(caller) != "none"
         case _:
             return False
 
 
 def check_rights(call: Call, needs: tuple[str, ...], role: str | None = None) -> None:
-    """Raise Refusal where a caller may not: 401, 403 as at the provider."""
+    """Raise Refusal where a caller lacks a right: 401, 403 as at GitHub."""
     is_read = all(need.endswith(":read") for need in needs)
     match call.caller:
-        case TokenCaller():
+        case InstallationToken():
             _check_token(call, call.caller, needs, is_read)
-        case PersonCaller(account=account):
-            _check_person(call, account, needs, role)
-        case AppCaller():
+        case Account():
+            _check_person(call, needs, role)
+        case App():
             raise refused("auth.bad")
-        case Nobody():
-            if not is_read:
-                raise refused("auth.needed")
-    if not is_read and call.found is not None and call.found.archived:
+        case None if not is_read:
+            raise refused("auth.needed")
+    if not is_read and call.target is not None and call.target.archived:
         raise refused("perm.archived")
 
 
-def _check_token(call: Call, caller: TokenCaller, needs: tuple[str, ...], is_read: bool) -> None:
-    grant = caller.grant
-    if grant.installation.suspended_at is not None:
+def _check_token(
+    call: Call, token: InstallationToken, needs: tuple[str, ...], is_read: bool
+) -> None:
+    if token.installation.suspended_at is not None:
         raise refused("token.suspended")
-    if call.found is not None:
-        chosen = grant.repositories
-        is_chosen = chosen is None or call.found.id in chosen
-        if not (is_chosen and call.world.covers(grant.installation, call.found)):
-            if is_read and not call.found.private:
-                return
-            raise not_accessible()
-    actor = call.actor
-    for need in needs:
-        permission, _, level = need.partition(":")
-        if actor.may(permission, level):
+    if call.target is not None and not token.sees(call.target):
+        if is_read and not call.target.private:
             return
-    raise not_accessible()
+        raise not_accessible()
+    wanted = (need.partition(":") for need in needs)
+    if not any(call.actor.may(permission, level) for permission, _, level in wanted):
+        raise not_accessible()
 
 
-def _check_person(call: Call, account: Account, needs: tuple[str, ...], role: str | None) -> None:
-    if call.found is None:
+def _check_person(call: Call, needs: tuple[str, ...], role: str | None) -> None:
+    if call.target is None:
         return
-    needed = role or _role_for(needs[0])
-    has_role = ROLES.index(call.found.role_of(account)) >= ROLES.index(needed)
-    if not has_role and (call.found.private or needed != "read"):
+    role = role or _role_for(needs[0])
+    if not call.has_role(role) and (call.target.private or role != "read"):
         raise refused("role.admin")
 
 
@@ -180,16 +221,4 @@ def _role_for(need: str) -> str:
     permission, _, level = need.partition(":")
     if permission == "administration":
         return "admin"
-    if level == "read" or permission == "issues":
-        return "read"
-    return "write"
-
-
-def page_of(call: Call) -> tuple[int, int]:
-    """Page number and page size; the size is capped at PER_PAGE_MAX."""
-
-    def number(name: str, otherwise: int) -> int:
-        value = call.query.get(name, "")
-        return int(value) if value.isdecimal() and int(value) > 0 else otherwise
-
-    return number("page", 1), min(PER_PAGE_MAX, number("per_page", PER_PAGE))
+    return "read" if level == "read" or permission == "issues" else "write"

@@ -1,6 +1,6 @@
 """The path of every API call: rights, errors as JSON, headers, paging, the log.
 
-The handlers behind it never see HTTP; fault_effects.py applies faults.
+fault_effects.py applies faults.
 """
 
 import hashlib
@@ -12,8 +12,8 @@ from typing import Any
 
 from aiohttp import web
 
-from bot.sandbox.auth import Credentials, PersonCaller, TokenCaller
-from bot.sandbox.records import Json
+from bot.sandbox.auth import Credentials, InstallationToken
+from bot.sandbox.records import Account, App, Json
 from bot.sandbox.refusal import Refusal, not_found, refused
 from bot.sandbox.rest import call as calls
 from bot.sandbox.rest.call import Answer, Call, Reply, Route
@@ -30,7 +30,7 @@ JSON_BODY = web.RequestKey("json_body", dict[str, Any])
 
 @dataclass(slots=True)
 class Door:
-    """The way into one world; counts what each credential has used this hour."""
+    """The API of one world; `used` counts the calls of each credential by the hour."""
 
     world: World
     credentials: Credentials
@@ -51,26 +51,18 @@ class Door:
             raise refused("version.unknown", version)
         caller = self.credentials.caller_of(secret)
         body = await body_of(request)
-        call = Call(
-            self.world,
-            self.credentials,
-            caller,
-            request.method,
-            dict(request.match_info),
-            dict(request.query),
-            body,
-            request.headers.get("Accept", ""),
-        )
+        params, query = dict(request.match_info), dict(request.query)
+        call = Call(self.world, self.credentials, caller, params, query, body)
         if "owner" in call.params and "repo" in call.params:
             name = f"{call.params['owner']}/{call.params['repo']}"
-            call.found = calls.repository_of(self.world, caller, name)
-            if call.found.full_name.lower() != name.lower():
+            call.target = calls.repository_of(self.world, caller, name)
+            if call.target.full_name.lower() != name.lower():
                 return self._moved(request, call, name)
         if "app" not in route.needs:
             calls.check_rights(call, route.needs, route.role)
-        if request.method == "GET" or call.found is None:
+        if request.method == "GET" or call.target is None:
             return self._paged(request, call, await route.handler(call))
-        async with call.found.lock:
+        async with call.target.lock:
             return self._paged(request, call, await route.handler(call))
 
     def _moved(self, request: web.Request, call: Call, name: str) -> Reply:
@@ -85,7 +77,7 @@ class Door:
     def _paged(self, request: web.Request, call: Call, answer: Answer) -> Reply:
         if isinstance(answer, Reply):
             return answer
-        page, size = calls.page_of(call)
+        page, size = call.page()
         last = max(1, -(-len(answer.items) // size))
         part = answer.items[(page - 1) * size : page * size]
         shown: Any = [answer.shape(one) for one in part]
@@ -113,7 +105,7 @@ class Door:
             "X-GitHub-Request-Id": request[REQUEST_ID],
             **reply.headers,
         }
-        raw, content_type = _bytes_of(reply)
+        raw = b"" if reply.body is None else json.dumps(reply.body).encode()
         status = reply.status
         if request.method == "GET" and status == 200:
             tag = f'W/"{hashlib.sha256(raw).hexdigest()}"'
@@ -125,9 +117,8 @@ class Door:
         headers.update(self._limits(request, secret or "", counts=counts))
         if not raw:
             return web.Response(status=status, headers=headers)
-        return web.Response(
-            status=status, body=raw, headers={**headers, "Content-Type": content_type}
-        )
+        headers["Content-Type"] = "application/json; charset=utf-8"
+        return web.Response(status=status, body=raw, headers=headers)
 
     def _limits(self, request: web.Request, secret: str, *, counts: bool) -> dict[str, str]:
         if self.world.is_ghes:
@@ -170,12 +161,14 @@ class Door:
         except Refusal:
             return "unknown"
         match caller:
-            case TokenCaller(grant=grant):
-                return grant.installation.app.bot.login
-            case PersonCaller(account=account):
-                return account.login
-            case _:
-                return type(caller).__name__
+            case InstallationToken(installation=installation):
+                return installation.app.bot.login
+            case Account(login=login):
+                return login
+            case App():
+                return "app"
+            case None:
+                return "anonymous"
 
 
 def bearer_of(request: web.Request) -> str | None:
@@ -193,20 +186,10 @@ async def body_of(request: web.Request) -> Json:
         value = json.loads(raw)
     except ValueError:
         raise refused("body.json") from None
-    if isinstance(value, list):
-        value = {"": value}
     if not isinstance(value, dict):
         raise refused("body.object")
     request[JSON_BODY] = value
     return value
-
-
-def _bytes_of(reply: Reply) -> tuple[bytes, str]:
-    if reply.body is None:
-        return b"", ""
-    if isinstance(reply.body, bytes):
-        return reply.body, reply.headers.get("Content-Type", "application/octet-stream")
-    return json.dumps(reply.body).encode(), "application/json; charset=utf-8"
 
 
 async def not_imitated(_: web.Request) -> web.Response:

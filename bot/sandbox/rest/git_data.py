@@ -1,11 +1,12 @@
 """The git database: refs, commits, trees; and merges of branches."""
 
+from functools import partial
+
 from bot.sandbox.acts import merging, refs
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.git import ZERO, TreeItem
-from bot.sandbox.records import Json
 from bot.sandbox.refusal import not_found, refused
-from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
+from bot.sandbox.rest.call import REPO, Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import git_data
 
 TREE_LINES_MAX = 100_000
@@ -20,11 +21,10 @@ async def get_ref(call: Call) -> Answer:
 
 
 async def matching_refs(call: Call) -> Answer:
-    """All refs whose name begins so, by name."""
-    prefix = f"refs/{call.params.get('ref', '')}"
-    repository = call.repository
-    found = sorted(name for name in repository.git.refs if name.startswith(prefix))
-    return Listing(found, lambda name: git_data.ref(repository, name))
+    """All refs whose name starts with the given one, by name."""
+    prefix, refs = f"refs/{call.params['ref']}", call.repository.git.refs
+    names = sorted(name for name in refs if name.startswith(prefix))
+    return Listing(names, partial(git_data.ref, call.repository))
 
 
 async def create_ref(call: Call) -> Answer:
@@ -36,8 +36,8 @@ async def create_ref(call: Call) -> Answer:
         raise refused("ref.no_object")
     step = Move(name, sha, ZERO)
     await refs.move(call.repository, call.actor, [step], How("creation by REST"))
-    headers = {"Location": git_data.ref(call.repository, name)["url"]}
-    return Reply(git_data.ref(call.repository, name), 201, headers)
+    shape = git_data.ref(call.repository, name)
+    return Reply(shape, 201, {"Location": shape["url"]})
 
 
 async def update_ref(call: Call) -> Answer:
@@ -63,32 +63,32 @@ async def delete_ref(call: Call) -> Answer:
 
 async def get_git_commit(call: Call) -> Answer:
     """One commit by its whole sha."""
-    found = call.repository.git.objects.commit(call.params["sha"])
-    if found is None:
+    commit = call.repository.git.objects.commit(call.params["sha"])
+    if commit is None:
         raise not_found()
-    return Reply(git_data.git_commit(call.repository, found))
+    return Reply(git_data.git_commit(call.repository, commit))
 
 
 async def get_tree(call: Call) -> Answer:
     """A tree by tree, commit or branch; with `recursive` everything below it."""
-    repository = call.repository
-    objects = repository.git.objects
-    wanted = call.params["sha"]
-    sha = repository.git.branch(wanted) or wanted
+    repository, objects = call.repository, call.repository.git.objects
+    sha = repository.git.branch(call.params["sha"]) or call.params["sha"]
     lines = objects.tree(sha)
     if lines is None:
         raise not_found()
-    commit = objects.commit(sha)
-    found: list[tuple[str, TreeItem]] = [(line.name, line) for line in lines]
+    items: list[tuple[str, TreeItem]] = [(line.name, line) for line in lines]
     if call.query.get("recursive") is not None:
-        found = list(objects.walk(sha))
-    shown: list[Json] = [
-        git_data.tree_line(repository, path, item) for path, item in found[:TREE_LINES_MAX]
-    ]
+        items = list(objects.walk(sha))
+    commit = objects.commit(sha)
     tree = commit.tree if commit is not None else sha
-    url = f"{git_data.address(repository)}/git/trees/{tree}"
-    is_cut = len(found) > TREE_LINES_MAX
-    return Reply({"sha": tree, "url": url, "tree": shown, "truncated": is_cut})
+    return Reply(
+        {
+            "sha": tree,
+            "url": f"{repository.url}/git/trees/{tree}",
+            "tree": [git_data.tree_line(repository, *item) for item in items[:TREE_LINES_MAX]],
+            "truncated": len(items) > TREE_LINES_MAX,
+        }
+    )
 
 
 async def get_blob(call: Call) -> Answer:
@@ -110,7 +110,6 @@ async def merge_branch(call: Call) -> Answer:
     return Reply(git_data.commit(call.repository, made), 201)
 
 
-REPO = "/repos/{owner}/{repo}"
 READ, WRITE = ("contents:read",), ("contents:write",)
 
 ROUTES = (

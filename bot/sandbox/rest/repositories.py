@@ -1,51 +1,33 @@
 """Repositories, branches, protection, rules, contents and comparisons."""
 
-from functools import partial
-
 from bot.sandbox import merges, rules
 from bot.sandbox.acts import repositories as repository_acts
-from bot.sandbox.auth import PersonCaller, TokenCaller
+from bot.sandbox.auth import InstallationToken
 from bot.sandbox.git import Commit
-from bot.sandbox.records import Json, Ruleset
+from bot.sandbox.records import Account, Classic, Json, Ruleset
 from bot.sandbox.refusal import Refusal, not_accessible, not_found, refused
-from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route, page_of
+from bot.sandbox.rest.call import REPO, Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import git_data
 from bot.sandbox.shapes import repositories as shapes
 
 FILES_OF_A_COMPARISON_MAX = 300
 COMMITS_OF_A_COMPARISON_MAX = 250
-RAW = "application/vnd.github.raw"
 
 
 async def get_repository(call: Call) -> Answer:
     """The repository, with the caller's rights."""
     role = "none"
     match call.caller:
-        case PersonCaller(account=account):
-            role = call.repository.role_of(account)
-        case TokenCaller():
+        case Account():
+            role = call.repository.role_of(call.caller)
+        case InstallationToken():
             role = "write" if call.actor.may("contents") else "read"
     return Reply(shapes.full(call.repository, role))
 
 
-async def list_branches(call: Call) -> Answer:
-    """The branches by name; `protected=true` or `false` selects some."""
-    repository, wanted = call.repository, call.query.get("protected")
-    heads = sorted(name for name in repository.git.refs if name.startswith("refs/heads/"))
-    chosen = [
-        name
-        for name in (head.removeprefix("refs/heads/") for head in heads)
-        if wanted is None or (name in repository.protected) == (wanted == "true")
-    ]
-    return Listing(
-        chosen, lambda name: shapes.short_branch(repository, name, name in repository.protected)
-    )
-
-
 async def get_branch(call: Call) -> Answer:
     """One branch."""
-    name = call.params["branch"]
-    return Reply(shapes.branch(call.repository, name, _tip(call)))
+    return Reply(shapes.branch(call.repository, call.params["branch"], _tip(call)))
 
 
 def _tip(call: Call) -> Commit:
@@ -63,119 +45,78 @@ async def rename_branch(call: Call) -> Answer:
     if is_default and not call.actor.may("administration"):
         raise not_accessible()
     repository_acts.rename_branch(call.repository, call.actor, old, new)
-    shown = shapes.branch(call.repository, old, commit)
-    return Reply({**shown, "name": new}, 201)
+    return Reply({**shapes.branch(call.repository, old, commit), "name": new}, 201)
+
+
+def _classic(call: Call) -> Classic:
+    _tip(call)
+    classic = call.repository.protected.get(call.params["branch"])
+    if classic is None:
+        raise refused("protection.none")
+    return classic
 
 
 async def get_required_status_checks(call: Call) -> Answer:
     """The required checks of classic protection."""
-    branch = call.params["branch"]
-    _tip(call)
-    classic = call.repository.protected.get(branch)
-    if classic is None:
-        raise refused("protection.none")
+    classic = _classic(call)
     if classic.checks is None:
         raise refused("protection.no_checks")
-    return Reply(shapes.status_check_policy(call.repository, branch, classic))
+    return Reply(shapes.status_check_policy(call.repository, call.params["branch"], classic))
 
 
 async def get_protection(call: Call) -> Answer:
     """The whole of classic protection."""
-    branch = call.params["branch"]
-    _tip(call)
-    classic = call.repository.protected.get(branch)
-    if classic is None:
-        raise refused("protection.none")
-    return Reply(shapes.whole_protection(call.repository, branch, classic))
+    classic = _classic(call)
+    return Reply(shapes.whole_protection(call.repository, call.params["branch"], classic))
 
 
 async def rules_for_branch(call: Call) -> Answer:
     """Every active rule for a branch name, which need not exist."""
     repository = call.repository
+    source = {"ruleset_source_type": "Repository", "ruleset_source": repository.full_name}
 
     def shape(one: tuple[Ruleset, Json]) -> Json:
-        ruleset, rule = one
-        source = {
-            "ruleset_source_type": "Repository",
-            "ruleset_source": repository.full_name,
-            "ruleset_id": ruleset.id,
-        }
-        return {**rule, **source}
+        return {**one[1], **source, "ruleset_id": one[0].id}
 
     return Listing(list(rules.rules_of(repository, call.params["branch"])), shape)
 
 
-async def list_rulesets(call: Call) -> Answer:
-    """All rulesets, active or not."""
-    repository = call.repository
-    found = repository.rulesets
-    return Listing(found, lambda one: shapes.ruleset(repository, one, whole=False))
-
-
 async def get_ruleset(call: Call) -> Answer:
-    """One ruleset with its rules; bypass actors only for those who may write rules."""
+    """One ruleset with its rules; bypass actors only for callers that may write rules."""
     for one in call.repository.rulesets:
-        if one.id == int(call.params["id"]):
-            shown = shapes.ruleset(call.repository, one, whole=True)
-            passes = rules.bypasses(call.repository, one, call.actor, is_merge=True)
-            shown["current_user_can_bypass"] = "always" if passes else "never"
-            if isinstance(call.caller, TokenCaller) and not call.actor.may("administration"):
-                del shown["bypass_actors"]
-            return Reply(shown)
+        if one.id == call.number:
+            shape = shapes.ruleset(call.repository, one)
+            can_bypass = rules.bypasses(call.repository, one, call.actor, is_merge=True)
+            shape["current_user_can_bypass"] = "always" if can_bypass else "never"
+            if not call.actor.may("administration"):
+                del shape["bypass_actors"]
+            return Reply(shape)
     raise not_found()
 
 
 async def get_contents(call: Call) -> Answer:
-    """A file, raw or in base64, or the list of a folder, at `ref`."""
-    repository = call.repository
+    """A file in base64, or the list of a folder, at `ref`."""
+    repository, objects = call.repository, call.repository.git.objects
     path = call.params.get("path", "").strip("/")
-    wanted = call.query.get("ref", repository.default_branch)
-    commit = resolve(call, wanted)
-    item = repository.git.objects.item_at(commit.sha, path)
+    at = call.query.get("ref", repository.default_branch)
+    item = objects.item_at(call.resolve(at).sha, path)
     if item is None:
         raise not_found()
-    if item.kind == "tree":
-        prefix = f"{path}/" if path else ""
-        lines = repository.git.objects.tree(item.sha) or ()
-        return Reply(
-            [
-                {
-                    **git_data.content_file(repository, f"{prefix}{one.name}", one, wanted),
-                    "type": "dir" if one.kind == "tree" else "file",
-                }
-                for one in lines
-            ]
-        )
-    if RAW in call.accept or "application/vnd.github.v3.raw" in call.accept:
-        body = repository.git.objects.blob(item.sha) or b""
-        return Reply(body, 200, {"Content-Type": f"{RAW}; charset=utf-8"})
-    return Reply(git_data.content_file(repository, path, item, wanted))
-
-
-def resolve(call: Call, wanted: str) -> Commit:
-    """The commit of a branch, a ref or a sha. Raises Refusal(404) with the provider's text."""
-    git = call.repository.git
-    for sha in (git.branch(wanted), git.refs.get(wanted), git.refs.get(f"refs/{wanted}"), wanted):
-        commit = git.objects.commit(sha) if sha is not None else None
-        if commit is not None:
-            return commit
-    raise refused("commit.no_ref", wanted)
-
-
-async def list_commits(call: Call) -> Answer:
-    """The history of `sha`, newest first."""
-    repository = call.repository
-    tip = resolve(call, call.query.get("sha", repository.default_branch))
-    return Listing(repository.git.objects.log(tip.sha), partial(git_data.commit, repository))
+    if item.kind != "tree":
+        return Reply(git_data.content_file(repository, path, item, at))
+    prefix = f"{path}/" if path else ""
+    lines = objects.tree(item.sha) or ()
+    listed = [git_data.content_file(repository, f"{prefix}{one.name}", one, at) for one in lines]
+    return Reply(listed)
 
 
 async def get_commit(call: Call) -> Answer:
-    """One commit by sha, branch or ref; 422 for something that looks like a sha and is none."""
-    wanted = call.params["ref"]
+    """One commit by sha, branch or ref; 422 for an unknown one."""
+    name = call.params["ref"]
     try:
-        commit = resolve(call, wanted)
+        commit = call.resolve(name)
     except Refusal:
-        raise refused("commit.absent", wanted) from None
+        raise refused("commit.absent", name) from None
     return Reply(git_data.commit(call.repository, commit))
 
 
@@ -184,68 +125,54 @@ async def compare(call: Call) -> Answer:
     base_name, dots, head_name = call.params["basehead"].partition("...")
     if not dots:
         raise not_found()
-    repository = call.repository
-    objects = repository.git.objects
-    base, head = resolve(call, base_name), resolve(call, head_name)
+    repository, objects = call.repository, call.repository.git.objects
+    base, head = call.resolve(base_name), call.resolve(head_name)
     start = objects.merge_base(base.sha, head.sha)
     if start is None:
         raise refused("compare.unrelated", base_name, head_name)
     ahead = list(reversed(objects.log(head.sha, without=base.sha)))
     behind = objects.log(base.sha, without=head.sha)
     words = {(False, False): "identical", (True, False): "ahead", (False, True): "behind"}
-    status = words.get((bool(ahead), bool(behind)), "diverged")
-    page, size = page_of(call)
+    page, size = call.page()
     if "per_page" not in call.query and "page" not in call.query:
         size = COMMITS_OF_A_COMPARISON_MAX
+    commits = ahead[(page - 1) * size : page * size]
     files = await merges.changes(objects, start, head.sha) if page == 1 else ()
-    url = f"{git_data.address(repository)}/compare/{call.params['basehead']}"
-    web = f"{repository.world.web}/{repository.full_name}/compare/{base_name}...{head_name}"
+    files = files[:FILES_OF_A_COMPARISON_MAX]
+    web = f"{repository.page}/compare/{base_name}...{head_name}"
     return Reply(
         {
-            "url": url,
+            "url": f"{repository.url}/compare/{call.params['basehead']}",
             "html_url": web,
             "permalink_url": web,
             "diff_url": f"{web}.diff",
             "patch_url": f"{web}.patch",
             "base_commit": git_data.commit(repository, base),
             "merge_base_commit": git_data.commit(repository, objects.a_commit(start)),
-            "status": status,
+            "status": words.get((bool(ahead), bool(behind)), "diverged"),
             "ahead_by": len(ahead),
             "behind_by": len(behind),
             "total_commits": len(ahead),
-            "commits": [
-                git_data.commit(repository, one) for one in ahead[(page - 1) * size : page * size]
-            ],
-            "files": [
-                git_data.changed_file(repository, one, head.sha)
-                for one in files[:FILES_OF_A_COMPARISON_MAX]
-            ],
+            "commits": [git_data.commit(repository, one) for one in commits],
+            "files": [git_data.changed_file(repository, one, head.sha) for one in files],
         }
     )
 
 
-REPO = "/repos/{owner}/{repo}"
-CONTENTS = ("contents:read",)
+CONTENTS, ADMINISTRATION = ("contents:read",), ("administration:read",)
 BRANCH = f"{REPO}/branches/{{branch:.+}}"
+PROTECTION = f"{BRANCH}/protection"
+CHECKS = f"{PROTECTION}/required_status_checks"
 
 ROUTES = (
     Route("GET", REPO, get_repository),
-    Route("GET", f"{REPO}/branches", list_branches, CONTENTS),
     Route("POST", f"{BRANCH}/rename", rename_branch, ("contents:write",)),
-    Route(
-        "GET",
-        f"{BRANCH}/protection/required_status_checks",
-        get_required_status_checks,
-        ("administration:read",),
-    ),
-    Route("GET", f"{BRANCH}/protection", get_protection, ("administration:read",)),
+    Route("GET", CHECKS, get_required_status_checks, ADMINISTRATION),
+    Route("GET", PROTECTION, get_protection, ADMINISTRATION),
     Route("GET", BRANCH, get_branch, CONTENTS),
     Route("GET", f"{REPO}/rules/branches/{{branch:.+}}", rules_for_branch),
-    Route("GET", f"{REPO}/rulesets", list_rulesets),
-    Route("GET", rf"{REPO}/rulesets/{{id:\d+}}", get_ruleset),
-    Route("GET", f"{REPO}/contents", get_contents, CONTENTS),
+    Route("GET", rf"{REPO}/rulesets/{{number:\d+}}", get_ruleset),
     Route("GET", f"{REPO}/contents/{{path:.*}}", get_contents, CONTENTS),
-    Route("GET", f"{REPO}/commits", list_commits, CONTENTS),
     Route("GET", f"{REPO}/compare/{{basehead:.+}}", compare, CONTENTS),
 )
 

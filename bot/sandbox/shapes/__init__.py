@@ -1,6 +1,7 @@
-"""World state as the provider's JSON, REST and webhooks alike.
+"""World state as GitHub's JSON, for REST and webhooks alike: one function per shape.
 
-One function per shape: `thing(world, repository, value)`. Every field that the published schema
-of version 2022-11-28 requires is set explicitly, also those that nobody here reads, because an
-independent client parses every answer in the tests. Nothing here decides or changes anything.
+`people.py` has accounts, Apps and installations, and the helpers that every shape uses. Every
+field that the published schema of version 2022-11-28 requires is there, because an independent
+client parses every answer in the tests; optional fields are there where somebody reads them.
+Nothing here decides or changes anything.
 """

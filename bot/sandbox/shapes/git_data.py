@@ -10,109 +10,88 @@ from bot.sandbox.shapes import people
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import Repository, World
 
-
-def address(one: Repository) -> str:
-    """The REST address of a repository."""
-    return f"{people.api(one.world)}/repos/{one.full_name}"
+CONTENT_MAX = 1_000_000  # a larger file comes without its content
 
 
-def signature(who: Signature) -> Json:
+def signature(one: Signature) -> Json:
     """Name, address and date."""
-    return {"name": who.name, "email": who.email, "date": stamp(who.at)}
+    return {"name": one.name, "email": one.email, "date": stamp(one.at)}
 
 
-def verification(one: Repository, sha: str) -> Json:
-    """The signature of a commit: valid for those that the provider made itself."""
-    signed = sha in one.git.objects.signed
+def verification(one: Repository, commit: Commit) -> Json:
+    """The signature of a commit: valid for those that GitHub made itself."""
+    if commit.sha not in one.git.objects.signed:
+        absent = dict.fromkeys(("signature", "payload", "verified_at"))
+        return {"verified": False, "reason": "unsigned", **absent}
     return {
-        "verified": signed,
-        "reason": "valid" if signed else "unsigned",
-        "signature": "-----BEGIN PGP SIGNATURE-----" if signed else None,
-        "payload": f"tree {one.git.objects.a_commit(sha).tree}" if signed else None,
-        "verified_at": stamp(one.git.objects.a_commit(sha).committer.at) if signed else None,
+        "verified": True,
+        "reason": "valid",
+        "signature": "-----BEGIN PGP SIGNATURE-----",
+        "payload": f"tree {commit.tree}",
+        "verified_at": stamp(commit.committer.at),
     }
 
 
-def _account_of(world: World, who: Signature) -> Json | None:
-    login = who.email.removesuffix(f"@{NOREPLY}").partition("+")[2]
-    found = world.account(login) if login else None
-    return people.account(world, found) if found is not None else None
+def _account_of(world: World, author: Signature) -> Json | None:
+    login = author.email.removesuffix(f"@{NOREPLY}").partition("+")[2]
+    return people.account_or_none(world, world.account(login) if login else None)
 
 
-def commit(one: Repository, shown: Commit) -> Json:
+def commit(one: Repository, value: Commit) -> Json:
     """A commit as lists, branches and comparisons show it."""
-    url = f"{address(one)}/commits/{shown.sha}"
-    git_url = f"{address(one)}/git/commits/{shown.sha}"
+    inner = git_commit(one, value)
+    described = {key: inner[key] for key in ("url", "author", "committer", "message", "tree")}
     return {
-        "sha": shown.sha,
-        "node_id": people.node_id("Commit", f"{one.id}:{shown.sha}"),
-        "url": url,
-        "html_url": f"{one.world.web}/{one.full_name}/commit/{shown.sha}",
-        "comments_url": f"{url}/comments",
-        "commit": {
-            "url": git_url,
-            "author": signature(shown.author),
-            "committer": signature(shown.committer),
-            "message": shown.message,
-            "comment_count": 0,
-            "tree": _tree_link(one, shown.tree),
-            "verification": verification(one, shown.sha),
-        },
-        "author": _account_of(one.world, shown.author),
-        "committer": _account_of(one.world, shown.committer),
-        "parents": [
-            {
-                "sha": parent,
-                "url": f"{address(one)}/commits/{parent}",
-                "html_url": f"{one.world.web}/{one.full_name}/commit/{parent}",
-            }
-            for parent in shown.parents
-        ],
+        **_addressed(one, value.sha, "commits"),
+        "node_id": inner["node_id"],
+        "comments_url": f"{one.url}/commits/{value.sha}/comments",
+        "commit": {**described, "comment_count": 0, "verification": inner["verification"]},
+        "author": _account_of(one.world, value.author),
+        "committer": _account_of(one.world, value.committer),
+        "parents": [_addressed(one, parent, "commits") for parent in value.parents],
     }
 
 
-def git_commit(one: Repository, shown: Commit) -> Json:
+def git_commit(one: Repository, value: Commit) -> Json:
     """A commit as the git database shows it."""
-    url = f"{address(one)}/git/commits"
-    web = f"{one.world.web}/{one.full_name}/commit"
     return {
-        "sha": shown.sha,
-        "node_id": people.node_id("Commit", f"{one.id}:{shown.sha}"),
-        "url": f"{url}/{shown.sha}",
-        "html_url": f"{web}/{shown.sha}",
-        "author": signature(shown.author),
-        "committer": signature(shown.committer),
-        "message": shown.message,
-        "tree": _tree_link(one, shown.tree),
-        "parents": [
-            {"sha": parent, "url": f"{url}/{parent}", "html_url": f"{web}/{parent}"}
-            for parent in shown.parents
-        ],
-        "verification": verification(one, shown.sha),
+        **_addressed(one, value.sha, "git/commits"),
+        "node_id": people.node_id("Commit", f"{one.id}:{value.sha}"),
+        "author": signature(value.author),
+        "committer": signature(value.committer),
+        "message": value.message,
+        "tree": {"sha": value.tree, "url": f"{one.url}/git/trees/{value.tree}"},
+        "parents": [_addressed(one, parent, "git/commits") for parent in value.parents],
+        "verification": verification(one, value),
     }
 
 
-def simple_commit(shown: Commit) -> Json:
+def _addressed(one: Repository, sha: str, chapter: str) -> Json:
+    page = f"{one.page}/commit/{sha}"
+    return {"sha": sha, "url": f"{one.url}/{chapter}/{sha}", "html_url": page}
+
+
+def simple_commit(value: Commit) -> Json:
     """A commit inside a check suite or a workflow run."""
     return {
-        "id": shown.sha,
-        "tree_id": shown.tree,
-        "message": shown.message,
-        "timestamp": stamp(shown.committer.at),
-        "author": {"name": shown.author.name, "email": shown.author.email},
-        "committer": {"name": shown.committer.name, "email": shown.committer.email},
+        "id": value.sha,
+        "tree_id": value.tree,
+        "message": value.message,
+        "timestamp": stamp(value.committer.at),
+        "author": {"name": value.author.name, "email": value.author.email},
+        "committer": {"name": value.committer.name, "email": value.committer.email},
     }
 
 
-def pushed_commit(one: Repository, shown: Commit) -> Json:
+def pushed_commit(one: Repository, value: Commit) -> Json:
     """A commit inside a push event, with the files that differ from its first parent's."""
     objects = one.git.objects
-    before = objects.a_commit(shown.parents[0]).tree if shown.parents else None
-    changed = list(objects.changed(before, shown.tree))
+    before = objects.a_commit(value.parents[0]).tree if value.parents else None
+    changed = list(objects.changed(before, value.tree))
     return {
-        **simple_commit(shown),
+        **simple_commit(value),
         "distinct": True,
-        "url": f"{one.world.web}/{one.full_name}/commit/{shown.sha}",
+        "url": f"{one.page}/commit/{value.sha}",
         "added": [path for path, old, _ in changed if old is None],
         "removed": [path for path, _, new in changed if new is None],
         "modified": [path for path, old, new in changed if old and new],
@@ -125,79 +104,72 @@ def ref(one: Repository, name: str) -> Json:
     return {
         "ref": name,
         "node_id": people.node_id("Ref", f"{one.id}:{name}"),
-        "url": f"{address(one)}/git/{quote(name)}",
-        "object": {
-            "sha": sha,
-            "type": "commit",
-            "url": f"{address(one)}/git/commits/{sha}",
-        },
+        "url": f"{one.url}/git/{quote(name)}",
+        "object": {"sha": sha, "type": "commit", "url": f"{one.url}/git/commits/{sha}"},
     }
-
-
-def _tree_link(one: Repository, sha: str) -> Json:
-    return {"sha": sha, "url": f"{address(one)}/git/trees/{sha}"}
 
 
 def tree_line(one: Repository, path: str, item: TreeItem) -> Json:
     """One line of a tree; only files have a size."""
-    kind = {"tree": "trees", "blob": "blobs"}.get(item.kind)
     line: Json = {"path": path, "mode": item.mode, "type": item.kind, "sha": item.sha}
-    if kind is not None:
-        line["url"] = f"{address(one)}/git/{kind}/{item.sha}"
+    if item.kind in ("tree", "blob"):
+        line["url"] = f"{one.url}/git/{item.kind}s/{item.sha}"
     if item.kind == "blob":
         line["size"] = len(one.git.objects.blob(item.sha) or b"")
     return line
 
 
 def blob(one: Repository, sha: str, body: bytes) -> Json:
-    """A file's content in base64, however long it is."""
+    """A file's content in base64, whatever its size."""
     return {
         "sha": sha,
         "node_id": people.node_id("Blob", f"{one.id}:{sha}"),
         "size": len(body),
-        "url": f"{address(one)}/git/blobs/{sha}",
+        "url": f"{one.url}/git/blobs/{sha}",
         "content": encodebytes(body).decode(),
         "encoding": "base64",
     }
 
 
 def content_file(one: Repository, path: str, item: TreeItem, at: str) -> Json:
-    """A file with its content in base64, empty above 1 MB as at the provider."""
+    """A file with its content in base64, empty above CONTENT_MAX as at GitHub."""
     body = one.git.objects.blob(item.sha) or b""
-    large = len(body) > 1_000_000
-    url = f"{address(one)}/contents/{quote(path)}?ref={at}"
-    web = f"{one.world.web}/{one.full_name}/blob/{at}/{quote(path)}"
-    git_url = f"{address(one)}/git/blobs/{item.sha}"
+    is_large = len(body) > CONTENT_MAX
+    links = {
+        "self": f"{one.url}/contents/{quote(path)}?ref={at}",
+        "git": f"{one.url}/git/blobs/{item.sha}",
+        "html": f"{one.page}/blob/{at}/{quote(path)}",
+    }
     return {
-        "type": "file",
-        "encoding": "none" if large else "base64",
+        "type": "dir" if item.kind == "tree" else "file",
+        "encoding": "none" if is_large else "base64",
         "size": len(body),
         "name": item.name,
         "path": path,
-        "content": "" if large else encodebytes(body).decode(),
+        "content": "" if is_large else encodebytes(body).decode(),
         "sha": item.sha,
-        "url": url,
-        "git_url": git_url,
-        "html_url": web,
-        "download_url": f"{one.world.web}/{one.full_name}/raw/{at}/{quote(path)}",
-        "_links": {"git": git_url, "self": url, "html": web},
+        "url": links["self"],
+        "git_url": links["git"],
+        "html_url": links["html"],
+        "download_url": f"{one.page}/raw/{at}/{quote(path)}",
+        "_links": links,
     }
 
 
 def changed_file(one: Repository, change: FileChange, at: str) -> Json:
     """A changed file of a pull request or a comparison."""
     path = quote(change.path)
-    shown: Json = {
+    shape: Json = {
         "sha": change.sha,
         "filename": change.path,
         "status": change.status,
         "additions": change.additions,
         "deletions": change.deletions,
         "changes": change.additions + change.deletions,
-        "blob_url": f"{one.world.web}/{one.full_name}/blob/{at}/{path}",
-        "raw_url": f"{one.world.web}/{one.full_name}/raw/{at}/{path}",
-        "contents_url": f"{address(one)}/contents/{path}?ref={at}",
+        "blob_url": f"{one.page}/blob/{at}/{path}",
+        "raw_url": f"{one.page}/raw/{at}/{path}",
+        "contents_url": f"{one.url}/contents/{path}?ref={at}",
     }
     if change.old_path is not None:
-        shown["previous_filename"] = change.old_path
-    return shown
+        shape["previous_filename"] = change.old_path
+    return shape

@@ -1,24 +1,25 @@
-"""Accounts, Apps and installations as JSON."""
+"""Accounts, Apps and installations as JSON, and the helpers that every shape uses."""
 
 from base64 import b64decode, b64encode
+from datetime import datetime
 
 from bot.sandbox.records import Account, App, Installation, Json, Kind
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import Repository, World
 
-
-def api(world: World) -> str:
-    """The root of all REST addresses."""
-    return f"{world.web}/api/v3"
+USER_LINKS = (
+    "events followers following gists organizations received_events repos starred subscriptions"
+)
+ORGANIZATION_LINKS = "events hooks issues members public_members repos"
 
 
 def node_id(kind: str, number: int | str) -> str:
-    """An opaque id for GraphQL; it can be read back by `number_of`."""
+    """Return an opaque id for GraphQL, which `number_of` reads back."""
     return b64encode(f"{kind}:{number}".encode()).decode()
 
 
 def number_of(kind: str, node: str) -> int | None:
-    """The last number inside an opaque id of that kind; None for any other text."""
+    """Return the last number inside an opaque id of that kind; None for any other text."""
     try:
         found, _, number = b64decode(node).decode().partition(":")
         return int(number.rpartition(":")[2]) if found == kind else None
@@ -26,63 +27,69 @@ def number_of(kind: str, node: str) -> int | None:
         return None
 
 
+def identity(kind: str, number: int) -> Json:
+    """The fields `id` and `node_id`."""
+    return {"id": number, "node_id": node_id(kind, number)}
+
+
+def links(url: str, words: str) -> Json:
+    """The fields `<word>_url` for words separated by blanks, each an address below `url`."""
+    return {f"{word}_url": f"{url}/{word}" for word in words.split()}
+
+
+def when(at: datetime | None) -> str | None:
+    """A time in JSON, None without one."""
+    return None if at is None else stamp(at)
+
+
+def lifetime(created_at: datetime, updated_at: datetime | None = None) -> Json:
+    """The fields `created_at` and `updated_at`."""
+    return {"created_at": stamp(created_at), "updated_at": stamp(updated_at or created_at)}
+
+
 def account(world: World, one: Account) -> Json:
-    """The provider's simple user."""
-    url = f"{api(world)}/users/{one.login}"
+    """GitHub's simple user."""
+    url = f"{world.api}/users/{one.login}"
     return {
+        **identity(one.kind, one.id),
         "login": one.login,
-        "id": one.id,
-        "node_id": node_id(one.kind, one.id),
         "avatar_url": f"{world.web}/_sandbox/avatar/{one.id}",
         "gravatar_id": "",
         "url": url,
         "html_url": f"{world.web}/{one.login}",
-        "followers_url": f"{url}/followers",
-        "following_url": f"{url}/following{{/other_user}}",
-        "gists_url": f"{url}/gists{{/gist_id}}",
-        "starred_url": f"{url}/starred{{/owner}}{{/repo}}",
-        "subscriptions_url": f"{url}/subscriptions",
-        "organizations_url": f"{url}/orgs",
-        "repos_url": f"{url}/repos",
-        "events_url": f"{url}/events{{/privacy}}",
-        "received_events_url": f"{url}/received_events",
+        **links(url, USER_LINKS),
         "type": one.kind.value,
         "site_admin": False,
         "user_view_type": "public",
     }
 
 
+def account_or_none(world: World, one: Account | None) -> Json | None:
+    """The same for somebody who may be missing."""
+    return None if one is None else account(world, one)
+
+
 def public_user(world: World, one: Account) -> Json:
     """The whole public profile."""
-    owned = sum(1 for repository in world.repositories.values() if repository.owner is one)
-    profile = dict.fromkeys(("company", "blog", "location", "email", "hireable", "bio"))
+    owned = [repository for repository in world.repositories.values() if repository.owner is one]
     return {
         **account(world, one),
-        **profile,
+        **dict.fromkeys(("company", "blog", "location", "email", "hireable", "bio")),
+        **dict.fromkeys(("public_gists", "followers", "following"), 0),
         "name": one.login.capitalize(),
-        "public_repos": owned,
-        "public_gists": 0,
-        "followers": 0,
-        "following": 0,
-        "created_at": stamp(one.created_at),
-        "updated_at": stamp(one.created_at),
+        "public_repos": len(owned),
+        **lifetime(one.created_at),
     }
 
 
 def organization(world: World, one: Account) -> Json:
-    """The provider's simple organization, as webhooks carry it."""
-    url = f"{api(world)}/orgs/{one.login}"
+    """GitHub's simple organization, as webhooks carry it."""
+    url = f"{world.api}/orgs/{one.login}"
     return {
+        **identity(one.kind, one.id),
         "login": one.login,
-        "id": one.id,
-        "node_id": node_id(one.kind, one.id),
         "url": url,
-        "repos_url": f"{url}/repos",
-        "events_url": f"{url}/events",
-        "hooks_url": f"{url}/hooks",
-        "issues_url": f"{url}/issues",
-        "members_url": f"{url}/members{{/member}}",
-        "public_members_url": f"{url}/public_members{{/member}}",
+        **links(url, ORGANIZATION_LINKS),
         "avatar_url": f"{world.web}/_sandbox/avatar/{one.id}",
         "description": None,
     }
@@ -90,57 +97,55 @@ def organization(world: World, one: Account) -> Json:
 
 def app(world: World, one: App) -> Json:
     """A registered App."""
+    page = f"{world.web}/apps/{one.slug}"
     return {
-        "id": one.id,
+        **identity("App", one.id),
         "slug": one.slug,
-        "node_id": node_id("App", one.id),
         "client_id": one.client_id,
         "owner": account(world, one.owner),
         "name": one.name,
         "description": None,
-        "external_url": f"{world.web}/apps/{one.slug}",
-        "html_url": f"{world.web}/apps/{one.slug}",
-        "created_at": stamp(one.created_at),
-        "updated_at": stamp(one.created_at),
+        "external_url": page,
+        "html_url": page,
+        **lifetime(one.created_at),
         "permissions": dict(one.permissions),
         "events": list(one.events),
-        "installations_count": sum(1 for i in world.installations.values() if i.app is one),
+        "installations_count": sum(i.app is one for i in world.installations.values()),
     }
+
+
+def app_or_none(world: World, one: App | None) -> Json | None:
+    """The same for an App that may be missing."""
+    return None if one is None else app(world, one)
 
 
 def installation(world: World, one: Installation) -> Json:
     """The App on one owner."""
-    url = f"{api(world)}/app/installations/{one.id}"
-    suspended = one.suspended_at
     return {
         "id": one.id,
         "account": account(world, one.account),
-        "repository_selection": "all" if one.repositories is None else "selected",
-        "access_tokens_url": f"{url}/access_tokens",
-        "repositories_url": f"{api(world)}/installation/repositories",
+        "repository_selection": "all",
+        "access_tokens_url": f"{world.api}/app/installations/{one.id}/access_tokens",
+        "repositories_url": f"{world.api}/installation/repositories",
         "html_url": f"{world.web}/settings/installations/{one.id}",
         "app_id": one.app.id,
+        "app_slug": one.app.slug,
         "client_id": one.app.client_id,
         "target_id": one.account.id,
         "target_type": one.account.kind.value,
         "permissions": dict(one.permissions),
         "events": list(one.app.events),
-        "created_at": stamp(one.created_at),
-        "updated_at": stamp(suspended or one.created_at),
+        **lifetime(one.created_at, one.suspended_at),
         "single_file_name": None,
-        "has_multiple_single_files": False,
-        "single_file_paths": [],
-        "app_slug": one.app.slug,
-        "suspended_by": account(world, one.account) if suspended else None,
-        "suspended_at": stamp(suspended) if suspended else None,
+        "suspended_by": account(world, one.account) if one.suspended_at else None,
+        "suspended_at": when(one.suspended_at),
     }
 
 
 def repository_name(one: Repository) -> Json:
     """A repository as installation webhooks name it."""
     return {
-        "id": one.id,
-        "node_id": node_id("Repository", one.id),
+        **identity("Repository", one.id),
         "name": one.name,
         "full_name": one.full_name,
         "private": one.private,

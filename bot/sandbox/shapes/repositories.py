@@ -1,97 +1,61 @@
-"""Repositories, branches, rules and labels as JSON."""
-
-from urllib.parse import quote
+"""Repositories, branches, protection and rulesets as JSON."""
 
 from bot.sandbox.git import Commit
-from bot.sandbox.records import Account, Classic, Json, Label, Ruleset
+from bot.sandbox.records import Account, Classic, Json, Ruleset
 from bot.sandbox.shapes import git_data, people
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import Repository, World
+from bot.sandbox.world import Repository
 
-PATHS = {
+LINKS = (
+    "assignees branches collaborators comments commits compare contents contributors deployments "
+    "downloads events forks hooks issues keys labels languages merges milestones notifications "
+    "pulls releases stargazers statuses subscribers subscription tags teams"
+)
+OTHER_LINKS = {
     "archive_url": "/{archive_format}{/ref}",
-    "assignees_url": "/assignees{/user}",
-    "blobs_url": "/git/blobs{/sha}",
-    "branches_url": "/branches{/branch}",
-    "collaborators_url": "/collaborators{/collaborator}",
-    "comments_url": "/comments{/number}",
-    "commits_url": "/commits{/sha}",
-    "compare_url": "/compare/{base}...{head}",
-    "contents_url": "/contents/{+path}",
-    "contributors_url": "/contributors",
-    "deployments_url": "/deployments",
-    "downloads_url": "/downloads",
-    "events_url": "/events",
-    "forks_url": "/forks",
-    "git_commits_url": "/git/commits{/sha}",
-    "git_refs_url": "/git/refs{/sha}",
-    "git_tags_url": "/git/tags{/sha}",
-    "hooks_url": "/hooks",
-    "issue_comment_url": "/issues/comments{/number}",
-    "issue_events_url": "/issues/events{/number}",
-    "issues_url": "/issues{/number}",
-    "keys_url": "/keys{/key_id}",
-    "labels_url": "/labels{/name}",
-    "languages_url": "/languages",
-    "merges_url": "/merges",
-    "milestones_url": "/milestones{/number}",
-    "notifications_url": "/notifications{?since,all,participating}",
-    "pulls_url": "/pulls{/number}",
-    "releases_url": "/releases{/id}",
-    "stargazers_url": "/stargazers",
-    "statuses_url": "/statuses/{sha}",
-    "subscribers_url": "/subscribers",
-    "subscription_url": "/subscription",
-    "tags_url": "/tags",
-    "teams_url": "/teams",
-    "trees_url": "/git/trees{/sha}",
+    "blobs_url": "/git/blobs",
+    "git_commits_url": "/git/commits",
+    "git_refs_url": "/git/refs",
+    "git_tags_url": "/git/tags",
+    "issue_comment_url": "/issues/comments",
+    "issue_events_url": "/issues/events",
+    "trees_url": "/git/trees",
 }
+ABSENT = ("homepage", "language", "license", "mirror_url")
+ZERO = ("size", "stargazers_count", "watchers", "watchers_count")
 
 
 def minimal(one: Repository) -> Json:
     """A repository inside another answer."""
-    url = git_data.address(one)
     return {
-        "id": one.id,
-        "node_id": people.node_id("Repository", one.id),
-        "name": one.name,
-        "full_name": one.full_name,
-        "private": one.private,
+        **people.repository_name(one),
         "owner": people.account(one.world, one.owner),
-        "html_url": f"{one.world.web}/{one.full_name}",
+        "html_url": one.page,
         "description": None,
         "fork": one.parent is not None,
-        "url": url,
-        **{name: f"{url}{path}" for name, path in PATHS.items()},
+        "url": one.url,
+        **people.links(one.url, LINKS),
+        **{name: f"{one.url}{path}" for name, path in OTHER_LINKS.items()},
     }
 
 
 def repository(one: Repository) -> Json:
     """A repository as lists, pull requests and webhooks show it."""
-    web = f"{one.world.web}/{one.full_name}"
-    forks = sum(1 for other in one.world.repositories.values() if other.parent == one.id)
-    unclosed = sum(1 for issue in one.issues.values() if issue.open)
+    forks = sum(other.parent is one for other in one.world.repositories.values())
+    unclosed = sum(issue.open for issue in one.issues.values())
     return {
         **minimal(one),
-        "git_url": f"git:{web.partition(':')[2]}.git",
+        **dict.fromkeys(ABSENT),
+        **dict.fromkeys(ZERO, 0),
+        "git_url": f"git:{one.page.partition(':')[2]}.git",
         "ssh_url": f"git@github.localhost:{one.full_name}.git",
-        "clone_url": f"{web}.git",
-        "svn_url": web,
-        "mirror_url": None,
-        "homepage": None,
-        "language": None,
-        "license": None,
+        "clone_url": f"{one.page}.git",
+        "svn_url": one.page,
         "forks": forks,
         "forks_count": forks,
-        "stargazers_count": 0,
-        "watchers": 0,
-        "watchers_count": 0,
-        "size": 0,
         "default_branch": one.default_branch,
         "open_issues": unclosed,
         "open_issues_count": unclosed,
-        "is_template": False,
-        "topics": [],
         "has_issues": one.settings.issues,
         "has_projects": True,
         "has_wiki": True,
@@ -100,45 +64,35 @@ def repository(one: Repository) -> Json:
         "has_discussions": False,
         "archived": one.archived,
         "disabled": False,
+        "topics": [],
         "visibility": "private" if one.private else "public",
         "pushed_at": stamp(one.pushed_at),
-        "created_at": stamp(one.created_at),
-        "updated_at": stamp(one.pushed_at),
-        "allow_forking": True,
-        "web_commit_signoff_required": False,
+        **people.lifetime(one.created_at, one.pushed_at),
     }
 
 
 def full(one: Repository, role: str) -> Json:
-    """A repository asked for by itself, with what the caller may do there."""
-    chosen = one.settings
-    parent = one.world.repositories.get(one.parent) if one.parent is not None else None
-    answer = {
+    """A repository asked for by itself, with the caller's rights."""
+    settings = one.settings
+    return {
         **repository(one),
-        "allow_merge_commit": chosen.merge_commit,
-        "allow_squash_merge": chosen.squash,
-        "allow_rebase_merge": chosen.rebase,
+        "allow_merge_commit": settings.merge_commit,
+        "allow_squash_merge": settings.squash,
+        "allow_rebase_merge": settings.rebase,
         "allow_auto_merge": False,
-        "allow_update_branch": False,
-        "delete_branch_on_merge": chosen.delete_head,
-        "squash_merge_commit_title": chosen.squash_title,
-        "squash_merge_commit_message": chosen.squash_message,
-        "merge_commit_title": chosen.merge_title,
-        "merge_commit_message": chosen.merge_message,
-        "use_squash_pr_title_as_default": chosen.squash_title == "PR_TITLE",
+        "delete_branch_on_merge": settings.delete_head,
+        "squash_merge_commit_title": settings.squash_title,
+        "squash_merge_commit_message": settings.squash_message,
+        "merge_commit_title": settings.merge_title,
+        "merge_commit_message": settings.merge_message,
         "network_count": 0,
         "subscribers_count": 0,
         "permissions": permissions(role),
     }
-    if parent is not None:
-        answer["parent"] = answer["source"] = repository(parent)
-    if people.owner_is_organization(one):
-        answer["organization"] = people.account(one.world, one.owner)
-    return answer
 
 
 def permissions(role: str) -> Json:
-    """The five rights that a role stands for."""
+    """The five rights that a role includes."""
     order = ("read", "triage", "write", "maintain", "admin")
     level = order.index(role) if role in order else -1
     words = ("pull", "triage", "push", "maintain", "admin")
@@ -146,45 +100,17 @@ def permissions(role: str) -> Json:
 
 
 def collaborator_permission(one: Repository, account: Account) -> Json:
-    """A role; `permission` knows only four words, as at the provider."""
+    """A role; `permission` has only four words, as at GitHub."""
     role = one.role_of(account)
     folded = {"maintain": "write", "triage": "read"}.get(role, role)
-    user = {
-        **people.account(one.world, account),
-        "permissions": permissions(role),
-        "role_name": role,
-    }
+    user = people.account(one.world, account)
+    user = {**user, "permissions": permissions(role), "role_name": role}
     return {"permission": folded, "role_name": role, "user": user}
 
 
-def label(one: Repository, shown: Label) -> Json:
-    """A label."""
-    return {
-        "id": shown.id,
-        "node_id": people.node_id("Label", shown.id),
-        "url": f"{git_data.address(one)}/labels/{quote(shown.name)}",
-        "name": shown.name,
-        "description": shown.description,
-        "color": shown.color,
-        "default": False,
-        "archived_at": None,
-        "archived_by": None,
-    }
-
-
-def protection(one: Repository, branch: str) -> Json:
-    """The short protection that a branch carries with it."""
-    classic = one.protected.get(branch)
-    url = f"{git_data.address(one)}/branches/{branch}/protection"
-    checks = classic.checks if classic is not None else None
-    shown: Json = {"enforcement_level": "off", "contexts": [], "checks": []}
-    if checks is not None:
-        shown = {**check_list(checks), "enforcement_level": "non_admins"}
-    return {"enabled": classic is not None, "url": url, "required_status_checks": shown}
-
-
-def check_list(checks: list[tuple[str, int | None]]) -> Json:
+def check_list(classic: Classic) -> Json:
     """Required checks by name and, where pinned, App."""
+    checks = classic.checks or []
     return {
         "contexts": [name for name, _ in checks],
         "checks": [{"context": name, "app_id": app} for name, app in checks],
@@ -193,19 +119,19 @@ def check_list(checks: list[tuple[str, int | None]]) -> Json:
 
 def status_check_policy(one: Repository, branch: str, classic: Classic) -> Json:
     """Classic protection's required checks, asked for by themselves."""
-    url = f"{git_data.address(one)}/branches/{branch}/protection/required_status_checks"
+    url = f"{one.url}/branches/{branch}/protection/required_status_checks"
     return {
         "url": url,
         "strict": classic.strict,
-        **check_list(classic.checks or []),
+        **check_list(classic),
         "contexts_url": f"{url}/contexts",
     }
 
 
 def whole_protection(one: Repository, branch: str, classic: Classic) -> Json:
-    """Classic protection as a whole; it says nothing of merge queues and deployments."""
-    url = f"{git_data.address(one)}/branches/{branch}/protection"
-    shown: Json = {
+    """Classic protection as a whole, which omits merge queues and deployments."""
+    world, url = one.world, f"{one.url}/branches/{branch}/protection"
+    shape: Json = {
         "url": url,
         "required_signatures": {
             "url": f"{url}/required_signatures",
@@ -221,94 +147,108 @@ def whole_protection(one: Repository, branch: str, classic: Classic) -> Json:
         "allow_fork_syncing": {"enabled": False},
     }
     if classic.checks is not None:
-        shown["required_status_checks"] = status_check_policy(one, branch, classic)
+        shape["required_status_checks"] = status_check_policy(one, branch, classic)
     if classic.approvals is not None:
-        shown["required_pull_request_reviews"] = {
+        reviews = shape["required_pull_request_reviews"] = {
             "url": f"{url}/required_pull_request_reviews",
             "dismiss_stale_reviews": classic.dismiss_stale,
             "require_code_owner_reviews": classic.code_owners,
             "require_last_push_approval": classic.last_push_approval,
             "required_approving_review_count": classic.approvals,
-            **_passing(one.world, classic),
         }
+        bypassing = _apps(one, classic.bypass_apps)
+        if bypassing:
+            allowed = {"users": [], "teams": [], "apps": bypassing}
+            reviews["bypass_pull_request_allowances"] = allowed
     if classic.pushers is not None:
-        named = classic.pushers
-        shown["restrictions"] = {
-            "url": f"{url}/restrictions",
-            "users_url": f"{url}/restrictions/users",
-            "teams_url": f"{url}/restrictions/teams",
-            "apps_url": f"{url}/restrictions/apps",
-            "users": [
-                people.account(one.world, account)
-                for account in one.world.accounts.values()
-                if account.login in named
-            ],
+        logins, root = classic.pushers, f"{url}/restrictions"
+        accounts = [account for account in world.accounts.values() if account.login in logins]
+        shape["restrictions"] = {
+            "url": root,
+            **people.links(root, "users teams apps"),
+            "users": [people.account(world, account) for account in accounts],
             "teams": [],
-            "apps": [
-                people.app(one.world, app) for app in one.world.apps.values() if app.slug in named
-            ],
+            "apps": _apps(one, logins),
         }
-    return shown
+    return shape
 
 
-def _passing(world: World, classic: Classic) -> Json:
-    """Return who may bypass the rules about pull requests; empty when it names no one."""
-    apps = [
-        people.app(world, app) for app in world.apps.values() if app.slug in classic.bypass_apps
-    ]
-    if not apps:
-        return {}
-    return {"bypass_pull_request_allowances": {"users": [], "teams": [], "apps": apps}}
+def _apps(one: Repository, slugs: list[str]) -> list[Json]:
+    return [people.app(one.world, app) for app in one.world.apps.values() if app.slug in slugs]
 
 
-def short_branch(one: Repository, name: str, protected: bool) -> Json:
-    """A branch in a list."""
-    sha = one.git.branch(name) or ""
-    return {
-        "name": name,
-        "commit": {"sha": sha, "url": f"{git_data.address(one)}/commits/{sha}"},
-        "protected": protected,
-        "protection": protection(one, name),
-        "protection_url": f"{git_data.address(one)}/branches/{name}/protection",
+def protection_rule(one: Repository, branch: str, rule: Classic) -> Json:
+    """Classic protection as the webhook `branch_protection_rule` carries it."""
+    levels = {
+        "allow_deletions": rule.deletions,
+        "allow_force_pushes": rule.force_pushes,
+        "linear_history_requirement": rule.linear,
+        "lock_branch": False,
+        "merge_queue": False,
+        "pull_request_reviews": rule.approvals is not None,
+        "required_deployments": False,
+        "required_status_checks": rule.checks is not None,
+        "signature_requirement": rule.signatures,
     }
+    return {
+        "id": one.id,
+        "repository_id": one.id,
+        "name": branch,
+        **people.lifetime(one.world.now()),
+        "admin_enforced": rule.enforce_admins,
+        "authorized_actor_names": list(rule.pushers or []),
+        "authorized_actors_only": rule.pushers is not None,
+        "authorized_dismissal_actors_only": False,
+        "dismiss_stale_reviews_on_push": rule.dismiss_stale,
+        "ignore_approvals_from_contributors": False,
+        "require_code_owner_review": False,
+        "required_approving_review_count": rule.approvals or 0,
+        "required_conversation_resolution_level": _level(rule.conversations),
+        "required_status_checks": check_list(rule)["contexts"],
+        "strict_required_status_checks_policy": rule.strict,
+        **{f"{name}_enforcement_level": _level(is_on) for name, is_on in levels.items()},
+    }
+
+
+def _level(is_on: bool) -> str:
+    return "non_admins" if is_on else "off"
 
 
 def branch(one: Repository, name: str, commit: Commit) -> Json:
-    """A branch asked for by itself."""
-    protected = name in one.protected or any(
-        ruleset.enforcement == "active" for ruleset in one.rulesets
-    )
+    """A branch, with the short form of its protection."""
+    classic = one.protected.get(name)
+    is_protected = any(ruleset.enforcement == "active" for ruleset in one.rulesets)
+    url = f"{one.url}/branches/{name}"
+    checks: Json = {"enforcement_level": "off", "contexts": [], "checks": []}
+    if classic is not None and classic.checks is not None:
+        checks = {**check_list(classic), "enforcement_level": "non_admins"}
     return {
-        **short_branch(one, name, protected),
+        "name": name,
         "commit": git_data.commit(one, commit),
-        "_links": {
-            "self": f"{git_data.address(one)}/branches/{name}",
-            "html": f"{one.world.web}/{one.full_name}/tree/{name}",
+        "protected": classic is not None or is_protected,
+        "protection": {
+            "enabled": classic is not None,
+            "url": f"{url}/protection",
+            "required_status_checks": checks,
         },
+        "protection_url": f"{url}/protection",
+        "_links": {"self": url, "html": f"{one.page}/tree/{name}"},
     }
 
 
-def ruleset(one: Repository, shown: Ruleset, *, whole: bool) -> Json:
-    """A ruleset; only the single one shows conditions, rules and bypass actors."""
-    url = f"{git_data.address(one)}/rulesets/{shown.id}"
-    answer: Json = {
-        "id": shown.id,
-        "node_id": people.node_id("RepositoryRuleset", shown.id),
-        "name": shown.name,
+def ruleset(one: Repository, value: Ruleset) -> Json:
+    """A ruleset with its conditions, rules and bypass actors."""
+    url, page = f"{one.url}/rulesets/{value.id}", f"{one.page}/rules/{value.id}"
+    return {
+        **people.identity("RepositoryRuleset", value.id),
+        "name": value.name,
         "target": "branch",
         "source_type": "Repository",
         "source": one.full_name,
-        "enforcement": shown.enforcement,
-        "created_at": stamp(shown.created_at),
-        "updated_at": stamp(shown.created_at),
-        "_links": {
-            "self": {"href": url},
-            "html": {"href": f"{one.world.web}/{one.full_name}/rules/{shown.id}"},
-        },
+        "enforcement": value.enforcement,
+        **people.lifetime(value.created_at),
+        "_links": {"self": {"href": url}, "html": {"href": page}},
+        "conditions": {"ref_name": {"include": value.include, "exclude": value.exclude}},
+        "rules": [dict(rule) for rule in value.rules],
+        "bypass_actors": [dict(actor) for actor in value.bypass_actors],
     }
-    if whole:
-        names = {"include": shown.include, "exclude": shown.exclude}
-        answer["conditions"] = {"ref_name": names}
-        answer["rules"] = [dict(rule) for rule in shown.rules]
-        answer["bypass_actors"] = [dict(actor) for actor in shown.bypass_actors]
-    return answer

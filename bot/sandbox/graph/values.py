@@ -1,0 +1,205 @@
+"""Repositories, commits, pull requests and the checks on their heads as GraphQL values."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphql import GraphQLError, GraphQLResolveInfo
+
+from bot.sandbox import merge_rules, rules, standing
+from bot.sandbox.acts import pull_states
+from bot.sandbox.records import Account, CheckRun, Json, Kind, Status
+from bot.sandbox.shapes.people import node_id
+from bot.sandbox.world import PullRequest, Repository
+
+PAGE_MAX = 100
+MERGEABLE = {None: "UNKNOWN", True: "MERGEABLE", False: "CONFLICTING"}
+CHANGE_TYPES = {
+    "added": "ADDED",
+    "removed": "DELETED",
+    "modified": "MODIFIED",
+    "renamed": "RENAMED",
+    "changed": "CHANGED",
+    "copied": "COPIED",
+}
+"""What happened to a file: the words of REST and those of GraphQL."""
+
+
+def not_found(message: str) -> GraphQLError:
+    """GitHub's error for everything that the caller may not see."""
+    return GraphQLError(message, extensions={"type": "NOT_FOUND"})
+
+
+def connect(items: Sequence[Any], value: Callable[[Any], Json]) -> Callable[..., Json]:
+    """A connection over `items`; only those of the requested page are made.
+
+    `first` is required and at most PAGE_MAX, as at GitHub.
+    """
+
+    def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        name, size = info.field_name, given.get("first")
+        if size is None:
+            message = (
+                "You must provide a `first` or `last` value to properly paginate "
+                f"the `{name}` connection."
+            )
+            raise GraphQLError(message, extensions={"type": "MISSING_PAGINATION_BOUNDARIES"})
+        if not 0 <= size <= PAGE_MAX:
+            message = (
+                f"Requesting {size} records on the `{name}` connection exceeds "
+                f"the `first` limit of {PAGE_MAX} records."
+            )
+            raise GraphQLError(message, extensions={"type": "EXCESSIVE_PAGINATION"})
+        low = _place(given.get("after")) + 1
+        high = min(len(items), low + size)
+        has_next = high < len(items)
+        end = b64encode(f"cursor:{high - 1}".encode()).decode() if low < high else None
+        return {
+            "totalCount": len(items),
+            "nodes": [value(item) for item in items[low:high]],
+            "pageInfo": {"hasNextPage": has_next, "endCursor": end},
+        }
+
+    return page
+
+
+def _place(cursor: str | None) -> int:
+    if cursor is None:
+        return -1
+    try:
+        return int(b64decode(cursor).decode().removeprefix("cursor:"))
+    except ValueError:
+        message = f"`{cursor}` does not appear to be a valid cursor."
+        extensions = {"type": "INVALID_CURSOR_ARGUMENTS"}
+        raise GraphQLError(message, extensions=extensions) from None
+
+
+def account(one: Account) -> Json:
+    """A user, bot or organization; a bot's login has no `[bot]` in GraphQL."""
+    return {
+        "__typename": one.kind.value,
+        "id": node_id(one.kind, one.id),
+        "databaseId": one.id,
+        "login": one.login.removesuffix("[bot]") if one.kind is Kind.BOT else one.login,
+    }
+
+
+def repository(one: Repository) -> Json:
+    """A repository, with its pull requests."""
+    return {
+        "id": node_id("Repository", one.id),
+        "databaseId": one.id,
+        "nameWithOwner": one.full_name,
+        "mergeQueue": lambda _, branch=None: merge_queue(one, branch or one.default_branch),
+        "pullRequest": lambda _, number: _pull_request(one, number),
+    }
+
+
+def merge_queue(one: Repository, branch: str) -> Json | None:
+    """GitHub's own merge queue of a branch, by a rule or by classic protection."""
+    is_queued = merge_rules.has_queue(one, branch)
+    return {"id": node_id("MergeQueue", f"{one.id}:{branch}")} if is_queued else None
+
+
+def commit(one: Repository, sha: str | None) -> Json | None:
+    """A commit with its tree and its parents."""
+    if sha is None:
+        return None
+    value = one.git.objects.a_commit(sha)
+    return {
+        "__typename": "Commit",
+        "oid": sha,
+        "tree": {"oid": value.tree},
+        "parents": connect(value.parents, lambda parent: {"oid": parent}),
+    }
+
+
+def _pull_request(one: Repository, number: int) -> Json:
+    issue = one.issues.get(number)
+    if issue is None or issue.pull is None:
+        raise not_found(f"Could not resolve to a PullRequest with the number of {number}.")
+    return pull_request(issue.pull)
+
+
+def pull_request(pull: PullRequest) -> Json:
+    """A pull request. `mergeable` is UNKNOWN until GitHub has computed it."""
+    one, closed = pull.repository, "MERGED" if pull.merged else "CLOSED"
+    labels = [{"name": name} for name in pull.labels]
+
+    async def files(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        return connect(await pull_states.changed_files(pull), _changed_file)(info, **given)
+
+    return {
+        "number": pull.number,
+        "url": pull.page,
+        "title": pull.title,
+        "body": pull.body or "",
+        "author": account(pull.author),
+        "state": "OPEN" if pull.open else closed,
+        "isDraft": pull.draft,
+        "merged": pull.merged,
+        "mergeable": MERGEABLE[pull.mergeable],
+        "mergeStateStatus": lambda _: merge_rules.merge_state(pull),
+        "reviewDecision": lambda _: merge_rules.review_decision(pull),
+        "isInMergeQueue": pull.queued,
+        "headRefName": pull.head_ref,
+        "headRefOid": pull.head_sha,
+        "headRepository": lambda _: repository(pull.head_repo),
+        "isCrossRepository": pull.head_repo is not one,
+        "baseRefName": pull.base_ref,
+        "baseRefOid": pull.base_sha,
+        "baseRef": lambda _: {"target": commit(one, pull.base_tip)} if pull.base_tip else None,
+        "mergeCommit": lambda _: commit(one, pull.merge_commit),
+        "statusCheckRollup": lambda _: rollup(one, pull.head_sha),
+        "files": files,
+        "labels": connect(labels, dict),
+        "reviewThreads": connect(pull.threads, lambda one: {"isResolved": one.is_resolved}),
+    }
+
+
+def _changed_file(change: Any) -> Json:
+    return {"path": change.path, "changeType": CHANGE_TYPES[change.status]}
+
+
+def rollup(one: Repository, sha: str) -> Json | None:
+    """The newest check runs and statuses on a commit; None without any."""
+    runs = standing.latest(one.check_runs(sha))
+    statuses = standing.latest_statuses(one, sha)
+    if not runs and not statuses:
+        return None
+    words = {standing.of_run(run) for run in runs}
+    words |= {standing.of_status(status) for status in statuses}
+    state = "FAILURE" if "failing" in words else "PENDING" if "pending" in words else "SUCCESS"
+    return {
+        "state": state,
+        "contexts": connect([*runs, *statuses], lambda item: _context(one, item)),
+    }
+
+
+def _context(one: Repository, item: CheckRun | Status) -> Json:
+    if isinstance(item, Status):
+        return {
+            "__typename": "StatusContext",
+            "context": item.context,
+            "state": item.state.upper(),
+            "isRequired": _is_required(one, item.context, item.creator.app_id),
+        }
+    return {
+        "__typename": "CheckRun",
+        "name": item.name,
+        "status": item.status.upper(),
+        "conclusion": item.conclusion.upper() if item.conclusion else None,
+        "isRequired": _is_required(one, item.name, item.suite.app.id),
+        "checkSuite": {"app": {"databaseId": item.suite.app.id}},
+    }
+
+
+def _is_required(one: Repository, name: str, app_id: int | None) -> Callable[..., bool]:
+    def is_required(_: Any, **given: Any) -> bool:
+        issue = one.issues.get(given.get("pullRequestNumber", 0))
+        if issue is None or issue.pull is None:
+            return False
+        required = rules.required(one, issue.pull.base_ref)
+        return any(each.name == name and each.app_id in (None, app_id) for each in required)
+
+    return is_required
