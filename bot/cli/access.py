@@ -21,7 +21,8 @@ EXPIRES_IN_DAYS_MAX = 366
 
 Org = Annotated[str, typer.Option("--org", help="The organization's slug.")]
 Host = Annotated[
-    str | None, typer.Option("--host", help="Its host. Default: HEADGATE_GITHUB_HOST.")
+    str | None,
+    typer.Option("--host", help="Host of the organization. Default: HEADGATE_GITHUB_HOST."),
 ]
 TokenId = Annotated[str, typer.Argument(help="The ten characters after hgt_.")]
 
@@ -30,7 +31,7 @@ TokenId = Annotated[str, typer.Argument(help="The ten characters after hgt_.")]
 def create(
     org: Org,
     role: Annotated[Role, typer.Option("--role", help="What it allows.", case_sensitive=False)],
-    name: Annotated[str, typer.Option("--name", help="Who uses it, 1 to 100 characters.")],
+    name: Annotated[str, typer.Option("--name", help="Name of the token, 1 to 100 characters.")],
     repositories: Annotated[
         list[str] | None, typer.Option("--repo", help="Only for OWNER/NAME; repeatable.")
     ] = None,
@@ -105,7 +106,10 @@ def list_all(
 def rotate(
     token_id: TokenId,
     overlap_hours: Annotated[
-        int, typer.Option("--overlap-hours", min=0, max=24, help="Validity of the old one.")
+        int,
+        typer.Option(
+            "--overlap-hours", min=0, max=24, help="Hours for which the old token stays valid."
+        ),
     ] = OVERLAP_HOURS,
     database_url: options.DatabaseUrl = None,
     data_dir: options.DataDir = None,

@@ -14,7 +14,7 @@ app = typer.Typer(help="Create, show, change and delete queues.")
 
 Reason = Annotated[str | None, typer.Option("--reason", help="Shown with the queue's state.")]
 AllSettings = Annotated[
-    bool, typer.Option("--all-settings", help="Also the settings that have their default.")
+    bool, typer.Option("--all-settings", help="Show all settings, including defaults.")
 ]
 
 
@@ -24,7 +24,7 @@ def create(
     settings: options.Set = None,
     all_settings: AllSettings = False,
 ) -> Result:
-    """Create a branch's queue: 5 tests at a time, direct merge, unless --set says otherwise."""
+    """Create a queue. Defaults: concurrency 5, directMergeMode ALWAYS; change them with --set."""
     from bot.cli import queue_settings
 
     if queue.given_branch is None:
@@ -67,7 +67,7 @@ def pause(queue: Queue, reason: Reason = None) -> Result:
 
 @options.queue_command(app)
 def resume(queue: Queue) -> Result:
-    """Let the queue run again; releases no hold."""
+    """Resume the queue. Holds stay in place."""
     return change_state(queue, "RUNNING", None)
 
 
@@ -80,7 +80,7 @@ def drain(queue: Queue, reason: Reason = None) -> Result:
 @options.queue_command(app)
 def hold(
     queue: Queue,
-    text: Annotated[str, typer.Argument(help="Why, for everybody to read.")],
+    text: Annotated[str, typer.Argument(help="Reason, shown to all users.")],
     scope: Annotated[str, typer.Option(help="What it stops: START, LAND or BOTH.")] = "BOTH",
     until: Annotated[
         str | None, typer.Option(help="When it ends by itself, as 2026-03-02T08:00:00Z.")

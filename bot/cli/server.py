@@ -20,7 +20,7 @@ def serve(
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option("--port", help="Port to listen on.")] = None,
     public_url: Annotated[
-        str | None, typer.Option("--public-url", help="How people and GitHub reach it.")
+        str | None, typer.Option("--public-url", help="Public URL of the service.")
     ] = None,
     database_url: options.DatabaseUrl = None,
     data_dir: options.DataDir = None,
@@ -31,7 +31,7 @@ def serve(
         str | None, typer.Option("--log-level", help="debug, info, warning or error.")
     ] = None,
     no_migrate: Annotated[
-        bool, typer.Option("--no-migrate", help="Refuse a database that is behind.")
+        bool, typer.Option("--no-migrate", help="Do not migrate; exit if the schema is outdated.")
     ] = False,
 ) -> None:
     """Run the service until a signal stops it. Settings: HEADGATE_* or .env."""
@@ -86,7 +86,7 @@ def migrate(
 @app.command()
 def sandbox(
     port: Annotated[
-        int, typer.Option("--port", min=0, max=PORT_MAX, help="0 takes a free one.")
+        int, typer.Option("--port", min=0, max=PORT_MAX, help="0 chooses a free port.")
     ] = SANDBOX_PORT,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     expose: Annotated[
@@ -97,16 +97,16 @@ def sandbox(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 1,
     speed: Annotated[
-        float, typer.Option("--speed", min=0.001, max=1000, help="How fast its time passes.")
+        float, typer.Option("--speed", min=0.001, max=1000, help="Speed factor of its clock.")
     ] = 1.0,
     webhook_url: Annotated[
-        str | None, typer.Option("--webhook-url", help="Where deliveries go.")
+        str | None, typer.Option("--webhook-url", help="URL for webhook deliveries.")
     ] = None,
     allow_commands: Annotated[
         bool, typer.Option("--allow-commands", help="Let its CI run commands on this machine.")
     ] = False,
     pass_env: Annotated[
-        list[str] | None, typer.Option("--pass-env", help="Variable CI sees; repeatable.")
+        list[str] | None, typer.Option("--pass-env", help="Variable passed to CI; repeatable.")
     ] = None,
     ghes: Annotated[bool, typer.Option("--ghes", help="Behave as Enterprise Server.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the settings as JSON.")] = False,

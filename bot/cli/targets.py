@@ -12,7 +12,7 @@ from bot.cli.destination import Queue
 from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
 
-app = typer.Typer(help="Upload which targets a pull request touches.")
+app = typer.Typer(help="Upload the impacted targets of a pull request.")
 
 ALL = "ALL"
 STDIN = "-"
@@ -20,14 +20,14 @@ STDIN = "-"
 
 @app.callback()
 def root() -> None:
-    """Upload which targets a pull request touches."""
+    """Upload the impacted targets of a pull request."""
 
 
 @options.queue_command(app, "set")
 def set_targets(
     queue: Queue,
     number: options.Number,
-    sha: Annotated[str, typer.Option("--sha", help="The head that touches them.")],
+    sha: Annotated[str, typer.Option("--sha", help="Head commit of the pull request.")],
     source: Annotated[
         Path | None,
         typer.Option(
@@ -36,11 +36,17 @@ def set_targets(
             help="Names, one a line or as a JSON array; `-` is standard input.",
         ),
     ] = None,
-    are_all: Annotated[bool, typer.Option("--all", help="It touches everything.")] = False,
+    are_all: Annotated[
+        bool, typer.Option("--all", help="The pull request impacts all targets.")
+    ] = False,
 ) -> Result:
-    """Upload the impacted targets of one head; the newest upload counts."""
+    """Upload the impacted targets of a head commit; the newest upload counts."""
     if (source is None) is not are_all:
-        raise Failed(Exit.USAGE, "it is not clear what is touched", "Give --from FILE or --all")
+        raise Failed(
+            Exit.USAGE,
+            "the impacted targets are missing or given twice",
+            "Give --from FILE or --all",
+        )
     answer = queue.post_pull_request(
         "/setImpactedTargets",
         number,

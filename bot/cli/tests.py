@@ -32,7 +32,7 @@ def list_all(
     repository: Repository,
     which: Annotated[Kind, typer.Argument(help="Which tests.")] = Kind.FLAKY,
 ) -> Result:
-    """List flaky, broken or quarantined tests, all pages of them."""
+    """List all flaky, broken or quarantined tests."""
     headings: tuple[str, ...]
     if which is Kind.QUARANTINED:
         tests = all_pages(repository, "/list-quarantined-tests", "quarantined_tests", {})

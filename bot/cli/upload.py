@@ -87,7 +87,7 @@ def upload(
     token_file: options.TokenFile = None,
     as_json: options.AsJson = False,
 ) -> int:
-    """Upload test reports, after a command if one is given; end as quarantine says."""
+    """Upload test reports, after a command if given. Fails only for unquarantined failures."""
     if dry_run and command:
         raise Failed(Exit.USAGE, "--dry-run runs no command", "Leave one of them out")
     if dry_run:

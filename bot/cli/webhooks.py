@@ -29,7 +29,9 @@ def add(
     repository: Annotated[
         list[str] | None, typer.Option("--repo", help="Only of HOST/OWNER/NAME; repeatable.")
     ] = None,
-    description: Annotated[str, typer.Option("--description", help="For people.")] = "",
+    description: Annotated[
+        str, typer.Option("--description", help="Description of the endpoint.")
+    ] = "",
 ) -> Result:
     """Create an endpoint; its signing secret is printed once, alone on stdout."""
     body: Json = {"url": receiver, "events": event or ["*"], "description": description}
@@ -56,7 +58,7 @@ def list_all(client: Client) -> Result:
 
 @options.client_command(app)
 def remove(client: Client, endpoint_id: EndpointId) -> Result:
-    """Delete an endpoint; notifications that wait for it are dropped."""
+    """Delete an endpoint and its waiting notifications."""
     answer = client.post("/webhooks/delete-endpoint", {"id": endpoint_id})
     return Result(answer, lambda: output.line(f"Removed {endpoint_id}"))
 
