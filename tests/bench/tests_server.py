@@ -21,24 +21,15 @@ from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import count_days
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import (
-    bitmaps,
-    days,
-    evidence_rows,
-    figures,
-    quarantine,
-    sets,
-    states,
-    uploads_rows,
-)
-from service.testhealth.store import (
-    cases as test_cases,
-)
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import bitmaps, days, figures, quarantine, sets, states, uploads
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store.attempts import SeenFailure, StoredAttempt
 from service.testhealth.store.cases import Case, Place
 from service.testhealth.store.quarantine import Since
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
-from service.testhealth.store.uploads_rows import SeenFailure, StoredAttempt, Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Health
 from tests.bench import door
 from tests.bench.door import REPO
@@ -232,13 +223,13 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
         StoredAttempt(upload.id, no, 1, at, Outcome.FAILED, key, f"AssertionError: {key}")
         for no, key in keys.items()
     ]
-    uploads_rows.record(session, place, upload, attempts)
+    uploads.record(session, place, upload, attempts)
     days.open_day(session, place, at, at)
     seen = [SeenFailure(key, f"AssertionError: {key}", "", at) for key in set(keys.values())]
-    uploads_rows.note_failures(session, place, seen)
+    test_attempts.note_failures(session, place, seen)
     hit = [(no, n % 50 + 1) for no in failing[:HIT_AN_UPLOAD]]
-    uploads_rows.note_impact(session, place, hit, at, now)
-    evidence_rows.note_failed(session, place.repository_id, failing, at)
+    test_attempts.note_impact(session, place, hit, at, now)
+    test_cases.note_failed(session, place.repository_id, failing, at)
     test_cases.note_evidence(session, place.repository_id, at)
 
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from service.testhealth.detector import history
-from service.testhealth.detector.history import Change, Value
 from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import (
     flags,
@@ -122,15 +121,7 @@ async def compared(stage, uploads):
         assert (state.reason, state.since) == (wanted.reason, wanted.since)
         assert state.is_stale == wanted.is_stale
         assert state.numbers == wanted.numbers
-        entries = [
-            Change(
-                each.at,
-                Value(each.value.value),
-                each.reason,
-                each.kind is ChangeKind.CORRECTED,
-            )
-            for each in changes
-        ]
+        entries = [each.change for each in changes]
         standing = [(each.at, each.value) for each in history.effective(entries)]
         assert standing == [(each.at, each.value) for each in wanted.history]
 

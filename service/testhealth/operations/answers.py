@@ -6,7 +6,6 @@ from datetime import datetime
 
 from service.database.database import Tx
 from service.testhealth.detector import history
-from service.testhealth.detector.history import Change, Value
 from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import checks, records
 from service.testhealth.operations.records import Home
@@ -20,11 +19,13 @@ from service.testhealth.operations.upload_values import (
 from service.testhealth.reports import failures, identity
 from service.testhealth.reports.duplicates import Result
 from service.testhealth.reports.results import Counts, Fault, FileStatus, Outcome
-from service.testhealth.store import evidence_rows, listings, quarantine
+from service.testhealth.store import listings, quarantine
+from service.testhealth.store import states as test_states
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.cases import ASKED_AT_ONCE, TEXT_MAX
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.states import ChangeKind, StateChange
-from service.testhealth.store.uploads_rows import StoredAttempt, StoredFile, Upload
+from service.testhealth.store.states import StateChange
+from service.testhealth.store.uploads import StoredFile, Upload
 from service.vocabulary import Health, Override
 
 FAILURES_MAX = 1000
@@ -204,7 +205,7 @@ def _as_of(
 ) -> dict[int, ListedCase]:
     """The tests as they were told to be at an instant, whatever became known since."""
     here = home.repository.id
-    written = evidence_rows.histories_of(session, here, listed)
+    written = test_states.histories_of(session, here, listed)
     overrides = quarantine.override_histories(session, here, listed)
     then: dict[int, ListedCase] = {}
     for no, case in listed.items():
@@ -221,13 +222,9 @@ def _as_of(
 
 def status_at(written: Sequence[StateChange], at: datetime) -> Health:
     """How a test was told to be at an instant, by its history."""
-    entries = [
-        Change(each.at, Value(each.value.value), each.reason, each.kind is ChangeKind.CORRECTED)
-        for each in written
-        if each.written_at <= at
-    ]
+    entries = [each.change for each in written if each.written_at <= at]
     standing = history.effective(entries)
-    return Health(standing[-1].value.value) if standing else Health.HEALTHY
+    return standing[-1].value if standing else Health.HEALTHY
 
 
 def _failure(

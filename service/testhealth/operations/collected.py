@@ -40,9 +40,9 @@ from service.testhealth.reports import collecting as decisions
 from service.testhealth.reports import results
 from service.testhealth.reports.collecting import CollectReports
 from service.testhealth.reports.results import Fault, FileStatus, ReportFile
-from service.testhealth.store import artifacts, quarantine, uploads_rows
+from service.testhealth.store import artifacts, quarantine, uploads
 from service.testhealth.store.cases import Place
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Sha
 
 TOPIC = "collecting"
@@ -274,7 +274,7 @@ def _refuse(
         is_eligible=False,
         is_partial=True,
     )
-    uploads_rows.record(session, place, upload, ())
+    uploads.record(session, place, upload, ())
 
 
 def _digest_of(repository: RepositoryRecord, known: Known) -> str:

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from service.database.database import Tx
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import run_evidence
-from service.testhealth.store.uploads_rows import StoredAttempt
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store.attempts import StoredAttempt
+from service.testhealth.store.days import Span
 
 KEYS_KNOWN = timedelta(days=30)
 """A failure that was seen so long before is no new one (FLAKY.md 10)."""
@@ -23,9 +24,9 @@ def known(
     session: Tx, repository_id: int, nos: Iterable[int], at: datetime, prs: Collection[int]
 ) -> Keys:
     """The failures that each test had by then, left out those that only these pull requests had."""
-    span = (at - KEYS_KNOWN, at)
+    span = Span(at - KEYS_KNOWN, at)
     own = frozenset(prs)
-    found = run_evidence.failure_keys(session, repository_id, nos, span)
+    found = test_attempts.failure_keys(session, repository_id, nos, span)
     return {
         no: frozenset(key for key, seen in keys.items() if any(own.isdisjoint(of) for of in seen))
         for no, keys in found.items()

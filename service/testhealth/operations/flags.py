@@ -11,11 +11,11 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.detector import health
-from service.testhealth.detector.history import Value
-from service.testhealth.operations import judge, messages, payloads, records, ticket_issues
+from service.testhealth.operations import judge, messages, records, ticket_issues
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.records import Home, ShownTest
-from service.testhealth.store import evidence_rows, listings, states
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import listings, states
 from service.testhealth.store.cases import Case, Place
 from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.states import CaseState, ChangeKind, StateChange
@@ -59,7 +59,7 @@ def _put(
     home = records.home_of(session, runtime, repository, row.at)
     case = records.find_case(session, repository, wish.test_id)
     # An upload that is judged meanwhile would write what it has read before.
-    evidence_rows.lock(session, repository.id)
+    test_cases.lock(session, repository.id)
     before, judged, kept = _state(session, home, case), None, None
     if wish.flag is Flag.NONE and before.flag is not Flag.NONE:
         judged, kept = _by_evidence(RepositoryTests(session, runtime, home), case.no, row)
@@ -74,10 +74,7 @@ def _put(
     if after != before:
         states.note(session, place, _change(before, after, row))
     if after.value is not before.value:
-        told = messages.told_of(session, runtime, repository, test)
-        status = (after.value, after.reason)
-        message = payloads.status_changed(told, before.value, status, after.since)
-        messages.tell(session, runtime, repository, message)
+        messages.tell_status(session, runtime, home, after, before.value)
         ticket_issues.note_status(session, runtime, home, case.no)
     return test, kept
 
@@ -114,9 +111,9 @@ def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judge
     if known is None or scale is None:
         said = _said_of_unjudged(tests.session, tests.home, no)
         return _Judged(Health.HEALTHY, said), kept
-    taken_back = health.Flag(row.at, Value.HEALTHY, row.actor.login)
+    taken_back = health.Flag(row.at, Health.HEALTHY, row.actor.login)
     judged = health.judge(replace(known, flags=(*known.flags, taken_back)), scale)
-    return _Judged(Health(judged.value.value), judged.reason), kept
+    return _Judged(judged.value, judged.reason), kept
 
 
 def _state(session: Tx, home: Home, case: Case) -> CaseState:

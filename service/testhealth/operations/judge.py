@@ -14,16 +14,15 @@ from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.detector import figures, health, history, noise, score
 from service.testhealth.detector.health import Flag, Health
-from service.testhealth.detector.history import Change, Value
+from service.testhealth.detector.history import Change
 from service.testhealth.detector.spans import Settled
 from service.testhealth.detector.standing import Earlier, Known, Settling, Standing
-from service.testhealth.operations import messages, payloads, records, ticket_issues
+from service.testhealth.operations import messages, records, ticket_issues
 from service.testhealth.operations.records import Home
 from service.testhealth.reports.uploads import EvidenceUpload
-from service.testhealth.store import cases, evidence_rows, listings, uploads
+from service.testhealth.store import cases, uploads
 from service.testhealth.store import states as test_states
 from service.testhealth.store.cases import Place
-from service.testhealth.store.evidence_rows import DayOfNoise
 from service.testhealth.store.sets import OutcomeSets, StoredSets
 from service.testhealth.store.standings import KeptStanding, Standings
 from service.testhealth.store.states import (
@@ -117,8 +116,8 @@ def judge(
     """
     place, added = tests.place, tuple(added)
     failed = {no for upload in added for no in upload.attempts}
-    revision = evidence_rows.lock(tests.session, place.repository_id)
-    standing, touched = _opened(tests, revision.number)
+    revision = cases.lock(tests.session, place.repository_id)
+    standing, touched = _opened(tests, revision.revision)
     touched |= standing.change(added, removed, tests.sets)
     touched |= standing.unjudged
     now = _first_of(touched, failed)
@@ -138,8 +137,8 @@ def judge(
 
 def kept_of(tests: RepositoryTests, standing: Standing) -> KeptStanding:
     """What to keep once this is committed; asked when nothing more will be written."""
-    revision = evidence_rows.lock(tests.session, tests.place.repository_id)
-    return KeptStanding(revision.number, standing)
+    revision = cases.lock(tests.session, tests.place.repository_id)
+    return KeptStanding(revision.revision, standing)
 
 
 def evidence_now(
@@ -168,7 +167,7 @@ def _judge_more(
     session: Tx, runtime: Runtime, repository_id: int
 ) -> tuple[bool, KeptStanding | None]:
     """Whether the repository was behind, and what to keep of it then."""
-    if not evidence_rows.lock(session, repository_id).is_behind:
+    if not cases.lock(session, repository_id).is_behind:
         return False, None
     tests = _tests_of(session, runtime, repository_id)
     return True, kept_of(tests, judge(tests, ()))
@@ -222,7 +221,7 @@ def _opened(tests: RepositoryTests, revision: int) -> tuple[Standing, set[int]]:
 
 def _earlier(tests: RepositoryTests) -> Earlier | None:
     """What is remembered of the time before the horizon, None if there was none."""
-    days = evidence_rows.noise_of(tests.session, tests.place.repository_id)
+    days = test_states.noise_of(tests.session, tests.place.repository_id)
     first, horizon = min(days, default=None), tests.horizon.toordinal()
     if first is None or first >= horizon:
         return None
@@ -275,7 +274,7 @@ def _judge_all(tests: RepositoryTests, standing: Standing, nos: Iterable[int]) -
     asked = sorted(nos)
     states = _states(tests, asked)
     known = _known(tests, asked, states)
-    written = evidence_rows.histories_of(tests.session, tests.place.repository_id, asked)
+    written = test_states.histories_of(tests.session, tests.place.repository_id, asked)
     noted: list[StateChange] = []
     put: list[CaseState] = []
     told: list[tuple[CaseState, Status]] = []
@@ -296,7 +295,8 @@ def _judge_all(tests: RepositoryTests, standing: Standing, nos: Iterable[int]) -
     test_states.note(tests.session, tests.place, *noted)
     test_states.put(tests.session, tests.place, *put)
     for after, was in told:
-        _tell(tests, after, was)
+        messages.tell_status(tests.session, tests.runtime, tests.home, after, was)
+        ticket_issues.note_status(tests.session, tests.runtime, tests.home, after.no)
 
 
 def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseState | None:
@@ -308,7 +308,7 @@ def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseStat
     said = before or CaseState(no, Status.HEALTHY, "", judged.since)
     return replace(
         said,
-        value=Status(judged.value.value),
+        value=judged.value,
         reason=judged.reason,
         since=judged.since,
         is_stale=judged.is_stale,
@@ -324,7 +324,7 @@ def _changes(
     after: CaseState,
 ) -> Iterator[StateChange]:
     """What the history does not say yet."""
-    entries = [_entry(each) for each in written]
+    entries = [each.change for each in written]
     settled_at = after.settled.at if after.settled else None
     for change in history.to_append(entries, changes, settled_at):
         standing = history.effective(entries)
@@ -333,8 +333,8 @@ def _changes(
             no=no,
             at=change.at,
             written_at=tests.home.now,
-            previous=Status(standing[-1].value.value) if standing else Status.HEALTHY,
-            value=Status(change.value.value),
+            previous=standing[-1].value if standing else Status.HEALTHY,
+            value=change.value,
             reason=change.reason,
             actor_kind=DETECTOR.kind,
             actor_login=DETECTOR.login,
@@ -342,24 +342,8 @@ def _changes(
         )
 
 
-def _entry(written: StateChange) -> Change:
-    is_correction = written.kind is ChangeKind.CORRECTED
-    return Change(written.at, Value(written.value.value), written.reason, is_correction)
-
-
-def _tell(tests: RepositoryTests, after: CaseState, before: Status) -> None:
-    repository = tests.home.repository
-    (listed,) = listings.records(tests.session, repository.id, [after.no])
-    (test,) = records.shown(tests.session, tests.home, [listed])
-    told = messages.told_of(tests.session, tests.runtime, repository, test)
-    status = (after.value, after.reason)
-    message = payloads.status_changed(told, before, status, after.since)
-    messages.tell(tests.session, tests.runtime, repository, message)
-    ticket_issues.note_status(tests.session, tests.runtime, tests.home, after.no)
-
-
 def _states(tests: RepositoryTests, nos: Iterable[int]) -> Mapping[int, CaseState]:
-    return evidence_rows.states_of(tests.session, tests.place.repository_id, nos)
+    return test_states.states_of(tests.session, tests.place.repository_id, nos)
 
 
 def _known(
@@ -367,8 +351,8 @@ def _known(
 ) -> Mapping[int, Known]:
     """What judging must know of each test beside its uploads."""
     here = tests.place.repository_id
-    flags = evidence_rows.words_of(tests.session, here, asked)
-    pasts = evidence_rows.pasts_of(tests.session, here, asked)
+    flags = test_states.flags_of(tests.session, here, asked)
+    pasts = cases.pasts_of(tests.session, here, asked)
     return {
         no: Known(
             flags=tuple(_flag(each) for each in flags.get(no, ())),
@@ -383,9 +367,9 @@ def _known(
 def _flag(word: StateChange) -> Flag:
     """A person's word, as it was written down."""
     if word.kind is ChangeKind.UNFLAGGED:
-        return Flag(word.written_at, Value.HEALTHY, word.actor_login)
+        return Flag(word.written_at, Status.HEALTHY, word.actor_login)
     text = word.reason.partition(": ")[2]
-    return Flag(word.written_at, Value(word.value.value), word.actor_login, text)
+    return Flag(word.written_at, word.value, word.actor_login, text)
 
 
 def _to_store(settled: Settled) -> StoredSettled:
@@ -403,9 +387,9 @@ def _from_store(stored: StoredSettled | None) -> Settled | None:
 def _keep_noise(tests: RepositoryTests, standing: Standing) -> None:
     book = standing.book
     changed = [
-        DayOfNoise(day, book.passing_by_day[day], book.verdicts_by_day[day], found)
+        test_states.DayOfNoise(day, book.passing_by_day[day], book.verdicts_by_day[day], found)
         for day, found in standing.noise.items()
         if standing.noted.get(day) != found
     ]
-    evidence_rows.put_noise(tests.session, tests.place, changed)
+    test_states.put_noise(tests.session, tests.place, changed)
     standing.noted = dict(standing.noise)

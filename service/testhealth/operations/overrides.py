@@ -11,10 +11,9 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import FieldError, Malformed
 from service.runtime import Runtime
-from service.testhealth.operations import messages, payloads, records
-from service.testhealth.operations.payloads import OverrideTold
-from service.testhealth.operations.records import Home
-from service.testhealth.store import evidence_rows, listings, quarantine
+from service.testhealth.operations import messages, records
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import listings, quarantine
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import StoredOverride
 from service.vocabulary import SYSTEM, Actor, Override
@@ -85,7 +84,7 @@ def _put(
     access.recheck(session, row.actor, row.at)
     case = records.find_case(session, repository, wish.test_id)
     # One word at a time: each closes the one before.
-    evidence_rows.lock(session, repository.id)
+    test_cases.lock(session, repository.id)
     said = StoredOverride(
         no=case.no,
         override=wish.override,
@@ -117,25 +116,7 @@ def _change(
         return
     quarantine.put_override(session, Place(repository.org_id, repository.id), said)
     home = records.home_of(session, runtime, repository, said.at)
-    _tell(session, runtime, home, said, previous)
-
-
-def _tell(
-    session: Tx, runtime: Runtime, home: Home, said: StoredOverride, previous: Override
-) -> None:
-    (case,) = listings.records(session, home.repository.id, [said.no])
-    (test,) = records.shown(session, home, [case])
-    change = OverrideTold(
-        previous=previous,
-        updated=said.override,
-        reason=said.reason,
-        actor=Actor(said.actor_kind, said.actor_login),
-        at=said.at,
-        expires_at=said.expires_at,
-    )
-    told = messages.told_of(session, runtime, home.repository, test)
-    message = payloads.quarantining_changed(told, change)
-    messages.tell(session, runtime, home.repository, message)
+    messages.tell_override(session, runtime, home, said, previous)
 
 
 async def expire(runtime: Runtime) -> None:
@@ -150,7 +131,7 @@ def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
     """Those that fit one transaction; whether there were any."""
     found = quarantine.expired(session, row.at)
     for place, before in found:
-        evidence_rows.lock(session, place.repository_id)
+        test_cases.lock(session, place.repository_id)
         if quarantine.override_of(session, place.repository_id, before.no) != before:
             # Somebody has said something else by now.
             continue

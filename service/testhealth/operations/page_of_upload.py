@@ -18,9 +18,10 @@ from service.testhealth.operations.notices import QuarantineLarge
 from service.testhealth.operations.records import FoundHome
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.reports.results import Counts
+from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import listings, states, uploads
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Health
 
 
@@ -61,7 +62,7 @@ async def read(runtime: Runtime, where: FoundHome, upload_id: str) -> PageOfUplo
             raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
         upload = known.upload
         home = records.home_of(session, runtime, repository, now)
-        attempts = uploads.attempts_of(session, upload_id)
+        attempts = test_attempts.attempts_of(session, upload_id)
         failing = answers.remembered(session, home, attempts)
         address = page_addresses.upload(runtime.options, repository.ref, upload_id)
         counts = Counts(**upload.counts)

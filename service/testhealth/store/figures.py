@@ -16,10 +16,11 @@ from service.database.types import Utc
 from service.testhealth.detector import figures
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import days
+from service.testhealth.store.attempts import attempts
 from service.testhealth.store.days import EVER, Span
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.tables_evidence import DailyRow
-from service.testhealth.store.uploads_rows import attempts, uploads
+from service.testhealth.store.uploads import uploads
 
 INSTANT = timedelta(microseconds=1)
 """The smallest difference of two times."""

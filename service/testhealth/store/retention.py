@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, bindparam, d
 
 from service.testhealth.detector import figures
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store import days, evidence_rows
+from service.testhealth.store import days
 from service.testhealth.store import figures as test_figures
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.tables_evidence import (
@@ -122,7 +122,7 @@ def _forget_tests(
     if not nos:
         return
     # The lock comes before the look: an upload that is taken in holds it, too.
-    evidence_rows.lock(session, repository_id)
+    test_cases.lock(session, repository_id)
     runs = test_figures.last_runs(session, OutcomeSets(), repository_id, nos)
     old = select(cases.c.no).where(
         cases.c.repository_id == repository_id,
