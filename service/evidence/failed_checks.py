@@ -29,7 +29,7 @@ from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import jobs
 from service.testhealth.reports.jobs import Job, Sent
 from service.testhealth.store import quarantine, uploads
-from service.testhealth.store.standings import KeptStanding
+from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import CheckOutcome, QuarantineForgives, QueueRef, RepoRef, Sha
 
@@ -210,7 +210,7 @@ def _looked_up(
     queue: QueueRef,
     reported: Sequence[Reported],
     began: Began,
-) -> tuple[LookedUp, KeptStanding | None]:
+) -> tuple[LookedUp, CachedIndex | None]:
     repository = access.repository(session, queue.repository_id)
     home = records.home_of(session, runtime, repository, runtime.clock.now())
     return failed_tests.look_up(RepositoryTests(session, runtime, home), reported, began)

@@ -25,8 +25,8 @@ from service.testhealth.store import listings, uploads
 from service.testhealth.store import quarantine as test_quarantine
 from service.testhealth.store import states as test_states
 from service.testhealth.store.attempts import StoredAttempt
+from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import Health, Override, Sha
 
@@ -126,7 +126,7 @@ class _Known:
 
 def look_up(
     tests: RepositoryTests, reported: Sequence[Reported], began: Began
-) -> tuple[LookedUp, KeptStanding | None]:
+) -> tuple[LookedUp, CachedIndex | None]:
     """What was known of every test that failed in these checks, and what to keep.
 
     Quarantine is that of the start of the run, as it was written down with each upload.
@@ -193,14 +193,14 @@ def _test(no: int, failed: _Failed, known: _Known) -> FailedTest:
 
 def _known(
     tests: RepositoryTests, nos: Sequence[int], began: Began
-) -> tuple[_Known, KeptStanding | None]:
+) -> tuple[_Known, CachedIndex | None]:
     here, session = tests.place.repository_id, tests.session
     cases = {case.no: case for case in listings.records(session, here, nos)}
     keys = failure_texts.known(session, here, nos, began.at, began.prs)
     if not nos:
         return _Known(cases, keys), None
     kept, found = judge.evidence_now(tests, nos)
-    scale = kept.standing.scale
+    scale = kept.index.scale
     if scale is None:
         return _Known(cases, keys), kept
     red = {

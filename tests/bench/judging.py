@@ -25,9 +25,9 @@ from service.database.database import Tx
 from service.testhealth.detector import evidence, figures, health, score, series
 from service.testhealth.detector.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.testhealth.detector.health import Evidence, Health
+from service.testhealth.detector.index import EvidenceIndex
 from service.testhealth.detector.series import Point, Series, Track
 from service.testhealth.detector.spans import Scale
-from service.testhealth.detector.standing import Standing
 from service.testhealth.reports.results import Outcome
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import attempts as test_attempts
@@ -139,11 +139,11 @@ def filled(session: Tx, place: Place, at: datetime, many: int) -> None:
     session.execute(insert(DailyRow.__table__), rows)
 
 
-def index_of(session: Tx, kept: OutcomeSets, place: Place) -> Standing:
+def index_of(session: Tx, kept: OutcomeSets, place: Place) -> EvidenceIndex:
     """The index of all stored uploads."""
     stored = StoredSets(session, kept, place.repository_id)
     ids = uploads.eligible(session, place.repository_id, figures.beginning_of(0))
-    index = Standing(score.THRESHOLDS["normal"])
+    index = EvidenceIndex(score.THRESHOLDS["normal"])
     index.change(uploads.evidence(session, stored, ids), (), stored)
     return index
 
@@ -155,7 +155,7 @@ def one_more(number: int, now: datetime, nos: Sequence[int]) -> Upload:
     return Upload(name, name, kind, f"sha:{name}", name, "unit", now, now, branch=f"topic-{number}")
 
 
-def by_index(session: Tx, index: Standing, kept: OutcomeSets, upload: Upload) -> list[Health]:
+def by_index(session: Tx, index: EvidenceIndex, kept: OutcomeSets, upload: Upload) -> list[Health]:
     """Take the upload into the index, and judge its tests."""
     nos = tests_failing(Random(-1), TOUCHED)
     added = uploads.evidence_of(upload, dict.fromkeys(nos, "F"), frozenset(), 0)

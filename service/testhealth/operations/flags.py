@@ -17,7 +17,7 @@ from service.testhealth.operations.records import Home, ShownTest
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import listings, states
 from service.testhealth.store.cases import Case, Place
-from service.testhealth.store.standings import KeptStanding
+from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.states import CaseState, ChangeKind, StateChange
 from service.vocabulary import Actor, Flag, Health
 
@@ -54,7 +54,7 @@ async def put(
 
 def _put(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, row: AuditRow
-) -> tuple[ShownTest, KeptStanding | None]:
+) -> tuple[ShownTest, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     home = records.home_of(session, runtime, repository, row.at)
     case = records.find_case(session, repository, wish.test_id)
@@ -104,10 +104,10 @@ def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged |
     return replace(said, value=value, reason=reason, since=_since(before, value, row.at))
 
 
-def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judged, KeptStanding]:
+def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judged, CachedIndex]:
     """What the test is once the flag is gone; what was found before it may be over by now."""
     kept, found = judge.evidence_now(tests, [no])
-    known, scale = found.get(no), kept.standing.scale
+    known, scale = found.get(no), kept.index.scale
     if known is None or scale is None:
         said = _said_of_unjudged(tests.session, tests.home, no)
         return _Judged(Health.HEALTHY, said), kept

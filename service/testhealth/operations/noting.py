@@ -15,8 +15,8 @@ from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, code_owners, figures, uploads
 from service.testhealth.store.attempts import SeenFailure, StoredAttempt
 from service.testhealth.store.cases import Place
+from service.testhealth.store.index_cache import IndexCache
 from service.testhealth.store.sets import OutcomeSets, StoredSets
-from service.testhealth.store.standings import Standings
 from service.testhealth.store.uploads import Upload
 
 TESTS_AT_ONCE = 2000
@@ -32,7 +32,7 @@ async def finish(runtime: Runtime, upload_id: str) -> None:
         if noted is None:
             return
         after, repository_id, revision = noted
-        runtime.store.caches.of(Standings).advance(repository_id, revision)
+        runtime.store.caches.of(IndexCache).advance(repository_id, revision)
 
 
 async def finish_all(runtime: Runtime) -> None:
@@ -85,7 +85,7 @@ async def own(
     for some in bulk.parts(nos, TESTS_AT_ONCE):
         wanted = {no: owners[no] for no in some}
         before = await runtime.store.run(_own, sets, place, ran_at, wanted)
-        runtime.store.caches.of(Standings).advance(place.repository_id, before)
+        runtime.store.caches.of(IndexCache).advance(place.repository_id, before)
 
 
 def changed_owners(session: Tx, place: Place, owners: Mapping[int, tuple[str, ...]]) -> list[int]:

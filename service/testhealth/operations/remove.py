@@ -19,7 +19,7 @@ from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases, days, uploads
-from service.testhealth.store.standings import KeptStanding
+from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Contents, Upload
 from service.vocabulary import Actor
 
@@ -36,7 +36,7 @@ async def remove(
 
 def _remove(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditRow
-) -> tuple[None, KeptStanding | None]:
+) -> tuple[None, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     found = uploads.by_id(session, upload_id)
     if found is None or found.place.repository_id != repository.id:
@@ -57,8 +57,8 @@ def _remove(
         return None, None
     days.open_day(session, tests.place, upload.ran_at, row.at)
     _correct_facts(tests, upload, nos)
-    standing = judge.judge(tests, (), [upload_id])
-    return None, judge.kept_of(tests, standing)
+    index = judge.judge(tests, (), [upload_id])
+    return None, judge.kept_of(tests, index)
 
 
 def _correct_facts(tests: RepositoryTests, removed: Upload, nos: Iterable[int]) -> None:

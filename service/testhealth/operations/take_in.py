@@ -17,7 +17,7 @@ from service.errors import FieldError, Invalid, Malformed, NotFound
 from service.http.callers import Caller
 from service.notifications.store import subscribers
 from service.runtime import Runtime
-from service.testhealth.detector.standing import Standing
+from service.testhealth.detector.index import EvidenceIndex
 from service.testhealth.operations import (
     answers,
     checks,
@@ -51,8 +51,8 @@ from service.testhealth.reports.uploads import FAILED, PASSED, UploadClass
 from service.testhealth.store import artifacts, code_owners, days, sets, uploads
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import cases as test_cases
+from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.numbers import Numbers
-from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import SYSTEM, Actor, Sha
 
@@ -324,7 +324,7 @@ def _classified(session: Tx, runtime: Runtime, home: Home, arrived: Arrived) -> 
 
 def _complete(
     session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready
-) -> tuple[UploadAnswer | None, KeptStanding | None]:
+) -> tuple[UploadAnswer | None, CachedIndex | None]:
     """All that the upload changes, and the answer; None: what was found holds no more."""
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
@@ -336,10 +336,10 @@ def _complete(
     classified = _classified(session, runtime, home, arrived)
     kin = findings.kin_of(session, place.repository_id, arrived.meta)
     first = findings.first_of(session, arrived, classified, kin)
-    upload, standing = first, None
+    upload, index = first, None
     if upload is None:
         draft = findings.upload_of(arrived, found.sums, classified, kin)
-        upload, standing = _evidence_of(tests, draft, found)
+        upload, index = _evidence_of(tests, draft, found)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
     said = answers.answered(
@@ -354,12 +354,12 @@ def _complete(
     if classified.kind is UploadClass.QUEUE:
         explain_again = runtime.links.of(QueueLinks).explain_again
         explain_again(session, runtime, repository, arrived.meta.sha)
-    return answer, None if standing is None else judge.kept_of(tests, standing)
+    return answer, None if index is None else judge.kept_of(tests, index)
 
 
 def _evidence_of(
     tests: RepositoryTests, draft: Upload, found: _Ready
-) -> tuple[Upload, Standing | None]:
+) -> tuple[Upload, EvidenceIndex | None]:
     """Store the sets of the upload and judge by it; return the upload with its sets.
 
     An untrusted upload is no evidence.

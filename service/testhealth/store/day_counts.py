@@ -250,7 +250,7 @@ def _add(counter: Counter[int], nos: Sequence[int], times: int) -> None:
 
 def _of_attempts(row: Row[*tuple[Any, ...]]) -> Daily:
     no, *counts, last_at = row
-    return Daily(no, *map(int, counts), last_at)
+    return Daily._make([no, *map(int, counts), last_at])
 
 
 def _together(once: Daily, apart: Daily | None) -> Daily:
@@ -258,4 +258,4 @@ def _together(once: Daily, apart: Daily | None) -> Daily:
     if apart is None:
         return once
     counts = map(add, once[1:-1], apart[1:-1])
-    return Daily(once.no, *counts, max(once.last_at, apart.last_at))
+    return Daily._make([once.no, *counts, max(once.last_at, apart.last_at)])
