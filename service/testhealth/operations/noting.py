@@ -1,8 +1,8 @@
-"""What uploads say of single tests, noted: first runs, failure groups, pull requests, owners.
+"""Note facts of uploads about single tests: first runs, failure groups, pull requests, owners.
 
-Each fact is the earlier, the later or the newer of two, so noting is safe to repeat, and the
-order of uploads does not matter. A large upload is noted after it is stored, some tests in each
-transaction; the sweep notes what a crash has left.
+Each fact is the earliest or the newest, so noting is safe to repeat, and the order of uploads does
+not matter. A large upload is noted after it is stored, some tests in each transaction; the sweep
+continues after a crash.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ TESTS_AT_ONCE = 2000
 
 
 async def finish(runtime: Runtime, upload_id: str) -> None:
-    """Note what is left of an upload, some tests in each transaction."""
+    """Note the remaining tests of an upload, some in each transaction."""
     now, after = runtime.clock.now(), 0
     sets = runtime.store.caches.of(OutcomeSets)
     while True:
@@ -36,7 +36,7 @@ async def finish(runtime: Runtime, upload_id: str) -> None:
 
 
 async def finish_all(runtime: Runtime) -> None:
-    """Note what is left of all uploads, as after a crash."""
+    """Note the remaining tests of all uploads, as after a crash."""
     for upload_id in await runtime.store.read(uploads.unnoted):
         await finish(runtime, upload_id)
 

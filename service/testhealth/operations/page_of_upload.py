@@ -11,13 +11,11 @@ from service.testhealth.operations import (
     answers,
     failure_texts,
     notices,
-    page_addresses,
     records,
 )
 from service.testhealth.operations.notices import QuarantineLarge
 from service.testhealth.operations.records import FoundHome
 from service.testhealth.operations.upload_values import UploadAnswer
-from service.testhealth.reports.results import Counts
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import listings, states, uploads
 from service.testhealth.store.listings import ListedCase
@@ -63,13 +61,10 @@ async def read(runtime: Runtime, where: FoundHome, upload_id: str) -> PageOfUplo
         upload = known.upload
         home = records.home_of(session, runtime, repository, now)
         attempts = test_attempts.attempts_of(session, upload_id)
-        failing = answers.remembered(session, home, attempts)
-        address = page_addresses.upload(runtime.options, repository.ref, upload_id)
-        counts = Counts(**upload.counts)
         return PageOfUpload(
             repository=repository,
             upload=upload,
-            answer=answers.answer_of(upload, failing, counts, address),
+            answer=answers.answer_again(session, runtime, home, upload, attempts),
             new_texts=_new_texts(session, repository.id, upload, failure_texts.failed(attempts)),
             shifts=_shifts(session, repository.id, upload),
             large=notices.quarantine_large(session, home),

@@ -143,11 +143,11 @@ async def _arrived(
 
 
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
-    """Enter its new tests, store it, note what is left, and answer."""
+    """Enter the new tests of an upload, store it, note its tests, and answer."""
     queues = runtime.links.of(QueueLinks)
     with collector.put_off():
         here, answer, kept = arrived.repository.id, None, None
-        # An upload or test that is removed meanwhile may be one that was looked up.
+        # Uploads and tests may be removed meanwhile: then all is looked up again.
         while answer is None:
             found = await _made_ready(runtime, arrived)
             answer, kept = await judge.alone(runtime, here, _complete, runtime, arrived, found)
@@ -163,7 +163,7 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     is_of_many = (arrived.meta.session_uploads or 1) > 1
     answer = await queues.check_answer(runtime, arrived.repository, answer, is_of_many=is_of_many)
     if answer.quarantined_failures and answer.verdict.exit_code == 0:
-        # What contradicts this answer may have come while it was looked up.
+        # An upload that contradicts this answer may have arrived meanwhile.
         sha = arrived.meta.sha
         await runtime.store.run(queues.explain_again, runtime, arrived.repository, sha)
         runtime.wakeups.wake("outbox")
@@ -171,7 +171,7 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
 
 
 async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
-    """Enter tests that are new, and prepare all that the upload says."""
+    """Enter new tests, and prepare all that is stored of the upload."""
     known, name = await runtime.store.read(_identified, arrived)
     variant, lookup, last_no = arrived.meta.variant, _lookup(arrived), known.last_no
     new = await asyncio.to_thread(known.new)
@@ -192,7 +192,7 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """All that an upload says by the numbers of tests, and its repository's present name.
+    """The results of an upload by the numbers of tests, and its repository's present name.
 
     It is stale once the repository has another `removal`. `owners` are tests that get other
     owners, those apart first.
@@ -230,7 +230,7 @@ def _ready(
 async def upload_answer(
     runtime: Runtime, repository: RepositoryRecord, upload_id: str
 ) -> UploadAnswer:
-    """The answer to an earlier upload of the repository. Raises NotFound(upload_not_found)."""
+    """Return the answer to an earlier upload. Raises NotFound(upload_not_found)."""
     answer = await runtime.store.read(_remembered, runtime, repository, upload_id)
     return await runtime.links.of(QueueLinks).check_answer(runtime, repository, answer)
 
@@ -255,7 +255,7 @@ def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
 
 
 def _counted(files: tuple[ReadFile, ...]) -> Counts:
-    """The figures of files that are not too large. Raises Invalid(limit_reached)."""
+    """Return the figures of files that are not too large. Raises Invalid(limit_reached)."""
     check_size(files)
     return results.counts_of(each.report for each in files)
 
@@ -280,7 +280,7 @@ def check_size(files: Iterable[ReadFile]) -> None:
 
 
 def _ran_at(meta: UploadMeta, now: datetime) -> datetime:
-    """The time of all its attempts; one that lies ahead is not believed."""
+    """Return the time of all its attempts; a time in the future is replaced by the present."""
     if meta.ran_at is None or meta.ran_at > now + AHEAD_MAX:
         return now
     if meta.ran_at < now - AGE_MAX:
@@ -291,7 +291,7 @@ def _ran_at(meta: UploadMeta, now: datetime) -> datetime:
 
 
 def _identified(session: Tx, arrived: Arrived) -> tuple[Identified, RepositoryKey]:
-    """The upload's tests, and the name under which new ones are entered."""
+    """Return the upload's tests, and the name under which new ones are entered."""
     repository = arrived.repository
     slug = subscribers.organization_slug(session, repository.org_id)
     present = checks.key_of(slug, repository.ref)
@@ -305,7 +305,7 @@ def _lookup(arrived: Arrived) -> Lookup:
 
 
 def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
-    """The answer that the upload would get."""
+    """Return the answer that the upload would get."""
     found, _ = _identified(session, arrived)
     home = records.home_of(session, runtime, arrived.repository, arrived.now)
     classified = _classified(session, runtime, home, arrived)
@@ -325,7 +325,7 @@ def _classified(session: Tx, runtime: Runtime, home: Home, arrived: Arrived) -> 
 def _complete(
     session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready
 ) -> tuple[UploadAnswer | None, CachedIndex | None]:
-    """All that the upload changes, and the answer; None: what was found holds no more."""
+    """Store all that the upload changes; return the answer, None if `found` is stale."""
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, found.name)
@@ -448,7 +448,4 @@ def _remembered(
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
     home = records.home_of(session, runtime, repository, runtime.clock.now())
     attempts = test_attempts.attempts_of(session, upload_id)
-    failing = answers.remembered(session, home, attempts)
-    address = page_addresses.upload(runtime.options, repository.ref, upload_id)
-    counts = Counts(**found.upload.counts)
-    return answers.answer_of(found.upload, failing, counts, address)
+    return answers.answer_again(session, runtime, home, found.upload, attempts)
