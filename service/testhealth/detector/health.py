@@ -1,7 +1,7 @@
 """The status of one test: `judge` turns its evidence into value, reason, time and history.
 
-The door of the detector (FLAKY.md 6.3). A test's health depends on what it is given here and
-on nothing else: not on the order in which it came, not on an earlier judgement.
+The entry point of the detector (docs/design/detector.md 9). A test's health depends only on the
+arguments: not on the order of arrival, and not on an earlier judgement.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
-"""What was known of a test when a test run began, as the queue is told it (FLAKY.md 10).
+"""The health of a test as it was known when a queue's test run began.
 
-What the run's own pull requests showed of it does not count: else one that makes a test flaky
-would be forgiven by it.
+The rules are in docs/design/evidence.md 4. Events of the run's own pull requests do not count, or
+a pull request that makes a test flaky would be forgiven for it.
 """
 
 from collections.abc import Set

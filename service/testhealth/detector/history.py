@@ -1,7 +1,7 @@
-"""What a test's status was, change by change, and how a rewritten past is told.
+"""The history of a test's status, and how corrections of the past are added to it.
 
-FLAKY.md 6.3: the history is only ever added to. When late or deleted evidence changes the
-past, an entry marked `is_correction` replaces everything from its time on.
+docs/design/detector.md 9: the history is only ever added to. When late or deleted evidence changes
+the past, an entry marked `is_correction` replaces everything from its time on.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""What CI left behind, collected by the App: asked for, fetched, kept (FLAKY.md 2.9).
+"""Collect artifacts of CI: note runs, fetch their artifacts, store uploads.
 
-The intake over the store. A repository's settings say which artifacts are read; each is an
-upload in the end, or a refused one that says why.
+The rules are in docs/design/reports.md 10. A repository's settings say which artifacts are read;
+each becomes an upload, or a refused one with the reason.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ TOPIC = "collecting"
 """Wakes whoever fetches."""
 
 PORTION_BYTES = 20 * 1024 * 1024
-"""Of reports that are parsed together: what FLAKY.md 2.8 bounds time and memory for."""
+"""Bytes of reports that are parsed together: time and memory are bounded for so much."""
 
 NO_REPORT = "It holds no report of tests."
 

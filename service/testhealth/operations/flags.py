@@ -1,4 +1,4 @@
-"""A person's word on a test's health, which stands over what the detector finds (FLAKY.md 6.3)."""
+"""Flags: the health of a test as a person states it, which wins over what the detector finds."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,14 +22,14 @@ from service.testhealth.store.states import CaseState, ChangeKind, StateChange
 from service.vocabulary import Actor, Flag, Health
 
 REASON_MAX = 300
-"""Characters of a status's reason (FLAKY.md 6.4)."""
+"""Characters of a status's reason."""
 
 FLAGGED = {Flag.FLAKY: Health.FLAKY, Flag.BROKEN: Health.BROKEN}
 
 
 @dataclass(frozen=True, slots=True)
 class FlagWish:
-    """What to say of a test; NONE takes back what was said before."""
+    """A flag to set on a test; NONE removes it."""
 
     test_id: str
     flag: Flag
@@ -39,7 +39,7 @@ class FlagWish:
 async def put(
     runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, actor: Actor
 ) -> ShownTest:
-    """Flag a test; the test as it is then.
+    """Flag a test; return the test as it is then.
 
     Raises NotFound(test_not_found), Invalid(reason_required).
     """
@@ -80,14 +80,14 @@ def _put(
 
 
 class _Judged(NamedTuple):
-    """How a test is by its evidence."""
+    """The health of a test by its evidence."""
 
     value: Health
     reason: str
 
 
 def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged | None) -> CaseState:
-    """The state under the flag; without one as it was judged, else as it was."""
+    """Return the state with the flag, or as judged if the flag is removed."""
     if wish.flag is Flag.NONE:
         value, reason = judged or (before.value, before.reason)
         said = replace(before, flag=Flag.NONE, flag_reason="", flagged_by="", flagged_at=None)
@@ -105,7 +105,7 @@ def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged |
 
 
 def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judged, CachedIndex]:
-    """What the test is once the flag is gone; what was found before it may be over by now."""
+    """Return the health of a test without its flag, and the index to cache."""
     kept, found = judge.evidence_now(tests, [no])
     known, scale = found.get(no), kept.index.scale
     if known is None or scale is None:
@@ -117,7 +117,7 @@ def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judge
 
 
 def _state(session: Tx, home: Home, case: Case) -> CaseState:
-    """How the test is, judged or not."""
+    """Return the state of a test, judged or not."""
     known = states.state(session, home.repository.id, case.no)
     if known is not None:
         return known
@@ -131,7 +131,7 @@ def _said_of_unjudged(session: Tx, home: Home, no: int) -> str:
 
 
 def _since(before: CaseState, value: Health, now: datetime) -> datetime:
-    """A new reason alone moves no time (FLAKY.md 6.3)."""
+    """Return since when the value holds: a new reason alone does not change the time."""
     return before.since if value is before.value else now
 
 

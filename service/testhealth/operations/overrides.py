@@ -1,4 +1,4 @@
-"""What people say of a test's quarantine: said, taken back, expired (FLAKY.md 8)."""
+"""Set, remove and expire quarantine overrides (docs/design/quarantine.md 3)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ EXPIRED = "expired"
 
 @dataclass(frozen=True, slots=True)
 class OverrideWish:
-    """What to say of a test; `expires_at` None: 30 days for ALWAYS, no end for NEVER."""
+    """An override to set; `expires_at` None: 30 days for ALWAYS, no end for NEVER."""
 
     test_id: str
     override: Override
@@ -36,7 +36,7 @@ class OverrideWish:
 
 @dataclass(frozen=True, slots=True)
 class OverrideView:
-    """What stands now, and whether the test is quarantined by it or otherwise."""
+    """The override now, and whether the test is quarantined by it or otherwise."""
 
     test_id: str
     override: Override
@@ -47,9 +47,9 @@ class OverrideView:
 async def put(
     runtime: Runtime, repository: RepositoryRecord, wish: OverrideWish, actor: Actor
 ) -> OverrideView:
-    """Say something of a test's quarantine; the newest word stands.
+    """Set a quarantine override; the newest one counts.
 
-    It is kept also while quarantining is off, and counts once that is on. Raises
+    It is stored also while quarantining is off, and counts once that is on. Raises
     NotFound(test_not_found), Invalid(reason_required), Malformed(invalid_field).
     """
     now = runtime.clock.now()
@@ -62,7 +62,7 @@ async def put(
 
 
 def _end(wish: OverrideWish, now: datetime) -> datetime | None:
-    """When it ends; None: never, or there is nothing to end."""
+    """Return when the override expires; None: never, or it is removed."""
     if wish.override is Override.UNSPECIFIED:
         return None
     if wish.expires_at is None:
@@ -83,7 +83,7 @@ def _put(
 ) -> OverrideView:
     access.recheck(session, row.actor, row.at)
     case = records.find_case(session, repository, wish.test_id)
-    # One word at a time: each closes the one before.
+    # One override at a time: each closes the one before.
     test_cases.lock(session, repository.id)
     said = StoredOverride(
         no=case.no,
@@ -110,7 +110,7 @@ def _change(
     before: StoredOverride | None,
     said: StoredOverride,
 ) -> None:
-    """Let it stand, and tell endpoints unless nothing is different."""
+    """Store an override, and notify endpoints unless nothing has changed."""
     previous = Override.UNSPECIFIED if before is None else before.override
     if said.override is Override.UNSPECIFIED and before is None:
         return
@@ -120,7 +120,7 @@ def _change(
 
 
 async def expire(runtime: Runtime) -> None:
-    """Take back every override whose time is over; each says so to endpoints and the log."""
+    """Remove every expired override; notify endpoints and append to the audit log."""
     now = runtime.clock.now()
     row = deeds.deed(SYSTEM, None, "test.expire_override", "", now)
     while await runtime.store.run(_expire, runtime, row):
@@ -128,12 +128,12 @@ async def expire(runtime: Runtime) -> None:
 
 
 def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
-    """Those that fit one transaction; whether there were any."""
+    """Remove as many as fit in a transaction; return whether there were any."""
     found = quarantine.expired(session, row.at)
     for place, before in found:
         test_cases.lock(session, place.repository_id)
         if quarantine.override_of(session, place.repository_id, before.no) != before:
-            # Somebody has said something else by now.
+            # It was replaced meanwhile.
             continue
         repository = stored_access.repository(session, place.repository_id)
         said = StoredOverride(
@@ -153,7 +153,7 @@ def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
 
 
 def _words(said: StoredOverride | None) -> dict[str, str | None]:
-    """As the audit log keeps it."""
+    """Return an override as the audit log has it."""
     if said is None:
         return {"override": Override.UNSPECIFIED.value, "expires_at": None}
     expires_at = None if said.expires_at is None else said.expires_at.isoformat()

@@ -1,4 +1,4 @@
-"""What a repository decides about its tests (API.md 8.3): read and changed."""
+"""Read and change the test settings of a repository."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,7 @@
-"""Issues of tests: asked for in the transaction of their cause, written by the outbox (FLAKY.md 8).
+"""Issues of tests: requested in the transaction of their cause, written by the outbox.
 
-What is written is what stands when it is written, not what stood when it was asked for. When a
-test gets an issue, and what becomes of it: `testhealth/detector/ticketing.py`.
+An issue is written as the test is at that time, not as it was when the issue was requested. The
+rules are in docs/design/quarantine.md 4 and `testhealth/detector/ticketing.py`.
 """
 
 from collections.abc import Iterable, Sequence

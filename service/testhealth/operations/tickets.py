@@ -1,4 +1,4 @@
-"""The ticket of a test: linked, changed, unlinked (API.md 8.3)."""
+"""Link tests to tickets (docs/design/quarantine.md 4)."""
 
 from dataclasses import dataclass, replace
 from urllib.parse import quote
