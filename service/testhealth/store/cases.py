@@ -7,7 +7,7 @@ name under which tests were first seen (docs/design/reports.md).
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import bulk
-from service.database.codec import JsonCodec, RowCodec
+from service.database.codec import JsonCodec, Raw, RowCodec
 from service.database.types import Utc
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.store.tables_tests import CaseAliasRow, CaseRow, TestedRepositoryRow
@@ -160,9 +160,7 @@ def keys_of(place: Place) -> dict[str, int]:
     return {"org_id": place.org_id, "repository_id": place.repository_id}
 
 
-def in_parts(
-    session: Connection, statement: Executable, nos: Iterable[int]
-) -> Iterator[Row[*tuple[Any, ...]]]:
+def in_parts(session: Connection, statement: Executable, nos: Iterable[int]) -> Iterator[Row[*Raw]]:
     """Execute a statement over `among(…, "of_numbers")` for some numbers at a time.
 
     In ascending order, so that two transactions never wait for each other.

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import add
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Row, Select, and_, case, delete, func, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from service.database import bulk
+from service.database.codec import Raw
 from service.database.types import Utc
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import bitmaps, days
@@ -154,7 +155,7 @@ def read(session: Connection, sets: OutcomeSets, day: OpenDay) -> DayRead:
     )
 
 
-def _attempts_of_tests(in_day: Sequence[ColumnElement[bool]]) -> Select[*tuple[Any, ...]]:
+def _attempts_of_tests(in_day: Sequence[ColumnElement[bool]]) -> Select[*Raw]:
     """Return a statement for the stored attempts, by test, in the order of `Daily`."""
     outcome = attempts.c.outcome
     of_upload = (
@@ -248,7 +249,7 @@ def _add(counter: Counter[int], nos: Sequence[int], times: int) -> None:
         counter[no] += times
 
 
-def _of_attempts(row: Row[*tuple[Any, ...]]) -> Daily:
+def _of_attempts(row: Row[*Raw]) -> Daily:
     no, *counts, last_at = row
     return Daily._make([no, *map(int, counts), last_at])
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, delete, desc, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import bulk
-from service.database.codec import RowCodec
+from service.database.codec import Raw, RowCodec
 from service.testhealth.detector.settings import TestSettings
 from service.testhealth.store import cases
 from service.testhealth.store.cases import Place, in_parts, keys_of
@@ -85,7 +85,7 @@ def put_settings(session: Connection, place: Place, now: TestSettings, since: Si
     cases.note_change(session, place.repository_id)
 
 
-def _of_repository(codec: RowCodec[T], repository_id: int) -> Select[*tuple[Any, ...]]:
+def _of_repository(codec: RowCodec[T], repository_id: int) -> Select[*Raw]:
     return select(*codec.columns).where(settings_table.c.repository_id == repository_id)
 
 
@@ -154,7 +154,7 @@ def expired(session: Connection, now: datetime) -> tuple[tuple[Place, StoredOver
     )
 
 
-def _overrides(repository_id: int) -> Select[*tuple[Any, ...]]:
+def _overrides(repository_id: int) -> Select[*Raw]:
     return select(*OVERRIDE.columns).where(overrides.c.repository_id == repository_id)
 
 
