@@ -28,9 +28,9 @@ from service.testhealth.operations import judge, records
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import jobs
 from service.testhealth.reports.jobs import Sent
-from service.testhealth.store import quarantine, run_evidence
-from service.testhealth.store.standings import KeptStanding
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store import quarantine, uploads
+from service.testhealth.store.index_cache import CachedIndex
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import CheckOutcome, QuarantineForgives, QueueRef, RepoRef, Sha
 
 Attempt = tuple[str, int]
@@ -54,7 +54,7 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     if not failing:
         return
     here = queue.repository_id
-    sent = await runtime.store.read(run_evidence.of_run, here, run.sha, run.created_at)
+    sent = await runtime.store.read(uploads.of_test_run, here, run.sha, run.created_at)
     provider = runtime.providers[queue.repo.host]
     sent = await _proved(provider, queue.repo, run.sha, sent)
     conclusions = {
@@ -201,7 +201,7 @@ def _looked_up(
     queue: QueueRef,
     reported: Sequence[ReportedCheck],
     began: RunStart,
-) -> tuple[Findings, KeptStanding | None]:
+) -> tuple[Findings, CachedIndex | None]:
     repository = access.repository(session, queue.repository_id)
     home = records.home_of(session, runtime, repository, runtime.clock.now())
     return failed_tests.look_up(RepositoryTests(session, runtime, home), reported, began)

@@ -20,18 +20,14 @@ from service.testhealth.operations import answers, failure_texts, judge
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import frames, jobs
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import (
-    evidence_rows,
-    listings,
-    run_evidence,
-    uploads,
-)
-from service.testhealth.store import (
-    quarantine as test_quarantine,
-)
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import listings, uploads
+from service.testhealth.store import quarantine as test_quarantine
+from service.testhealth.store import states as test_states
+from service.testhealth.store.attempts import StoredAttempt
+from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.standings import KeptStanding
-from service.testhealth.store.uploads_rows import StoredAttempt, Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Health, Override, Sha
 
 HEADS_SINCE = timedelta(days=14)
@@ -130,7 +126,7 @@ class _Known:
 
 def look_up(
     tests: RepositoryTests, reported: Sequence[ReportedCheck], began: RunStart
-) -> tuple[Findings, KeptStanding | None]:
+) -> tuple[Findings, CachedIndex | None]:
     """Return the history of every test that failed in these checks, and the standing to store.
 
     Quarantine is that of the start of the run, as it was stored with each upload.
@@ -174,7 +170,7 @@ def _failed_in(tests: RepositoryTests, sent: Iterable[Upload]) -> dict[int, _Fai
     """Return the tests whose last attempt in one of the uploads failed."""
     found: defaultdict[int, _Failed] = defaultdict(_Failed)
     for upload in sent:
-        attempts = uploads.attempts_of(tests.session, upload.id)
+        attempts = test_attempts.attempts_of(tests.session, upload.id)
         last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
         for each in attempts:
             if each.outcome is Outcome.FAILED and last[each.no].outcome is Outcome.FAILED:
@@ -199,14 +195,14 @@ def _test(no: int, failed: _Failed, known: _Known) -> FailedTest:
 
 def _known(
     tests: RepositoryTests, nos: Sequence[int], began: RunStart
-) -> tuple[_Known, KeptStanding | None]:
+) -> tuple[_Known, CachedIndex | None]:
     here, session = tests.place.repository_id, tests.session
     cases = {case.no: case for case in listings.records(session, here, nos)}
     keys = failure_texts.known(session, here, nos, began.at, began.prs)
     if not nos:
         return _Known(cases, keys), None
     kept, found = judge.evidence_now(tests, nos)
-    scale = kept.standing.scale
+    scale = kept.index.scale
     if scale is None:
         return _Known(cases, keys), kept
     red = {
@@ -223,14 +219,14 @@ def _flaky(
 ) -> Flaky:
     """Return the tests that were flaky then, with or without the run's own results."""
     here, session = tests.place.repository_id, tests.session
-    written = evidence_rows.histories_of(session, here, found)
+    written = test_states.histories_of(session, here, found)
     said = {
         no: each
         for no, each in found.items()
         if answers.status_at(written.get(no, ()), began.at) is Health.FLAKY
     }
     digests = {event.upload for each in said.values() for event in each.events if event.upload}
-    prs = run_evidence.prs_of(session, here, digests)
+    prs = uploads.prs_of(session, here, digests)
     own = {digest for digest, tested in prs.items() if not began.prs.isdisjoint(tested)}
     moment = Moment(began.at, began.branch, own)
     known = {no for no, each in said.items() if hindsight.was_flaky(each, scale, moment)}
@@ -257,7 +253,7 @@ def _fails_alone(
         return {}
     since = tests.home.now - HEADS_SINCE
     here = tests.place.repository_id
-    sent = run_evidence.of_heads(session, here, set(began.heads.values()), since)
+    sent = uploads.of_heads(session, here, set(began.heads.values()), since)
     # A large set of results comes in several uploads; those of one attempt of a run are one.
     newest = {(each.pr_number, each.job): _attempt_of(each) for each in sent}
     last_sent = [each for each in sent if newest[each.pr_number, each.job] == _attempt_of(each)]
@@ -273,7 +269,7 @@ def _fails_alone(
     for each in last_sent:
         if each.id in pr_of:
             passed[pr_of[each.id]].update(members.get(each.passed or "", ()))
-    ended = run_evidence.outcomes(session, sorted(pr_of), nos)
+    ended = test_attempts.outcomes(session, sorted(pr_of), nos)
     last = {(each, no): outcome for each, no, outcome in ended if outcome is not Outcome.SKIPPED}
     for (upload, no), outcome in last.items():
         (failed if outcome is Outcome.FAILED else passed)[pr_of[upload]].add(no)

@@ -15,8 +15,9 @@ from service.provider.port import Provider
 from service.testhealth.detector.completeness import Proof
 from service.testhealth.reports import jobs
 from service.testhealth.reports.jobs import Job, Sent
-from service.testhealth.store import run_evidence
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import uploads
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import CheckOutcome, RepoRef
 
 CI_ATTEMPTS_MAX = 20
@@ -37,7 +38,7 @@ def doubts_of(session: Tx, repository_id: int, run: Run) -> tuple[Doubt, ...]:
     """
     if run.sha is None:
         return ()
-    sent = run_evidence.of_run(session, repository_id, run.sha, run.created_at)
+    sent = uploads.of_test_run(session, repository_id, run.sha, run.created_at)
     forgiven = [each for each in sent if _was_forgiven(each)]
     found: list[Doubt] = []
     for later in sent if forgiven else ():
@@ -62,7 +63,7 @@ def _is_answered_by(earlier: Upload, later: Upload) -> bool:
 
 
 def _has_unexcused(session: Tx, upload: Upload) -> bool:
-    failed = run_evidence.failed_in(session, [upload.id], FAILURES_MAX)
+    failed = test_attempts.failed_in(session, [upload.id], FAILURES_MAX)
     return any(not each.is_quarantined for each in failed)
 
 

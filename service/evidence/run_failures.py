@@ -17,10 +17,12 @@ from service.mergequeue.wording.failed_tests import NONE, FailedTest, FailedTest
 from service.runtime import Runtime
 from service.testhealth.operations import answers, failure_texts, page_addresses, records
 from service.testhealth.operations.records import Home
-from service.testhealth.store import evidence_rows, figures, listings, run_evidence
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import figures, listings, uploads
+from service.testhealth.store import states as test_states
+from service.testhealth.store.attempts import FailedIn
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.run_evidence import FailedIn
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads import Upload
 from service.text import phrases
 from service.vocabulary import Health, Override, QueueRef, Sha
 
@@ -45,7 +47,7 @@ class RankedFailure(NamedTuple):
 def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
     """Return the tests that failed in the end, by the newest results of each of the run's jobs."""
     sent = () if run.sha is None else _sent(session, queue, run, run.sha)
-    found = run_evidence.failed_in(session, [each.id for each in sent], FAILED_MAX)
+    found = test_attempts.failed_in(session, [each.id for each in sent], FAILED_MAX)
     if not found:
         return NONE
     repository = access.repository(session, queue.repository_id)
@@ -80,8 +82,8 @@ def listed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[ListedFailure, ..
     """Return the tests that failed in any attempt, by what CI sent for the run's commit."""
     if run.sha is None:
         return ()
-    sent = run_evidence.of_run(session, queue.repository_id, run.sha, run.created_at)
-    failed = run_evidence.failed_in(session, [each.id for each in sent], FAILED_MAX)
+    sent = uploads.of_test_run(session, queue.repository_id, run.sha, run.created_at)
+    failed = test_attempts.failed_in(session, [each.id for each in sent], FAILED_MAX)
     quarantined = {each.no for each in failed if each.is_quarantined}
     new_texts = frozenset(run.evidence.new_texts if run.evidence else ())
     return tuple(
@@ -100,7 +102,7 @@ def listed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[ListedFailure, ..
 
 def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...]:
     """Return the uploads of its jobs; of a job that CI tried again, those of the last attempt."""
-    sent = run_evidence.of_run(session, queue.repository_id, sha, run.created_at)
+    sent = uploads.of_test_run(session, queue.repository_id, sha, run.created_at)
     last: defaultdict[tuple[str | None, str, str], int] = defaultdict(int)
     for each in sent:
         key = (each.run_id, each.job, each.variant)
@@ -120,7 +122,7 @@ def _looked(
     here, nos, began = home.repository.id, sorted(by_no), run.created_at
     logs = {each.id: each.run_url or "" for each in sent}
     known = failure_texts.known(session, here, nos, began, run.prs)
-    written = evidence_rows.histories_of(session, here, nos)
+    written = test_states.histories_of(session, here, nos)
     looked = []
     for case in listings.records(session, here, nos):
         failures, keys = by_no[case.no], known.get(case.no, frozenset())

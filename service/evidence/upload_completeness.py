@@ -17,14 +17,15 @@ from service.runtime import Runtime
 from service.testhealth.detector import completeness, excuses
 from service.testhealth.detector.completeness import Expectation, JobReport, MissingTest, Part
 from service.testhealth.detector.excuses import Suspect
-from service.testhealth.operations import answers, failure_texts, records, upload_draft
+from service.testhealth.operations import answers, failure_texts, findings, records
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.reports.reading import SUITE_FAILURE, UNNAMED
 from service.testhealth.reports.uploads import UploadClass
-from service.testhealth.store import listings, run_evidence, uploads, uploads_rows
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import listings, uploads
 from service.testhealth.store.cases import ASKED_AT_ONCE
 from service.testhealth.store.sets import OutcomeSets, StoredSets
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import QuarantineForgives, RepoRef, Sha
 
 POINTS_MAX = 3
@@ -115,8 +116,8 @@ async def check(
     account = asked.upload.account
     if account.exit_code is not None and account.answered != verdict.exit_code:
         account = replace(account, answered=verdict.exit_code)
-        await runtime.store.run(uploads_rows.note_account, asked.upload.id, account)
-    warnings = (*_warnings(asked), *answer.warnings)[: upload_draft.WARNINGS_MAX]
+        await runtime.store.run(uploads.note_account, asked.upload.id, account)
+    warnings = (*_warnings(asked), *answer.warnings)[: findings.WARNINGS_MAX]
     return replace(answer, verdict=verdict, not_excused_because=reasons, warnings=warnings)
 
 
@@ -148,7 +149,7 @@ def _asked(
         return None
     upload = found.upload
     sent = _sent_with(session, repository.id, upload)
-    failed = run_evidence.failed_in(session, [each.id for each in sent], FAILURES_MAX)
+    failed = test_attempts.failed_in(session, [each.id for each in sent], FAILURES_MAX)
     if not failed or not all(each.is_quarantined for each in failed):
         return None
     sets = StoredSets(session, runtime.store.caches.of(OutcomeSets), repository.id)
@@ -187,7 +188,7 @@ def _new_texts(lookup: Lookup, runtime: Runtime, upload: Upload) -> tuple[str, .
     home = records.home_of(lookup.session, runtime, lookup.repository, upload.received_at)
     if home.settings.quarantine_forgives is not QuarantineForgives.KNOWN_FAILURES:
         return ()
-    attempts = uploads.attempts_of(lookup.session, upload.id)
+    attempts = test_attempts.attempts_of(lookup.session, upload.id)
     failed = failure_texts.failed(attempts)
     at = upload.ran_at
     known = failure_texts.known(lookup.session, lookup.id, failed, at, upload.prs)

@@ -23,10 +23,11 @@ from service.mergequeue.store import landings, queues, runs
 from service.mergequeue.wording import failed_tests
 from service.provider.values import Reply
 from service.runtime import Runtime
-from service.testhealth.operations import messages, upload_payloads
-from service.testhealth.operations.upload_payloads import UploadTold
-from service.testhealth.store import listings, run_evidence
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.operations import messages
+from service.testhealth.operations.messages import UploadTold
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import listings, uploads
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Sha
 
 SENDING_FOR = timedelta(days=14)
@@ -77,7 +78,7 @@ def note_late_failures(
         return
     names = _unexcused_names(session, repository, upload)
     now = runtime.clock.now()
-    message = upload_payloads.failed_after_landing(payload, prs, names, now)
+    message = messages.failed_after_landing(payload, prs, names, now)
     messages.tell(session, runtime, repository, message)
     body = failed_tests.after_landing(upload.job, names, payload.html_url)
     items = [
@@ -95,14 +96,14 @@ def note_late_failures(
 
 def _was_forgiven(session: Tx, repository: RepositoryRecord, run: Run, upload: Upload) -> bool:
     """Return whether earlier results of the same job had failures, all quarantined."""
-    sent = run_evidence.of_run(session, repository.id, Sha(upload.sha), run.created_at)
+    sent = uploads.of_test_run(session, repository.id, Sha(upload.sha), run.created_at)
     ids = [each.id for each in sent if each.job == upload.job and each.id != upload.id]
-    failed = run_evidence.failed_in(session, ids, FAILED_MAX)
+    failed = test_attempts.failed_in(session, ids, FAILED_MAX)
     return bool(failed) and all(each.is_quarantined for each in failed)
 
 
 def _unexcused_names(session: Tx, repository: RepositoryRecord, upload: Upload) -> Sequence[str]:
     """Return the names of failed tests that are not quarantined, at most 1,000."""
-    failed = run_evidence.failed_in(session, [upload.id], FAILED_MAX)
+    failed = test_attempts.failed_in(session, [upload.id], FAILED_MAX)
     nos = sorted({each.no for each in failed if not each.is_quarantined})
     return [run_failures.name_of(case) for case in listings.records(session, repository.id, nos)]

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from service.accounts import tokens
 from service.accounts.tokens import TokenWish
 from service.testhealth.store import uploads as stored_uploads
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import SYSTEM, Role
 from tests.harness import issuer as issuers
 from tests.harness.issuer import AUDIENCE, Issuer

@@ -1,7 +1,7 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
-ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, tests,
-service); SCALE multiplies the work, and above 1 adds longer histories.
+ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, judging,
+tests, service); SCALE multiplies the work, and above 1 adds longer histories.
 All subjects together take less than ten minutes on two idle cores. Each figure is shown beside a
 reference that was measured in the same run. A missed goal is printed; a missed gate
 (FLAKY.md 12.1) also fails the command at the end.
@@ -21,6 +21,7 @@ from tests.bench import (
     api,
     counting,
     engine,
+    judging,
     metrics,
     reports,
     service,
@@ -41,6 +42,7 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "api": api.run,
     "metrics": metrics.run,
     "reports": lambda scale: [*reports.run(scale), *uploads.run(scale), *counting.run(scale)],
+    "judging": judging.run,
     "tests": tests.run,
     "service": service.run,
 }

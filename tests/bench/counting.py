@@ -13,9 +13,9 @@ from time import process_time
 from service.database.database import Tx
 from service.testhealth.operations import count_days
 from service.testhealth.reports.identity import RepositoryKey
-from service.testhealth.store import bitmaps, cases, days, sets, uploads_rows
+from service.testhealth.store import bitmaps, cases, days, sets, uploads
 from service.testhealth.store.cases import Place
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads import Upload
 from tests.bench import databases, door
 from tests.bench.tests_server import a_case
 from tests.bench.uploads_server import Writer
@@ -83,5 +83,5 @@ def filled(session: Tx, place: Place, many: int, at: datetime) -> None:
         key = sets.put_set(session, place, passing, at)
         name = f"{at:%j}-{n}"
         upload = Upload(name, name, "pr", name, "a" * 40, "unit", at, at, passed=key)
-        uploads_rows.record(session, place, upload, ())
+        uploads.record(session, place, upload, ())
         days.open_day(session, place, at, at)

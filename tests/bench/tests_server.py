@@ -13,32 +13,26 @@ from random import Random
 import aiohttp
 import uvloop
 from aiohttp import web
+from sqlalchemy import bindparam, text
 
 from service.clock import RandomIds
 from service.database.database import Tx
+from service.database.types import Utc
 from service.runtime import Runtime
+from service.testhealth.detector import figures as day_figures
 from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import count_days
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import (
-    bitmaps,
-    days,
-    evidence_rows,
-    figures,
-    quarantine,
-    sets,
-    states,
-    uploads_rows,
-)
-from service.testhealth.store import (
-    cases as test_cases,
-)
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import bitmaps, days, figures, quarantine, sets, states, uploads
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store.attempts import SeenFailure, StoredAttempt
 from service.testhealth.store.cases import Case, Place
 from service.testhealth.store.quarantine import Since
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
-from service.testhealth.store.uploads_rows import SeenFailure, StoredAttempt, Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Health
 from tests.bench import door
 from tests.bench.door import REPO
@@ -47,6 +41,7 @@ from tests.harness.evidence import own_of
 KEY = RepositoryKey(REPO.owner, f"{REPO.host}/{REPO.slug}")
 FOLDER = "/v1/flaky-tests"
 SETS = "/sets"
+SQL = "/sql"
 TESTS = 100_000
 FLAKY_EVERY, BROKEN_EVERY = 50, 100
 UPLOADS_A_DAY = 20
@@ -80,6 +75,7 @@ async def serve(url: str, length: int, folder: Path) -> None:
         (folder / f"{name}.json").write_bytes(page)
     plain = bare_app(folder)
     plain.router.add_post(SETS, having_sets(runtime, place[1]))
+    plain.router.add_post(SQL, asking_sql(runtime, place[1]))
     bare, bare_port = await door.bare(plain)
     about = {"port": port, "bare": bare_port, "token": token, "lists": lists, "place": place}
     await door.stay(about, runtime, runner, bare)
@@ -134,6 +130,37 @@ def having_sets(runtime: Runtime, repository_id: int):
         now, kept = runtime.clock.now(), runtime.store.caches.of(OutcomeSets)
         await runtime.store.read(figures.rates, kept, repository_id, [1], now)
         return web.Response()
+
+    return handler
+
+
+FAILING = text(
+    """
+    SELECT tests.no, tests.id, tests.name, tests.file, tests.status, most.failed FROM (
+        SELECT no, sum(failed) AS failed FROM (
+            SELECT no, failed FROM daily
+            WHERE repository_id = :here AND day >= :day - 6 AND day < :day AND failed > 0
+            UNION ALL
+            SELECT no, count(*) FROM attempt
+            WHERE repository_id = :here AND outcome = 'failed' AND is_eligible AND ran_at >= :today
+            GROUP BY no
+        ) AS parts GROUP BY no ORDER BY 2 DESC, no LIMIT 100
+    ) AS most JOIN test_case AS tests ON tests.repository_id = :here AND tests.no = most.no
+    ORDER BY most.failed DESC, most.no
+    """
+).bindparams(bindparam("today", type_=Utc))
+"""The rows of the list of failing tests by one query over the counts of days."""
+
+
+def asking_sql(runtime: Runtime, repository_id: int):
+    """A handler that returns these rows as JSON."""
+
+    async def handler(request: web.Request) -> web.Response:
+        await request.read()
+        day = day_figures.day_of(runtime.clock.now())
+        asked = {"here": repository_id, "day": day, "today": day_figures.beginning_of(day)}
+        rows = await runtime.store.read(lambda session: session.execute(FAILING, asked).all())
+        return web.json_response([[str(part) for part in row] for row in rows])
 
     return handler
 
@@ -232,13 +259,13 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
         StoredAttempt(upload.id, no, 1, at, Outcome.FAILED, key, f"AssertionError: {key}")
         for no, key in keys.items()
     ]
-    uploads_rows.record(session, place, upload, attempts)
+    uploads.record(session, place, upload, attempts)
     days.open_day(session, place, at, at)
     seen = [SeenFailure(key, f"AssertionError: {key}", "", at) for key in set(keys.values())]
-    uploads_rows.note_failures(session, place, seen)
+    test_attempts.note_failures(session, place, seen)
     hit = [(no, n % 50 + 1) for no in failing[:HIT_AN_UPLOAD]]
-    uploads_rows.note_impact(session, place, hit, at, now)
-    evidence_rows.note_failed(session, place.repository_id, failing, at)
+    test_attempts.note_impact(session, place, hit, at, now)
+    test_cases.note_failed(session, place.repository_id, failing, at)
     test_cases.note_evidence(session, place.repository_id, at)
 
 

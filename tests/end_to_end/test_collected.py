@@ -5,9 +5,9 @@ from sqlalchemy import select
 
 from service.database.database import Tx
 from service.mergequeue.engine.states import QueueState
-from service.testhealth.store.evidence_rows import OWNERS
+from service.testhealth.store.cases import OWNERS
 from service.testhealth.store.tables_tests import CaseRow
-from service.testhealth.store.uploads_rows import UPLOAD, Upload, uploads
+from service.testhealth.store.uploads import UPLOAD, Upload, uploads
 from tests.harness.world import World, WorldOptions
 
 CI = """\

@@ -5,7 +5,7 @@ from sqlalchemy import select
 
 from service.database.database import Tx
 from service.testhealth.store.tables_tests import CaseRow
-from service.testhealth.store.uploads_rows import UPLOAD, uploads
+from service.testhealth.store.uploads import UPLOAD, uploads
 from tests.harness import reporting_ci as ci
 from tests.harness.asking import asker
 from tests.harness.world import World, WorldOptions

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from service.testhealth.detector.health import Flag
-from service.testhealth.detector.history import Value
+from service.vocabulary import Health as Status
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE, UNTRUSTED
 from tests.flaky.histories import (
     Story,
@@ -27,7 +27,7 @@ def test_the_worked_example_step_by_step():
     story.passes(at(0, 20), 37, HOUR)
     story.flipped(at(1))
     second_march = story.ledger().judge(T)
-    assert second_march.value is Value.HEALTHY
+    assert second_march.value is Status.HEALTHY
     assert tally_of(second_march).results == 48
     assert second_march.numbers.score == pytest.approx(23.76, rel=1e-3)
     assert second_march.reason == (
@@ -46,7 +46,7 @@ def test_a_database_that_is_away_weighs_little():
     story.uploads[-1] = replace(again, passed=(1 << 400) - 1)
     found = story.ledger().judge(T)
     assert tally_of(found).weight == 0.05
-    assert found.value is Value.HEALTHY
+    assert found.value is Status.HEALTHY
 
 
 def test_the_second_disagreement_alone_flags_and_calm_ends_it():
@@ -56,15 +56,15 @@ def test_the_second_disagreement_alone_flags_and_calm_ends_it():
     story.passes(at(2), 100, DAY)
     story.flipped(at(4, 9 * 60 + 35))
     flagged = story.ledger().judge(T)
-    assert flagged.value is Value.FLAKY
+    assert flagged.value is Status.FLAKY
     assert flagged.since == at(4, 9 * 60 + 40)
     assert tally_of(flagged).results == 202
     for day in range(5, 16):
         story.passes(at(day), 50, DAY)
     calm = story.ledger().judge(T)
-    assert calm.value is Value.HEALTHY
+    assert calm.value is Status.HEALTHY
     assert calm.since == at(14)
-    assert [change.value for change in calm.history] == [Value.FLAKY, Value.HEALTHY]
+    assert [change.value for change in calm.history] == [Status.FLAKY, Status.HEALTHY]
     assert calm.reason == ("Not flaky since 2026-03-15: no disagreement in 450 runs over 9 days.")
 
 
@@ -73,7 +73,7 @@ def test_one_observation_flags_a_young_test_and_is_soon_forgotten():
     story.passes(at(0), 13, HOUR)
     story.flipped(at(0, 600))
     young = story.ledger().judge(T)
-    assert young.value is Value.FLAKY
+    assert young.value is Status.FLAKY
     assert young.reason == (
         "Passed and failed on the same code once in 14 runs in 14 days (job unit / linux); "
         "score 104, flaky from 100. One observation so far."
@@ -86,12 +86,12 @@ def test_one_observation_flags_a_young_test_and_is_soon_forgotten():
 def test_a_flaky_test_without_runs_is_healthy_after_two_weeks_of_the_clock():
     story = in_an_old_repository()
     story.flipped(at(0))
-    assert story.ledger().judge(T).value is Value.FLAKY
+    assert story.ledger().judge(T).value is Status.FLAKY
     story.ran(at(14), "")
-    assert story.ledger().judge(T).value is Value.FLAKY
+    assert story.ledger().judge(T).value is Status.FLAKY
     story.ran(at(15), "")
     after = story.ledger().judge(T)
-    assert (after.value, after.since) == (Value.HEALTHY, at(15))
+    assert (after.value, after.since) == (Status.HEALTHY, at(15))
     assert after.reason == "Not flaky since 2026-03-16: no disagreement in 0 runs over 14 days."
 
 
@@ -141,7 +141,7 @@ def test_forks_change_nothing():
     story.flipped(at(0))
     story.uploads[:] = [replace(each, kind=UNTRUSTED) for each in story.uploads]
     story.ran(at(0, 30), "F")
-    assert story.ledger().judge(T).value is Value.HEALTHY
+    assert story.ledger().judge(T).value is Status.HEALTHY
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_stream_b_alone_can_flag():
     story = in_an_old_repository()
     story.main(at(0), "PPPPFPPPPPPFPPPPPPFPPP")
     found = story.ledger().judge(T)
-    assert found.value is Value.FLAKY
+    assert found.value is Status.FLAKY
     assert found.reason.startswith("Failed alone between passes on main 3 times in 20 verdicts; ")
 
 
@@ -209,8 +209,8 @@ def test_so_many_failures_after_so_many_passes_are_broken(passes, failures):
         story.main(at(0), letters)
         return story.ledger().judge(T).value
 
-    assert judged("P" * passes + "F" * failures) is Value.BROKEN
-    assert judged("P" * passes + "F" * (failures - 1)) is not Value.BROKEN
+    assert judged("P" * passes + "F" * failures) is Status.BROKEN
+    assert judged("P" * passes + "F" * (failures - 1)) is not Status.BROKEN
 
 
 def test_broken_says_since_when_and_how_unlikely_and_ends_with_a_pass():
@@ -225,24 +225,24 @@ def test_broken_says_since_when_and_how_unlikely_and_ends_with_a_pass():
     )
     story.main(at(0, 60 * 143), "FFP")
     repaired = story.ledger().judge(T)
-    assert (repaired.value, repaired.since) == (Value.HEALTHY, at(0, 60 * 145))
+    assert (repaired.value, repaired.since) == (Status.HEALTHY, at(0, 60 * 145))
     assert repaired.reason == "Passed on main at 0000145 after 5 failures."
 
 
 def test_a_test_that_never_passed_is_broken_at_the_fifth_failure():
     story = Story()
     story.main(at(0), "FFFF")
-    assert story.ledger().judge(T).value is Value.HEALTHY
+    assert story.ledger().judge(T).value is Status.HEALTHY
     story.main(at(0, 240), "F")
     found = story.ledger().judge(T)
-    assert found.value is Value.BROKEN
+    assert found.value is Status.BROKEN
     assert found.reason == "Never passed; failed on all 5 runs of main since 0000000."
 
 
 def test_a_test_that_often_fails_is_not_broken_by_a_streak():
     story = Story()
     story.main(at(0), "PF" * 30 + "PFFFF")
-    assert story.ledger().judge(T).value is not Value.BROKEN
+    assert story.ledger().judge(T).value is not Status.BROKEN
 
 
 def test_failures_of_pull_requests_break_nothing():
@@ -250,16 +250,16 @@ def test_failures_of_pull_requests_break_nothing():
     story.main(at(0), "P" * 20)
     for number in range(10):
         story.ran(at(1, number), "F")
-    assert story.ledger().judge(T).value is Value.HEALTHY
+    assert story.ledger().judge(T).value is Status.HEALTHY
 
 
 def test_a_removed_test_is_not_broken_after_five_points_without_it():
     story = Story()
     story.main(at(0), "P" * 20 + "FFF....")
-    assert story.ledger().judge(T).value is Value.BROKEN
+    assert story.ledger().judge(T).value is Status.BROKEN
     story.main(at(0, 60 * 27), ".")
     found = story.ledger().judge(T)
-    assert (found.value, found.since) == (Value.HEALTHY, at(0, 60 * 27))
+    assert (found.value, found.since) == (Status.HEALTHY, at(0, 60 * 27))
     assert found.reason == "Not run any more on main after 3 failures."
 
 
@@ -268,7 +268,7 @@ def test_a_test_that_another_job_of_the_branch_runs_is_not_removed():
     story.main(at(0), "P" * 20 + "FFF" + "." * 8)
     for upload in story.uploads[-8:]:
         story.ran(upload.at, "F", kind=STABLE, pr=None, code=upload.code, job="unit / mac")
-    assert story.ledger().judge(T).value is Value.BROKEN
+    assert story.ledger().judge(T).value is Status.BROKEN
 
 
 def test_a_series_that_falls_silent_is_not_broken_after_two_weeks():
@@ -276,39 +276,39 @@ def test_a_series_that_falls_silent_is_not_broken_after_two_weeks():
     story.main(at(0), "P" * 20 + "FFF")
     story.ran(at(14, 60 * 22), "")
     found = story.ledger().judge(T)
-    assert (found.value, found.since) == (Value.HEALTHY, at(14, 60 * 22))
+    assert (found.value, found.since) == (Status.HEALTHY, at(14, 60 * 22))
     assert found.reason == "No result on main for 14 days after 3 failures."
 
 
 def test_after_a_repair_verdicts_are_counted_anew():
     story = Story()
     story.main(at(0), "P" * 20 + "FFFF" + "PPPP" + "FFF")
-    assert story.ledger().judge(T).value is Value.HEALTHY
+    assert story.ledger().judge(T).value is Status.HEALTHY
     story.main(at(0, 60 * 31), "FF")
     found = story.ledger().judge(T)
-    assert (found.value, found.numbers.before) == (Value.BROKEN, 4)
+    assert (found.value, found.numbers.before) == (Status.BROKEN, 4)
 
 
 def test_broken_goes_before_flaky_and_flaky_is_left_when_it_ends():
     story = in_an_old_repository()
     story.flipped(at(0))
     story.main(at(0, 60), "P" * 20 + "FFF", timedelta(minutes=10))
-    assert story.ledger().judge(T).value is Value.BROKEN
+    assert story.ledger().judge(T).value is Status.BROKEN
     story.main(at(0, 300), "P")
     assert [change.value for change in story.ledger().judge(T).history] == [
-        *(Value.FLAKY, Value.BROKEN, Value.FLAKY),
+        *(Status.FLAKY, Status.BROKEN, Status.FLAKY),
     ]
 
 
 def test_nobody_runs_it_for_thirty_days_of_the_clock():
     story = Story()
     story.main(at(0), "FFFFF")
-    flags = (Flag(at(0, 400), Value.BROKEN, "bob", "waits on the real clock."),)
+    flags = (Flag(at(0, 400), Status.BROKEN, "bob", "waits on the real clock."),)
     story.ran(at(30, 239), "")
-    assert story.ledger().judge(T, flags).value is Value.BROKEN
+    assert story.ledger().judge(T, flags).value is Status.BROKEN
     story.ran(at(30, 240), "")
     found = story.ledger().judge(T, flags)
-    assert (found.value, found.is_stale, found.since) == (Value.HEALTHY, True, at(30, 240))
+    assert (found.value, found.is_stale, found.since) == (Status.HEALTHY, True, at(30, 240))
     assert found.reason == "No run since 2026-03-01."
 
 
@@ -316,12 +316,12 @@ def test_a_flag_stands_until_it_is_taken_back():
     story = Story()
     story.passes(at(0), 5, HOUR)
     story.ran(at(1), "F")
-    bob = Flag(at(2), Value.FLAKY, "bob", "waits on the real clock.")
+    bob = Flag(at(2), Status.FLAKY, "bob", "waits on the real clock.")
     flagged = story.ledger().judge(T, (bob,))
-    assert (flagged.value, flagged.since) == (Value.FLAKY, at(2))
+    assert (flagged.value, flagged.since) == (Status.FLAKY, at(2))
     assert flagged.reason == "Flagged flaky by bob: waits on the real clock."
-    back = story.ledger().judge(T, (bob, Flag(at(3), Value.HEALTHY, "eve")))
-    assert (back.value, back.since) == (Value.HEALTHY, at(3))
+    back = story.ledger().judge(T, (bob, Flag(at(3), Status.HEALTHY, "eve")))
+    assert (back.value, back.since) == (Status.HEALTHY, at(3))
     assert back.reason == "Flag taken back by eve."
 
 
@@ -342,7 +342,7 @@ def test_a_watched_test_is_healthy():
     story.passes(at(0), 30, HOUR)
     story.flipped(at(1))
     found = story.ledger().judge(T)
-    assert (found.value, found.is_watched) == (Value.HEALTHY, True)
+    assert (found.value, found.is_watched) == (Status.HEALTHY, True)
 
 
 def test_a_holiday_heals_nobody():
@@ -360,7 +360,7 @@ def test_light_events_of_a_crowd_do_not_renew_the_quiet_time():
     story.ran(at(4))
     found = story.ledger().judge(T)
     assert [event.weight for event in story.ledger().events_a[T]] == [1.0, 0.2]
-    assert (found.value, found.since) == (Value.HEALTHY, at(4))
+    assert (found.value, found.since) == (Status.HEALTHY, at(4))
 
 
 def test_every_reason_fits():
@@ -369,7 +369,7 @@ def test_every_reason_fits():
     long = [replace(each, job="j" * 255, branch="b" * 255) for each in story.uploads]
     story.uploads[:] = long
     assert len(story.ledger().judge(T).reason) <= 300
-    flags = (Flag(at(0), Value.FLAKY, "bob", "x" * 300),)
+    flags = (Flag(at(0), Status.FLAKY, "bob", "x" * 300),)
     assert len(story.ledger().judge(T, flags).reason) <= 300
 
 
@@ -377,6 +377,6 @@ def test_flags_of_the_first_hours_are_corrected_when_the_noise_is_known():
     story = Story()
     story.passes(at(0), 13, HOUR)
     story.flipped(at(0, 600))
-    assert story.ledger().judge(T).value is Value.FLAKY
+    assert story.ledger().judge(T).value is Status.FLAKY
     story.passes(at(1), 10, 3 * DAY)
     assert story.ledger().judge(T).history == ()

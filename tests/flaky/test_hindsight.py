@@ -8,8 +8,8 @@ import pytest
 from service.testhealth.detector import hindsight
 from service.testhealth.detector.health import Flag
 from service.testhealth.detector.hindsight import Moment
-from service.testhealth.detector.history import Value
 from service.testhealth.detector.spans import Settled
+from service.vocabulary import Health as Status
 from tests.bench.flaky.ledger import Ledger
 from tests.flaky.histories import START, Story, T, at, in_an_old_repository
 
@@ -47,7 +47,7 @@ def test_what_the_runs_own_pull_requests_showed_does_not_count(story: Story) -> 
 
 
 def test_what_a_person_called_broken_then_was_not_flaky(story: Story) -> None:
-    flag = Flag(at(1), Value.BROKEN, "bob")
+    flag = Flag(at(1), Status.BROKEN, "bob")
     assert not was_flaky(story.ledger(), Moment(at(2), "main"), flag)
     assert was_flaky(story.ledger(), Moment(at(0.5), "main"), flag)
 

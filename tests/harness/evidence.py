@@ -14,13 +14,15 @@ from service.database.database import Tx
 from service.testhealth.reports import identity
 from service.testhealth.reports.identity import CaseKey, RepositoryKey
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import bitmaps, day_counts, days, sets, states, uploads_rows
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import bitmaps, day_counts, days, sets, states, uploads
 from service.testhealth.store import cases as test_cases
+from service.testhealth.store.attempts import SeenFailure, StoredAttempt
 from service.testhealth.store.cases import Case, Own, Place
 from service.testhealth.store.days import OpenDay
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import DETECTOR, CaseState, StateChange
-from service.testhealth.store.uploads_rows import SeenFailure, StoredAttempt, Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Health
 
 LETTERS = {"p": Outcome.PASSED, "f": Outcome.FAILED, "s": Outcome.SKIPPED}
@@ -75,7 +77,7 @@ class Ledger:
             for name in ran.tests.keys() - once.keys()
             for attempt in self._attempts(upload, ran, by_name[name], name)
         ]
-        uploads_rows.record(session, self.place, upload, attempts)
+        uploads.record(session, self.place, upload, attempts)
         failed = [each for each in attempts if each.failure is not None]
         if ran.is_trusted:
             days.open_day(session, self.place, ran.at, self.now)
@@ -84,9 +86,9 @@ class Ledger:
                 for each in failed
                 if each.failure is not None
             ]
-            uploads_rows.note_failures(session, self.place, seen)
+            test_attempts.note_failures(session, self.place, seen)
         hit = [(each.no, pr) for each in failed for pr in ran.prs]
-        uploads_rows.note_impact(session, self.place, hit, ran.at, self.now)
+        test_attempts.note_impact(session, self.place, hit, ran.at, self.now)
         test_cases.note_evidence(session, self.place.repository_id, ran.at)
 
     def open_days(self, session: Tx) -> list[OpenDay]:

@@ -31,7 +31,7 @@ from service.testhealth.reports.results import FileStatus
 from service.testhealth.store import quarantine
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import Since
-from service.testhealth.store.uploads_rows import UPLOAD, uploads
+from service.testhealth.store.uploads import UPLOAD, uploads
 from service.vocabulary import SYSTEM, Sha
 from tests.operations import upload_stage
 from tests.provider.stage import HOST, on_sandbox

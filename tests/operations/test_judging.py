@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from service.testhealth.detector import history
-from service.testhealth.detector.history import Change, Value
 from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import (
     flags,
@@ -25,8 +24,8 @@ from service.testhealth.store import cases as test_cases
 from service.testhealth.store import figures, quarantine
 from service.testhealth.store import uploads as stored_uploads
 from service.testhealth.store.cases import Place
+from service.testhealth.store.index_cache import IndexCache
 from service.testhealth.store.quarantine import Since
-from service.testhealth.store.standings import Standings
 from service.testhealth.store.states import ChangeKind
 from service.vocabulary import SYSTEM, Flag, Health, Sensitivity, Sha
 from tests.bench.flaky.ledger import OTHER, PR, STABLE, UNTRUSTED, Ledger, Upload, bits
@@ -122,15 +121,7 @@ async def compared(stage, uploads):
         assert (state.reason, state.since) == (wanted.reason, wanted.since)
         assert state.is_stale == wanted.is_stale
         assert state.numbers == wanted.numbers
-        entries = [
-            Change(
-                each.at,
-                Value(each.value.value),
-                each.reason,
-                each.kind is ChangeKind.CORRECTED,
-            )
-            for each in changes
-        ]
+        entries = [each.change for each in changes]
         standing = [(each.at, each.value) for each in history.effective(entries)]
         assert standing == [(each.at, each.value) for each in wanted.history]
 
@@ -144,7 +135,7 @@ async def eager(store, name):
     return stage
 
 
-class Watched(Standings):
+class Watched(IndexCache):
     """Remembers how often nothing was there for whoever came to judge."""
 
     def __init__(self):
@@ -158,15 +149,15 @@ class Watched(Standings):
 
 
 async def test_uploads_that_come_together_read_all_evidence_once(store):
-    store.caches.of(Standings, Watched)
+    store.caches.of(IndexCache, Watched)
     stage = await upload_stage.staged(store)
     runs = ({"test_0": "F" if n % 2 else "P", "test_1": "P"} for n in range(8))
     await asyncio.gather(*(stage.ran(tests, run_id=f"r{n}") for n, tests in enumerate(runs)))
-    assert store.caches.of(Standings).lacking == 1
+    assert store.caches.of(IndexCache).lacking == 1
 
 
 async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(store, monkeypatch):
-    store.caches.of(Standings, Watched)
+    store.caches.of(IndexCache, Watched)
     monkeypatch.setattr(judge, "JUDGED_MAX", 1)
     stage = await upload_stage.staged(store)
     tests = {"test_0": "F", "test_1": "F"}
@@ -185,17 +176,17 @@ async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(
         judge.catch_up(runtime),
         stage.ran(tests, run_id="third"),
     )
-    assert store.caches.of(Standings).lacking == 1
+    assert store.caches.of(IndexCache).lacking == 1
 
 
 async def test_another_sensitivity_reads_no_evidence_anew(store):
     stage = await eager(store, "widgets")
     await stage.ran({"total": "FP"})
-    before = store.caches.of(Standings).take(stage.repository.id)
-    store.caches.of(Standings).put(stage.repository.id, before)
+    before = store.caches.of(IndexCache).take(stage.repository.id)
+    store.caches.of(IndexCache).put(stage.repository.id, before)
     wish = SettingsWish({"sensitivity": Sensitivity.STRICT})
     await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
-    assert store.caches.of(Standings).take(stage.repository.id).standing is before.standing
+    assert store.caches.of(IndexCache).take(stage.repository.id).index is before.index
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -244,7 +235,7 @@ async def test_a_process_that_begins_anew_goes_on_where_the_other_ended(store):
     told = []
     for number, each in enumerate(drawn(chance)):
         if number % 5 == 4:
-            stage.runtime.store.caches.of(Standings).take(stage.repository.id)
+            stage.runtime.store.caches.of(IndexCache).take(stage.repository.id)
         told.append(await sent(stage, each))
     await compared(stage, told)
 
@@ -268,7 +259,7 @@ async def test_a_test_that_is_flaky_for_long_stays_so_since_then(store):
         assert state.since == since
         assert [each.kind for each in changes] == [ChangeKind.CHANGED]
         if day % 20 == 19:
-            stage.runtime.store.caches.of(Standings).take(stage.repository.id)
+            stage.runtime.store.caches.of(IndexCache).take(stage.repository.id)
 
 
 async def clock_of(stage):
@@ -301,7 +292,7 @@ async def test_what_a_pause_lets_grow_old_is_settled_before_it_is_forgotten(stor
         await ran_on(stage, day, "FP")
     (before, _) = (await stage.states())["total"]
     if is_cold:
-        stage.runtime.store.caches.of(Standings).take(stage.repository.id)
+        stage.runtime.store.caches.of(IndexCache).take(stage.repository.id)
     else:
         settings = TestSettings(sensitivity=Sensitivity.EAGER, collect_artifacts=False)
         place = Place(stage.repository.org_id, stage.repository.id)
@@ -395,7 +386,7 @@ async def test_a_test_that_is_broken_for_long_stays_so_since_then(store):
             assert state.since == since
             assert len(changes) == 1
         if day % 20 == 19:
-            stage.runtime.store.caches.of(Standings).take(stage.repository.id)
+            stage.runtime.store.caches.of(IndexCache).take(stage.repository.id)
 
 
 async def test_a_persons_word_stands_while_uploads_come(store):

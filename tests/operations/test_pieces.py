@@ -14,7 +14,7 @@ from service.process import retention
 from service.testhealth.operations import count_days, judge, noting, remove, sweeps
 from service.testhealth.store import cases, day_counts, days, uploads
 from service.testhealth.store import retention as test_retention
-from service.testhealth.store.standings import Standings
+from service.testhealth.store.index_cache import IndexCache
 from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
 from tests.operations.test_judging import compared, drawn, eager, figures_of, sent, sent_as
@@ -52,7 +52,7 @@ def mortal(stage, writes):
 
 def begin_anew(stage):
     """Forget what only the process knew."""
-    stage.runtime.store.caches.of(Standings).take(stage.repository.id)
+    stage.runtime.store.caches.of(IndexCache).take(stage.repository.id)
 
 
 async def told_by_the_trusted(stage):
@@ -336,7 +336,7 @@ async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store,
 
 
 async def test_who_begins_anew_reads_and_forgets_before_anybody_is_kept_from_writing(store):
-    stage, standings = await upload_stage.staged(store), store.caches.of(Standings)
+    stage, standings = await upload_stage.staged(store), store.caches.of(IndexCache)
     here = stage.repository.id
     for day in (0, 50):
         stage.clock.present += timedelta(days=day)
@@ -345,12 +345,12 @@ async def test_who_begins_anew_reads_and_forgets_before_anybody_is_kept_from_wri
     with suppress(Died):
         await mortal(stage, 0).ran({"total": "F"}, run_id="51")
     ready = standings.take(here)
-    assert len(ready.standing.book.shelf.ids()) == 2
+    assert len(ready.index.evidence.uploads.ids()) == 2
     standings.put(here, ready)
     await stage.ran({"total": "F"}, run_id="51")
     with suppress(Died):
         await mortal(stage, 0).ran({"total": "F"}, run_id="52")
-    assert len(standings.take(here).standing.book.shelf.ids()) == 2
+    assert len(standings.take(here).index.evidence.uploads.ids()) == 2
 
 
 async def test_tests_left_to_be_judged_are_judged_by_another_process(store, monkeypatch):

@@ -4,8 +4,8 @@ import pytest
 
 from service.evidence import run_failures
 from service.mergequeue.wording.failed_tests import Standing
+from service.testhealth.store.attempts import FailedIn
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.run_evidence import FailedIn
 from service.vocabulary import Health, Override
 from tests.operations.upload_stage import NOW
 

@@ -34,7 +34,7 @@ from service.testhealth.reports.results import (
     ReportFile,
 )
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store import evidence_rows
+from service.testhealth.store import states as test_states
 from service.testhealth.store.cases import Case
 from service.testhealth.store.states import CaseState, StateChange
 from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role, Sha
@@ -146,6 +146,6 @@ def _states(
     session: Tx, repository_id: int
 ) -> dict[str, tuple[CaseState, tuple[StateChange, ...]]]:
     names = {case.no: name for name, case in _cases(session, repository_id).items()}
-    histories = evidence_rows.histories_of(session, repository_id, names)
-    found = evidence_rows.states_of(session, repository_id, names)
+    histories = test_states.histories_of(session, repository_id, names)
+    found = test_states.states_of(session, repository_id, names)
     return {names[no]: (state, histories.get(no, ())) for no, state in found.items()}

@@ -10,7 +10,7 @@ from service.accounts.store import access
 from service.process.store import retention
 from service.process.store.retention import RetentionLimits
 from service.testhealth.reports.identity import RepositoryKey
-from service.testhealth.store import cases, evidence_rows
+from service.testhealth.store import cases
 from service.testhealth.store.cases import Place
 from service.testhealth.store.sets import OutcomeSets, StoredSets
 from tests.harness.databases import connected
@@ -86,7 +86,7 @@ def test_a_test_that_runs_again_while_it_is_forgotten_stays(forgetting, using, l
     (test_id,) = cases.by_ids(using, here, ids)
 
     def run_again() -> None:
-        evidence_rows.lock(using, here)
+        cases.lock(using, here)
         ledger.take_in(using, Ran(NOW, {"a": "p"}))
         using.commit()
 

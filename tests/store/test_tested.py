@@ -10,7 +10,8 @@ from service.process.store import retention
 from service.process.store.retention import RetentionLimits
 from service.testhealth.detector import figures
 from service.testhealth.reports.identity import RepositoryKey
-from service.testhealth.store import cases, quarantine, sets, states, uploads_rows
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import cases, quarantine, sets, states
 from service.testhealth.store.bitmaps import packed_set
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import StoredOverride
@@ -88,8 +89,8 @@ def test_the_clock_of_the_evidence_is_that_of_what_counts(session, ledger):
 
 def test_the_newest_headline_of_a_group_is_shown_whatever_comes_first(session, ledger):
     for hours, headline in ((1, "b"), (3, "a"), (2, "c")):
-        seen = uploads_rows.SeenFailure("key", headline, "", NOW - timedelta(hours=hours))
-        uploads_rows.note_failures(session, ledger.place, [seen])
+        seen = test_attempts.SeenFailure("key", headline, "", NOW - timedelta(hours=hours))
+        test_attempts.note_failures(session, ledger.place, [seen])
     shown = session.exec_driver_sql("SELECT headline FROM failure_group").scalars().all()
     assert shown == ["b"]
 
@@ -98,10 +99,10 @@ def test_pull_requests_count_for_a_week_each_once(session, ledger):
     for days, prs in ((6.9, (1, 2)), (1, (2, 3)), (7.1, (4,))):
         ledger.take_in(session, Ran(NOW - days * DAY, {"a": "f"}, prs=prs))
     assert case_of(session, ledger, "a").impact == 3
-    assert uploads_rows.expire_impacts(session, NOW) == 0
-    assert uploads_rows.expire_impacts(session, NOW + 0.1 * DAY) == 1
+    assert test_attempts.expire_impacts(session, NOW) == 0
+    assert test_attempts.expire_impacts(session, NOW + 0.1 * DAY) == 1
     assert case_of(session, ledger, "a").impact == 2
-    assert uploads_rows.expire_impacts(session, NOW + 30 * DAY) == 2
+    assert test_attempts.expire_impacts(session, NOW + 30 * DAY) == 2
     assert case_of(session, ledger, "a").impact == 0
 
 

@@ -15,22 +15,20 @@ from service.testhealth.store import (
     code_owners,
     day_counts,
     days,
-    evidence_rows,
     failing,
     figures,
     listings,
     numbers,
     quarantine,
-    removal,
     retention,
-    run_evidence,
     runs,
     sets,
     states,
     ticket_issues,
     uploads,
-    uploads_rows,
 )
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store.attempts import SeenFailure
 from service.testhealth.store.cases import Place
 from service.testhealth.store.code_owners import Claimed, FoundFile
 from service.testhealth.store.day_counts import Daily, DaySums, FailureDaily, Part
@@ -40,7 +38,6 @@ from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.quarantined import QuarantinedTests
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
-from service.testhealth.store.uploads_rows import SeenFailure
 from service.vocabulary import ActorKind, Health, Override, Sha
 from tests.store.conftest import NOW
 
@@ -162,20 +159,24 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "day_counts.write": lambda s: [
         day_counts.write(s, DaySums(each, (), ()), COUNTS) for each in days.due(s, NOW)[:2]
     ],
-    "evidence_rows.note_strangers": lambda s: evidence_rows.note_strangers(s, 7, NOS, NOW),
-    "evidence_rows.owners_of": lambda s: evidence_rows.owners_of(s, 7, NOS),
+    "cases.note_untrusted": lambda s: cases.note_untrusted(s, 7, NOS, NOW),
+    "cases.owners_of": lambda s: cases.owners_of(s, 7, NOS),
     "uploads.unnoted": uploads.unnoted,
     "uploads.note_done": lambda s: uploads.note_done(s, "text-7"),
     "test_numbers.numbers_of": lambda s: numbers.numbers_of(s, 7, ["text-6", "x"], NOW),
     "test_numbers.aliased": lambda s: numbers.aliased(s, 7, ["text-6", "x"], NOW),
-    "removal.doubtful": lambda s: removal.doubtful(s, 7, NOS, (NOW, NOW)),
-    "removal.attempted": lambda s: list(removal.attempted(s, 7, NOS, NOW - DAY)),
+    "test_cases.doubtful": lambda s: cases.doubtful(s, 7, NOS, NOW, NOW),
+    "attempts.attempted": lambda s: list(test_attempts.attempted(s, 7, NOS, NOW - DAY)),
+    "attempts.renew_impacts": lambda s: test_attempts.renew_impacts(s, PLACE, {(6, 7)}, NOW),
+    "attempts.failed_in": lambda s: test_attempts.failed_in(s, ["text-6", "text-7"], 100),
+    "attempts.failure_keys": lambda s: test_attempts.failure_keys(s, 7, NOS, SPAN),
+    "uploads.contents": lambda s: uploads.contents(s, 7, NOW - DAY),
     "uploads.of_run": lambda s: uploads.of_run(s, 7, "run-7", 1),
-    "run_evidence.of_run": lambda s: run_evidence.of_run(s, 7, Sha("text-6"), NOW - 30 * DAY),
-    "run_evidence.of_heads": lambda s: run_evidence.of_heads(
+    "uploads.of_test_run": lambda s: uploads.of_test_run(s, 7, Sha("text-6"), NOW - 30 * DAY),
+    "uploads.of_heads": lambda s: uploads.of_heads(
         s, 7, [Sha("text-6"), Sha("text-26")], NOW - 30 * DAY
     ),
-    "run_evidence.prs_of": lambda s: run_evidence.prs_of(s, 7, ["text-6", "text-26"]),
+    "uploads.prs_of": lambda s: uploads.prs_of(s, 7, ["text-6", "text-26"]),
     "test_cases.shared_by": lambda s: cases.shared_by(s, 7),
     "test_cases.name_repository": lambda s: cases.name_repository(s, PLACE, KEY),
     "test_cases.take_numbers": lambda s: cases.take_numbers(s, 7, 5),
@@ -227,11 +228,11 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_figures.last_runs": lambda s: figures.last_runs(s, OutcomeSets(), 7, NOS),
     "test_figures.run_after": lambda s: figures.run_after(s, OutcomeSets(), 7, NOS, NOW - DAY),
     "test_sets.put_set": lambda s: sets.put_set(s, PLACE, bitmaps.packed_set(NOS), NOW),
-    "test_evidence.note_failures": lambda s: uploads_rows.note_failures(
+    "test_evidence.note_failures": lambda s: test_attempts.note_failures(
         s, PLACE, [SeenFailure("text-6", "x", "y", NOW)]
     ),
-    "test_evidence.note_impact": lambda s: uploads_rows.note_impact(s, PLACE, [(6, 7)], NOW, NOW),
-    "test_evidence.expire_impacts": lambda s: uploads_rows.expire_impacts(s, NOW),
+    "test_evidence.note_impact": lambda s: test_attempts.note_impact(s, PLACE, [(6, 7)], NOW, NOW),
+    "test_evidence.expire_impacts": lambda s: test_attempts.expire_impacts(s, NOW),
     "test_retention.forget_impacts": lambda s: retention.forget_impacts(s, LONG_AGO),
     "test_retention, evidence": lambda s: [forget(s, LONG_AGO) for forget in retention.EVIDENCE],
     "test_retention, history": lambda s: [forget(s, LONG_AGO) for forget in retention.HISTORY],

@@ -12,8 +12,9 @@ from sqlalchemy import BindParameter, Connection, and_, bindparam, exists, or_, 
 from service.database.types import Utc
 from service.mergequeue.store.tables_queues import LandingRow, MergeQueueRow, RunRow
 from service.testhealth.reports.uploads import UploadClass
+from service.testhealth.store.attempts import attempts
 from service.testhealth.store.sets import StoredSets
-from service.testhealth.store.uploads_rows import UPLOAD, Upload, attempts, uploads
+from service.testhealth.store.uploads import UPLOAD, Upload, uploads
 
 UPLOADS_MAX = 300
 """Newest uploads of a job that are looked at: a job may be split into many."""

@@ -10,7 +10,7 @@ from service.mergequeue.engine.model import Run
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store import runs as stored_runs
 from service.mergequeue.store.tables_queues import MergeQueueRow, RunRow
-from service.testhealth.store.uploads_rows import uploads
+from service.testhealth.store.uploads import uploads
 from service.vocabulary import Sha
 
 runs = RunRow.__table__

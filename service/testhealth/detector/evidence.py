@@ -1,4 +1,4 @@
-"""Attempts of a test, and what of them disagrees: events with weights (FLAKY.md 5.1, 5.2).
+"""Attempts of a test, and events with weights where they disagree (docs/design/detector.md 3).
 
 Nothing here knows when a test is flaky.
 """

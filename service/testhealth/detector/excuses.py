@@ -1,7 +1,7 @@
-"""Explanation the checks of a run failed, by the tests that failed in them (FLAKY.md 10).
+"""Explain why the checks of a run failed, by the tests that failed in them.
 
-Nothing is forgiven where anything is unknown: a check whose report is missing, cut off or
-about more than its tests is unexplained.
+The rules are in docs/design/evidence.md 3. Nothing is forgiven where anything is unknown: a check
+whose report is missing, cut off or about more than its tests is unexplained.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

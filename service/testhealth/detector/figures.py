@@ -1,4 +1,4 @@
-"""Rates of failure over the last hours, exact to the attempt (FLAKY.md 7.2).
+"""Rates of failure over the last hours, exact to the attempt (docs/design/detector.md 12).
 
 Whole days come from counts, so a window is told as the days after its first one, and the part
 of that first day which lies inside.

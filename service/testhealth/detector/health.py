@@ -1,7 +1,7 @@
 """The status of one test: `judge` turns its evidence into value, reason, time and history.
 
-The door of the detector (FLAKY.md 6.3). A test's health depends on what it is given here and
-on nothing else: not on the order in which it came, not on an earlier judgement.
+The entry point of the detector (docs/design/detector.md 9). A test's health depends only on the
+arguments: not on the order of arrival, and not on an earlier judgement.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,10 @@ from types import MappingProxyType
 
 from service.testhealth.detector import reasons, score, series, spans
 from service.testhealth.detector.evidence import WINDOW_DAYS, Event, Passes
-from service.testhealth.detector.history import Change, Value
+from service.testhealth.detector.history import Change
 from service.testhealth.detector.series import BrokenSpan, Moment, Track
 from service.testhealth.detector.spans import FlakySpan, Fold, Measure, Results, Scale, Settled
+from service.vocabulary import Health as Status
 
 STALE_AFTER = timedelta(days=30)
 """Of the evidence clock without a run: nobody can tell any more, so the test is in no list."""
@@ -31,7 +32,7 @@ class Flag:
     """What a person called the test; HEALTHY takes an earlier flag back."""
 
     at: datetime
-    value: Value
+    value: Status
     actor: str
     text: str = ""
 
@@ -89,7 +90,7 @@ class Health:
     least WATCH_SHARE of K. `history` has every change that the evidence shows, oldest first.
     """
 
-    value: Value
+    value: Status
     reason: str
     since: datetime
     is_stale: bool
@@ -116,14 +117,14 @@ def judge(evidence: Evidence, scale: Scale) -> Health:
     if now is not None:
         value, reason, numbers = now.value, now.text, now.numbers
     else:
-        value = Value.HEALTHY
+        value = Status.HEALTHY
         reason = _why_healthy(evidence, stretches, open_measure, scale.threshold)
         numbers = _numbers(open_measure, scale.threshold)
     return Health(
         value=value,
         reason=reason,
         since=history[-1].at if history else evidence.first_run,
-        is_stale=now is not None and now.value is Value.HEALTHY,
+        is_stale=now is not None and now.value is Status.HEALTHY,
         is_watched=now is None and _is_watched(open_measure, scale.threshold),
         numbers=numbers,
         history=history,
@@ -153,7 +154,7 @@ class _Stretch:
     """
 
     rank: int
-    value: Value
+    value: Status
     since: datetime
     until: datetime | None
     first: str
@@ -185,12 +186,12 @@ def _broken(evidence: Evidence, clock: datetime) -> tuple[BrokenSpan, ...]:
 def _changes(stretches: tuple[_Stretch, ...]) -> Iterator[Change]:
     """Every change of the value, oldest first."""
     ends = {each.until for each in stretches if each.until is not None}
-    value = Value.HEALTHY
+    value = Status.HEALTHY
     for at in sorted({each.since for each in stretches} | ends):
         reigning = _reigning([each for each in stretches if each.is_on(at)])
         if reigning is None:
             ended = [each for each in stretches if each.until == at]
-            reason, now = max(ended, key=lambda each: each.since).after, Value.HEALTHY
+            reason, now = max(ended, key=lambda each: each.since).after, Status.HEALTHY
         else:
             reason = reigning.first if reigning.since == at else reigning.text
             now = reigning.value
@@ -207,13 +208,13 @@ def _stale(evidence: Evidence, scale: Scale) -> Iterator[_Stretch]:
     since = evidence.last_run + STALE_AFTER
     if since <= scale.clock:
         text = reasons.stale(evidence.last_run)
-        yield _Stretch(0, Value.HEALTHY, since, None, text, text, text)
+        yield _Stretch(0, Status.HEALTHY, since, None, text, text, text)
 
 
 def _while_broken(span: BrokenSpan) -> _Stretch:
     return _Stretch(
         rank=1,
-        value=Value.BROKEN,
+        value=Status.BROKEN,
         since=span.since,
         until=span.until,
         first=reasons.broken(span, span.streak),
@@ -231,7 +232,7 @@ def _while_broken(span: BrokenSpan) -> _Stretch:
 def _while_flaky(span: FlakySpan, threshold: float) -> _Stretch:
     return _Stretch(
         rank=3,
-        value=Value.FLAKY,
+        value=Status.FLAKY,
         since=span.since,
         until=span.until,
         first=reasons.flaky(span.first, threshold),
@@ -245,10 +246,10 @@ def _flagged(flags: tuple[Flag, ...]) -> Iterator[_Stretch]:
     """A flag lasts until the next; the detector's own reasons go before it where they agree."""
     ordered = sorted(flags, key=lambda flag: (flag.at, flag.value, flag.actor, flag.text))
     for flag, following in zip_longest(ordered, ordered[1:]):
-        if flag.value is not Value.HEALTHY:
+        if flag.value is not Status.HEALTHY:
             text = reasons.flagged(flag.value, flag.actor, flag.text)
             yield _Stretch(
-                rank=2 if flag.value is Value.BROKEN else 4,
+                rank=2 if flag.value is Status.BROKEN else 4,
                 value=flag.value,
                 since=flag.at,
                 until=following.at if following else None,

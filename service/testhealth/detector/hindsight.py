@@ -1,7 +1,7 @@
-"""What was known of a test when a test run began, as the queue is told it (FLAKY.md 10).
+"""The health of a test as it was known when a queue's test run began.
 
-What the run's own pull requests showed of it does not count: else one that makes a test flaky
-would be forgiven by it.
+The rules are in docs/design/evidence.md 4. Events of the run's own pull requests do not count, or
+a pull request that makes a test flaky would be forgiven for it.
 """
 
 from collections.abc import Set
@@ -10,8 +10,8 @@ from datetime import datetime
 
 from service.testhealth.detector import health, series
 from service.testhealth.detector.health import Evidence
-from service.testhealth.detector.history import Value
 from service.testhealth.detector.spans import Scale
+from service.vocabulary import Health as Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ def was_flaky(evidence: Evidence, scale: Scale, moment: Moment) -> bool:
     others = tuple(each for each in evidence.events if each.upload not in moment.own)
     judged = health.judge(replace(evidence, events=others), scale)
     before = [change.value for change in judged.history if change.at <= moment.at]
-    return bool(before) and before[-1] is Value.FLAKY
+    return bool(before) and before[-1] is Status.FLAKY
 
 
 def was_red(evidence: Evidence, scale: Scale, moment: Moment) -> bool:

@@ -1,24 +1,17 @@
-"""What a test's status was, change by change, and how a rewritten past is told.
+"""The history of a test's status, and how corrections of the past are added to it.
 
-FLAKY.md 6.3: the history is only ever added to. When late or deleted evidence changes the
-past, an entry marked `is_correction` replaces everything from its time on.
+docs/design/detector.md 9: the history is only ever added to. When late or deleted evidence changes
+the past, an entry marked `is_correction` replaces everything from its time on.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 from itertools import takewhile
 
+from service.vocabulary import Health as Status
+
 UNDONE = "Taken back: the evidence says otherwise now."
-
-
-class Value(StrEnum):
-    """SPECIFICATION.md 2.6."""
-
-    HEALTHY = "healthy"
-    FLAKY = "flaky"
-    BROKEN = "broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +19,7 @@ class Change:
     """The value since `at`, until the next one; the first value of a test is HEALTHY."""
 
     at: datetime
-    value: Value
+    value: Status
     reason: str
     is_correction: bool = False
 
@@ -63,8 +56,8 @@ def to_append(
     return (undone, *fresh)
 
 
-def _value_of(standing: Sequence[Change]) -> Value:
-    return standing[-1].value if standing else Value.HEALTHY
+def _value_of(standing: Sequence[Change]) -> Status:
+    return standing[-1].value if standing else Status.HEALTHY
 
 
 def _is_same(pair: tuple[Change, Change]) -> bool:

@@ -1,6 +1,6 @@
-"""The repository's own noise: how often its machines make a sound test disagree (FLAKY.md 6.2).
+"""The noise of a repository: how often its machines make a sound test disagree.
 
-It only ever raises the bar above the defaults.
+docs/design/detector.md 6: it only ever raises the bar above the defaults.
 """
 
 from collections.abc import Iterable, Mapping

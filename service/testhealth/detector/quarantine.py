@@ -1,4 +1,4 @@
-"""Whether a failing run of a test counts as passed, and why (SPECIFICATION.md 2.5, FLAKY.md 8)."""
+"""Decide whether a failing run of a test counts as passed (docs/design/quarantine.md 1)."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -8,7 +8,7 @@ from service.vocabulary import Health, Override
 
 
 class QuarantineSetting(StrEnum):
-    """By what a test is quarantined (API.md 8.3)."""
+    """The rule by which a test is quarantined."""
 
     ALWAYS_QUARANTINE = "ALWAYS_QUARANTINE"
     AUTO_QUARANTINE = "AUTO_QUARANTINE"
@@ -20,7 +20,7 @@ def setting_of(
     """By what the test is quarantined now, None when it is not.
 
     SPECIFICATION.md 2.5, quarantine rule 1. NEVER_QUARANTINE wins over everything; nothing is
-    quarantined while quarantining is off for the repository (FLAKY.md 8).
+    quarantined while quarantining is off for the repository.
     """
     if not settings.quarantine_enabled or override is Override.NEVER_QUARANTINE:
         return None

@@ -1,4 +1,4 @@
-"""Why a test has its status, in a sentence of at most 300 characters (FLAKY.md 6.4).
+"""The reason of a status, at most 300 characters (docs/design/detector.md 10).
 
 Every number in it can be recomputed from stored runs; nothing is decided here.
 """

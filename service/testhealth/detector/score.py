@@ -1,4 +1,4 @@
-"""How much better "this test is flaky" explains what was seen than noise does (FLAKY.md 6.1).
+"""How much better flakiness explains the evidence than noise does (docs/design/detector.md 5).
 
 Beta functions in logarithms; no history, no settings of a repository.
 """

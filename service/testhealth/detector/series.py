@@ -1,6 +1,6 @@
 """Verdicts of a test along a stable branch: alone between neighbors, and broken.
 
-FLAKY.md 5.3 and the second half of 6.3. What a pull request's runs say does not enter here.
+The rules are in docs/design/detector.md 4 and 8. Runs of pull requests are no part of a series.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a repository decides about its tests (API.md 8.3), with what holds where nobody decided."""
+"""The test settings of a repository, and their defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ ARTIFACT_PATTERNS = (
     "*test-report*",
     "*surefire*",
 )
-"""Names of CI artifacts that are read for reports (FLAKY.md 2.9)."""
+"""Names of CI artifacts that are read for reports."""
 
 
 SettingValue = (

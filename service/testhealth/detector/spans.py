@@ -1,4 +1,4 @@
-"""When a test was flaky: its events folded, oldest first, into spans (FLAKY.md 6.1, 6.3).
+"""Fold the events of a test, oldest first, into spans of flakiness (docs/design/detector.md 7).
 
 The same events, results and noise always give the same spans; nothing is remembered between
 two calls but what `Settled` says of evidence that is gone.

@@ -1,4 +1,4 @@
-"""When a test gets an issue of its own, and what becomes of that issue (FLAKY.md 8). Pure.
+"""Decide when a test gets an issue, and when it is closed (docs/design/quarantine.md 4). Pure.
 
 People have the last word on whether it is open: what they closed stays closed, and what they
 reopened open, until the test's status changes.

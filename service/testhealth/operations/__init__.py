@@ -1,7 +1,8 @@
 """What can be done with tests and their results.
 
-`take_in.py` takes an upload in: `classify.py` says whose results it holds, `upload_cases.py` which
-tests it speaks of, `judge.py` judges these in the same transaction, `answers.py` answers, and
+`take_in.py` takes an upload in: `classify.py` says whose results it holds, `identify.py` which
+tests it has, `findings.py` what it says of them; `judge.py` judges these in the same transaction,
+`answers.py` answers, and
 `noting.py` notes facts of single tests. `remove.py` removes an upload, `count_days.py` counts days
 that are over, `lists.py` lists tests, `sweeps.py` does what time alone brings.
 """

@@ -1,14 +1,14 @@
-"""What an upload's failures mean to who sent it: which are quarantined, and the exit code."""
+"""Answer an upload: its failures, which of them are quarantined, and the exit code."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.database.database import Tx
+from service.runtime import Runtime
 from service.testhealth.detector import history
-from service.testhealth.detector.history import Change, Value
 from service.testhealth.detector.settings import TestSettings
-from service.testhealth.operations import checks, records
+from service.testhealth.operations import checks, page_addresses, records
 from service.testhealth.operations.records import Home
 from service.testhealth.operations.upload_values import (
     AnsweredFailure,
@@ -20,20 +20,22 @@ from service.testhealth.operations.upload_values import (
 from service.testhealth.reports import failures, identity
 from service.testhealth.reports.duplicates import Result
 from service.testhealth.reports.results import Counts, Fault, FileStatus, Outcome
-from service.testhealth.store import evidence_rows, listings, quarantine
+from service.testhealth.store import listings, quarantine
+from service.testhealth.store import states as test_states
+from service.testhealth.store.attempts import StoredAttempt
 from service.testhealth.store.cases import ASKED_AT_ONCE, TEXT_MAX
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.states import ChangeKind, StateChange
-from service.testhealth.store.uploads_rows import StoredAttempt, StoredFile, Upload
+from service.testhealth.store.states import StateChange
+from service.testhealth.store.uploads import StoredFile, Upload
 from service.vocabulary import Health, Override
 
 FAILURES_MAX = 1000
-"""Failures in one answer (API.md 8.4)."""
+"""Failures in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A test that failed in an upload; `no` None: nobody knows it yet."""
+    """A test that failed in an upload; `no` None: it is new."""
 
     test_id: str
     no: int | None
@@ -42,7 +44,7 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The failures of an upload: the first `FAILURES_MAX`, how many there are, who is quarantined.
+    """The failures of an upload: the first `FAILURES_MAX`, their number, and the quarantined.
 
     The unquarantined come first. `quarantined` has numbers of tests, of all failures.
     """
@@ -53,7 +55,7 @@ class Answered:
 
 
 def answer_of(upload: Upload, said: Answered, counts: Counts, html_url: str | None) -> UploadAnswer:
-    """The answer to an upload whose tests are judged; `html_url` None: a dry run."""
+    """Return the answer to an upload whose tests are judged; `html_url` None: a dry run."""
     quarantined = len(said.quarantined)
     is_whole = all(each.status is FileStatus.ACCEPTED for each in upload.files)
     return UploadAnswer(
@@ -86,7 +88,7 @@ def verdict_of(
     is_whole: bool,
     not_excused: Sequence[str] = (),
 ) -> Verdict:
-    """What the test command should return (API.md 8.4); `is_whole`: every file was accepted.
+    """Return what the test command should return; `is_whole`: every file was accepted.
 
     `not_excused`: why quarantined failures are not excused, empty: they are.
     """
@@ -117,7 +119,7 @@ def _answered(file: StoredFile) -> AnsweredFile:
 
 
 def stored_files(files: Iterable[ReadFile]) -> tuple[StoredFile, ...]:
-    """How each file was read, as it is stored."""
+    """Return how each file was read, as it is stored."""
     return tuple(
         StoredFile(
             name=each.name,
@@ -134,7 +136,7 @@ def stored_files(files: Iterable[ReadFile]) -> tuple[StoredFile, ...]:
 
 
 def failing_in(results: Mapping[str, Result], numbers: Mapping[str, int]) -> list[Failing]:
-    """Results of tests that failed, with the tests' numbers."""
+    """Return results of tests that failed, with the tests' numbers."""
     return [Failing(test_id, numbers.get(test_id), result) for test_id, result in results.items()]
 
 
@@ -145,10 +147,10 @@ def answered(
     variant: str,
     started_at: datetime | None,
 ) -> Answered:
-    """The failures, the unquarantined first, else in their order.
+    """Return the failures, the unquarantined first, else in their order.
 
-    Those of a queue's test run are quarantined as they were when it began, `started_at`. What
-    only an answer shows is looked up of those that it shows: an upload may have 100,000.
+    Those of a queue's test run are quarantined as they were when it began, `started_at`. Other
+    columns are read only of the failures that are shown: an upload may have 100,000.
     """
     if started_at is not None:
         home = replace(home, now=started_at, settings=_switched_at(session, home, started_at))
@@ -165,7 +167,7 @@ def answered(
 
 
 def _marked(session: Tx, home: Home, nos: Sequence[int]) -> list[int]:
-    """Those of the tests that may be quarantined."""
+    """Return those of the tests that may be quarantined."""
     if not home.settings.quarantine_enabled:
         return []
     here = home.repository.id
@@ -176,7 +178,7 @@ def _marked(session: Tx, home: Home, nos: Sequence[int]) -> list[int]:
 def _listed(
     session: Tx, home: Home, nos: Sequence[int], at: datetime | None = None
 ) -> dict[int, ListedCase]:
-    """The tests by number; `at`: as they were told to be then."""
+    """Return the tests by number; `at`: as they were known to be then."""
     found: dict[int, ListedCase] = {}
     for start in range(0, len(nos), ASKED_AT_ONCE):
         some = nos[start : start + ASKED_AT_ONCE]
@@ -186,7 +188,7 @@ def _listed(
 
 
 def _switched_at(session: Tx, home: Home, at: datetime) -> TestSettings:
-    """The settings, without what was switched on since."""
+    """Return the settings, with switches off that were switched on since."""
     since, now = quarantine.since_of(session, home.repository.id), home.settings
     return replace(
         now,
@@ -202,9 +204,9 @@ def _was_on(since: datetime | None, at: datetime) -> bool:
 def _as_of(
     session: Tx, home: Home, listed: Mapping[int, ListedCase], at: datetime
 ) -> dict[int, ListedCase]:
-    """The tests as they were told to be at an instant, whatever became known since."""
+    """Return the tests as they were known to be at an instant, whatever became known since."""
     here = home.repository.id
-    written = evidence_rows.histories_of(session, here, listed)
+    written = test_states.histories_of(session, here, listed)
     overrides = quarantine.override_histories(session, here, listed)
     then: dict[int, ListedCase] = {}
     for no, case in listed.items():
@@ -220,14 +222,10 @@ def _as_of(
 
 
 def status_at(written: Sequence[StateChange], at: datetime) -> Health:
-    """How a test was told to be at an instant, by its history."""
-    entries = [
-        Change(each.at, Value(each.value.value), each.reason, each.kind is ChangeKind.CORRECTED)
-        for each in written
-        if each.written_at <= at
-    ]
+    """Return the health of a test as it was known at an instant, by its history."""
+    entries = [each.change for each in written if each.written_at <= at]
     standing = history.effective(entries)
-    return Health(standing[-1].value.value) if standing else Health.HEALTHY
+    return standing[-1].value if standing else Health.HEALTHY
 
 
 def _failure(
@@ -255,8 +253,17 @@ def _summary(result: Result) -> str:
     return failures.summary_of(failures.headline_of(failed[-1])) if failed else ""
 
 
-def remembered(session: Tx, home: Home, attempts: Sequence[StoredAttempt]) -> Answered:
-    """The failures of an earlier upload, quarantined as they were then."""
+def answer_again(
+    session: Tx, runtime: Runtime, home: Home, upload: Upload, attempts: Sequence[StoredAttempt]
+) -> UploadAnswer:
+    """Return the answer to an earlier upload."""
+    address = page_addresses.upload(runtime.options, home.repository.ref, upload.id)
+    failing = _failures_of(session, home, attempts)
+    return answer_of(upload, failing, Counts(**upload.counts), address)
+
+
+def _failures_of(session: Tx, home: Home, attempts: Sequence[StoredAttempt]) -> Answered:
+    """Return the failures of an earlier upload, quarantined as they were then."""
     last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
     failed = {no: each for no, each in last.items() if each.outcome is Outcome.FAILED}
     listed = _listed(session, home, sorted(failed))

@@ -1,4 +1,4 @@
-"""Which tests are quarantined, asked by CI before it decides what a failure means (API.md 8.3)."""
+"""Check whether tests are quarantined, for CI that decides what a failure means."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ async def check(
 
 
 def key_of(org_slug: str, ref: RepoRef) -> RepositoryKey:
-    """A repository as ids of tests name it (FLAKY.md 3)."""
+    """Return a repository as ids of tests name it (docs/design/reports.md 7)."""
     return RepositoryKey(org_slug, f"{ref.host}/{ref.slug}")
 
 

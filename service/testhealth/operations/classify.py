@@ -1,8 +1,8 @@
-"""Whose results an upload holds, and so what they may change (FLAKY.md 2.3).
+"""Classify uploads: whose results they have, and so what they may change.
 
 Whenever the provider knows the CI run, the run decides branch, commit, attempt and pull request;
-a claim that differs is replaced and warned about. GitHub's OIDC token proves the run itself. A
-claim of a stable branch that nothing proves is not stable.
+a claim that differs is replaced, with a warning. GitHub's OIDC token proves the run itself. A claim
+of a stable branch that nothing proves is not stable (docs/design/reports.md 2).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Owners of tests by the repository's own CODEOWNERS file (FLAKY.md 7.4).
+"""Owners of tests by the repository's own CODEOWNERS file (docs/design/reports.md 9).
 
 A sweep over what is due: the file is read when the default branch has touched it and once a
 day, new tests get their owners by what was read. Where a repository has no such file, what

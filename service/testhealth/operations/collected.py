@@ -1,7 +1,7 @@
-"""What CI left behind, collected by the App: asked for, fetched, kept (FLAKY.md 2.9).
+"""Collect artifacts of CI: note runs, fetch their artifacts, store uploads.
 
-The intake over the store. A repository's settings say which artifacts are read; each is an
-upload in the end, or a refused one that says why.
+The rules are in docs/design/reports.md 10. A repository's settings say which artifacts are read;
+each becomes an upload, or a refused one with the reason.
 """
 
 import asyncio
@@ -40,16 +40,16 @@ from service.testhealth.reports import collecting as decisions
 from service.testhealth.reports import results
 from service.testhealth.reports.collecting import CollectReports
 from service.testhealth.reports.results import Fault, FileStatus, ReportFile
-from service.testhealth.store import artifacts, quarantine, uploads_rows
+from service.testhealth.store import artifacts, quarantine, uploads
 from service.testhealth.store.cases import Place
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Sha
 
 TOPIC = "collecting"
 """Wakes whoever fetches."""
 
 PORTION_BYTES = 20 * 1024 * 1024
-"""Of reports that are parsed together: what FLAKY.md 2.8 bounds time and memory for."""
+"""Bytes of reports that are parsed together: time and memory are bounded for so much."""
 
 NO_REPORT = "It holds no report of tests."
 
@@ -274,7 +274,7 @@ def _refuse(
         is_eligible=False,
         is_partial=True,
     )
-    uploads_rows.record(session, place, upload, ())
+    uploads.record(session, place, upload, ())
 
 
 def _digest_of(repository: RepositoryRecord, known: Known) -> str:

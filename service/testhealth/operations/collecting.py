@@ -1,4 +1,4 @@
-"""Reports that runs of the provider's CI left as artifacts (FLAKY.md 2.9).
+"""Fetch reports that CI runs left as artifacts (docs/design/reports.md 10).
 
 Fetches and sorts; what becomes of the reports is the intake's. Not to be called while a lane of
 deliveries waits for it: an archive may take a minute.

@@ -1,4 +1,4 @@
-"""Everything about one test (API.md 8.3, `get-test-details`)."""
+"""Everything about one test (`get-test-details`)."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Details(NamedTuple):
 
 
 async def read(runtime: Runtime, repository: RepositoryRecord, test_id: str) -> Details:
-    """The test with this id, or with this other id of it. Raises NotFound(test_not_found)."""
+    """Return the test with this id, or with this other id. Raises NotFound(test_not_found)."""
     now = runtime.clock.now()
 
     def found(session: Tx) -> Details:

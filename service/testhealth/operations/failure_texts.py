@@ -1,4 +1,4 @@
-"""In which ways tests had failed before: what makes a failure a new one (FLAKY.md 10)."""
+"""Tell new failures of a test from those that it had before (docs/design/evidence.md 4)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 
 from service.database.database import Tx
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import run_evidence
-from service.testhealth.store.uploads_rows import StoredAttempt
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store.attempts import StoredAttempt
+from service.testhealth.store.days import Span
 
 KEYS_KNOWN = timedelta(days=30)
-"""A failure that was seen so long before is no new one (FLAKY.md 10)."""
+"""A failure that was seen within this time is not new."""
 
 Keys = Mapping[int, frozenset[str]]
 """Number of each test → keys of failures."""
@@ -22,10 +23,10 @@ Failed = Mapping[int, list[StoredAttempt]]
 def known(
     session: Tx, repository_id: int, nos: Iterable[int], at: datetime, prs: Collection[int]
 ) -> Keys:
-    """The failures that each test had by then, left out those that only these pull requests had."""
-    span = (at - KEYS_KNOWN, at)
+    """Return the failures of each test by then, except those of these pull requests alone."""
+    span = Span(at - KEYS_KNOWN, at)
     own = frozenset(prs)
-    found = run_evidence.failure_keys(session, repository_id, nos, span)
+    found = test_attempts.failure_keys(session, repository_id, nos, span)
     return {
         no: frozenset(key for key, seen in keys.items() if any(own.isdisjoint(of) for of in seen))
         for no, keys in found.items()
@@ -33,7 +34,7 @@ def known(
 
 
 def failed(attempts: Iterable[StoredAttempt]) -> Failed:
-    """The failed attempts of each test that failed in the end; attempts are of one upload."""
+    """Return the failed attempts of each test that failed in the end, of one upload."""
     by_test: defaultdict[int, list[StoredAttempt]] = defaultdict(list)
     for each in attempts:
         if each.outcome is not Outcome.SKIPPED:
@@ -46,5 +47,5 @@ def failed(attempts: Iterable[StoredAttempt]) -> Failed:
 
 
 def is_new(attempts: Iterable[StoredAttempt], known_keys: Collection[str]) -> bool:
-    """Whether one of a test's failures is none that it had before."""
+    """Return whether one of a test's failures is new."""
     return any(each.failure is not None and each.failure not in known_keys for each in attempts)

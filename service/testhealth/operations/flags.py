@@ -1,4 +1,4 @@
-"""A person's word on a test's health, which stands over what the detector finds (FLAKY.md 6.3)."""
+"""Flags: the health of a test as a person states it, which wins over what the detector finds."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,25 +11,25 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.detector import health
-from service.testhealth.detector.history import Value
-from service.testhealth.operations import judge, messages, payloads, records, ticket_issues
+from service.testhealth.operations import judge, messages, records, ticket_issues
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.records import Home, ShownTest
-from service.testhealth.store import evidence_rows, listings, states
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import listings, states
 from service.testhealth.store.cases import Case, Place
-from service.testhealth.store.standings import KeptStanding
+from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.states import CaseState, ChangeKind, StateChange
 from service.vocabulary import Actor, Flag, Health
 
 REASON_MAX = 300
-"""Characters of a status's reason (FLAKY.md 6.4)."""
+"""Characters of a status's reason."""
 
 FLAGGED = {Flag.FLAKY: Health.FLAKY, Flag.BROKEN: Health.BROKEN}
 
 
 @dataclass(frozen=True, slots=True)
 class FlagWish:
-    """What to say of a test; NONE takes back what was said before."""
+    """A flag to set on a test; NONE removes it."""
 
     test_id: str
     flag: Flag
@@ -39,7 +39,7 @@ class FlagWish:
 async def put(
     runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, actor: Actor
 ) -> ShownTest:
-    """Flag a test; the test as it is then.
+    """Flag a test; return the test as it is then.
 
     Raises NotFound(test_not_found), Invalid(reason_required).
     """
@@ -54,12 +54,12 @@ async def put(
 
 def _put(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, row: AuditRow
-) -> tuple[ShownTest, KeptStanding | None]:
+) -> tuple[ShownTest, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     home = records.home_of(session, runtime, repository, row.at)
     case = records.find_case(session, repository, wish.test_id)
     # An upload that is judged meanwhile would write what it has read before.
-    evidence_rows.lock(session, repository.id)
+    test_cases.lock(session, repository.id)
     before, judged, kept = _state(session, home, case), None, None
     if wish.flag is Flag.NONE and before.flag is not Flag.NONE:
         judged, kept = _by_evidence(RepositoryTests(session, runtime, home), case.no, row)
@@ -74,23 +74,20 @@ def _put(
     if after != before:
         states.note(session, place, _change(before, after, row))
     if after.value is not before.value:
-        told = messages.told_of(session, runtime, repository, test)
-        status = (after.value, after.reason)
-        message = payloads.status_changed(told, before.value, status, after.since)
-        messages.tell(session, runtime, repository, message)
+        messages.tell_status(session, runtime, home, after, before.value)
         ticket_issues.note_status(session, runtime, home, case.no)
     return test, kept
 
 
 class _Judged(NamedTuple):
-    """How a test is by its evidence."""
+    """The health of a test by its evidence."""
 
     value: Health
     reason: str
 
 
 def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged | None) -> CaseState:
-    """The state under the flag; without one as it was judged, else as it was."""
+    """Return the state with the flag, or as judged if the flag is removed."""
     if wish.flag is Flag.NONE:
         value, reason = judged or (before.value, before.reason)
         said = replace(before, flag=Flag.NONE, flag_reason="", flagged_by="", flagged_at=None)
@@ -107,20 +104,20 @@ def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged |
     return replace(said, value=value, reason=reason, since=_since(before, value, row.at))
 
 
-def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judged, KeptStanding]:
-    """What the test is once the flag is gone; what was found before it may be over by now."""
+def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judged, CachedIndex]:
+    """Return the health of a test without its flag, and the index to cache."""
     kept, found = judge.evidence_now(tests, [no])
-    known, scale = found.get(no), kept.standing.scale
+    known, scale = found.get(no), kept.index.scale
     if known is None or scale is None:
         said = _said_of_unjudged(tests.session, tests.home, no)
         return _Judged(Health.HEALTHY, said), kept
-    taken_back = health.Flag(row.at, Value.HEALTHY, row.actor.login)
+    taken_back = health.Flag(row.at, Health.HEALTHY, row.actor.login)
     judged = health.judge(replace(known, flags=(*known.flags, taken_back)), scale)
-    return _Judged(Health(judged.value.value), judged.reason), kept
+    return _Judged(judged.value, judged.reason), kept
 
 
 def _state(session: Tx, home: Home, case: Case) -> CaseState:
-    """How the test is, judged or not."""
+    """Return the state of a test, judged or not."""
     known = states.state(session, home.repository.id, case.no)
     if known is not None:
         return known
@@ -134,7 +131,7 @@ def _said_of_unjudged(session: Tx, home: Home, no: int) -> str:
 
 
 def _since(before: CaseState, value: Health, now: datetime) -> datetime:
-    """A new reason alone moves no time (FLAKY.md 6.3)."""
+    """Return since when the value holds: a new reason alone does not change the time."""
     return before.since if value is before.value else now
 
 

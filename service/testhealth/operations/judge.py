@@ -1,7 +1,7 @@
-"""Tests judged in the transaction that changes their evidence (FLAKY.md 6.3, 6.6).
+"""Judge tests in the transaction that changes their evidence (docs/design/detector.md 11).
 
-What a test is said to be hangs on the uploads that are stored and on nothing else: not on the
-order in which they came, and not on what was said before.
+The health of a test depends on the stored uploads and the settings alone, not on the order in which
+they came, and not on what was judged before.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,18 +14,17 @@ from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.detector import figures, health, history, noise, score
 from service.testhealth.detector.health import Flag, Health
-from service.testhealth.detector.history import Change, Value
+from service.testhealth.detector.history import Change
+from service.testhealth.detector.index import Earlier, EvidenceIndex, Known, Settling
 from service.testhealth.detector.spans import Settled
-from service.testhealth.detector.standing import Earlier, Known, Settling, Standing
-from service.testhealth.operations import messages, payloads, records, ticket_issues
+from service.testhealth.operations import messages, records, ticket_issues
 from service.testhealth.operations.records import Home
 from service.testhealth.reports.uploads import EvidenceUpload
-from service.testhealth.store import cases, evidence_rows, listings, uploads
+from service.testhealth.store import cases, uploads
 from service.testhealth.store import states as test_states
 from service.testhealth.store.cases import Place
-from service.testhealth.store.evidence_rows import DayOfNoise
+from service.testhealth.store.index_cache import CachedIndex, IndexCache
 from service.testhealth.store.sets import OutcomeSets, StoredSets
-from service.testhealth.store.standings import KeptStanding, Standings
 from service.testhealth.store.states import (
     DETECTOR,
     CaseState,
@@ -39,19 +38,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 KEPT_DAYS = 44
-"""Whole days of which evidence is read; rows stay a day longer (FLAKY.md 4)."""
+"""Whole days of which evidence is read; rows are kept a day longer."""
 
 SETTLED_AFTER_DAYS = 29
-"""Evidence that the fold needs from before a moment as of which it was settled."""
+"""Days of evidence that the fold needs from before the moment of settled conclusions."""
 
 JUDGED_MAX = 500
 """Tests that one transaction judges; the rest follow within 60 s.
 
-FLAKY.md 6.6 allows 5,000; with a long history so many take a second, in which nobody else writes
-on SQLite.
+5,000 tests with a long history take a second, in which other transactions cannot write on SQLite.
 """
 
-GONE = "No run of it is known any more."
+GONE = "All of its results have been deleted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,100 +62,99 @@ class RepositoryTests:
 
     @property
     def place(self) -> Place:
-        """Whose tests they are."""
+        """The repository."""
         return Place(self.home.repository.org_id, self.home.repository.id)
 
     @property
     def sets(self) -> StoredSets:
-        """Sets of passed tests, by key."""
+        """The sets of passed tests, by key."""
         return StoredSets(
             self.session, self.runtime.store.caches.of(OutcomeSets), self.place.repository_id
         )
 
     @property
     def horizon(self) -> datetime:
-        """The midnight before which nothing is read."""
+        """The midnight before which evidence is not read."""
         return figures.beginning_of(figures.day_of(self.home.now) - KEPT_DAYS)
 
 
 async def alone(
     runtime: Runtime,
     repository_id: int,
-    change: Callable[Concatenate[Tx, P], tuple[T, KeptStanding | None]],
+    change: Callable[Concatenate[Tx, P], tuple[T, CachedIndex | None]],
     *args: P.args,
     **kwargs: P.kwargs,
-) -> tuple[T, KeptStanding | None]:
-    """Run a transaction that may judge tests of the repository: what it returns, after the commit.
+) -> tuple[T, CachedIndex | None]:
+    """Run a transaction that may judge tests of the repository; return its result after the commit.
 
-    That is what it found, and what it would keep, None where it judged nobody.
+    That is an answer, and the index to cache, None if no test was judged.
 
-    Whatever judges comes through here, one after the other inside this process: each goes on
-    from what the one before it has kept. What is read or let go of for that, seconds' worth for
-    a large repository that nobody judged here before, is read before the transaction, which
-    keeps everybody else from writing on SQLite.
+    Serializes judging per repository within this process: each transaction continues with the index
+    that the one before has cached. The index is read before the transaction, because that takes
+    seconds for a large repository, and other transactions could not write on SQLite meanwhile.
     """
-    standings = runtime.store.caches.of(Standings)
+    cache = runtime.store.caches.of(IndexCache)
     async with runtime.upload_gates.of(repository_id):
         ready = await runtime.store.read(_made_ready, runtime, repository_id)
         if ready is not None:
-            standings.put(repository_id, ready)
+            cache.put(repository_id, ready)
         found, kept = await runtime.store.run(change, *args, **kwargs)
         if kept is not None:
-            standings.put(repository_id, kept)
+            cache.put(repository_id, kept)
     return found, kept
 
 
 def judge(
     tests: RepositoryTests, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()
-) -> Standing:
-    """Let uploads count or count no more; how tests stand now (`kept_of`).
+) -> EvidenceIndex:
+    """Add and remove uploads as evidence, and judge the tests whose health may have changed.
 
-    Every test is judged whose health may be another by that, and endpoints are told of those
-    whose status is. Those above `JUDGED_MAX` are left to `catch_up`, tests of the uploads last.
+    Endpoints are notified of tests whose status has changed. Tests above `JUDGED_MAX` are left to
+    `catch_up`; those that failed in the uploads are judged first. Return the index (`kept_of`).
     """
     place, added = tests.place, tuple(added)
     failed = {no for upload in added for no in upload.attempts}
-    revision = evidence_rows.lock(tests.session, place.repository_id)
-    standing, touched = _opened(tests, revision.number)
-    touched |= standing.change(added, removed, tests.sets)
-    touched |= standing.unjudged
+    revision = cases.lock(tests.session, place.repository_id)
+    index, touched = _opened(tests, revision.revision)
+    touched |= index.change(added, removed, tests.sets)
+    touched |= index.unjudged
     now = _first_of(touched, failed)
-    standing.unjudged = touched - now
-    _judge_all(tests, standing, now)
-    # Who is left to be judged has no state yet that could keep what is forgotten.
-    if not standing.unjudged:
-        _settle_some(tests, standing, max(1, JUDGED_MAX - len(now)))
-    is_behind = bool(standing.unjudged) or standing.settling is not None
+    index.unjudged = touched - now
+    _judge_all(tests, index, now)
+    # Tests that are left to be judged have no state yet that could keep settled conclusions.
+    if not index.unjudged:
+        _settle_some(tests, index, max(1, JUDGED_MAX - len(now)))
+    is_behind = bool(index.unjudged) or index.settling is not None
     if is_behind or revision.is_behind:
         cases.note_behind(tests.session, place.repository_id, is_behind=is_behind)
-    _keep_noise(tests, standing)
-    clock = None if standing.scale is None else standing.scale.clock
+    _keep_noise(tests, index)
+    clock = None if index.scale is None else index.scale.clock
     cases.note_evidence(tests.session, place.repository_id, clock)
-    return standing
+    return index
 
 
-def kept_of(tests: RepositoryTests, standing: Standing) -> KeptStanding:
-    """What to keep once this is committed; asked when nothing more will be written."""
-    revision = evidence_rows.lock(tests.session, tests.place.repository_id)
-    return KeptStanding(revision.number, standing)
+def kept_of(tests: RepositoryTests, index: EvidenceIndex) -> CachedIndex:
+    """Return what to cache after the commit; called when the transaction writes no more."""
+    revision = cases.lock(tests.session, tests.place.repository_id)
+    return CachedIndex(revision.revision, index)
 
 
 def evidence_now(
     tests: RepositoryTests, nos: Iterable[int]
-) -> tuple[KeptStanding, Mapping[int, health.Evidence]]:
-    """How tests stand by all that is stored, what to keep, and the evidence of some of them.
+) -> tuple[CachedIndex, Mapping[int, health.Evidence]]:
+    """Judge by all that is stored; return what to cache, and the evidence of some tests.
 
     Tests without any evidence are left out.
     """
-    standing = judge(tests, ())
+    index = judge(tests, ())
     asked = sorted(nos)
     known = _known(tests, asked, _states(tests, asked))
-    found = {no: standing.evidence(no, known[no]) for no in asked}
-    return kept_of(tests, standing), {no: each for no, each in found.items() if each is not None}
+    found = {no: index.evidence_of(no, known[no]) for no in asked}
+    return kept_of(tests, index), {no: each for no, each in found.items() if each is not None}
 
 
 async def catch_up(runtime: Runtime) -> None:
-    """Judge the tests that uploads have left, some in each transaction (FLAKY.md 6.6)."""
+    """Judge the tests that uploads have left, some in each transaction."""
     for repository_id in await runtime.store.read(cases.repositories_behind):
         is_behind = True
         while is_behind:
@@ -166,27 +163,27 @@ async def catch_up(runtime: Runtime) -> None:
 
 def _judge_more(
     session: Tx, runtime: Runtime, repository_id: int
-) -> tuple[bool, KeptStanding | None]:
-    """Whether the repository was behind, and what to keep of it then."""
-    if not evidence_rows.lock(session, repository_id).is_behind:
+) -> tuple[bool, CachedIndex | None]:
+    """Return whether the repository was behind, and what to cache."""
+    if not cases.lock(session, repository_id).is_behind:
         return False, None
     tests = _tests_of(session, runtime, repository_id)
     return True, kept_of(tests, judge(tests, ()))
 
 
-def _made_ready(session: Tx, runtime: Runtime, repository_id: int) -> KeptStanding | None:
-    """How tests stand by what is stored, nothing of which is too old; None: there are none.
+def _made_ready(session: Tx, runtime: Runtime, repository_id: int) -> CachedIndex | None:
+    """Return the index of what is stored, without uploads that are too old; None without tests.
 
-    Nobody is judged here: who must be for it is left to who judges next.
+    No test is judged: those affected are left to the next transaction that judges.
     """
     revision = cases.revision_of(session, repository_id)
     if not revision:
         return None
     tests = _tests_of(session, runtime, repository_id)
-    standing, touched = _opened(tests, revision)
-    standing.unjudged |= touched
-    _forget(tests, standing)
-    return KeptStanding(revision, standing)
+    index, touched = _opened(tests, revision)
+    index.unjudged |= touched
+    _forget(tests, index)
+    return CachedIndex(revision, index)
 
 
 def _tests_of(session: Tx, runtime: Runtime, repository_id: int) -> RepositoryTests:
@@ -196,33 +193,33 @@ def _tests_of(session: Tx, runtime: Runtime, repository_id: int) -> RepositoryTe
 
 
 def _first_of(touched: set[int], failed: set[int]) -> set[int]:
-    """Whom one transaction judges: those that an upload asks about first."""
+    """Return the tests that one transaction judges, first those that failed in an upload."""
     if len(touched) <= JUDGED_MAX:
         return touched
     return set(sorted(touched, key=lambda no: (no not in failed, no))[:JUDGED_MAX])
 
 
-def _opened(tests: RepositoryTests, revision: int) -> tuple[Standing, set[int]]:
-    """How tests stand by what is stored, and who must be judged for it."""
+def _opened(tests: RepositoryTests, revision: int) -> tuple[EvidenceIndex, set[int]]:
+    """Return the index of what is stored, and the tests to judge."""
     here, touched = tests.place.repository_id, set[int]()
     threshold = score.THRESHOLDS[tests.home.settings.sensitivity.value]
-    kept = tests.runtime.store.caches.of(Standings).take(here)
-    standing = Standing(threshold, _earlier(tests)) if kept is None else kept.standing
-    if standing.threshold != threshold:
-        touched |= standing.hold_against(threshold)
+    kept = tests.runtime.store.caches.of(IndexCache).take(here)
+    index = EvidenceIndex(threshold, _earlier(tests)) if kept is None else kept.index
+    if index.threshold != threshold:
+        touched |= index.hold_against(threshold)
     if kept is not None and kept.revision == revision:
-        return standing, touched
-    shelf = standing.book.shelf
+        return index, touched
+    indexed = index.evidence.uploads
     stored = uploads.eligible(tests.session, here, figures.beginning_of(0))
-    added = uploads.evidence(tests.session, tests.sets, stored - shelf.ids())
-    # What lies before the horizon goes when it is settled, whether rows of it are left or not.
-    gone = shelf.ids_since(tests.horizon) - stored
-    return standing, touched | standing.change(added, gone, tests.sets)
+    added = uploads.evidence(tests.session, tests.sets, stored - indexed.ids())
+    # Uploads before the horizon are removed when they are settled, whether rows are left or not.
+    gone = indexed.ids_since(tests.horizon) - stored
+    return index, touched | index.change(added, gone, tests.sets)
 
 
 def _earlier(tests: RepositoryTests) -> Earlier | None:
-    """What is remembered of the time before the horizon, None if there was none."""
-    days = evidence_rows.noise_of(tests.session, tests.place.repository_id)
+    """Return facts from before the horizon, None if the repository is younger."""
+    days = test_states.noise_of(tests.session, tests.place.repository_id)
     first, horizon = min(days, default=None), tests.horizon.toordinal()
     if first is None or first >= horizon:
         return None
@@ -230,39 +227,39 @@ def _earlier(tests: RepositoryTests) -> Earlier | None:
     return Earlier(first, {day: found for day, found in days.items() if day < until})
 
 
-def _settle_some(tests: RepositoryTests, standing: Standing, at_most: int) -> None:
-    """Note what was concluded from evidence that is too old, of so many tests.
+def _settle_some(tests: RepositoryTests, index: EvidenceIndex, at_most: int) -> None:
+    """Store what was concluded from evidence that is too old, of so many tests.
 
-    It is let go of (`_forget`) when it is noted of all, by transactions that follow. Whatever
-    else must go by then begins it anew.
+    The evidence is removed (`_forget`) when the conclusions of all tests are stored, by later
+    transactions. If more evidence is too old by then, this begins anew.
     """
-    going = standing.going(tests.horizon)
+    going = index.going(tests.horizon)
     if not going:
-        standing.settling = None
+        index.settling = None
         return
-    begun = standing.settling
+    begun = index.settling
     if begun is None or begun.going != going:
-        begun = Settling(going, sorted(standing.book.shelf.nos))
-    _settle(tests, standing, begun.left[:at_most])
-    standing.settling = Settling(going, begun.left[at_most:])
+        begun = Settling(going, sorted(index.evidence.uploads.nos))
+    _settle(tests, index, begun.left[:at_most])
+    index.settling = Settling(going, begun.left[at_most:])
 
 
-def _forget(tests: RepositoryTests, standing: Standing) -> None:
-    """Let go of what is too old, once all that was concluded from it is committed."""
-    settled = standing.settling
-    if settled is None or settled.left or standing.unjudged:
+def _forget(tests: RepositoryTests, index: EvidenceIndex) -> None:
+    """Remove evidence that is too old, once all conclusions from it are committed."""
+    settled = index.settling
+    if settled is None or settled.left or index.unjudged:
         return
-    if settled.going == standing.going(tests.horizon):
-        standing.settling = None
-        standing.unjudged |= standing.forget(tests.horizon, tests.sets)
+    if settled.going == index.going(tests.horizon):
+        index.settling = None
+        index.unjudged |= index.forget(tests.horizon, tests.sets)
 
 
-def _settle(tests: RepositoryTests, standing: Standing, nos: list[int]) -> None:
+def _settle(tests: RepositoryTests, index: EvidenceIndex, nos: list[int]) -> None:
     at = tests.horizon + timedelta(days=SETTLED_AFTER_DAYS)
     states = _states(tests, nos)
     known, put = _known(tests, nos, states), list[CaseState]()
     for no in nos:
-        judged, state = standing.judge(no, known[no]), states.get(no)
+        judged, state = index.judge(no, known[no]), states.get(no)
         if judged is None or state is None:
             continue
         settled = _to_store(health.settled_at(judged, at, known[no].settled))
@@ -271,16 +268,16 @@ def _settle(tests: RepositoryTests, standing: Standing, nos: list[int]) -> None:
     test_states.put(tests.session, tests.place, *put)
 
 
-def _judge_all(tests: RepositoryTests, standing: Standing, nos: Iterable[int]) -> None:
+def _judge_all(tests: RepositoryTests, index: EvidenceIndex, nos: Iterable[int]) -> None:
     asked = sorted(nos)
     states = _states(tests, asked)
     known = _known(tests, asked, states)
-    written = evidence_rows.histories_of(tests.session, tests.place.repository_id, asked)
+    written = test_states.histories_of(tests.session, tests.place.repository_id, asked)
     noted: list[StateChange] = []
     put: list[CaseState] = []
     told: list[tuple[CaseState, Status]] = []
     for no in asked:
-        judged = standing.judge(no, known[no])
+        judged = index.judge(no, known[no])
         before = states.get(no)
         after = _state(no, judged, before)
         if after is None:
@@ -296,11 +293,12 @@ def _judge_all(tests: RepositoryTests, standing: Standing, nos: Iterable[int]) -
     test_states.note(tests.session, tests.place, *noted)
     test_states.put(tests.session, tests.place, *put)
     for after, was in told:
-        _tell(tests, after, was)
+        messages.tell_status(tests.session, tests.runtime, tests.home, after, was)
+        ticket_issues.note_status(tests.session, tests.runtime, tests.home, after.no)
 
 
 def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseState | None:
-    """How a test is now; None: nothing is known of it, and nothing is said."""
+    """Return the state of a test; None: it has no evidence and no state."""
     if judged is None:
         if before is None or before.value is Status.HEALTHY:
             return before
@@ -308,7 +306,7 @@ def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseStat
     said = before or CaseState(no, Status.HEALTHY, "", judged.since)
     return replace(
         said,
-        value=Status(judged.value.value),
+        value=judged.value,
         reason=judged.reason,
         since=judged.since,
         is_stale=judged.is_stale,
@@ -323,18 +321,18 @@ def _changes(
     written: tuple[StateChange, ...],
     after: CaseState,
 ) -> Iterator[StateChange]:
-    """What the history does not say yet."""
-    entries = [_entry(each) for each in written]
+    """Return the entries that the history lacks."""
+    entries = [each.change for each in written]
     settled_at = after.settled.at if after.settled else None
     for change in history.to_append(entries, changes, settled_at):
-        standing = history.effective(entries)
+        effective = history.effective(entries)
         entries.append(change)
         yield StateChange(
             no=no,
             at=change.at,
             written_at=tests.home.now,
-            previous=Status(standing[-1].value.value) if standing else Status.HEALTHY,
-            value=Status(change.value.value),
+            previous=effective[-1].value if effective else Status.HEALTHY,
+            value=change.value,
             reason=change.reason,
             actor_kind=DETECTOR.kind,
             actor_login=DETECTOR.login,
@@ -342,33 +340,17 @@ def _changes(
         )
 
 
-def _entry(written: StateChange) -> Change:
-    is_correction = written.kind is ChangeKind.CORRECTED
-    return Change(written.at, Value(written.value.value), written.reason, is_correction)
-
-
-def _tell(tests: RepositoryTests, after: CaseState, before: Status) -> None:
-    repository = tests.home.repository
-    (listed,) = listings.records(tests.session, repository.id, [after.no])
-    (test,) = records.shown(tests.session, tests.home, [listed])
-    told = messages.told_of(tests.session, tests.runtime, repository, test)
-    status = (after.value, after.reason)
-    message = payloads.status_changed(told, before, status, after.since)
-    messages.tell(tests.session, tests.runtime, repository, message)
-    ticket_issues.note_status(tests.session, tests.runtime, tests.home, after.no)
-
-
 def _states(tests: RepositoryTests, nos: Iterable[int]) -> Mapping[int, CaseState]:
-    return evidence_rows.states_of(tests.session, tests.place.repository_id, nos)
+    return test_states.states_of(tests.session, tests.place.repository_id, nos)
 
 
 def _known(
     tests: RepositoryTests, asked: list[int], states: Mapping[int, CaseState]
 ) -> Mapping[int, Known]:
-    """What judging must know of each test beside its uploads."""
+    """Return the facts of each test that are not in uploads."""
     here = tests.place.repository_id
-    flags = evidence_rows.words_of(tests.session, here, asked)
-    pasts = evidence_rows.pasts_of(tests.session, here, asked)
+    flags = test_states.flags_of(tests.session, here, asked)
+    pasts = cases.pasts_of(tests.session, here, asked)
     return {
         no: Known(
             flags=tuple(_flag(each) for each in flags.get(no, ())),
@@ -381,11 +363,11 @@ def _known(
 
 
 def _flag(word: StateChange) -> Flag:
-    """A person's word, as it was written down."""
+    """Return a flag, as it is in the history."""
     if word.kind is ChangeKind.UNFLAGGED:
-        return Flag(word.written_at, Value.HEALTHY, word.actor_login)
+        return Flag(word.written_at, Status.HEALTHY, word.actor_login)
     text = word.reason.partition(": ")[2]
-    return Flag(word.written_at, Value(word.value.value), word.actor_login, text)
+    return Flag(word.written_at, word.value, word.actor_login, text)
 
 
 def _to_store(settled: Settled) -> StoredSettled:
@@ -400,12 +382,14 @@ def _from_store(stored: StoredSettled | None) -> Settled | None:
     return Settled(stored.at, stored.since, stored.epoch, broken)
 
 
-def _keep_noise(tests: RepositoryTests, standing: Standing) -> None:
-    book = standing.book
+def _keep_noise(tests: RepositoryTests, index: EvidenceIndex) -> None:
+    evidence = index.evidence
     changed = [
-        DayOfNoise(day, book.passing_by_day[day], book.verdicts_by_day[day], found)
-        for day, found in standing.noise.items()
-        if standing.noted.get(day) != found
+        test_states.DayOfNoise(
+            day, evidence.passing_by_day[day], evidence.verdicts_by_day[day], found
+        )
+        for day, found in index.noise.items()
+        if index.noted.get(day) != found
     ]
-    evidence_rows.put_noise(tests.session, tests.place, changed)
-    standing.noted = dict(standing.noise)
+    test_states.put_noise(tests.session, tests.place, changed)
+    index.noted = dict(index.noise)

@@ -1,37 +1,157 @@
-"""What endpoints are told of tests, in the transaction of its cause (FLAKY.md 11)."""
+"""Notifications about tests and uploads, stored in the transaction of their cause.
+
+The bodies are described in docs/design/notifications.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.notifications import notifications
-from service.notifications.messages import Message
+from service.notifications.messages import Message, common_fields, message_of, time_text
 from service.notifications.store import subscribers
 from service.runtime import Runtime
-from service.testhealth.operations import page_addresses
-from service.testhealth.operations.payloads import CaseTold
-from service.testhealth.operations.records import ShownTest
+from service.testhealth.operations import page_addresses, records
+from service.testhealth.operations.records import Home
+from service.testhealth.store import listings
+from service.testhealth.store.quarantine import StoredOverride
+from service.testhealth.store.states import CaseState
+from service.vocabulary import Health, Override, RepoRef, Sha
 
-
-def told_of(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, test: ShownTest
-) -> CaseTold:
-    """A test as messages show it."""
-    case = test.case
-    return CaseTold(
-        organization=subscribers.organization_slug(session, repository.org_id),
-        repo=repository.ref,
-        id=case.id,
-        name=case.name,
-        parent=case.parent,
-        classname=case.classname,
-        file=case.file,
-        variant=case.variant,
-        owners=case.owners,
-        quarantined=test.quarantined,
-        html_url=page_addresses.test(runtime.options, repository.ref, case.id),
-    )
+PROCESSED = "upload.processed"
+FAILED_AFTER_LANDING = "upload.failed_after_landing"
+TESTS_MAX = 50
+"""Failed tests that one message names."""
 
 
 def tell(session: Tx, runtime: Runtime, repository: RepositoryRecord, message: Message) -> None:
-    """Keep a message for the endpoints that want it and are told of this repository."""
+    """Store a message for the endpoints that receive events of this repository."""
     listening = subscribers.enabled(session, repository.org_id, repository.id)
     notifications.enqueue(session, runtime, message, listening)
+
+
+# Tests.
+
+
+def tell_status(
+    session: Tx, runtime: Runtime, home: Home, after: CaseState, previous: Health
+) -> None:
+    """Send `test_case.status_changed`."""
+    change = {
+        "previous_status": previous.value,
+        "current_status": {
+            "value": after.value.value,
+            "reason": after.reason,
+            "timestamp": time_text(after.since),
+        },
+    }
+    message = _of_test(
+        session, runtime, home, after.no, ("status_changed", after.since, {"status_change": change})
+    )
+    tell(session, runtime, home.repository, message)
+
+
+def tell_override(
+    session: Tx, runtime: Runtime, home: Home, said: StoredOverride, previous: Override
+) -> None:
+    """Send `test_case.quarantining_setting_changed`."""
+    change = {
+        "actor": {"kind": said.actor_kind.value, "login": said.actor_login or None},
+        "reason": said.reason,
+        "timestamp": time_text(said.at),
+        "previous_quarantining_setting": previous.value,
+        "updated_quarantining_setting": said.override.value,
+        "expires_at": None if said.expires_at is None else time_text(said.expires_at),
+    }
+    fields = {"quarantine_setting_changed": change}
+    message = _of_test(
+        session, runtime, home, said.no, ("quarantining_setting_changed", said.at, fields)
+    )
+    tell(session, runtime, home.repository, message)
+
+
+def tell_ticket(session: Tx, runtime: Runtime, home: Home, no: int, ticket: str | None) -> None:
+    """Send `test_case.ticket_linked`; `ticket` None: the test has none any more."""
+    fields = {"ticket": None if ticket is None else {"html_url": ticket}}
+    message = _of_test(session, runtime, home, no, ("ticket_linked", home.now, fields))
+    tell(session, runtime, home.repository, message)
+
+
+def _of_test(
+    session: Tx,
+    runtime: Runtime,
+    home: Home,
+    no: int,
+    event: tuple[str, datetime, Mapping[str, object]],
+) -> Message:
+    """Return a message about a test as it is now."""
+    word, at, fields = event
+    (listed,) = listings.records(session, home.repository.id, [no])
+    (test,) = records.shown(session, home, [listed])
+    repository, case, name = home.repository, test.case, f"test_case.{word}"
+    slug = subscribers.organization_slug(session, repository.org_id)
+    shown = {
+        "id": case.id,
+        "name": case.name,
+        "parent": case.parent or None,
+        "classname": case.classname or None,
+        "file_path": case.file or None,
+        "variant": case.variant,
+        "codeowners": list(case.owners),
+        "quarantined": test.quarantined,
+        "html_url": page_addresses.test(runtime.options, repository.ref, case.id),
+    }
+    about = {"repository": _repository(repository.ref), "test_case": shown, **fields}
+    return message_of(name, at, {**common_fields(name, slug, at), **about})
+
+
+def _repository(ref: RepoRef) -> dict[str, object]:
+    return {"host": ref.host, "owner": ref.owner, "name": ref.name}
+
+
+# Uploads.
+
+
+@dataclass(frozen=True, slots=True)
+class UploadTold:
+    """An upload as messages show it; `tests` and `failed` count those of its reports."""
+
+    organization: str
+    repo: RepoRef
+    id: str
+    sha: Sha
+    tests: int
+    failed: int
+    quarantined_failures: int
+    html_url: str
+
+
+def processed(told: UploadTold, at: datetime) -> Message:
+    """Return `upload.processed`: the upload counts, and its tests are judged."""
+    return message_of(PROCESSED, at, _of_upload(PROCESSED, told, at))
+
+
+def failed_after_landing(
+    told: UploadTold, prs: Sequence[int], tests: Sequence[str], at: datetime
+) -> Message:
+    """Return `upload.failed_after_landing`: its failures would have kept `prs` from landing."""
+    fields = _of_upload(FAILED_AFTER_LANDING, told, at)
+    fields |= {"pull_requests": list(prs), "failed_tests": list(tests[:TESTS_MAX])}
+    return message_of(FAILED_AFTER_LANDING, at, fields)
+
+
+def _of_upload(event: str, told: UploadTold, at: datetime) -> dict[str, object]:
+    return {
+        **common_fields(event, told.organization, at),
+        "repository": _repository(told.repo),
+        "upload": {
+            "id": told.id,
+            "sha": told.sha,
+            "tests": told.tests,
+            "failed": told.failed,
+            "quarantined_failures": told.quarantined_failures,
+            "html_url": told.html_url,
+        },
+    }

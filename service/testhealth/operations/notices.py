@@ -1,6 +1,6 @@
-"""What the keepers of a repository's tests should look at (FLAKY.md 11).
+"""Notices to the maintainers of a repository's tests (docs/design/quarantine.md 5).
 
-Nothing is switched off by it, and nothing stored: it holds as long as its numbers do.
+A notice changes nothing and is not stored: it is shown while its numbers are too high.
 """
 
 from datetime import timedelta

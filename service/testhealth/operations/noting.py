@@ -1,8 +1,8 @@
-"""What uploads say of single tests, noted: first runs, failure groups, pull requests, owners.
+"""Note facts of uploads about single tests: first runs, failure groups, pull requests, owners.
 
-Each fact is the earlier, the later or the newer of two, so noting is safe to repeat, and the
-order of uploads does not matter. A large upload is noted after it is stored, some tests in each
-transaction; the sweep notes what a crash has left.
+Each fact is the earliest or the newest, so noting is safe to repeat, and the order of uploads does
+not matter. A large upload is noted after it is stored, some tests in each transaction; the sweep
+continues after a crash.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,25 +11,20 @@ from datetime import datetime
 from service.database import bulk
 from service.database.database import Tx
 from service.runtime import Runtime
-from service.testhealth.store import (
-    cases,
-    code_owners,
-    evidence_rows,
-    figures,
-    uploads,
-    uploads_rows,
-)
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import cases, code_owners, figures, uploads
+from service.testhealth.store.attempts import SeenFailure, StoredAttempt
 from service.testhealth.store.cases import Place
+from service.testhealth.store.index_cache import IndexCache
 from service.testhealth.store.sets import OutcomeSets, StoredSets
-from service.testhealth.store.standings import Standings
-from service.testhealth.store.uploads_rows import SeenFailure, StoredAttempt, Upload
+from service.testhealth.store.uploads import Upload
 
 TESTS_AT_ONCE = 2000
 """Tests that one transaction notes."""
 
 
 async def finish(runtime: Runtime, upload_id: str) -> None:
-    """Note what is left of an upload, some tests in each transaction."""
+    """Note the remaining tests of an upload, some in each transaction."""
     now, after = runtime.clock.now(), 0
     sets = runtime.store.caches.of(OutcomeSets)
     while True:
@@ -37,11 +32,11 @@ async def finish(runtime: Runtime, upload_id: str) -> None:
         if noted is None:
             return
         after, repository_id, revision = noted
-        runtime.store.caches.of(Standings).advance(repository_id, revision)
+        runtime.store.caches.of(IndexCache).advance(repository_id, revision)
 
 
 async def finish_all(runtime: Runtime) -> None:
-    """Note what is left of all uploads, as after a crash."""
+    """Note the remaining tests of all uploads, as after a crash."""
     for upload_id in await runtime.store.read(uploads.unnoted):
         await finish(runtime, upload_id)
 
@@ -53,10 +48,10 @@ def note_runs(
     here, at = place.repository_id, upload.ran_at
     passed, others = ran
     if not upload.is_eligible:
-        evidence_rows.note_strangers(session, here, [*passed, *others], at)
+        cases.note_untrusted(session, here, [*passed, *others], at)
         return
-    evidence_rows.note_runs(session, here, passed, at, passed=True)
-    evidence_rows.note_runs(session, here, others, at, passed=False)
+    cases.note_runs(session, here, passed, at, passed=True)
+    cases.note_runs(session, here, others, at, passed=False)
 
 
 def note_failures(
@@ -71,11 +66,11 @@ def note_failures(
             for each in failed
             if each.failure is not None
         )
-        uploads_rows.note_failures(session, place, seen)
+        test_attempts.note_failures(session, place, seen)
     else:
-        hit = evidence_rows.known_among(session, place.repository_id, hit)
+        hit = set(cases.pasts_of(session, place.repository_id, hit))
     impacts = [(no, pr) for no in hit for pr in upload.prs]
-    uploads_rows.note_impact(session, place, impacts, upload.ran_at, now)
+    test_attempts.note_impact(session, place, impacts, upload.ran_at, now)
 
 
 async def own(
@@ -90,14 +85,14 @@ async def own(
     for some in bulk.parts(nos, TESTS_AT_ONCE):
         wanted = {no: owners[no] for no in some}
         before = await runtime.store.run(_own, sets, place, ran_at, wanted)
-        runtime.store.caches.of(Standings).advance(place.repository_id, before)
+        runtime.store.caches.of(IndexCache).advance(place.repository_id, before)
 
 
 def changed_owners(session: Tx, place: Place, owners: Mapping[int, tuple[str, ...]]) -> list[int]:
     """Return the tests that have other owners than these."""
     if code_owners.path_of(session, place.repository_id):
         return []
-    known = evidence_rows.owners_of(session, place.repository_id, owners)
+    known = cases.owners_of(session, place.repository_id, owners)
     return [no for no, names in known.items() if names != owners[no]]
 
 
@@ -117,7 +112,7 @@ def own_within(
         return
     later = figures.run_after(session, sets, here, sorted(owners), ran_at)
     changed = {no: names for no, names in owners.items() if no not in later}
-    evidence_rows.put_owners(session, here, changed)
+    cases.put_owners(session, here, changed)
 
 
 def _own(
@@ -128,10 +123,10 @@ def _own(
     owners: Mapping[int, tuple[str, ...]],
 ) -> int:
     """Return the revision before the change."""
-    revision = evidence_rows.lock(session, place.repository_id)
+    revision = cases.lock(session, place.repository_id)
     own_within(session, sets, place, ran_at, owners)
     cases.note_change(session, place.repository_id)
-    return revision.number
+    return revision.revision
 
 
 def _note_next(
@@ -146,13 +141,13 @@ def _note_next(
     if found is None:
         return None
     place, upload = found
-    revision = evidence_rows.lock(session, place.repository_id)
+    revision = cases.lock(session, place.repository_id)
     stored = StoredSets(session, sets, place.repository_id)
     passed, skipped = (
         [no for no in stored.numbers(key) if no > after] if key is not None else []
         for key in (upload.passed, upload.skipped)
     )
-    attempts = [each for each in uploads.attempts_of(session, upload_id) if each.no > after]
+    attempts = [each for each in test_attempts.attempts_of(session, upload_id) if each.no > after]
     left = sorted({*passed, *skipped, *(each.no for each in attempts)})
     if not left:
         uploads.note_done(session, upload_id)
@@ -162,4 +157,4 @@ def _note_next(
     note_runs(session, place, upload, ran)
     note_failures(session, place, upload, [each for each in attempts if each.no <= until], now)
     cases.note_change(session, place.repository_id)
-    return until, place.repository_id, revision.number
+    return until, place.repository_id, revision.revision

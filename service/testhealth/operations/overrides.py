@@ -1,4 +1,4 @@
-"""What people say of a test's quarantine: said, taken back, expired (FLAKY.md 8)."""
+"""Set, remove and expire quarantine overrides (docs/design/quarantine.md 3)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,10 +11,9 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import FieldError, Malformed
 from service.runtime import Runtime
-from service.testhealth.operations import messages, payloads, records
-from service.testhealth.operations.payloads import OverrideTold
-from service.testhealth.operations.records import Home
-from service.testhealth.store import evidence_rows, listings, quarantine
+from service.testhealth.operations import messages, records
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import listings, quarantine
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import StoredOverride
 from service.vocabulary import SYSTEM, Actor, Override
@@ -27,7 +26,7 @@ EXPIRED = "expired"
 
 @dataclass(frozen=True, slots=True)
 class OverrideWish:
-    """What to say of a test; `expires_at` None: 30 days for ALWAYS, no end for NEVER."""
+    """An override to set; `expires_at` None: 30 days for ALWAYS, no end for NEVER."""
 
     test_id: str
     override: Override
@@ -37,7 +36,7 @@ class OverrideWish:
 
 @dataclass(frozen=True, slots=True)
 class OverrideView:
-    """What stands now, and whether the test is quarantined by it or otherwise."""
+    """The override now, and whether the test is quarantined by it or otherwise."""
 
     test_id: str
     override: Override
@@ -48,9 +47,9 @@ class OverrideView:
 async def put(
     runtime: Runtime, repository: RepositoryRecord, wish: OverrideWish, actor: Actor
 ) -> OverrideView:
-    """Say something of a test's quarantine; the newest word stands.
+    """Set a quarantine override; the newest one counts.
 
-    It is kept also while quarantining is off, and counts once that is on. Raises
+    It is stored also while quarantining is off, and counts once that is on. Raises
     NotFound(test_not_found), Invalid(reason_required), Malformed(invalid_field).
     """
     now = runtime.clock.now()
@@ -65,7 +64,7 @@ async def put(
 
 
 def _end(wish: OverrideWish, now: datetime) -> datetime | None:
-    """When it ends; None: never, or there is nothing to end."""
+    """Return when the override expires; None: never, or it is removed."""
     if wish.override is Override.UNSPECIFIED:
         return None
     if wish.expires_at is None:
@@ -86,8 +85,8 @@ def _put(
 ) -> OverrideView:
     access.recheck(session, row.actor, row.at)
     case = records.find_case(session, repository, wish.test_id)
-    # One word at a time: each closes the one before.
-    evidence_rows.lock(session, repository.id)
+    # One override at a time: each closes the one before.
+    test_cases.lock(session, repository.id)
     said = StoredOverride(
         no=case.no,
         override=wish.override,
@@ -113,35 +112,17 @@ def _change(
     before: StoredOverride | None,
     said: StoredOverride,
 ) -> None:
-    """Let it stand, and tell endpoints unless nothing is different."""
+    """Store an override, and notify endpoints unless nothing has changed."""
     previous = Override.UNSPECIFIED if before is None else before.override
     if said.override is Override.UNSPECIFIED and before is None:
         return
     quarantine.put_override(session, Place(repository.org_id, repository.id), said)
     home = records.home_of(session, runtime, repository, said.at)
-    _tell(session, runtime, home, said, previous)
-
-
-def _tell(
-    session: Tx, runtime: Runtime, home: Home, said: StoredOverride, previous: Override
-) -> None:
-    (case,) = listings.records(session, home.repository.id, [said.no])
-    (test,) = records.shown(session, home, [case])
-    change = OverrideTold(
-        previous=previous,
-        updated=said.override,
-        reason=said.reason,
-        actor=Actor(said.actor_kind, said.actor_login),
-        at=said.at,
-        expires_at=said.expires_at,
-    )
-    told = messages.told_of(session, runtime, home.repository, test)
-    message = payloads.quarantining_changed(told, change)
-    messages.tell(session, runtime, home.repository, message)
+    messages.tell_override(session, runtime, home, said, previous)
 
 
 async def expire(runtime: Runtime) -> None:
-    """Take back every override whose time is over; each says so to endpoints and the log."""
+    """Remove every expired override; notify endpoints and append to the audit log."""
     now = runtime.clock.now()
     row = audit_entries.allowed(SYSTEM, None, "test.expire_override", "", now)
     while await runtime.store.run(_expire, runtime, row):
@@ -149,12 +130,12 @@ async def expire(runtime: Runtime) -> None:
 
 
 def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
-    """Those that fit one transaction; whether there were any."""
+    """Remove as many as fit in a transaction; return whether there were any."""
     found = quarantine.expired(session, row.at)
     for place, before in found:
-        evidence_rows.lock(session, place.repository_id)
+        test_cases.lock(session, place.repository_id)
         if quarantine.override_of(session, place.repository_id, before.no) != before:
-            # Somebody has said something else by now.
+            # It was replaced meanwhile.
             continue
         repository = stored_access.repository(session, place.repository_id)
         said = StoredOverride(
@@ -174,7 +155,7 @@ def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
 
 
 def _words(said: StoredOverride | None) -> dict[str, str | None]:
-    """As the audit log keeps it."""
+    """Return an override as the audit log has it."""
     if said is None:
         return {"override": Override.UNSPECIFIED.value, "expires_at": None}
     expires_at = None if said.expires_at is None else said.expires_at.isoformat()

@@ -1,4 +1,4 @@
-"""Where people see a thing in a browser (UX.md 6.1): addresses that answers and texts link to.
+"""Addresses of our pages that answers and texts link to.
 
 The paths that pages answer at are those of `service/dashboard/app.py`.
 """

@@ -24,7 +24,7 @@ from service.testhealth.store.states import CaseState, ChangeKind, StateChange
 from service.vocabulary import ActorKind, Override
 
 RUNS_MAX = 60
-"""Runs in the strip (UX.md 6.1)."""
+"""Runs in the strip."""
 
 CHANGES_MAX = 50
 """Changes in the timeline, the newest ones."""

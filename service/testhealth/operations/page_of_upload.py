@@ -11,16 +11,15 @@ from service.testhealth.operations import (
     answers,
     failure_texts,
     notices,
-    page_addresses,
     records,
 )
 from service.testhealth.operations.notices import QuarantineLarge
 from service.testhealth.operations.records import FoundHome
 from service.testhealth.operations.upload_values import UploadAnswer
-from service.testhealth.reports.results import Counts
+from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import listings, states, uploads
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Health
 
 
@@ -61,14 +60,11 @@ async def read(runtime: Runtime, where: FoundHome, upload_id: str) -> PageOfUplo
             raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
         upload = known.upload
         home = records.home_of(session, runtime, repository, now)
-        attempts = uploads.attempts_of(session, upload_id)
-        failing = answers.remembered(session, home, attempts)
-        address = page_addresses.upload(runtime.options, repository.ref, upload_id)
-        counts = Counts(**upload.counts)
+        attempts = test_attempts.attempts_of(session, upload_id)
         return PageOfUpload(
             repository=repository,
             upload=upload,
-            answer=answers.answer_of(upload, failing, counts, address),
+            answer=answers.answer_again(session, runtime, home, upload, attempts),
             new_texts=_new_texts(session, repository.id, upload, failure_texts.failed(attempts)),
             shifts=_shifts(session, repository.id, upload),
             large=notices.quarantine_large(session, home),

@@ -48,7 +48,7 @@ def read(work: Work) -> list[Done]:
 
 
 def digest_of(content: bytes) -> str:
-    """The digest by which a file is known again, packed or not (FLAKY.md 2.4)."""
+    """Return the digest by which a file is recognized, packed or not."""
     plain = unpacked(content)
     return hashlib.sha256(plain.content if isinstance(plain, Unpacked) else content).hexdigest()
 

@@ -1,6 +1,6 @@
-"""Files of an upload, read: small ones on a thread, others in a process that ends with them.
+"""Read the files of an upload: small ones on a thread, others in a process of their own.
 
-FLAKY.md 2.8 has the bounds. `reports` reads the results; `uploads.py` stores them.
+The bounds are in docs/design/limits.md. `reports` reads the results; `take_in.py` stores them.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ from service.testhealth.reports import text
 from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, Wishes
 from service.testhealth.reports.results import FileStatus, Format, ReportFile
 
-# Reading so much takes about 10 ms (ARCHITECTURE.md 7: 20 ms leave the loop).
+# Reading so much takes about 10 ms; work of 20 ms must leave the event loop.
 SMALL_BYTES = 262_144
-# FLAKY.md 2.8: a parse over 20 s is stopped; of computing, so that a busy machine refuses
+# A parse over 20 s is stopped; of computing, so that a busy machine refuses
 # nothing. 256 MiB are promised for 20 MiB of report: 100 MiB of 500,000 cases need four times
 # as much, beside what the interpreter maps for itself.
 LIMITS = Limits(computing_s=20, memory_bytes=1024 * 1024 * 1024)

@@ -11,9 +11,9 @@ from typing import Protocol
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.runtime import Runtime
-from service.testhealth.operations.upload_payloads import UploadTold
+from service.testhealth.operations.messages import UploadTold
 from service.testhealth.operations.upload_values import UploadAnswer
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Sha
 
 

@@ -1,4 +1,4 @@
-"""A test as lists, answers and messages show it: found, judged by the rule, with its address."""
+"""Tests as lists, answers and messages show them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -141,11 +141,11 @@ def override_of(home: Home, case: ListedCase) -> Override:
 
 
 def reasons_of_unjudged(session: Tx, home: Home, unjudged: Sequence[ListedCase]) -> dict[int, str]:
-    """Number → why a test that nobody has judged yet counts as healthy (FLAKY.md 6.4)."""
+    """Return the number of each test that was never judged → the reason why it is healthy."""
     never_failed = [case.no for case in unjudged if not case.has_failed]
     results = figures.results(session, home.sets, home.repository.id, never_failed)
     return {
-        case.no: "Failed, and is judged within a minute."
+        case.no: "Failed. It will be evaluated within a minute."
         if case.has_failed
         else f"No failure in {results[case.no]:,} runs since {case.first_run_at:%Y-%m-%d}."
         for case in unjudged

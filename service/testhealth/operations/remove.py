@@ -1,10 +1,10 @@
-"""Remove an upload: it counts no more, and its tests are judged anew.
+"""Remove an upload: its results stop counting, and its tests are judged anew.
 
-For results that were wrong from the start, which would count for 45 days.
+For results that were wrong from the start and would count for 45 days.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from service.accounts import access, audit_entries
@@ -17,11 +17,10 @@ from service.runtime import Runtime
 from service.testhealth.operations import judge, records
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import cases, days, evidence_rows, removal, uploads
-from service.testhealth.store.removal import Attempted, Corrections, Doubtful
-from service.testhealth.store.standings import KeptStanding
-from service.testhealth.store.uploads import Contents
-from service.testhealth.store.uploads_rows import StoredAttempt, Upload
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import cases, days, uploads
+from service.testhealth.store.index_cache import CachedIndex
+from service.testhealth.store.uploads import Contents, Upload
 from service.vocabulary import Actor
 
 
@@ -37,120 +36,76 @@ async def remove(
     runtime.wakeups.wake("outbox")
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What an upload says of its tests, as stored."""
-
-    upload: Upload
-    passed: tuple[int, ...]
-    skipped: tuple[int, ...]
-    attempts: tuple[StoredAttempt, ...]
-
-    @property
-    def nos(self) -> set[int]:
-        """All its tests."""
-        return {*self.passed, *self.skipped, *(each.no for each in self.attempts)}
-
-    @property
-    def failed(self) -> tuple[StoredAttempt, ...]:
-        """Its failed attempts."""
-        return tuple(each for each in self.attempts if each.failure is not None)
-
-
 def _remove(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditRow
-) -> tuple[None, KeptStanding | None]:
+) -> tuple[None, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     found = uploads.by_id(session, upload_id)
     if found is None or found.place.repository_id != repository.id:
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
-    evidence_rows.lock(session, repository.id)
-    home = records.home_of(session, runtime, repository, row.at)
-    tests = RepositoryTests(session, runtime, home)
-    held = _held(tests, found.upload)
+    upload = found.upload
+    cases.lock(session, repository.id)
+    tests = RepositoryTests(session, runtime, records.home_of(session, runtime, repository, row.at))
+    attempts = test_attempts.attempts_of(session, upload_id)
+    keys = filter(None, (upload.passed, upload.skipped))
+    nos = {each.no for each in attempts}.union(*(tests.sets.numbers(key) for key in keys))
     uploads.remove(session, upload_id)
     cases.note_removal(session, repository.id)
-    hit = {(each.no, pr) for each in held.failed for pr in held.upload.prs}
-    removal.renew_impacts(session, tests.place, hit, row.at)
+    failed = {each.no for each in attempts if each.failure is not None}
+    hit = {(no, pr) for no in failed for pr in upload.prs}
+    test_attempts.renew_impacts(session, tests.place, hit, row.at)
     audit.append(session, row)
-    if not held.upload.is_eligible:
+    if not upload.is_eligible:
         return None, None
-    days.open_day(session, tests.place, held.upload.ran_at, row.at)
-    _correct_runs(tests, held.upload, held.nos)
-    standing = judge.judge(tests, (), [upload_id])
-    return None, judge.kept_of(tests, standing)
+    days.open_day(session, tests.place, upload.ran_at, row.at)
+    _correct_facts(tests, upload, nos)
+    index = judge.judge(tests, (), [upload_id])
+    return None, judge.kept_of(tests, index)
 
 
-def _held(tests: RepositoryTests, upload: Upload) -> _Held:
-    def members(key: str | None) -> tuple[int, ...]:
-        return () if key is None else tuple(tests.sets.numbers(key))
-
-    attempts = uploads.attempts_of(tests.session, upload.id)
-    return _Held(upload, members(upload.passed), members(upload.skipped), attempts)
-
-
-def _correct_runs(tests: RepositoryTests, gone: Upload, nos: Iterable[int]) -> None:
-    """Note anew of tests what the upload that is gone had told of them."""
-    here, since, at = tests.place.repository_id, tests.horizon, gone.ran_at
-    # What was noted before `since` stays: uploads of that time are forgotten.
-    doubtful = removal.doubtful(tests.session, here, nos, (at, since))
-    ids = uploads.eligible(tests.session, here, since)
-    left = sorted(uploads.contents(tests.session, sorted(ids)), key=lambda each: each.ran_at)
-    attempted = removal.attempted(tests.session, here, doubtful.nos, since)
-    found = _corrections(_Left(tests, left, tuple(attempted)), doubtful, at)
-    removal.correct(tests.session, here, found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """Uploads that are left, oldest first, and the stored attempts of the tests in question."""
-
-    tests: RepositoryTests
-    uploads: list[Contents]
-    attempted: tuple[Attempted, ...]
-
-    def first(self, nos: set[int], at: datetime) -> dict[int, datetime]:
-        """When tests ran first none of which ran before an instant; who never did is left out."""
-        later = (each for each in self.uploads if each.ran_at >= at)
-        found = self._holding(later, nos)
-        for each in self.attempted:
-            if each.no in nos:
-                found[each.no] = min(each.first, found.get(each.no, each.first))
-        return found
-
-    def failed(self) -> dict[int, datetime]:
-        """When tests failed last."""
-        return {each.no: each.last for each in self.attempted if each.outcome is Outcome.FAILED}
-
-    def passed(self, nos: set[int]) -> set[int]:
-        """Those of the tests that passed."""
-        won = {each.no for each in self.attempted if each.outcome is Outcome.PASSED}
-        green = (each._replace(skipped=None) for each in reversed(self.uploads))
-        return won | self._holding(green, nos - won).keys()
-
-    def _holding(self, some: Iterable[Contents], nos: set[int]) -> dict[int, datetime]:
-        """Number → when the first of these uploads ran that has the test in a set."""
-        found: dict[int, datetime] = {}
-        asked: set[str] = set()
-        missing = set(nos)
-        for each in some:
-            for key in filter(None, (each.passed, each.skipped)):
-                if not missing:
-                    return found
-                if key not in asked:
-                    asked.add(key)
-                    members = self.tests.sets.members([key], sorted(missing)).get(key, ())
-                    found.update(dict.fromkeys(members, each.ran_at))
-                    missing.difference_update(members)
-        return found
+def _correct_facts(tests: RepositoryTests, removed: Upload, nos: Iterable[int]) -> None:
+    """Find the first runs, last failures and passes anew that the removed upload may have given."""
+    session, here, since = tests.session, tests.place.repository_id, tests.horizon
+    doubtful = cases.doubtful(session, here, nos, removed.ran_at, since)
+    left = uploads.contents(session, here, since)
+    attempted = list(test_attempts.attempted(session, here, doubtful.nos, since))
+    later = [each for each in left if each.ran_at >= removed.ran_at]
+    first: dict[int, datetime | None] = dict(_first_in(tests, later, doubtful.first))
+    for each in attempted:
+        if each.no in doubtful.first:
+            first[each.no] = min(each.first, first.get(each.no) or each.first)
+    last = {each.no: each.last for each in attempted if each.outcome is Outcome.FAILED}
+    passed = {each.no for each in attempted if each.outcome is Outcome.PASSED}
+    green = [each._replace(skipped=None) for each in reversed(left)]
+    passed |= _first_in(tests, green, doubtful.passed - passed).keys()
+    cases.change(session, here, doubtful.first - first.keys(), is_known=False)
+    cases.change(session, here, doubtful.passed - passed, ever_passed=False)
+    _put_times(tests, "first_run_at", first)
+    _put_times(tests, "last_failed_at", {no: last.get(no) for no in doubtful.failed})
 
 
-def _corrections(left: _Left, doubtful: Doubtful, at: datetime) -> Corrections:
-    """What is noted of tests and does not hold any more."""
-    first, failed = left.first(doubtful.first, at), left.failed()
-    return Corrections(
-        unknown=doubtful.first - first.keys(),
-        first=first,
-        failed={no: failed.get(no) for no in doubtful.failed},
-        unpassed=doubtful.passed - left.passed(doubtful.passed),
-    )
+def _put_times(tests: RepositoryTests, column: str, times: Mapping[int, datetime | None]) -> None:
+    nos_at: defaultdict[datetime | None, list[int]] = defaultdict(list)
+    for no, at in times.items():
+        nos_at[at].append(no)
+    for at, nos in nos_at.items():
+        cases.change(tests.session, tests.place.repository_id, nos, **{column: at})
+
+
+def _first_in(
+    tests: RepositoryTests, ordered: Iterable[Contents], nos: set[int]
+) -> dict[int, datetime]:
+    """Return the number of each test → when the first of these uploads with it in a set ran."""
+    found: dict[int, datetime] = {}
+    asked: set[str] = set()
+    missing = set(nos)
+    for each in ordered:
+        for key in filter(None, (each.passed, each.skipped)):
+            if not missing:
+                return found
+            if key not in asked:
+                asked.add(key)
+                members = tests.sets.members([key], sorted(missing)).get(key, ())
+                found.update(dict.fromkeys(members, each.ran_at))
+                missing.difference_update(members)
+    return found

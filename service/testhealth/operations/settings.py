@@ -1,4 +1,4 @@
-"""What a repository decides about its tests (API.md 8.3): read and changed."""
+"""Read and change the test settings of a repository."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.records import Home
 from service.testhealth.store import cases, quarantine, ticket_issues
 from service.testhealth.store.cases import Place
+from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.quarantine import Since
 from service.testhealth.store.sets import OutcomeSets
-from service.testhealth.store.standings import KeptStanding
 from service.vocabulary import Actor, RepoRef
 
 
@@ -76,7 +76,7 @@ def _update(
     repository: RepositoryRecord,
     wish: SettingsWish,
     row: AuditRow,
-) -> tuple[TestSettings, KeptStanding | None]:
+) -> tuple[TestSettings, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     place = Place(repository.org_id, repository.id)
     before = quarantine.settings_to_change(session, place)

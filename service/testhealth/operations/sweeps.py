@@ -9,14 +9,14 @@ from service.testhealth.operations import (
     ticket_issues,
 )
 from service.testhealth.operations.queue_links import QueueLinks
-from service.testhealth.store import uploads_rows
+from service.testhealth.store import attempts as test_attempts
 
 
 async def expire(runtime: Runtime) -> None:
     """Expire overrides and pull requests, finish what a crash has left, ask for issues, count."""
     await overrides.expire(runtime)
     now = runtime.clock.now()
-    while await runtime.store.run(uploads_rows.expire_impacts, now):
+    while await runtime.store.run(test_attempts.expire_impacts, now):
         pass
     await noting.finish_all(runtime)
     await judge.catch_up(runtime)

@@ -1,8 +1,8 @@
 """Take in an upload of test reports: check, classify, store, judge, answer.
 
-Parsing happens before, away from the event loop; here a parsed file is a value. An upload is
-stored with all of its evidence in one transaction, so readers see all of it or none. Its new tests
-are entered before, some at a time, and stay unlisted until the upload is stored.
+Files are parsed before, away from the event loop. An upload is stored with all of its evidence in
+one transaction, so readers see all of it or none. Its new tests are entered before, some at a time,
+and stay unlisted until the upload is stored.
 """
 
 import asyncio
@@ -17,35 +17,30 @@ from service.errors import FieldError, Invalid, Malformed, NotFound
 from service.http.callers import Caller
 from service.notifications.store import subscribers
 from service.runtime import Runtime
-from service.testhealth.detector.standing import Standing
+from service.testhealth.detector.index import EvidenceIndex
 from service.testhealth.operations import (
     answers,
     checks,
     classify,
     collector,
+    findings,
+    identify,
     judge,
     messages,
     noting,
     page_addresses,
     parsing,
     records,
-    upload_cases,
-    upload_draft,
-    upload_findings,
-    upload_kin,
-    upload_payloads,
 )
 from service.testhealth.operations.answers import Failing
-from service.testhealth.operations.classify import Classified, Collected
+from service.testhealth.operations.classify import Classified, Collected, Doubts
+from service.testhealth.operations.findings import Arrived, Findings, Sums
+from service.testhealth.operations.identify import Identified, Lookup
 from service.testhealth.operations.judge import RepositoryTests
+from service.testhealth.operations.messages import UploadTold
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.operations.records import Home
-from service.testhealth.operations.upload_cases import Asked, Entrance, Identified
-from service.testhealth.operations.upload_draft import Arrived, Sums
-from service.testhealth.operations.upload_findings import Findings, Unnoted
-from service.testhealth.operations.upload_kin import Kin
-from service.testhealth.operations.upload_payloads import UploadTold
 from service.testhealth.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.testhealth.reports import results
 from service.testhealth.reports.duplicates import Sorted
@@ -53,28 +48,20 @@ from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.reading import FAILURES_MAX
 from service.testhealth.reports.results import Counts, FileStatus, Outcome
 from service.testhealth.reports.uploads import FAILED, PASSED, UploadClass
-from service.testhealth.store import (
-    artifacts,
-    code_owners,
-    days,
-    evidence_rows,
-    sets,
-    uploads,
-    uploads_rows,
-)
-from service.testhealth.store import (
-    cases as test_cases,
-)
-from service.testhealth.store.standings import KeptStanding
-from service.testhealth.store.uploads_rows import Upload
-from service.vocabulary import SYSTEM, Sha
+from service.testhealth.store import artifacts, code_owners, days, sets, uploads
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store.index_cache import CachedIndex
+from service.testhealth.store.numbers import Numbers
+from service.testhealth.store.uploads import Upload
+from service.vocabulary import SYSTEM, Actor, Sha
 
 TESTS_MAX = 500_000
-"""Tests of one upload (API.md 8.4)."""
+"""Tests of one upload."""
 
 AGE_MAX = timedelta(days=45)
 AHEAD_MAX = timedelta(minutes=5)
-"""A client's clock may be so far ahead (FLAKY.md 2.2)."""
+"""A client's clock may be so far ahead."""
 
 
 async def receive(
@@ -86,19 +73,14 @@ async def receive(
 ) -> UploadAnswer:
     """Read files as they were sent and take them in. Raises what reading and taking in raise."""
     with collector.put_off():
-        return await _receive(runtime, caller, repository, meta, sent)
-
-
-async def _receive(
-    runtime: Runtime,
-    caller: Caller,
-    repository: RepositoryRecord,
-    meta: UploadMeta,
-    sent: Sequence[SentFile],
-) -> UploadAnswer:
-    # What was read is gone when this returns, so that the collector never looks through it.
-    files = await parsing.read_files(runtime, repository, meta, sent)
-    return await take_in(runtime, caller, repository, meta, files)
+        # No variable holds the results: the collector would look through them afterwards.
+        return await take_in(
+            runtime,
+            caller,
+            repository,
+            meta,
+            await parsing.read_files(runtime, repository, meta, sent),
+        )
 
 
 async def take_in(
@@ -115,18 +97,8 @@ async def take_in(
     """
     now = runtime.clock.now()
     _refuse_useless(files)
-    meta, known = await classify.checked(runtime, caller, repository, meta)
-    arrived = Arrived(
-        id=runtime.ids.uuid(),
-        actor=caller.actor,
-        repository=repository,
-        meta=meta,
-        files=files,
-        ran_at=_ran_at(meta, now),
-        now=now,
-        known=known,
-        counts=await asyncio.to_thread(_counted, files),
-    )
+    meta, doubts = await classify.checked(runtime, caller, repository, meta)
+    arrived = await _arrived(runtime, (caller.actor, now), repository, (meta, doubts), files)
     if meta.dry_run:
         return await runtime.store.read(_tried, runtime, arrived)
     return await _enter(runtime, arrived)
@@ -139,16 +111,27 @@ async def take_in_collected(
     files: tuple[ReadFile, ...],
     known: Collected,
 ) -> UploadAnswer:
-    """The same for what we fetched ourselves, of which the provider alone tells.
+    """Take in an artifact that we fetched ourselves, so that no client makes claims about it.
 
-    A duplicate, too, when uploads of the same attempt of the same CI run have all its files.
+    Also a duplicate if uploads of the same attempt of the same CI run have all its files.
     Raises Invalid(no_results, limit_reached), Malformed(invalid_field).
     """
-    now = runtime.clock.now()
     _refuse_useless(files)
-    arrived = Arrived(
+    sender = (SYSTEM, runtime.clock.now())
+    return await _enter(runtime, await _arrived(runtime, sender, repository, (meta, known), files))
+
+
+async def _arrived(
+    runtime: Runtime,
+    sender: tuple[Actor, datetime],
+    repository: RepositoryRecord,
+    about: tuple[UploadMeta, Doubts | Collected],
+    files: tuple[ReadFile, ...],
+) -> Arrived:
+    (actor, now), (meta, known) = sender, about
+    return Arrived(
         id=runtime.ids.uuid(),
-        actor=SYSTEM,
+        actor=actor,
         repository=repository,
         meta=meta,
         files=files,
@@ -157,15 +140,14 @@ async def take_in_collected(
         known=known,
         counts=await asyncio.to_thread(_counted, files),
     )
-    return await _enter(runtime, arrived)
 
 
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
-    """Enter its new tests, store it, note what is left, and answer."""
+    """Enter the new tests of an upload, store it, note its tests, and answer."""
     queues = runtime.links.of(QueueLinks)
     with collector.put_off():
         here, answer, kept = arrived.repository.id, None, None
-        # An upload or test that is removed meanwhile may be one that was looked up.
+        # Uploads and tests may be removed meanwhile: then all is looked up again.
         while answer is None:
             found = await _made_ready(runtime, arrived)
             answer, kept = await judge.alone(runtime, here, _complete, runtime, arrived, found)
@@ -181,7 +163,7 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     is_of_many = (arrived.meta.session_uploads or 1) > 1
     answer = await queues.check_answer(runtime, arrived.repository, answer, is_of_many=is_of_many)
     if answer.quarantined_failures and answer.verdict.exit_code == 0:
-        # What contradicts this answer may have come while it was looked up.
+        # An upload that contradicts this answer may have arrived meanwhile.
         sha = arrived.meta.sha
         await runtime.store.run(queues.explain_again, runtime, arrived.repository, sha)
         runtime.wakeups.wake("outbox")
@@ -189,17 +171,17 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
 
 
 async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
-    """Enter tests that are new, and prepare all that the upload says."""
+    """Enter new tests, and prepare all that is stored of the upload."""
     known, name = await runtime.store.read(_identified, arrived)
-    variant = arrived.meta.variant
-    entrance = Entrance(arrived.place, name, variant, arrived.ran_at, known.last_no)
+    variant, lookup, last_no = arrived.meta.variant, _lookup(arrived), known.last_no
     new = await asyncio.to_thread(known.new)
-    aliases = await asyncio.to_thread(upload_cases.aliases_of, new, known, name, variant)
+    aliases = await asyncio.to_thread(identify.aliases_of, new, known, name, variant)
     numbers = dict(known.numbers)
-    for chunk in upload_cases.chunks(new):
-        entered = await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
+    for chunk in identify.chunks(new):
+        under = (name, last_no)
+        entered = await runtime.store.run(identify.enter, lookup, under, chunk, aliases)
         numbers.update(entered.numbers)
-        entrance = replace(entrance, last_no=entered.last_no)
+        last_no = entered.last_no
     ready = await asyncio.to_thread(_ready, arrived, known, numbers, name)
     if ready.told.owners:
         changed = await runtime.store.read(noting.changed_owners, arrived.place, ready.told.owners)
@@ -210,7 +192,7 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """All that an upload says by the numbers of tests, and its repository's present name.
+    """The results of an upload by the numbers of tests, and its repository's present name.
 
     It is stale once the repository has another `removal`. `owners` are tests that get other
     owners, those apart first.
@@ -238,9 +220,9 @@ def _ready(
         {numbers[each]: result for each, result in known.results.others.items()},
     )
     new = numbers.keys() - known.numbers.keys() if len(numbers) > len(known.numbers) else ()
-    unnoted = Unnoted(known.known.unrun.union(numbers[each] for each in new), known.known.unpassed)
-    told = upload_findings.findings_of(by_no, unnoted, arrived.id, arrived.ran_at, arrived.meta)
-    sums = upload_draft.sums_of(known)
+    unrun = known.known.unrun.union(numbers[each] for each in new)
+    told = findings.findings_of(arrived, by_no, Numbers({}, unrun, known.known.unpassed))
+    sums = findings.sums_of(known)
     failing = answers.failing_in(sums.failing, numbers)
     return _Ready(name, bool(new), sums, failing, told, known.removal)
 
@@ -248,7 +230,7 @@ def _ready(
 async def upload_answer(
     runtime: Runtime, repository: RepositoryRecord, upload_id: str
 ) -> UploadAnswer:
-    """The answer to an earlier upload of the repository. Raises NotFound(upload_not_found)."""
+    """Return the answer to an earlier upload. Raises NotFound(upload_not_found)."""
     answer = await runtime.store.read(_remembered, runtime, repository, upload_id)
     return await runtime.links.of(QueueLinks).check_answer(runtime, repository, answer)
 
@@ -273,7 +255,7 @@ def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
 
 
 def _counted(files: tuple[ReadFile, ...]) -> Counts:
-    """The figures of files that are not too large. Raises Invalid(limit_reached)."""
+    """Return the figures of files that are not too large. Raises Invalid(limit_reached)."""
     check_size(files)
     return results.counts_of(each.report for each in files)
 
@@ -298,7 +280,7 @@ def check_size(files: Iterable[ReadFile]) -> None:
 
 
 def _ran_at(meta: UploadMeta, now: datetime) -> datetime:
-    """The time of all its attempts; one that lies ahead is not believed."""
+    """Return the time of all its attempts; a time in the future is replaced by the present."""
     if meta.ran_at is None or meta.ran_at > now + AHEAD_MAX:
         return now
     if meta.ran_at < now - AGE_MAX:
@@ -309,26 +291,29 @@ def _ran_at(meta: UploadMeta, now: datetime) -> datetime:
 
 
 def _identified(session: Tx, arrived: Arrived) -> tuple[Identified, RepositoryKey]:
-    """The upload's tests, and the name under which new ones are entered."""
+    """Return the upload's tests, and the name under which new ones are entered."""
     repository = arrived.repository
     slug = subscribers.organization_slug(session, repository.org_id)
     present = checks.key_of(slug, repository.ref)
     names = checks.names_of(session, repository, present)
     cases = [case for each in arrived.files for case in each.report.cases]
-    asked = Asked(repository.id, arrived.meta.variant, arrived.ran_at)
-    return upload_cases.identified(session, asked, names, cases), present
+    return identify.identified(session, _lookup(arrived), names, cases), present
+
+
+def _lookup(arrived: Arrived) -> Lookup:
+    return Lookup(arrived.place, arrived.meta.variant, arrived.ran_at)
 
 
 def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
-    """The answer that the upload would get."""
+    """Return the answer that the upload would get."""
     found, _ = _identified(session, arrived)
     home = records.home_of(session, runtime, arrived.repository, arrived.now)
     classified = _classified(session, runtime, home, arrived)
-    sums = upload_draft.sums_of(found)
+    sums = findings.sums_of(found)
     failing = answers.failing_in(sums.failing, found.numbers)
     said = answers.answered(session, home, failing, arrived.meta.variant, classified.started_at)
-    kin = upload_kin.kin_of(session, arrived.repository.id, arrived.meta)
-    upload = upload_draft.upload_of(arrived, sums, classified, kin)
+    kin = findings.kin_of(session, arrived.repository.id, arrived.meta)
+    upload = findings.upload_of(arrived, sums, classified, kin)
     return answers.answer_of(upload, said, arrived.counts, None)
 
 
@@ -339,22 +324,22 @@ def _classified(session: Tx, runtime: Runtime, home: Home, arrived: Arrived) -> 
 
 def _complete(
     session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready
-) -> tuple[UploadAnswer | None, KeptStanding | None]:
-    """All that the upload changes, and the answer; None: what was found holds no more."""
+) -> tuple[UploadAnswer | None, CachedIndex | None]:
+    """Store all that the upload changes; return the answer, None if `found` is stale."""
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, found.name)
-    if evidence_rows.lock(session, place.repository_id).removal != found.removal:
+    if test_cases.lock(session, place.repository_id).removal != found.removal:
         return None, None
     home = records.home_of(session, runtime, repository, arrived.now)
     tests = RepositoryTests(session, runtime, home)
     classified = _classified(session, runtime, home, arrived)
-    kin = upload_kin.kin_of(session, place.repository_id, arrived.meta)
-    first = _first(session, arrived, classified, kin)
-    upload, standing = first, None
+    kin = findings.kin_of(session, place.repository_id, arrived.meta)
+    first = findings.first_of(session, arrived, classified, kin)
+    upload, index = first, None
     if upload is None:
-        draft = upload_draft.upload_of(arrived, found.sums, classified, kin)
-        upload, standing = _evidence_of(tests, draft, found)
+        draft = findings.upload_of(arrived, found.sums, classified, kin)
+        upload, index = _evidence_of(tests, draft, found)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
     said = answers.answered(
@@ -369,27 +354,12 @@ def _complete(
     if classified.kind is UploadClass.QUEUE:
         explain_again = runtime.links.of(QueueLinks).explain_again
         explain_again(session, runtime, repository, arrived.meta.sha)
-    return answer, None if standing is None else judge.kept_of(tests, standing)
-
-
-def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> Upload | None:
-    """The upload that this one repeats (FLAKY.md 2.4).
-
-    What nobody trusts makes nothing a duplicate that is trusted: a fork could else hide a
-    failure by sending the same file before.
-    """
-    here = arrived.repository.id
-    same = uploads.by_digest(session, here, upload_draft.digest_of(arrived))
-    if same is not None:
-        return same
-    is_trusted = classified.kind is not UploadClass.UNTRUSTED
-    able = [upload for upload in kin if upload.is_eligible or not is_trusted]
-    return upload_kin.holder_of(session, here, able, arrived.files, arrived.known)
+    return answer, None if index is None else judge.kept_of(tests, index)
 
 
 def _evidence_of(
     tests: RepositoryTests, draft: Upload, found: _Ready
-) -> tuple[Upload, Standing | None]:
+) -> tuple[Upload, EvidenceIndex | None]:
     """Store the sets of the upload and judge by it; return the upload with its sets.
 
     An untrusted upload is no evidence.
@@ -409,7 +379,7 @@ def _evidence_of(
         test_cases.note_change(session, place.repository_id)
         return upload, None
     failed = [no for no, letters in told.letters.items() if FAILED in letters]
-    evidence_rows.note_failed(session, place.repository_id, failed, upload.ran_at)
+    test_cases.note_failed(session, place.repository_id, failed, upload.ran_at)
     _look_after_owners(tests, has_new=found.has_new)
     owners = {no: told.owners[no] for no in found.owners[: noting.TESTS_AT_ONCE]}
     noting.own_within(tests.session, tests.sets.sets, place, upload.ran_at, owners)
@@ -446,7 +416,7 @@ def _record(tests: RepositoryTests, upload: Upload, found: _Ready, quarantined: 
         else each
         for each in found.told.attempts
     ]
-    uploads_rows.record(session, place, upload, attempts, is_noted=not found.is_large)
+    uploads.record(session, place, upload, attempts, is_noted=not found.is_large)
     if not found.is_large:
         noting.note_failures(session, place, upload, attempts, tests.home.now)
 
@@ -463,7 +433,7 @@ def _tell(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:
         quarantined_failures=answer.quarantined_failures,
         html_url=answer.html_url or "",
     )
-    message = upload_payloads.processed(told, tests.home.now)
+    message = messages.processed(told, tests.home.now)
     messages.tell(tests.session, tests.runtime, repository, message)
     if upload.kind == UploadClass.QUEUE.value:
         note_late_failures = tests.runtime.links.of(QueueLinks).note_late_failures
@@ -477,8 +447,5 @@ def _remembered(
     if found is None or found.place.repository_id != repository.id:
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
     home = records.home_of(session, runtime, repository, runtime.clock.now())
-    attempts = uploads.attempts_of(session, upload_id)
-    failing = answers.remembered(session, home, attempts)
-    address = page_addresses.upload(runtime.options, repository.ref, upload_id)
-    counts = Counts(**found.upload.counts)
-    return answers.answer_of(found.upload, failing, counts, address)
+    attempts = test_attempts.attempts_of(session, upload_id)
+    return answers.answer_again(session, runtime, home, found.upload, attempts)

@@ -1,7 +1,7 @@
-"""Issues of tests: asked for in the transaction of their cause, written by the outbox (FLAKY.md 8).
+"""Issues of tests: requested in the transaction of their cause, written by the outbox.
 
-What is written is what stands when it is written, not what stood when it was asked for. When a
-test gets an issue, and what becomes of it: `testhealth/detector/ticketing.py`.
+An issue is written as the test is at that time, not as it was when the issue was requested. The
+rules are in docs/design/quarantine.md 4 and `testhealth/detector/ticketing.py`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,8 @@ from service.testhealth.detector.ticketing import KeepTicket, Standing, TicketIs
 from service.testhealth.operations import lists, page_addresses, records
 from service.testhealth.operations import tickets as test_tickets
 from service.testhealth.operations.records import Home, ShownTest
-from service.testhealth.store import evidence_rows, listings, quarantine
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import listings, quarantine
 from service.testhealth.store import ticket_issues as stored
 from service.testhealth.store.cases import Place
 from service.testhealth.store.days import Span
@@ -179,7 +180,7 @@ def _remember(
     repository = kept.home.repository
     no, before = kept.issue.no, kept.issue.html_url
     # First, as whoever judges a test does: two that lock in another order wait for each other.
-    evidence_rows.lock(session, repository.id)
+    test_cases.lock(session, repository.id)
     if stored.issue_of(session, repository.id, no) is None:
         return
     after = ticketing.remembered(kept.issue, stands, kept.status, deed.at)

@@ -1,4 +1,4 @@
-"""The ticket of a test: linked, changed, unlinked (API.md 8.3)."""
+"""Link tests to tickets (docs/design/quarantine.md 4)."""
 
 from dataclasses import dataclass, replace
 from urllib.parse import quote
@@ -10,8 +10,9 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.runtime import Runtime
-from service.testhealth.operations import messages, payloads, records
-from service.testhealth.store import evidence_rows, listings, quarantine
+from service.testhealth.operations import messages, records
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import quarantine
 from service.testhealth.store.cases import Place
 from service.vocabulary import Actor
 
@@ -57,7 +58,7 @@ def _link(
 ) -> TicketView:
     access.recheck(session, row.actor, row.at)
     case = records.find_case(session, repository, wish.test_id)
-    evidence_rows.lock(session, repository.id)
+    test_cases.lock(session, repository.id)
     after = _address(session, repository, wish)
     row = replace(row, subject=f"test/{case.id}")
     change(session, runtime, repository, (case.no, after), row)
@@ -82,10 +83,7 @@ def change(
     audit.append(session, replace(row, data={"before": before, "after": after}))
     if after != before:
         home = records.home_of(session, runtime, repository, row.at)
-        (test,) = records.shown(session, home, listings.records(session, repository.id, [no]))
-        told = messages.told_of(session, runtime, repository, test)
-        message = payloads.ticket_linked(told, after, row.at)
-        messages.tell(session, runtime, repository, message)
+        messages.tell_ticket(session, runtime, home, no, after)
 
 
 def _address(session: Tx, repository: RepositoryRecord, wish: TicketWish) -> str | None:

@@ -1,4 +1,4 @@
-"""An upload of test reports as values: what is sent, and what is answered (API.md 8.4)."""
+"""An upload of test reports as values: the request and the answer."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from service.vocabulary import Health, Sha
 
 @dataclass(frozen=True, slots=True)
 class UploadMeta:
-    """What a client says about its upload (API.md 8.4, FLAKY.md 2.2).
+    """The metadata that a client sends with its upload.
 
     `ran_at` None: not sent, the time of receipt counts. `job` is empty when not sent. `format`
     None: as each file's content says. `codeowners` is the text of the part of that name. The
@@ -43,7 +43,7 @@ class UploadMeta:
 class ReadFile:
     """One file, parsed; `sha256` is the hex digest of its bytes without compression.
 
-    Empty: the file was refused before anybody read them.
+    Empty: the file was refused before they were read.
     """
 
     name: str
@@ -83,7 +83,7 @@ class AnsweredFailure:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the test command should return, now that quarantine is known."""
+    """The exit code that the test command should return, now that quarantine is known."""
 
     exit_code: int
     passed: bool
@@ -92,7 +92,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class UploadAnswer:
-    """The answer of API.md 8.4; a dry run has no `upload_id` and no `html_url`.
+    """The answer to an upload; a dry run has no `upload_id` and no `html_url`.
 
     `failures` are at most 1,000, the unquarantined first; `failures_truncated`: there are more.
     `not_excused_because` says why quarantined failures count all the same, empty: they do not.

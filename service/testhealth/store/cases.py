@@ -1,19 +1,31 @@
 """Tests by number and by id, and what the tests of a repository share.
 
 Ids stay when an organization or repository is renamed, because a repository remembers every
-name under which tests were first seen (FLAKY.md 3).
+name under which tests were first seen (docs/design/reports.md).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Row,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import bulk
-from service.database.codec import JsonCodec, RowCodec
+from service.database.codec import JsonCodec, Raw, RowCodec
+from service.database.types import Utc
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.store.tables_tests import CaseAliasRow, CaseRow, TestedRepositoryRow
 from service.vocabulary import Health
@@ -21,14 +33,13 @@ from service.vocabulary import Health
 ASKED_AT_ONCE = 1000
 """Ids in one statement."""
 
-
 TEXT_MAX = 1000
-"""Characters of a name as stored; identity uses the full text (FLAKY.md 2.8)."""
+"""Characters of a name as stored; identity uses the full text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A repository, and whose it is."""
+    """A repository and its organization."""
 
     org_id: int
     repository_id: int
@@ -38,7 +49,9 @@ class Place:
 class Shared:
     """What a repository's tests share; `names` oldest first, `clock` None before any evidence.
 
-    `removal` is the revision with which an upload was last taken out.
+    `revision` grows with every change that lists show, `removal` is the revision with which an
+    upload or a test was last removed, `last_no` the last test number given out. `is_behind`:
+    tests are left to be judged by evidence that is stored.
     """
 
     names: tuple[RepositoryKey, ...] = ()
@@ -46,10 +59,11 @@ class Shared:
     revision: int = 0
     clock: datetime | None = None
     removal: int = 0
+    is_behind: bool = False
 
 
 class Fields(NamedTuple):
-    """What a test is called, each text at the length that is stored."""
+    """The names of a test, each text at the length that is stored."""
 
     name: str
     classname: str
@@ -61,7 +75,7 @@ class Fields(NamedTuple):
 class Case:
     """A test as it is stored; texts are empty when missing.
 
-    `named_under` is the place of the name in `Shared.names` that its id was made with.
+    `named_under` is the index in `Shared.names` of the name that its id was made with.
     `is_known` is false while only untrusted uploads have it. `impact_rank` is minus the number
     of pull requests hit in a week.
     """
@@ -91,7 +105,7 @@ class Case:
 
 
 class Own(NamedTuple):
-    """What tells one new test from another; what else is stored, those of an upload share."""
+    """The columns in which new tests of an upload differ; all others are equal."""
 
     no: int
     id: str
@@ -102,177 +116,318 @@ class Own(NamedTuple):
     line: int | None
 
 
+class Past(NamedTuple):
+    """Facts about a test that stay when its uploads are deleted."""
+
+    first_run_at: datetime
+    ever_passed: bool
+
+
+class Doubtful(NamedTuple):
+    """Tests whose first run or last failure an upload may be, or whose only passes it may have."""
+
+    first: set[int]
+    failed: set[int]
+    passed: set[int]
+
+    @property
+    def nos(self) -> set[int]:
+        """All of them."""
+        return self.first | self.failed | self.passed
+
+
 shared = TestedRepositoryRow.__table__
 cases = CaseRow.__table__
 aliases = CaseAliasRow.__table__
 
 NAMES: JsonCodec[tuple[RepositoryKey, ...]] = JsonCodec(tuple[RepositoryKey, ...])
+OWNERS: JsonCodec[tuple[str, ...]] = JsonCodec(tuple[str, ...])
 CASE = RowCodec(Case, cases, keys={"repository_id", "org_id"})
 
-_HERE: BindParameter[int] = bindparam("of_repository")
-_IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
-
-SELECT_REVISION = select(shared.c.revision).where(shared.c.repository_id == _HERE)
-SELECT_SHARED = select(shared).where(shared.c.repository_id == _HERE)
-INSERT_SHARED = upsert(shared).on_conflict_do_nothing()
-COUNT_KNOWN = (
-    select(func.count())
-    .select_from(cases)
-    .where(cases.c.repository_id == _HERE, cases.c.is_known.is_(True))
-)
-TAKE_NUMBERS = (
-    update(shared)
-    .where(shared.c.repository_id == _HERE)
-    .values(last_no=shared.c.last_no + bindparam("many"))
-    .returning(shared.c.last_no)
-)
-NOTE_CHANGE = (
-    update(shared).where(shared.c.repository_id == _HERE).values(revision=shared.c.revision + 1)
-)
-NOTE_REMOVAL = (
-    update(shared)
-    .where(shared.c.repository_id == _HERE)
-    .values(revision=shared.c.revision + 1, removal=shared.c.revision + 1)
-)
-NOTE_EVIDENCE = NOTE_CHANGE.values(clock=bindparam("to_clock"))
-NOTE_BEHIND = (
-    update(shared).where(shared.c.repository_id == _HERE).values(is_behind=bindparam("to_behind"))
-)
-SELECT_BEHIND = select(shared.c.repository_id).where(shared.c.is_behind.is_(True))
-OWN = Own._fields
-SHARED = tuple(name for name in CASE.names if name not in OWN)
+_EQUAL = tuple(name for name in CASE.names if name not in Own._fields)
 INSERT_CASES = bulk.inserted(
     cases,
-    [cases.c[name] for name in OWN],
-    [cases.c[name] for name in (*SHARED, "org_id", "repository_id")],
+    [cases.c[name] for name in Own._fields],
+    [cases.c[name] for name in (*_EQUAL, "org_id", "repository_id")],
 )
-SELECT_CASES = select(*CASE.columns).where(cases.c.repository_id == _HERE, cases.c.id.in_(_IDS))
-SELECT_CASES_BY_ALIAS = (
-    select(*CASE.columns, aliases.c.id.label("alias"))
-    .join(cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no))
-    .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
-)
-SELECT_FIELDS = select(
-    cases.c.id, cases.c.name, cases.c.classname, cases.c.parent, cases.c.file
-).where(cases.c.repository_id == _HERE, cases.c.id.in_(_IDS), cases.c.is_known.is_(True))
 INSERT_ALIASES = bulk.inserted(
     aliases, [aliases.c.id, aliases.c.no], [aliases.c.org_id, aliases.c.repository_id]
 ).on_conflict_do_nothing()
 
 
 def keys_of(place: Place) -> dict[str, int]:
-    """The columns that say whose a row is."""
+    """Return the columns that name the repository of a row."""
     return {"org_id": place.org_id, "repository_id": place.repository_id}
 
 
+def in_parts(session: Connection, statement: Executable, nos: Iterable[int]) -> Iterator[Row[*Raw]]:
+    """Execute a statement over `among(…, "of_numbers")` for some numbers at a time.
+
+    In ascending order, so that two transactions never wait for each other.
+    """
+    for some in bulk.parts(sorted(set(nos))):
+        result = session.execute(statement, {"of_numbers": some})
+        if result.returns_rows:
+            yield from result
+
+
+# What the tests of a repository share.
+
+
 def shared_by(session: Connection, repository_id: int) -> Shared:
-    """What the repository's tests share; nothing yet for one without tests."""
-    row = session.execute(SELECT_SHARED, {"of_repository": repository_id}).first()
-    if row is None:
-        return Shared()
-    return Shared(NAMES.decode(row.names), row.last_no, row.revision, row.clock, row.removal)
+    """Return what the repository's tests share; empty for a repository without tests."""
+    row = session.execute(select(shared).where(shared.c.repository_id == repository_id)).first()
+    return Shared() if row is None else _shared(row)
+
+
+def lock(session: Connection, repository_id: int) -> Shared:
+    """Return the same, and keep other transactions from changing the repository's tests.
+
+    The repository must have been named before (`name_repository`).
+    """
+    statement = select(shared).where(shared.c.repository_id == repository_id).with_for_update()
+    return _shared(session.execute(statement).one())
 
 
 def revision_of(session: Connection, repository_id: int) -> int:
-    """A number that changes with whatever lists of the repository's tests show."""
-    found = session.execute(SELECT_REVISION, {"of_repository": repository_id}).scalar()
-    return 0 if found is None else int(found)
-
-
-def count(session: Connection, repository_id: int) -> int:
-    """How many tests the repository has that trusted uploads know."""
-    many: int = session.execute(COUNT_KNOWN, {"of_repository": repository_id}).scalar_one()
-    return many
+    """Return a number that changes with everything that lists of the repository's tests show."""
+    statement = select(shared.c.revision).where(shared.c.repository_id == repository_id)
+    return session.execute(statement).scalar() or 0
 
 
 def name_repository(session: Connection, place: Place, present: RepositoryKey) -> Shared:
-    """Remember a name under which tests are first seen; what is shared, with that name in it."""
+    """Store a name under which tests are first seen; return what is shared, with that name."""
     known = shared_by(session, place.repository_id)
     if present in known.names:
         return known
     names = NAMES.encode((*known.names, present))
     if known.names:
-        statement = update(shared).where(shared.c.repository_id == place.repository_id)
-        session.execute(statement.values(names=names))
+        _change_shared(session, place.repository_id, names=names)
     else:
-        fresh = {"names": names, "last_no": 0, "revision": 0, "removal": 0}
-        session.execute(INSERT_SHARED, keys_of(place) | fresh)
+        new = {"names": names, "last_no": 0, "revision": 0, "removal": 0}
+        session.execute(upsert(shared).on_conflict_do_nothing(), keys_of(place) | new)
     return shared_by(session, place.repository_id)
 
 
 def take_numbers(session: Connection, repository_id: int, many: int) -> int:
-    """Numbers for new tests: the first of so many in a row."""
-    told = {"of_repository": repository_id, "many": many}
-    last: int = session.execute(TAKE_NUMBERS, told).scalar_one()
+    """Reserve numbers for new tests; return the first of so many in a row."""
+    statement = (
+        update(shared)
+        .where(shared.c.repository_id == repository_id)
+        .values(last_no=shared.c.last_no + many)
+        .returning(shared.c.last_no)
+    )
+    last: int = session.execute(statement).scalar_one()
     return last - many + 1
 
 
 def note_change(session: Connection, repository_id: int) -> None:
-    """Something that lists of its tests show is different now.
-
-    Called by whatever writes such a thing: what was answered before is then made anew.
-    """
-    session.execute(NOTE_CHANGE, {"of_repository": repository_id})
-
-
-def note_behind(session: Connection, repository_id: int, *, is_behind: bool) -> None:
-    """Whether tests of the repository are left to be judged by evidence that is stored."""
-    session.execute(NOTE_BEHIND, {"of_repository": repository_id, "to_behind": is_behind})
-
-
-def repositories_behind(session: Connection) -> tuple[int, ...]:
-    """Those that have tests left to be judged."""
-    return tuple(session.execute(SELECT_BEHIND).scalars())
-
-
-def note_evidence(session: Connection, repository_id: int, clock: datetime | None) -> None:
-    """The uploads that count are others now: lists change, and the evidence clock is this.
-
-    The time of the newest of them, None without any; it goes back when that one is taken out.
-    """
-    session.execute(NOTE_EVIDENCE, {"of_repository": repository_id, "to_clock": clock})
+    """Increment the revision: something that lists of the repository's tests show has changed."""
+    _change_shared(session, repository_id, revision=shared.c.revision + 1)
 
 
 def note_removal(session: Connection, repository_id: int) -> None:
     """Note that an upload or tests were removed: what was looked up before is stale."""
-    session.execute(NOTE_REMOVAL, {"of_repository": repository_id})
+    after = shared.c.revision + 1
+    _change_shared(session, repository_id, revision=after, removal=after)
+
+
+def note_evidence(session: Connection, repository_id: int, clock: datetime | None) -> None:
+    """Note that the uploads that count have changed, and the evidence clock.
+
+    The clock is the time of the newest of them, None without any; it goes back when that one is
+    removed.
+    """
+    _change_shared(session, repository_id, revision=shared.c.revision + 1, clock=clock)
+
+
+def note_behind(session: Connection, repository_id: int, *, is_behind: bool) -> None:
+    """Note whether tests of the repository are left to be judged by evidence that is stored."""
+    _change_shared(session, repository_id, is_behind=is_behind)
+
+
+def repositories_behind(session: Connection) -> tuple[int, ...]:
+    """Return the repositories that have tests left to be judged."""
+    statement = select(shared.c.repository_id).where(shared.c.is_behind.is_(True))
+    return tuple(session.execute(statement).scalars())
+
+
+def _shared(row: Row[*tuple[object, ...]]) -> Shared:
+    return Shared(
+        NAMES.decode(row.names), row.last_no, row.revision, row.clock, row.removal, row.is_behind
+    )
+
+
+def _change_shared(session: Connection, repository_id: int, **values: object) -> None:
+    statement = update(shared).where(shared.c.repository_id == repository_id)
+    session.execute(statement.values(**values))
+
+
+# Tests.
+
+
+def count(session: Connection, repository_id: int) -> int:
+    """Return how many tests trusted uploads of the repository have."""
+    statement = (
+        select(func.count())
+        .select_from(cases)
+        .where(cases.c.repository_id == repository_id, cases.c.is_known.is_(True))
+    )
+    many: int = session.execute(statement).scalar_one()
+    return many
 
 
 def add(session: Connection, place: Place, alike: Case, new: Sequence[Own]) -> None:
-    """Store tests that were not there before, under numbers that were taken for them.
-
-    They are `alike` in all that is not their own.
-    """
+    """Store new tests under numbers that were taken for them; other columns are as in `alike`."""
     row = CASE.row(alike)
-    common = bulk.same(**{name: row[name] for name in SHARED}, **keys_of(place))
+    common = bulk.same(**{name: row[name] for name in _EQUAL}, **keys_of(place))
     for some in bulk.parts(new):
         session.execute(INSERT_CASES, bulk.told(map(tuple, some)) | common)
 
 
 def add_aliases(session: Connection, place: Place, numbers: Mapping[str, int]) -> None:
-    """Other ids of tests; one that names a test already keeps it."""
+    """Store other ids of tests; an id that names a test already keeps it."""
     for some in bulk.parts(list(numbers.items())):
         session.execute(INSERT_ALIASES, bulk.told(some) | bulk.same(**keys_of(place)))
 
 
 def fields_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Fields]:
-    """Id → what the known test of that very id is called, of a few thousand."""
-    told = {"of_repository": repository_id, "of_ids": list(ids)}
-    return {each: Fields(*row) for each, *row in session.execute(SELECT_FIELDS, told)}
+    """Return the id of each known test → its names; a few thousand ids."""
+    statement = select(
+        cases.c.id, cases.c.name, cases.c.classname, cases.c.parent, cases.c.file
+    ).where(
+        cases.c.repository_id == repository_id,
+        cases.c.id.in_(list(ids)),
+        cases.c.is_known.is_(True),
+    )
+    return {each: Fields(*row) for each, *row in session.execute(statement)}
 
 
 def by_ids(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Case]:
-    """Asked id → the known test of that id, or of that other id; the unknown are left out."""
+    """Return each id → the known test of that id, or of that other id; unknown ids are absent."""
     found: dict[str, Case] = {}
-    asked = list(dict.fromkeys(ids))
-    for first in range(0, len(asked), ASKED_AT_ONCE):
-        some = asked[first : first + ASKED_AT_ONCE]
-        told = {"of_repository": repository_id, "of_ids": some}
-        for row in session.execute(SELECT_CASES, told):
-            case = CASE.value(row)
-            found[case.id] = case
-        left = [each for each in some if each not in found]
-        if left:
-            for row in session.execute(SELECT_CASES_BY_ALIAS, told | {"of_ids": left}):
+    by_id = select(*CASE.columns).where(cases.c.repository_id == repository_id)
+    by_alias = (
+        select(*CASE.columns, aliases.c.id.label("alias"))
+        .join(
+            cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no)
+        )
+        .where(aliases.c.repository_id == repository_id)
+    )
+    for some in bulk.parts(list(dict.fromkeys(ids)), ASKED_AT_ONCE):
+        for row in session.execute(by_id.where(cases.c.id.in_(some))):
+            test = CASE.value(row)
+            found[test.id] = test
+        missing = [each for each in some if each not in found]
+        if missing:
+            for row in session.execute(by_alias.where(aliases.c.id.in_(missing))):
                 found[row.alias] = CASE.value(row)
-    return {each: case for each, case in found.items() if case.is_known}
+    return {each: test for each, test in found.items() if test.is_known}
+
+
+def pasts_of(session: Connection, repository_id: int, nos: Iterable[int]) -> dict[int, Past]:
+    """Return the number of each known test → its past.
+
+    Unknown tests have none: what untrusted uploads sent is not the past of a test.
+    """
+    statement = select(cases.c.no, cases.c.first_run_at, cases.c.ever_passed).where(
+        *_of_tests(repository_id), cases.c.is_known.is_(True)
+    )
+    return {
+        row.no: Past(row.first_run_at, row.ever_passed) for row in in_parts(session, statement, nos)
+    }
+
+
+def owners_of(
+    session: Connection, repository_id: int, nos: Iterable[int]
+) -> dict[int, tuple[str, ...]]:
+    """Return the number of each test → its owners."""
+    statement = select(cases.c.no, cases.c.owners).where(*_of_tests(repository_id))
+    return {row.no: OWNERS.decode(row.owners) for row in in_parts(session, statement, nos)}
+
+
+def put_owners(
+    session: Connection, repository_id: int, owners: Mapping[int, tuple[str, ...]]
+) -> None:
+    """Store the owners of tests, by number."""
+    nos_of: dict[tuple[str, ...], list[int]] = {}
+    for no, names in owners.items():
+        nos_of.setdefault(names, []).append(no)
+    for names, nos in sorted(nos_of.items()):
+        change(session, repository_id, nos, owners=OWNERS.encode(names))
+
+
+def doubtful(
+    session: Connection, repository_id: int, nos: Iterable[int], at: datetime, since: datetime
+) -> Doubtful:
+    """Return those of the tests whose facts an upload that ran `at` an instant may have given.
+
+    Uploads are stored `since` an instant; facts from before it stay as they are.
+    """
+    is_young = cases.c.first_run_at >= since
+    statement = select(
+        cases.c.no,
+        (is_young & (cases.c.first_run_at == at)).label("is_first"),
+        (cases.c.last_failed_at == at).label("is_failed"),
+        (is_young & cases.c.ever_passed).label("is_passed"),
+    ).where(*_of_tests(repository_id))
+    rows = list(in_parts(session, statement, nos))
+    return Doubtful(
+        {row.no for row in rows if row.is_first},
+        {row.no for row in rows if row.is_failed},
+        {row.no for row in rows if row.is_passed},
+    )
+
+
+def note_runs(
+    session: Connection, repository_id: int, nos: Iterable[int], at: datetime, *, passed: bool
+) -> None:
+    """Note that trusted uploads ran these tests at an instant, and whether all or none passed."""
+    ran_at, has_passed = literal(at, Utc()), literal(passed)
+    is_new, is_first = cases.c.is_known.is_(False), cases.c.first_run_at > at
+    was_always_so = cases.c.status_since == cases.c.first_run_at
+    # A test that only untrusted uploads had begins anew, as if it had never been seen.
+    change(
+        session,
+        repository_id,
+        nos,
+        is_new | is_first | (has_passed & cases.c.ever_passed.is_(False)),
+        is_known=True,
+        first_run_at=case((is_new | is_first, ran_at), else_=cases.c.first_run_at),
+        status_since=case(
+            (is_new | (is_first & was_always_so), ran_at), else_=cases.c.status_since
+        ),
+        last_failed_at=case((is_new, None), else_=cases.c.last_failed_at),
+        ever_passed=case((is_new, has_passed), else_=or_(cases.c.ever_passed, has_passed)),
+    )
+
+
+def note_untrusted(
+    session: Connection, repository_id: int, nos: Iterable[int], at: datetime
+) -> None:
+    """Note that an untrusted upload ran these tests."""
+    is_older = cases.c.is_known.is_(False) & (cases.c.first_run_at < at)
+    change(session, repository_id, nos, is_older, first_run_at=at)
+
+
+def note_failed(session: Connection, repository_id: int, nos: Iterable[int], at: datetime) -> None:
+    """Note that these tests failed at an instant."""
+    is_older = (cases.c.last_failed_at < at) | cases.c.last_failed_at.is_(None)
+    change(session, repository_id, nos, is_older, last_failed_at=at)
+
+
+def change(
+    session: Connection,
+    repository_id: int,
+    nos: Iterable[int],
+    *conditions: ColumnElement[bool],
+    **values: object,
+) -> None:
+    """Set columns of these tests where the conditions hold."""
+    statement = update(cases).where(*_of_tests(repository_id), *conditions).values(**values)
+    for _ in in_parts(session, statement, nos):
+        pass
+
+
+def _of_tests(repository_id: int) -> tuple[ColumnElement[bool], ...]:
+    return cases.c.repository_id == repository_id, bulk.among(cases.c.no, "of_numbers")

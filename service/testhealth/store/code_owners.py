@@ -1,7 +1,7 @@
 """The CODEOWNERS file that each repository has, and the owners of its tests by it.
 
-One worker at a time claims a repository, by times that lie ahead; whoever wants something done
-meanwhile sets others, and is heard when the claim ends (FLAKY.md 7.4).
+One worker at a time claims a repository by setting times in the future. A request made meanwhile
+sets other times, and is served when the claim ends.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.codec import RowCodec
-from service.database.types import Utc
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store import evidence_rows
-from service.testhealth.store.cases import Place
-from service.testhealth.store.evidence_rows import OWNERS, PUT_OWNERS
+from service.testhealth.store.cases import OWNERS, Place, keys_of
 from service.testhealth.store.tables_tests import CaseRow, CodeOwnersRow
 
 
@@ -73,114 +70,77 @@ cases = CaseRow.__table__
 
 FILE = RowCodec(OwnersFile, files, keys={"org_id", "repository_id"})
 
-_HERE: BindParameter[int] = bindparam("of_repository")
-_AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
-_OF_REPOSITORY = files.c.repository_id == _HERE
-
-SELECT_PATH = select(files.c.path).where(_OF_REPOSITORY)
-SELECT_DUE = (
-    select(*FILE.columns, files.c.org_id, files.c.repository_id)
-    .where(files.c.due_at <= bindparam("now", type_=Utc))
-    .order_by(files.c.due_at)
-    .limit(1)
-    .with_for_update(skip_locked=True)
-)
-BEGIN = upsert(files).on_conflict_do_nothing()
-SET_DUE = update(files).where(_OF_REPOSITORY).values(due_at=_AT)
-SET_STALE = update(files).where(_OF_REPOSITORY).values(stale_at=_AT)
-LOOK_SOONER = SET_DUE.where(files.c.due_at > _AT)
-READ_SOONER = (
-    update(files).where(_OF_REPOSITORY, files.c.stale_at > _AT).values(stale_at=_AT, due_at=_AT)
-)
-_UNTIL: BindParameter[datetime] = bindparam("claimed_until", type_=Utc)
-FRESH_UNTIL = SET_STALE.where(files.c.stale_at == _UNTIL)
-FINISH = (
-    update(files).where(_OF_REPOSITORY, files.c.due_at == _UNTIL).values(due_at=files.c.stale_at)
-)
-PUT = (
-    update(files)
-    .where(_OF_REPOSITORY)
-    .values(
-        path=bindparam("to_path"),
-        blob=bindparam("to_blob"),
-        text=bindparam("to_text"),
-        read_at=_AT,
-        owned_no=0,
-    )
-)
-SELECT_READ_AT = select(files.c.read_at).where(_OF_REPOSITORY)
-SET_OWNED = update(files).where(_OF_REPOSITORY).values(owned_no=bindparam("to_no"))
-SELECT_CASES = (
-    select(cases.c.no, cases.c.file, cases.c.classname, cases.c.owners)
-    .where(cases.c.repository_id == _HERE, cases.c.no > bindparam("after_no"))
-    .order_by(cases.c.no)
-    .limit(bindparam("at_most"))
-)
-
 
 def path_of(session: Connection, repository_id: int) -> str | None:
-    """Where the repository's file stands, empty without one; None: nobody looks after it yet."""
-    found: str | None = session.execute(
-        SELECT_PATH, {"of_repository": repository_id}
-    ).scalar_one_or_none()
+    """Return the path of the repository's file, empty without one; None: never looked for."""
+    statement = select(files.c.path).where(files.c.repository_id == repository_id)
+    found: str | None = session.execute(statement).scalar_one_or_none()
     return found
 
 
 def begin(session: Connection, place: Place, at: datetime) -> None:
-    """Have the repository looked after from an instant on; one that is, stays as it is."""
+    """Have the repository's file looked for from an instant on; safe to repeat."""
     new = OwnersFile("", "", "", None, 0, stale_at=at, due_at=at)
-    keys = {"org_id": place.org_id, "repository_id": place.repository_id}
-    session.execute(BEGIN, FILE.row(new) | keys)
+    session.execute(upsert(files).on_conflict_do_nothing(), FILE.row(new) | keys_of(place))
 
 
 def look_sooner(session: Connection, repository_id: int, at: datetime) -> None:
-    """There are new tests: they are to have owners, at that instant or earlier."""
-    session.execute(LOOK_SOONER, {"of_repository": repository_id, "to_at": at})
+    """Have new tests get their owners at an instant or earlier."""
+    _change(session, repository_id, files.c.due_at > at, due_at=at)
 
 
 def read_sooner(session: Connection, repository_id: int, at: datetime) -> None:
-    """Read the file anew at that instant or earlier; nothing where nobody looks after it."""
-    session.execute(READ_SOONER, {"of_repository": repository_id, "to_at": at})
+    """Have the file read anew at an instant or earlier, if it is looked for at all."""
+    _change(session, repository_id, files.c.stale_at > at, stale_at=at, due_at=at)
 
 
 def claim(session: Connection, now: datetime, until: datetime) -> Claimed | None:
-    """A repository of which something is due, the longest so first; its own until an instant."""
-    row = session.execute(SELECT_DUE, {"now": now}).first()
+    """Claim the repository that has been due for longest until an instant, None if none is due."""
+    row = session.execute(
+        select(*FILE.columns, files.c.org_id, files.c.repository_id)
+        .where(files.c.due_at <= now)
+        .order_by(files.c.due_at)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    ).first()
     if row is None:
         return None
     place, file = Place(row.org_id, row.repository_id), FILE.value(row)
     is_stale = file.stale_at <= now
-    told = {"of_repository": place.repository_id, "to_at": until}
-    for statement in (SET_DUE, SET_STALE) if is_stale else (SET_DUE,):
-        session.execute(statement, told)
+    times = {"due_at": until} | ({"stale_at": until} if is_stale else {})
+    _change(session, place.repository_id, **times)
     return Claimed(place, file, is_stale, until)
 
 
 def finish(session: Connection, claimed: Claimed, fresh_until: datetime) -> None:
-    """All is done, until the file is stale or what others wished for meanwhile is due.
+    """End a claim: the repository is due when its file is stale, or when requested meanwhile.
 
     `fresh_until` counts for a file that was stale.
     """
-    told = {"of_repository": claimed.place.repository_id, "claimed_until": claimed.until}
+    here, until = claimed.place.repository_id, claimed.until
     if claimed.is_stale:
-        session.execute(FRESH_UNTIL, told | {"to_at": fresh_until})
-    session.execute(FINISH, told)
+        _change(session, here, files.c.stale_at == until, stale_at=fresh_until)
+    _change(session, here, files.c.due_at == until, due_at=files.c.stale_at)
 
 
 def put(session: Connection, repository_id: int, found: FoundFile, at: datetime) -> None:
-    """The file as it was read at an instant; no test has its owners by it yet."""
-    told = {f"to_{name}": word for name, word in found._asdict().items()}
-    session.execute(PUT, {"of_repository": repository_id, "to_at": at} | told)
+    """Store the file as it was read at an instant; no test has its owners by it yet."""
+    _change(session, repository_id, **found._asdict(), read_at=at, owned_no=0)
 
 
 def cases_after(
     session: Connection, repository_id: int, no: int, at_most: int
 ) -> tuple[OwnedCase, ...]:
-    """Tests with higher numbers than this, the lowest first, those that nobody knows too."""
-    told = {"of_repository": repository_id, "after_no": no, "at_most": at_most}
+    """Return tests with higher numbers than this, the lowest first, unlisted tests too."""
+    statement = (
+        select(cases.c.no, cases.c.file, cases.c.classname, cases.c.owners)
+        .where(cases.c.repository_id == repository_id, cases.c.no > no)
+        .order_by(cases.c.no)
+        .limit(at_most)
+    )
     return tuple(
         OwnedCase(row.no, row.file, row.classname, OWNERS.decode(row.owners))
-        for row in session.execute(SELECT_CASES, told)
+        for row in session.execute(statement)
     )
 
 
@@ -191,22 +151,25 @@ def own(
     changed: Mapping[int, tuple[str, ...]],
     up_to_no: int,
 ) -> bool:
-    """Give tests other owners; up to that number all are right then.
+    """Store other owners of tests; the owners of tests up to that number are then right.
 
-    False, and nothing is changed, when the file was read again meanwhile.
+    Return False, and change nothing, if the file was read again meanwhile.
     """
     here = place.repository_id
-    # In the order of uploads, which hold their tests when they come to the file.
-    evidence_rows.lock(session, here)
-    read_at = session.execute(SELECT_READ_AT, {"of_repository": here}).scalar_one()
-    if read_at != as_read_at:
+    # In the order of uploads, which lock their tests before the file.
+    test_cases.lock(session, here)
+    statement = select(files.c.read_at).where(files.c.repository_id == here)
+    if session.execute(statement).scalar_one() != as_read_at:
         return False
     if changed:
-        told = [
-            {"of_repository": here, "of_number": no, "to_owners": OWNERS.encode(owners)}
-            for no, owners in sorted(changed.items())
-        ]
-        session.execute(PUT_OWNERS, told)
+        test_cases.put_owners(session, here, changed)
         test_cases.note_change(session, here)
-    session.execute(SET_OWNED, {"of_repository": here, "to_no": up_to_no})
+    _change(session, here, owned_no=up_to_no)
     return True
+
+
+def _change(
+    session: Connection, repository_id: int, *conditions: ColumnElement[bool], **values: object
+) -> None:
+    statement = update(files).where(files.c.repository_id == repository_id, *conditions)
+    session.execute(statement.values(**values))

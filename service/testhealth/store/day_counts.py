@@ -8,20 +8,23 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import add
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, select
+from sqlalchemy import Connection, Row, Select, and_, case, delete, func, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from service.database import bulk
+from service.database.codec import Raw
 from service.database.types import Utc
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import bitmaps, days
+from service.testhealth.store.attempts import attempts
 from service.testhealth.store.cases import keys_of
 from service.testhealth.store.days import OpenDay
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.tables_evidence import DailyRow, FailureDailyRow
-from service.testhealth.store.uploads_rows import attempts, uploads
+from service.testhealth.store.uploads import uploads
 
 TESTS_AT_ONCE = 5000
 """Tests whose counts one transaction writes."""
@@ -106,71 +109,10 @@ class DaySums:
             after, place = until, place + TESTS_AT_ONCE
 
 
-_IN_DAY = (
-    uploads.c.repository_id == bindparam("of_repository"),
-    uploads.c.is_eligible.is_(True),
-    uploads.c.ran_at >= bindparam("since", type_=Utc),
-    uploads.c.ran_at < bindparam("until", type_=Utc),
-)
-
-
 def _count(condition: ColumnElement[bool]) -> ColumnElement[int]:
     return func.sum(case((condition, 1), else_=0))
 
 
-SELECT_USES = (
-    select(
-        uploads.c.passed,
-        uploads.c.skipped,
-        uploads.c.is_mass,
-        func.count(),
-        func.max(uploads.c.ran_at, type_=Utc),
-    )
-    .where(*_IN_DAY)
-    .group_by(uploads.c.passed, uploads.c.skipped, uploads.c.is_mass)
-)
-_results = (
-    select(
-        attempts.c.no,
-        _count(attempts.c.outcome == Outcome.PASSED.value).label("passed"),
-        _count(attempts.c.outcome == Outcome.FAILED.value).label("failed"),
-        _count(attempts.c.outcome == Outcome.SKIPPED.value).label("skipped"),
-        _count(attempts.c.is_quarantined.is_(True)).label("quarantined"),
-        _count(attempts.c.is_comparable.is_(True) & uploads.c.is_mass.is_(False)).label("counts"),
-        func.max(uploads.c.ran_at, type_=Utc).label("ran_at"),
-    )
-    .select_from(uploads)
-    .join(attempts, attempts.c.upload == uploads.c.id)
-    .where(*_IN_DAY)
-    .group_by(attempts.c.upload, attempts.c.no)
-    .subquery()
-)
-SELECT_ATTEMPTS = select(
-    _results.c.no,
-    _count(_results.c.passed + _results.c.failed > 0).label("results"),
-    _count(and_(_results.c.passed > 0, _results.c.counts > 0)).label("passing_results"),
-    func.sum(_results.c.passed).label("passed"),
-    func.sum(_results.c.failed).label("failed"),
-    func.sum(_results.c.skipped).label("skipped"),
-    func.sum(_results.c.quarantined).label("quarantined"),
-    func.max(_results.c.ran_at, type_=Utc).label("last_at"),
-).group_by(_results.c.no)
-SELECT_FAILURES = (
-    select(
-        attempts.c.no,
-        attempts.c.failure,
-        func.count(),
-        func.max(uploads.c.ran_at, type_=Utc),
-    )
-    .select_from(uploads)
-    .join(attempts, attempts.c.upload == uploads.c.id)
-    .where(
-        *_IN_DAY,
-        attempts.c.outcome == Outcome.FAILED.value,
-        attempts.c.failure.is_not(None),
-    )
-    .group_by(attempts.c.no, attempts.c.failure)
-)
 _COMMON = ("day", "org_id", "repository_id")
 INSERT_DAILY, INSERT_FAILURES = (
     bulk.inserted(
@@ -180,31 +122,71 @@ INSERT_DAILY, INSERT_FAILURES = (
     )
     for table, kind in ((daily, Daily), (failure_daily, FailureDaily))
 )
-DELETE_PART = tuple(
-    delete(table).where(
-        table.c.repository_id == bindparam("of_repository"),
-        table.c.day == bindparam("of_day"),
-        table.c.no > bindparam("after_no"),
-        table.c.no <= bindparam("until_no"),
-    )
-    for table in (daily, failure_daily)
-)
 
 
 def read(session: Connection, sets: OutcomeSets, day: OpenDay) -> DayRead:
     """Read what the uploads of a day say; a change since `day.version` makes it useless."""
     here = day.place.repository_id
-    asked = {"of_repository": here, "since": day.span.since, "until": day.span.until}
-    uses = tuple(SetUse(*row) for row in session.execute(SELECT_USES, asked))
+    in_day = (
+        uploads.c.repository_id == here,
+        uploads.c.is_eligible.is_(True),
+        uploads.c.ran_at >= day.span.since,
+        uploads.c.ran_at < day.span.until,
+    )
+    kinds = (uploads.c.passed, uploads.c.skipped, uploads.c.is_mass)
+    last_at = func.max(uploads.c.ran_at, type_=Utc)
+    statement = select(*kinds, func.count(), last_at).where(*in_day).group_by(*kinds)
+    uses = tuple(SetUse(*row) for row in session.execute(statement))
     keys = {key for use in uses for key in (use.passed, use.skipped) if key is not None}
-    found = session.execute(SELECT_ATTEMPTS, asked)
+    failures = (
+        select(attempts.c.no, attempts.c.failure, func.count(), last_at)
+        .select_from(uploads)
+        .join(attempts, attempts.c.upload == uploads.c.id)
+        .where(*in_day, attempts.c.outcome == Outcome.FAILED.value)
+        .where(attempts.c.failure.is_not(None))
+        .group_by(attempts.c.no, attempts.c.failure)
+    )
     return DayRead(
         day=day,
         uses=uses,
         bits=dict(sets.bits(session, here, keys)),
-        attempts=tuple(map(_of_attempts, found)),
-        failures=tuple(FailureDaily(*row) for row in session.execute(SELECT_FAILURES, asked)),
+        attempts=tuple(map(_of_attempts, session.execute(_attempts_of_tests(in_day)))),
+        failures=tuple(FailureDaily(*row) for row in session.execute(failures)),
     )
+
+
+def _attempts_of_tests(in_day: Sequence[ColumnElement[bool]]) -> Select[*Raw]:
+    """Return a statement for the stored attempts, by test, in the order of `Daily`."""
+    outcome = attempts.c.outcome
+    of_upload = (
+        select(
+            attempts.c.no,
+            _count(outcome == Outcome.PASSED.value).label("passed"),
+            _count(outcome == Outcome.FAILED.value).label("failed"),
+            _count(outcome == Outcome.SKIPPED.value).label("skipped"),
+            _count(attempts.c.is_quarantined.is_(True)).label("quarantined"),
+            _count(attempts.c.is_comparable.is_(True) & uploads.c.is_mass.is_(False)).label(
+                "counts"
+            ),
+            func.max(uploads.c.ran_at, type_=Utc).label("ran_at"),
+        )
+        .select_from(uploads)
+        .join(attempts, attempts.c.upload == uploads.c.id)
+        .where(*in_day)
+        .group_by(attempts.c.upload, attempts.c.no)
+        .subquery()
+        .c
+    )
+    return select(
+        of_upload.no,
+        _count(of_upload.passed + of_upload.failed > 0),
+        _count(and_(of_upload.passed > 0, of_upload.counts > 0)),
+        func.sum(of_upload.passed),
+        func.sum(of_upload.failed),
+        func.sum(of_upload.skipped),
+        func.sum(of_upload.quarantined),
+        func.max(of_upload.ran_at, type_=Utc),
+    ).group_by(of_upload.no)
 
 
 def added_up(read_: DayRead) -> DaySums:
@@ -247,14 +229,10 @@ def write(session: Connection, sums: DaySums, part: Part) -> bool:
     if not days.lock(session, sums.day):
         return False
     place, day = sums.day.place, sums.day.day
-    asked = {
-        "of_repository": place.repository_id,
-        "of_day": day,
-        "after_no": part.after,
-        "until_no": part.until,
-    }
-    for statement in DELETE_PART:
-        session.execute(statement, asked)
+    for table in (daily, failure_daily):
+        of_day = (table.c.repository_id == place.repository_id, table.c.day == day)
+        in_part = (table.c.no > part.after, table.c.no <= part.until)
+        session.execute(delete(table).where(*of_day, *in_part))
     common = bulk.same(day=day, **keys_of(place))
     for some in bulk.parts(part.daily):
         session.execute(INSERT_DAILY, bulk.told(map(tuple, some)) | common)
@@ -271,30 +249,14 @@ def _add(counter: Counter[int], nos: Sequence[int], times: int) -> None:
         counter[no] += times
 
 
-def _of_attempts(row: Row[*tuple[object, ...]]) -> Daily:
-    return Daily(
-        no=row.no,
-        results=int(row.results),
-        passing_results=int(row.passing_results),
-        passed=int(row.passed),
-        failed=int(row.failed),
-        skipped=int(row.skipped),
-        quarantined=int(row.quarantined),
-        last_at=row.last_at,
-    )
+def _of_attempts(row: Row[*Raw]) -> Daily:
+    no, *counts, last_at = row
+    return Daily._make([no, *map(int, counts), last_at])
 
 
 def _together(once: Daily, apart: Daily | None) -> Daily:
     """Add what sets and what stored attempts say of a test."""
     if apart is None:
         return once
-    return Daily(
-        no=once.no,
-        results=once.results + apart.results,
-        passing_results=once.passing_results + apart.passing_results,
-        passed=once.passed + apart.passed,
-        failed=once.failed + apart.failed,
-        skipped=once.skipped + apart.skipped,
-        quarantined=once.quarantined + apart.quarantined,
-        last_at=max(once.last_at, apart.last_at),
-    )
+    counts = map(add, once[1:-1], apart[1:-1])
+    return Daily._make([once.no, *counts, max(once.last_at, apart.last_at)])

@@ -17,10 +17,11 @@ from service.database import bulk
 from service.database.types import Utc
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import bitmaps, days
+from service.testhealth.store.attempts import attempts, groups
 from service.testhealth.store.days import Span
 from service.testhealth.store.keyset import Key
 from service.testhealth.store.tables_evidence import FailureDailyRow
-from service.testhealth.store.uploads_rows import attempts, groups, uploads
+from service.testhealth.store.uploads import uploads
 
 SHOWN_MAX = 5
 """Ways to fail that are shown of a test."""

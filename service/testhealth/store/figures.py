@@ -16,10 +16,11 @@ from service.database.types import Utc
 from service.testhealth.detector import figures
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import days
+from service.testhealth.store.attempts import attempts
 from service.testhealth.store.days import EVER, Span
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.tables_evidence import DailyRow
-from service.testhealth.store.uploads_rows import attempts, uploads
+from service.testhealth.store.uploads import uploads
 
 INSTANT = timedelta(microseconds=1)
 """The smallest difference of two times."""
@@ -110,12 +111,19 @@ def rates(
     session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], now: datetime
 ) -> dict[int, Rates]:
     """Return the number of each test → its rates at `now`."""
-    week, day = (
-        attempts_within(
-            session, sets, repository_id, nos, Span(now - length + INSTANT, now + INSTANT)
+    # The present day is in both windows and is read once: its uploads are not counted yet.
+    today = figures.beginning_of(figures.day_of(now))
+    week, day, present = (
+        attempts_within(session, sets, repository_id, nos, span)
+        for span in (
+            Span(now - figures.WEEK + INSTANT, today),
+            Span(now - figures.DAY + INSTANT, today),
+            Span(today, now + INSTANT),
         )
-        for length in (figures.WEEK, figures.DAY)
     )
+    for window in (week, day):
+        window.passed.update(present.passed)
+        window.failed.update(present.failed)
     return {no: Rates(week.rate(no), day.rate(no)) for no in nos}
 
 

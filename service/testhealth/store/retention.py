@@ -1,6 +1,6 @@
-"""What is forgotten of tests: evidence after weeks, counts after a year, then the tests themselves.
+"""Delete old data of tests: evidence after weeks, counts after a year, then the tests.
 
-Each function forgets some rows that are older than an instant, and returns how many.
+Each function deletes some rows that are older than an instant, and returns how many.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, bindparam, d
 
 from service.testhealth.detector import figures
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store import days, evidence_rows
+from service.testhealth.store import days
 from service.testhealth.store import figures as test_figures
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.tables_evidence import (
@@ -63,47 +63,39 @@ OF_TESTS = tuple(
 )
 """Tables whose rows are deleted with a test."""
 
-_OLDEST_DAY = (
-    select(test_days.c.repository_id, test_days.c.day)
-    .where(test_days.c.day < bindparam("before_day"), test_days.c.is_counted.is_(True))
-    .order_by(test_days.c.day)
-    .limit(1)
-)
-_OF_DAY = tuple(
-    and_(table.c.repository_id == bindparam("of_repository"), table.c.day == bindparam("of_day"))
-    for table in (daily, failure_daily, test_days)
-)
-SELECT_TESTS = select(daily.c.no).where(_OF_DAY[0]).order_by(daily.c.no).limit(bindparam("at_most"))
-DELETE_DAILY = delete(daily).where(_OF_DAY[0], daily.c.no <= bindparam("until_no"))
-DELETE_FAILURES = delete(failure_daily).where(
-    _OF_DAY[1], failure_daily.c.no <= bindparam("until_no")
-)
-DELETE_DAY = delete(test_days).where(_OF_DAY[2])
-
 
 def forget_impacts(session: Connection, before: datetime) -> int:
-    """Forget pull requests that a test failed for long ago."""
+    """Delete pull requests that a test failed for long ago."""
     return len(_forget(session, impacts, impacts.c.last_at < before))
 
 
 def forget_days(session: Connection, before: datetime) -> int:
-    """Forget counts of some tests on the oldest day; tests that never ran later go with them."""
-    oldest = session.execute(_OLDEST_DAY, {"before_day": figures.day_of(before)}).first()
+    """Delete counts of some tests on the oldest day, and those tests that never ran later."""
+    oldest = session.execute(
+        select(test_days.c.repository_id, test_days.c.day)
+        .where(test_days.c.day < figures.day_of(before), test_days.c.is_counted.is_(True))
+        .order_by(test_days.c.day)
+        .limit(1)
+    ).first()
     if oldest is None:
         return 0
-    asked = {"of_repository": oldest.repository_id, "of_day": oldest.day}
-    nos = session.execute(SELECT_TESTS, asked | {"at_most": TESTS_AT_ONCE}).scalars().all()
-    until = {"until_no": nos[-1] if len(nos) == TESTS_AT_ONCE else 2**31 - 1}
+    of_day, of_failures, day = (
+        and_(table.c.repository_id == oldest.repository_id, table.c.day == oldest.day)
+        for table in (daily, failure_daily, test_days)
+    )
+    first = select(daily.c.no).where(of_day).order_by(daily.c.no).limit(TESTS_AT_ONCE)
+    nos = session.execute(first).scalars().all()
+    until = nos[-1] if len(nos) == TESTS_AT_ONCE else 2**31 - 1
     _forget_tests(session, oldest.repository_id, nos, before)
-    for statement in (DELETE_DAILY, DELETE_FAILURES):
-        session.execute(statement, asked | until)
+    session.execute(delete(daily).where(of_day, daily.c.no <= until))
+    session.execute(delete(failure_daily).where(of_failures, failure_daily.c.no <= until))
     if len(nos) < TESTS_AT_ONCE:
-        session.execute(DELETE_DAY, asked)
+        session.execute(delete(test_days).where(day))
     return max(1, len(nos))
 
 
 def forget_strangers(session: Connection, before: datetime) -> int:
-    """Forget tests that only untrusted uploads ever had, which have no counts."""
+    """Delete tests that only untrusted uploads ever had, which have no counts."""
     is_old = cases.c.is_known.is_(False) & (cases.c.first_run_at < before)
     key = (cases.c.repository_id, cases.c.no)
     found = session.execute(select(*key).where(is_old).limit(TESTS_AT_ONCE)).all()
@@ -122,7 +114,7 @@ def _forget_tests(
     if not nos:
         return
     # The lock comes before the look: an upload that is taken in holds it, too.
-    evidence_rows.lock(session, repository_id)
+    test_cases.lock(session, repository_id)
     runs = test_figures.last_runs(session, OutcomeSets(), repository_id, nos)
     old = select(cases.c.no).where(
         cases.c.repository_id == repository_id,
@@ -138,8 +130,12 @@ def _forget_tests(
         test_cases.note_removal(session, repository_id)
 
 
+def _by_time(table: Table, column: str) -> Forget:
+    return lambda session, before: len(_forget(session, table, table.c[column] < before))
+
+
 def _of_counted_days(table: Table, column: str) -> Forget:
-    """Forget whole days, and nothing of an open day or a later one: it has yet to be counted."""
+    """Forget whole days before the oldest open one: uploads of that day are yet to be counted."""
 
     def forget(session: Connection, before: datetime) -> int:
         limit, oldest_open = figures.day_of(before), days.oldest_open(session)
@@ -150,18 +146,9 @@ def _of_counted_days(table: Table, column: str) -> Forget:
     return forget
 
 
-def _by_time(table: Table, column: str) -> Forget:
-    def forget(session: Connection, before: datetime) -> int:
-        return len(_forget(session, table, table.c[column] < before))
-
-    return forget
-
-
-def _by_day(table: Table) -> Forget:
-    def forget(session: Connection, before: datetime) -> int:
-        return len(_forget(session, table, table.c.day < figures.day_of(before)))
-
-    return forget
+def _noise(session: Connection, before: datetime) -> int:
+    noise = NoiseRow.__table__
+    return len(_forget(session, noise, noise.c.day < figures.day_of(before)))
 
 
 def _forget(
@@ -190,7 +177,7 @@ EVIDENCE: tuple[Forget, ...] = (
 
 HISTORY: tuple[Forget, ...] = (
     _by_time(FailureGroupRow.__table__, "last_at"),
-    _by_day(NoiseRow.__table__),
+    _noise,
     forget_days,
     forget_strangers,
 )

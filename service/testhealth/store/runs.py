@@ -1,64 +1,31 @@
-"""The newest runs of one test: what its repository's uploads say of it (FLAKY.md 4).
+"""The newest runs of one test.
 
-A passing test leaves no row where it was tried once: it stands in its upload's set. So the
-newest uploads are gone through, and those kept in which the test was.
+A test that passed at its only attempt has no row: it is in its upload's set. So the newest uploads
+are searched for those in which the test ran.
 """
 
 from collections import defaultdict
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Row, bindparam, desc, select
+from sqlalchemy import Connection, Row, desc, select
 
-from service.database.types import Utc
+from service.database import bulk
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store.run_evidence import PRS
+from service.testhealth.store.attempts import PRS, attempts
 from service.testhealth.store.sets import OutcomeSets
-from service.testhealth.store.uploads_rows import attempts, uploads
+from service.testhealth.store.uploads import uploads
 
 UPLOADS_MAX = 300
-"""Uploads that are gone through: those of a busy day."""
+"""Uploads that are searched: those of a busy day."""
 
 UPLOADS_AT_ONCE = 60
-
-_HERE: BindParameter[int] = bindparam("of_repository")
-
-SELECT_NEWEST = (
-    select(
-        uploads.c.id,
-        uploads.c.ran_at,
-        uploads.c.branch,
-        uploads.c.prs,
-        uploads.c.job,
-        uploads.c.sha,
-        uploads.c.passed,
-        uploads.c.skipped,
-    )
-    .where(uploads.c.repository_id == _HERE, uploads.c.is_eligible.is_(True))
-    .order_by(desc(uploads.c.ran_at))
-    .limit(UPLOADS_MAX)
-)
-SELECT_ATTEMPTS = (
-    select(
-        attempts.c.upload,
-        attempts.c.outcome,
-        attempts.c.is_quarantined,
-        attempts.c.headline,
-    )
-    .where(
-        attempts.c.repository_id == _HERE,
-        attempts.c.no == bindparam("of_number"),
-        attempts.c.is_eligible.is_(True),
-        attempts.c.ran_at >= bindparam("since", type_=Utc),
-    )
-    .order_by(attempts.c.upload, attempts.c.n)
-)
 
 
 class CaseRun(NamedTuple):
     """A test's result in one upload.
 
-    `attempts` above 1: it was tried again there. `headline` is that of the last failed attempt,
+    `attempts` above 1: it was retried there. `headline` is that of the last failed attempt,
     empty without one.
     """
 
@@ -86,15 +53,21 @@ PASSED, SKIPPED = _Tried((Outcome.PASSED,)), _Tried((Outcome.SKIPPED,))
 def newest(
     session: Connection, sets: OutcomeSets, repository_id: int, no: int, at_most: int
 ) -> tuple[CaseRun, ...]:
-    """The newest runs of a test, newest first, as far as the last 300 uploads know of any."""
-    rows = session.execute(SELECT_NEWEST, {"of_repository": repository_id}).all()
+    """Return the newest runs of a test among the last 300 uploads, newest first."""
+    of = uploads.c
+    columns = (of.id, of.ran_at, of.branch, of.prs, of.job, of.sha, of.passed, of.skipped)
+    rows = session.execute(
+        select(*columns)
+        .where(of.repository_id == repository_id, of.is_eligible.is_(True))
+        .order_by(desc(of.ran_at))
+        .limit(UPLOADS_MAX)
+    ).all()
     if not rows:
         return ()
     tried = _tried(session, repository_id, no, rows[-1].ran_at)
     found: list[CaseRun] = []
-    # Not all at once: of a large repository each set takes megabytes while it is looked at.
-    for first in range(0, len(rows), UPLOADS_AT_ONCE):
-        some = rows[first : first + UPLOADS_AT_ONCE]
+    # Not all at once: of a large repository each set takes megabytes while it is searched.
+    for some in bulk.parts(rows, UPLOADS_AT_ONCE):
         keys = {key for row in some for key in (row.passed, row.skipped) if key is not None}
         members = sets.members(session, repository_id, keys, [no])
         for row in some:
@@ -127,18 +100,20 @@ def _run(row: Row[*tuple[object, ...]], tried: _Tried) -> CaseRun:
 
 
 def _tried(session: Connection, repository_id: int, no: int, since: datetime) -> dict[str, _Tried]:
-    """Upload → the attempts that are stored of the test."""
-    outcomes: defaultdict[str, list[Outcome]] = defaultdict(list)
-    shielded: set[str] = set()
-    headlines: dict[str, str] = {}
-    told = {"of_repository": repository_id, "of_number": no, "since": since}
-    for upload, outcome, is_quarantined, headline in session.execute(SELECT_ATTEMPTS, told):
-        outcomes[upload].append(Outcome(outcome))
-        if is_quarantined:
-            shielded.add(upload)
-        if headline:
-            headlines[upload] = headline
-    return {
-        upload: _Tried(tuple(each), upload in shielded, headlines.get(upload, ""))
-        for upload, each in outcomes.items()
-    }
+    """Return each upload → the stored attempts of the test in it."""
+    of = attempts.c
+    statement = (
+        select(of.upload, of.outcome, of.is_quarantined, of.headline)
+        .where(of.repository_id == repository_id, of.no == no)
+        .where(of.is_eligible.is_(True), of.ran_at >= since)
+        .order_by(of.upload, of.n)
+    )
+    found: defaultdict[str, _Tried] = defaultdict(lambda: _Tried(()))
+    for upload, outcome, is_quarantined, headline in session.execute(statement):
+        before = found[upload]
+        found[upload] = _Tried(
+            (*before.outcomes, Outcome(outcome)),
+            before.is_quarantined or is_quarantined,
+            headline or before.headline,
+        )
+    return found

@@ -1,32 +1,39 @@
-"""How tests are, and how they became so: the present state, and a history that only grows."""
+"""The health of tests: the present state, a history that only grows, and the measured noise."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 
-from sqlalchemy import BindParameter, Connection, bindparam, desc, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, desc, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import bulk
 from service.database.codec import RowCodec
-from service.database.types import Utc
 from service.testhealth.detector.health import NO_NUMBERS, Numbers
+from service.testhealth.detector.history import Change
+from service.testhealth.detector.score import Noise
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store.cases import Place, keys_of
+from service.testhealth.store.cases import Place, in_parts, keys_of
+from service.testhealth.store.tables_evidence import NoiseRow
 from service.testhealth.store.tables_tests import CaseRow, CaseStateEventRow, CaseStateRow
 from service.vocabulary import Actor, ActorKind, Flag, Health
 
 DETECTOR = Actor(ActorKind.SYSTEM, login="detector")
-"""Whoever judges by evidence; it is told apart from people by its kind."""
-
+"""The author of changes that evidence made."""
 
 WRITTEN_MAX = 1000
-"""Entries of one instant that are looked at."""
+"""Entries of one instant that are read."""
+
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+"""Rows count days from there."""
 
 
 class ChangeKind(StrEnum):
     """A change that happened, or one of the past that late or deleted data changed.
 
-    FLAGGED and UNFLAGGED are a person's word, and what takes it back.
+    FLAGGED and UNFLAGGED: a person flagged the test, or removed the flag.
     """
 
     CHANGED = "changed"
@@ -37,7 +44,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredSettled:
-    """What was concluded from evidence that is gone; `broken`: branch, job key, since when."""
+    """What was concluded from deleted evidence; `broken`: branch, job key, since when."""
 
     at: datetime
     since: datetime | None = None
@@ -47,7 +54,7 @@ class StoredSettled:
 
 @dataclass(frozen=True, slots=True)
 class CaseState:
-    """How a test is; `numbers` are what it was judged by, `flag` what a person says of it."""
+    """The state of a test; `numbers` are what it was judged by, `flag` is a person's."""
 
     no: int
     value: Health
@@ -64,7 +71,7 @@ class CaseState:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """An entry of a test's history; `at` is the time of the evidence or of a person's word."""
+    """An entry of a test's history; `at` is the time of the evidence or of the flag."""
 
     no: int
     at: datetime
@@ -76,18 +83,31 @@ class StateChange:
     actor_login: str
     kind: ChangeKind = ChangeKind.CHANGED
 
+    @property
+    def change(self) -> Change:
+        """The entry as the detector has it."""
+        is_correction = self.kind is ChangeKind.CORRECTED
+        return Change(self.at, self.value, self.reason, is_correction)
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfNoise:
+    """The totals and the noise of a day (docs/design/detector.md 6); days as `date.toordinal`."""
+
+    day: int
+    passing: int
+    verdicts: int
+    noise: Noise
+
 
 states = CaseStateRow.__table__
 events = CaseStateEventRow.__table__
+noises = NoiseRow.__table__
 cases = CaseRow.__table__
 
 STATE = RowCodec(CaseState, states, keys={"org_id", "repository_id"})
 CHANGE = RowCodec(StateChange, events, keys={"id", "org_id", "repository_id"})
 
-_HERE: BindParameter[int] = bindparam("of_repository")
-_NUMBER: BindParameter[int] = bindparam("of_number")
-
-SELECT_STATE = select(*STATE.columns).where(states.c.repository_id == _HERE, states.c.no == _NUMBER)
 _KEYS = ("org_id", "repository_id")
 _put = bulk.inserted(states, STATE.columns, [states.c[name] for name in _KEYS])
 PUT_STATES = _put.on_conflict_do_update(
@@ -96,51 +116,42 @@ PUT_STATES = _put.on_conflict_do_update(
 )
 COPY_STATE = (
     update(cases)
-    .where(cases.c.repository_id == _HERE, cases.c.no == _NUMBER)
+    .where(cases.c.repository_id == bindparam("of_repository"), cases.c.no == bindparam("of_no"))
     .values(status=bindparam("to_status"), status_since=bindparam("to_since"))
 )
 INSERT_CHANGES = bulk.inserted(events, CHANGE.columns, [events.c[name] for name in _KEYS])
-_OF_CASE = (events.c.repository_id == _HERE, events.c.no == _NUMBER)
-SELECT_HISTORY = select(*CHANGE.columns).where(*_OF_CASE).order_by(events.c.id)
-SELECT_RECENT = (
-    select(*CHANGE.columns).where(*_OF_CASE).order_by(desc(events.c.id)).limit(bindparam("at_most"))
-)
-SELECT_WRITTEN = (
-    select(events.c.no, events.c.previous, events.c.value)
-    .where(
-        events.c.repository_id == _HERE,
-        events.c.written_at == bindparam("at", type_=Utc),
-        events.c.actor_kind == ActorKind.SYSTEM.value,
-    )
-    .order_by(events.c.id)
-    .limit(WRITTEN_MAX)
-)
 
 
 def state(session: Connection, repository_id: int, no: int) -> CaseState | None:
-    """How the test is; None while nobody has judged or flagged it: it counts as healthy."""
-    told = {"of_repository": repository_id, "of_number": no}
-    row = session.execute(SELECT_STATE, told).first()
-    return None if row is None else STATE.value(row)
+    """Return the state of a test; None: it was never judged nor flagged, and is healthy."""
+    return states_of(session, repository_id, [no]).get(no)
+
+
+def states_of(session: Connection, repository_id: int, nos: Iterable[int]) -> dict[int, CaseState]:
+    """Return the number of each test that was ever judged or flagged → its state."""
+    statement = select(*STATE.columns).where(
+        states.c.repository_id == repository_id, bulk.among(states.c.no, "of_numbers")
+    )
+    return {each.no: each for each in map(STATE.value, in_parts(session, statement, nos))}
 
 
 def put(session: Connection, place: Place, *now: CaseState) -> None:
-    """Store how tests are, one state each, and the copies by which lists are ordered."""
+    """Store the states of tests, and the copies by which lists are ordered."""
     common = bulk.same(**keys_of(place))
     for some in bulk.parts(now):
-        told = bulk.told(tuple(STATE.row(each).values()) for each in some)
-        session.execute(PUT_STATES, told | common)
-    copied = [
+        rows = bulk.told(tuple(STATE.row(each).values()) for each in some)
+        session.execute(PUT_STATES, rows | common)
+    copies = [
         {
             "of_repository": place.repository_id,
-            "of_number": each.no,
+            "of_no": each.no,
             "to_status": each.value.value,
             "to_since": each.since,
         }
         for each in now
     ]
-    if copied:
-        session.execute(COPY_STATE, copied)
+    if copies:
+        session.execute(COPY_STATE, copies)
         test_cases.note_change(session, place.repository_id)
 
 
@@ -148,34 +159,105 @@ def note(session: Connection, place: Place, *changes: StateChange) -> None:
     """Add to the history, in this order."""
     common = bulk.same(**keys_of(place))
     for some in bulk.parts(changes):
-        told = bulk.told(tuple(CHANGE.row(each).values()) for each in some)
-        session.execute(INSERT_CHANGES, told | common)
+        rows = bulk.told(tuple(CHANGE.row(each).values()) for each in some)
+        session.execute(INSERT_CHANGES, rows | common)
 
 
 def history(session: Connection, repository_id: int, no: int) -> tuple[StateChange, ...]:
-    """All that was noted of the test, oldest first."""
-    told = {"of_repository": repository_id, "of_number": no}
-    return tuple(CHANGE.value(row) for row in session.execute(SELECT_HISTORY, told))
+    """Return the history of a test, oldest first."""
+    return histories_of(session, repository_id, [no]).get(no, ())
+
+
+def histories_of(
+    session: Connection, repository_id: int, nos: Iterable[int]
+) -> Mapping[int, tuple[StateChange, ...]]:
+    """Return the number of each test that has a history → that history, oldest first."""
+    return _histories(session, repository_id, nos)
+
+
+def flags_of(
+    session: Connection, repository_id: int, nos: Iterable[int]
+) -> Mapping[int, tuple[StateChange, ...]]:
+    """Return the number of each test that people flagged → set and removed flags, oldest first."""
+    kinds = [ChangeKind.FLAGGED.value, ChangeKind.UNFLAGGED.value]
+    return _histories(session, repository_id, nos, events.c.kind.in_(kinds))
+
+
+def _histories(
+    session: Connection, repository_id: int, nos: Iterable[int], *which: ColumnElement[bool]
+) -> Mapping[int, tuple[StateChange, ...]]:
+    statement = (
+        select(*CHANGE.columns)
+        .where(events.c.repository_id == repository_id, bulk.among(events.c.no, "of_numbers"))
+        .where(*which)
+        .order_by(events.c.id)
+    )
+    found: defaultdict[int, list[StateChange]] = defaultdict(list)
+    for change in map(CHANGE.value, in_parts(session, statement, nos)):
+        found[change.no].append(change)
+    return {no: tuple(changes) for no, changes in found.items()}
 
 
 def recent(
     session: Connection, repository_id: int, no: int, at_most: int
 ) -> tuple[StateChange, ...]:
-    """What was noted of the test last, newest first."""
-    told = {"of_repository": repository_id, "of_number": no, "at_most": at_most}
-    return tuple(CHANGE.value(row) for row in session.execute(SELECT_RECENT, told))
+    """Return the newest entries of a test's history, newest first."""
+    statement = (
+        select(*CHANGE.columns)
+        .where(events.c.repository_id == repository_id, events.c.no == no)
+        .order_by(desc(events.c.id))
+        .limit(at_most)
+    )
+    return tuple(map(CHANGE.value, session.execute(statement)))
 
 
 def written_at(
     session: Connection, repository_id: int, at: datetime
 ) -> dict[int, tuple[Health, Health]]:
-    """Number of each test that was judged another way at this instant → before and after.
+    """Return the number of each test that was judged differently at an instant → before, after.
 
-    Of the first 1,000 entries of the history that evidence made then.
+    Only the first 1,000 entries of the history that evidence made then are read.
     """
+    statement = (
+        select(events.c.no, events.c.previous, events.c.value)
+        .where(
+            events.c.repository_id == repository_id,
+            events.c.written_at == at,
+            events.c.actor_kind == ActorKind.SYSTEM.value,
+        )
+        .order_by(events.c.id)
+        .limit(WRITTEN_MAX)
+    )
     found: dict[int, tuple[Health, Health]] = {}
-    told = {"of_repository": repository_id, "at": at}
-    for no, previous, value in session.execute(SELECT_WRITTEN, told):
+    for no, previous, value in session.execute(statement):
         before = found[no][0] if no in found else Health(previous)
         found[no] = (before, Health(value))
     return {no: (before, after) for no, (before, after) in found.items() if before is not after}
+
+
+def noise_of(session: Connection, repository_id: int) -> dict[int, Noise]:
+    """Return each day → the noise of the repository, as last measured."""
+    statement = select(noises.c.day, noises.c.eps_a, noises.c.eps_b).where(
+        noises.c.repository_id == repository_id
+    )
+    return {day + EPOCH_DAY: Noise(a, b) for day, a, b in session.execute(statement)}
+
+
+def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> None:
+    """Store the noise of these days, in place of what was measured before."""
+    rows = [
+        keys_of(place)
+        | {
+            "day": each.day - EPOCH_DAY,
+            "totals": f'{{"passing":{each.passing},"verdicts":{each.verdicts}}}',
+            "eps_a": each.noise.a,
+            "eps_b": each.noise.b,
+        }
+        for each in days
+    ]
+    if rows:
+        put_ = upsert(noises)
+        changed = {name: put_.excluded[name] for name in ("totals", "eps_a", "eps_b")}
+        session.execute(
+            put_.on_conflict_do_update(index_elements=["repository_id", "day"], set_=changed), rows
+        )

@@ -1,71 +1,92 @@
-"""Uploads as evidence: found again, read for judging, removed."""
+"""Uploads: stored, found again, read as evidence, removed."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from service.database.types import Utc
-from service.testhealth.reports.results import Outcome
+from service.database import bulk
+from service.database.codec import JsonCodec, RowCodec
+from service.testhealth.detector.completeness import Account
+from service.testhealth.reports.results import FileStatus, Format, Outcome
 from service.testhealth.reports.uploads import LETTERS, EvidenceUpload, UploadClass
-from service.testhealth.store.cases import ASKED_AT_ONCE, Place
+from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import bitmaps
+from service.testhealth.store.attempts import PRS, StoredAttempt, attempts
+from service.testhealth.store.cases import ASKED_AT_ONCE, Place, keys_of
 from service.testhealth.store.sets import StoredSets
-from service.testhealth.store.uploads_rows import (
-    ATTEMPT,
-    UPLOAD,
-    StoredAttempt,
-    Upload,
-    attempts,
-    uploads,
-)
+from service.testhealth.store.tables_evidence import UploadRow
+from service.vocabulary import Sha
 
-_HERE: BindParameter[int] = bindparam("of_repository")
-_IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
 
-SELECT_BY_DIGEST = select(*UPLOAD.columns).where(
-    uploads.c.repository_id == _HERE, uploads.c.digest == bindparam("of_digest")
-)
-SELECT_BY_ID = select(uploads.c.org_id, uploads.c.repository_id, *UPLOAD.columns).where(
-    uploads.c.id == bindparam("of_id")
-)
-SELECT_OF_RUN = select(*UPLOAD.columns).where(
-    uploads.c.repository_id == _HERE,
-    uploads.c.run_id == bindparam("of_run"),
-    uploads.c.run_attempt == bindparam("of_attempt"),
-    uploads.c.is_complete.is_(True),
-)
-SELECT_OF_SHA = select(*UPLOAD.columns).where(
-    uploads.c.repository_id == _HERE,
-    uploads.c.sha == bindparam("of_sha"),
-    uploads.c.is_complete.is_(True),
-)
-SELECT_ELIGIBLE = select(uploads.c.id).where(
-    uploads.c.repository_id == _HERE,
-    uploads.c.is_eligible.is_(True),
-    uploads.c.ran_at >= bindparam("since", type_=Utc),
-)
-SELECT_EVIDENCE = select(*UPLOAD.columns).where(uploads.c.id.in_(_IDS))
-SELECT_LETTERS = (
-    select(attempts.c.upload, attempts.c.no, attempts.c.outcome, attempts.c.is_comparable)
-    .where(attempts.c.upload.in_(_IDS))
-    .order_by(attempts.c.upload, attempts.c.no, attempts.c.n)
-)
-SELECT_CONTENTS = select(uploads.c.id, uploads.c.ran_at, uploads.c.passed, uploads.c.skipped).where(
-    uploads.c.id.in_(_IDS)
-)
-SELECT_ATTEMPTS = (
-    select(*ATTEMPT.columns)
-    .where(attempts.c.upload == bindparam("of_id"))
-    .order_by(attempts.c.no, attempts.c.n)
-)
-SELECT_UNNOTED = select(uploads.c.id).where(uploads.c.is_noted.is_(False)).order_by(uploads.c.id)
-NOTE_DONE = update(uploads).where(uploads.c.id == bindparam("of_id")).values(is_noted=True)
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """How one file of an upload was read; `error` None: it was accepted.
+
+    `sha256` is the hex digest of its bytes without compression, empty if they were never read.
+    """
+
+    name: str
+    format: Format | None
+    status: FileStatus
+    tests: int
+    error: str | None = None
+    line: int | None = None
+    column: int | None = None
+    sha256: str = ""
+
+
+NO_ACCOUNT = Account()
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An upload as it is stored (docs/design/reports.md); `passed`, `skipped` are keys of sets.
+
+    `refusal` is the reason for which none of it counts; only a complete upload has none.
+    """
+
+    id: str
+    digest: str
+    kind: str
+    code_id: str
+    sha: str
+    job: str
+    ran_at: datetime
+    received_at: datetime
+    tree_sha: str | None = None
+    branch: str | None = None
+    pr_number: int | None = None
+    prs: tuple[int, ...] = ()
+    run_id: str | None = None
+    run_attempt: int = 1
+    run_url: str | None = None
+    variant: str = ""
+    machine: str | None = None
+    command_exit_code: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    files: tuple[StoredFile, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refusal: str | None = None
+    is_complete: bool = True
+    is_eligible: bool = True
+    is_mass: bool = False
+    is_partial: bool = False
+    passed: str | None = None
+    skipped: str | None = None
+    account: Account = NO_ACCOUNT
+
+    @property
+    def failures(self) -> int:
+        """How many of its tests, suites and packages failed."""
+        return self.counts.get("failed", 0) + self.counts.get("suite_failures", 0)
 
 
 class FoundUpload(NamedTuple):
-    """An upload, and whose it is."""
+    """An upload and its repository."""
 
     place: Place
     upload: Upload
@@ -74,66 +95,161 @@ class FoundUpload(NamedTuple):
 class Contents(NamedTuple):
     """When an upload ran, and the keys of its sets."""
 
-    id: str
     ran_at: datetime
     passed: str | None
     skipped: str | None
 
 
+uploads = UploadRow.__table__
+
+UPLOAD = RowCodec(Upload, uploads, keys={"org_id", "repository_id", "is_noted", "failed"})
+ACCOUNT: JsonCodec[Account] = JsonCodec(Account)
+
+
+def record(
+    session: Connection,
+    place: Place,
+    upload: Upload,
+    given: Sequence[StoredAttempt],
+    *,
+    is_noted: bool = True,
+) -> None:
+    """Store an upload with its attempts; without `is_noted` its tests are noted later."""
+    failed = sorted(each.no for each in given if each.outcome is Outcome.FAILED)
+    more = {"failed": bitmaps.packed_numbers(failed), "is_noted": is_noted}
+    session.execute(insert(uploads), UPLOAD.row(upload) | keys_of(place) | more)
+    test_attempts.add(session, place, given)
+
+
+def remove(session: Connection, upload_id: str) -> None:
+    """Delete an upload and its attempts; safe to repeat."""
+    session.execute(delete(attempts).where(attempts.c.upload == upload_id))
+    session.execute(delete(uploads).where(uploads.c.id == upload_id))
+
+
+def note_account(session: Connection, upload_id: str, account: Account) -> None:
+    """Change what an upload says about its own completeness."""
+    statement = update(uploads).where(uploads.c.id == upload_id)
+    session.execute(statement.values(account=ACCOUNT.encode(account)))
+
+
+def unnoted(session: Connection) -> tuple[str, ...]:
+    """Return the uploads of which tests are left to be noted."""
+    statement = select(uploads.c.id).where(uploads.c.is_noted.is_(False)).order_by(uploads.c.id)
+    return tuple(session.execute(statement).scalars())
+
+
+def note_done(session: Connection, upload_id: str) -> None:
+    """Note that all tests of an upload are noted."""
+    session.execute(update(uploads).where(uploads.c.id == upload_id).values(is_noted=True))
+
+
 def by_digest(session: Connection, repository_id: int, digest: str) -> Upload | None:
-    """The upload of this content, if it was ever taken in."""
-    told = {"of_repository": repository_id, "of_digest": digest}
-    row = session.execute(SELECT_BY_DIGEST, told).first()
-    return None if row is None else UPLOAD.value(row)
+    """Return the upload with this content, None if there is none."""
+    found = _found(session, repository_id, uploads.c.digest == digest)
+    return found[0] if found else None
 
 
 def by_id(session: Connection, upload_id: str) -> FoundUpload | None:
-    """An upload of any repository."""
-    row = session.execute(SELECT_BY_ID, {"of_id": upload_id}).first()
+    """Return an upload of any repository."""
+    columns = (uploads.c.org_id, uploads.c.repository_id, *UPLOAD.columns)
+    row = session.execute(select(*columns).where(uploads.c.id == upload_id)).first()
     return None if row is None else FoundUpload(Place(row[0], row[1]), UPLOAD.value(row[2:]))
 
 
 def of_run(
     session: Connection, repository_id: int, run_id: str, attempt: int
 ) -> tuple[Upload, ...]:
-    """The complete uploads of an attempt of a CI run, whatever their jobs, in no order."""
-    told = {"of_repository": repository_id, "of_run": run_id, "of_attempt": attempt}
-    return tuple(UPLOAD.value(row) for row in session.execute(SELECT_OF_RUN, told))
+    """Return the complete uploads of an attempt of a CI run, of all jobs, in any order."""
+    is_of_run = (uploads.c.run_id == run_id, uploads.c.run_attempt == attempt)
+    return _found(session, repository_id, *is_of_run, uploads.c.is_complete.is_(True))
 
 
 def of_sha(session: Connection, repository_id: int, sha: str) -> tuple[Upload, ...]:
-    """The complete uploads of a commit, whatever their jobs, in no order."""
-    told = {"of_repository": repository_id, "of_sha": sha}
-    return tuple(UPLOAD.value(row) for row in session.execute(SELECT_OF_SHA, told))
+    """Return the complete uploads of a commit, of all jobs, in any order."""
+    return _found(session, repository_id, uploads.c.sha == sha, uploads.c.is_complete.is_(True))
 
 
-def attempts_of(session: Connection, upload_id: str) -> tuple[StoredAttempt, ...]:
-    """Its stored attempts, by test and in order."""
-    found = session.execute(SELECT_ATTEMPTS, {"of_id": upload_id})
-    return tuple(ATTEMPT.value(row) for row in found)
+def of_test_run(
+    session: Connection, repository_id: int, sha: Sha, since: datetime
+) -> tuple[Upload, ...]:
+    """Return eligible uploads of a queue's test run received since it began, oldest first."""
+    return _found(
+        session,
+        repository_id,
+        uploads.c.is_eligible.is_(True),
+        uploads.c.received_at >= since,
+        uploads.c.kind == UploadClass.QUEUE.value,
+        uploads.c.sha == sha,
+        order=(uploads.c.received_at, uploads.c.id),
+    )
 
 
-def unnoted(session: Connection) -> tuple[str, ...]:
-    """Return the uploads of which something is left to be noted."""
-    return tuple(session.execute(SELECT_UNNOTED).scalars())
+def of_heads(
+    session: Connection, repository_id: int, heads: Iterable[Sha], since: datetime
+) -> tuple[Upload, ...]:
+    """Return eligible uploads of pull requests on these heads, oldest first."""
+    return _found(
+        session,
+        repository_id,
+        uploads.c.is_eligible.is_(True),
+        uploads.c.ran_at >= since,
+        uploads.c.kind == UploadClass.PR.value,
+        uploads.c.sha.in_(list(heads)),
+        order=(uploads.c.ran_at, uploads.c.digest),
+    )
 
 
-def note_done(session: Connection, upload_id: str) -> None:
-    """Note that all of an upload is noted."""
-    session.execute(NOTE_DONE, {"of_id": upload_id})
+def _found(
+    session: Connection,
+    repository_id: int,
+    *conditions: ColumnElement[bool],
+    order: Sequence[ColumnElement[object]] = (),
+) -> tuple[Upload, ...]:
+    statement = select(*UPLOAD.columns).where(uploads.c.repository_id == repository_id, *conditions)
+    return tuple(map(UPLOAD.value, session.execute(statement.order_by(*order))))
+
+
+def prs_of(
+    session: Connection, repository_id: int, digests: Iterable[str]
+) -> dict[str, tuple[int, ...]]:
+    """Return the digest of each upload → the pull requests that it tested."""
+    found: dict[str, tuple[int, ...]] = {}
+    for some in bulk.parts(sorted(set(digests)), ASKED_AT_ONCE):
+        statement = select(uploads.c.digest, uploads.c.prs).where(
+            uploads.c.repository_id == repository_id, uploads.c.digest.in_(some)
+        )
+        found |= {digest: PRS.decode(prs) for digest, prs in session.execute(statement)}
+    return found
 
 
 def eligible(session: Connection, repository_id: int, since: datetime) -> set[str]:
-    """The ids of all uploads that are evidence."""
-    told = {"of_repository": repository_id, "since": since}
-    return set(session.execute(SELECT_ELIGIBLE, told).scalars())
+    """Return the ids of all uploads that are evidence."""
+    return set(
+        session.execute(select(uploads.c.id).where(*_eligible(repository_id, since))).scalars()
+    )
+
+
+def contents(session: Connection, repository_id: int, since: datetime) -> list[Contents]:
+    """Return the sets of all uploads that are evidence, oldest first."""
+    columns = (uploads.c.ran_at, uploads.c.passed, uploads.c.skipped)
+    statement = select(*columns).where(*_eligible(repository_id, since)).order_by(uploads.c.ran_at)
+    return [Contents(*row) for row in session.execute(statement)]
+
+
+def _eligible(repository_id: int, since: datetime) -> tuple[ColumnElement[bool], ...]:
+    return (
+        uploads.c.repository_id == repository_id,
+        uploads.c.is_eligible.is_(True),
+        uploads.c.ran_at >= since,
+    )
 
 
 def evidence(session: Connection, sets: StoredSets, ids: Iterable[str]) -> Iterator[EvidenceUpload]:
-    """These uploads as evidence, in no order."""
-    for some in _parts(sorted(ids), ASKED_AT_ONCE):
+    """Return these uploads as evidence, in any order."""
+    for some in bulk.parts(sorted(ids), ASKED_AT_ONCE):
         letters, muddled = _letters(session, some)
-        for row in session.execute(SELECT_EVIDENCE, {"of_ids": some}):
+        for row in session.execute(select(*UPLOAD.columns).where(uploads.c.id.in_(some))):
             upload = UPLOAD.value(row)
             size = 0 if upload.passed is None else sets.size(upload.passed)
             told = {no: word for no, word in letters[upload.id].items() if word}
@@ -143,7 +259,7 @@ def evidence(session: Connection, sets: StoredSets, ids: Iterable[str]) -> Itera
 def evidence_of(
     upload: Upload, letters: Mapping[int, str], muddled: frozenset[int], passed_size: int
 ) -> EvidenceUpload:
-    """An upload as evidence; `letters` are those of its stored attempts, skips left out."""
+    """Return an upload as evidence; `letters` are those of its stored attempts without skips."""
     return EvidenceUpload(
         id=upload.id,
         digest=upload.digest,
@@ -166,29 +282,17 @@ def evidence_of(
 
 
 def _letters(
-    session: Connection, ids: list[str]
+    session: Connection, ids: Sequence[str]
 ) -> tuple[Mapping[str, Mapping[int, str]], Mapping[str, set[int]]]:
+    statement = (
+        select(attempts.c.upload, attempts.c.no, attempts.c.outcome, attempts.c.is_comparable)
+        .where(attempts.c.upload.in_(ids))
+        .order_by(attempts.c.upload, attempts.c.no, attempts.c.n)
+    )
     letters: defaultdict[str, defaultdict[int, str]] = defaultdict(lambda: defaultdict(str))
     muddled: defaultdict[str, set[int]] = defaultdict(set)
-    for upload, no, outcome, is_comparable in session.execute(SELECT_LETTERS, {"of_ids": ids}):
+    for upload, no, outcome, is_comparable in session.execute(statement):
         letters[upload][no] += LETTERS[Outcome(outcome)]
         if not is_comparable:
             muddled[upload].add(no)
     return letters, muddled
-
-
-def contents(session: Connection, ids: list[str]) -> Iterator[Contents]:
-    """What these uploads hold beside attempts, in no order."""
-    for some in _parts(ids, ASKED_AT_ONCE):
-        for row in session.execute(SELECT_CONTENTS, {"of_ids": some}):
-            yield Contents(*row)
-
-
-def remove(session: Connection, upload_id: str) -> None:
-    """Take an upload and its attempts out; absent is done."""
-    session.execute(delete(attempts).where(attempts.c.upload == upload_id))
-    session.execute(delete(uploads).where(uploads.c.id == upload_id))
-
-
-def _parts(whole: list[str], size: int) -> Iterator[list[str]]:
-    return (whole[first : first + size] for first in range(0, len(whole), size))

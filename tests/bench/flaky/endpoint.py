@@ -19,10 +19,9 @@ import aiohttp
 import numpy as np
 
 from bot import telemetry
-from service.testhealth.detector.history import Value
 from service.testhealth.reports import identity
 from service.testhealth.reports.identity import CaseKey, RepositoryKey
-from service.vocabulary import Role
+from service.vocabulary import Health, Role
 from tests.bench import door
 from tests.bench.door import REPO
 from tests.bench.flaky import uploads, worlds
@@ -114,9 +113,9 @@ async def _played(folder: Path, shape: Shape, reported: Sequence[Upload], seed: 
     differing = {
         no: (said, wanted.get(no, said))
         for no, said in found.items()
-        if (said != wanted[no] if no in wanted else said[0] != Value.HEALTHY)
+        if (said != wanted[no] if no in wanted else said[0] != Health.HEALTHY)
     }
-    unhealthy = sum(1 for value, _, _ in found.values() if value != Value.HEALTHY)
+    unhealthy = sum(1 for value, _, _ in found.values() if value != Health.HEALTHY)
     return Sent(len(arriving), len(again), duplicates, seconds, unhealthy, differing)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from service.testhealth.detector import evidence
 from service.testhealth.detector.health import Health
-from service.testhealth.detector.history import Value
+from service.vocabulary import Health as Status
 from tests.bench.flaky.figures import day_of
 from tests.bench.flaky.uploads import Ci
 from tests.bench.flaky.worlds import Run, World
@@ -100,4 +100,4 @@ def _failed(ci: Ci, world: World, run: Run) -> tuple[frozenset[int], int]:
 def _is_flagged(health: Health, day: float) -> bool:
     """Whether the status was flaky or broken then."""
     before = [change.value for change in health.history if day_of(change.at) <= day]
-    return bool(before) and before[-1] is not Value.HEALTHY
+    return bool(before) and before[-1] is not Status.HEALTHY

@@ -12,7 +12,7 @@ import numpy as np
 
 from service.testhealth.detector import score, series
 from service.testhealth.detector.health import Health, judge
-from service.testhealth.detector.history import Value
+from service.vocabulary import Health as Status
 from tests.bench.flaky import endpoint, figures, queue, rivals, uploads, worlds
 from tests.bench.flaky.figures import BrokenFigures, Figures, Spans, day_of
 from tests.bench.flaky.ledger import Ledger
@@ -165,13 +165,13 @@ def spans_of(judged: dict[int, Health], days: int) -> Spans:
 def is_founded(health: Health) -> bool:
     """Whether the numbers of an unhealthy status give that status again."""
     numbers = health.numbers
-    if health.value is Value.FLAKY:
+    if health.value is Status.FLAKY:
         if numbers.a is None or numbers.b is None or numbers.noise is None:
             return False
         again = score.log_score(numbers.a, numbers.b, numbers.noise)
         is_same = isclose(score.shown(again), numbers.score or 0)
         return is_same and again >= log(numbers.threshold or 0) and bool(numbers.groups)
-    if health.value is Value.BROKEN:
+    if health.value is Status.BROKEN:
         return bool(numbers.streak) and numbers.probability is not None
     return bool(health.reason)
 

@@ -126,7 +126,7 @@ async def test_rates_are_exact_at_any_time_of_day(tested):
 async def test_a_test_that_nobody_has_judged_says_so(tested):
     await tested.ran(a="f")
     (record,) = (await tested.failing())["tests"]
-    assert record["status"]["reason"] == "Failed, and is judged within a minute."
+    assert record["status"]["reason"] == "Failed. It will be evaluated within a minute."
 
 
 async def test_pull_requests_hit_are_those_of_the_last_week(tested):

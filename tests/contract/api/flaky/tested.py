@@ -167,10 +167,10 @@ def names_of(answer: Any, field: str = "tests") -> list[str]:
 
 
 def _take_out(session: Tx, place: Place, at: datetime) -> None:
-    remaining = uploads.eligible(session, place.repository_id, at)
-    for found in uploads.contents(session, sorted(remaining)):
-        if found.ran_at == at:
-            uploads.remove(session, found.id)
+    for upload_id in uploads.eligible(session, place.repository_id, at):
+        found = uploads.by_id(session, upload_id)
+        if found is not None and found.upload.ran_at == at:
+            uploads.remove(session, upload_id)
     cases.note_removal(session, place.repository_id)
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.testhealth.detector.daily import DailyPasses
+from service.testhealth.detector.index_passes import DailyPasses
 
 TESTS = 5
 uploads = st.tuples(st.integers(1, 3), st.integers(0, 2**TESTS - 1))

@@ -1,6 +1,6 @@
-"""All series of a repository while uploads come and go: their points, and who stands alone there.
+"""Indexed series of a repository: their points, and the tests that are alone at each point.
 
-FLAKY.md 5.3. Verdicts are kept as bits, one for each test that ever failed.
+The rules are in docs/design/detector.md 4. Verdicts are bits, one for each test that ever failed.
 """
 
 from bisect import bisect_left
@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from service.testhealth.detector import series
-from service.testhealth.detector.kept import bits_of
+from service.testhealth.detector.index_uploads import bits_of
 from service.testhealth.detector.series import Point, Series, Track
 
 PointKey = tuple[str, str]
@@ -24,7 +24,7 @@ KNOWN_MAX = 5000
 
 
 class Verdicts(NamedTuple):
-    """What uploads of one point say together; `green` and `red` have a bit for each test."""
+    """The verdicts of one point; `green` and `red` have a bit for each test."""
 
     at: datetime
     sha: str
@@ -39,7 +39,7 @@ class Verdicts(NamedTuple):
 
 
 @dataclass(slots=True)
-class Line:
+class IndexedSeries:
     """One series. `alone`: by point, the tests whose verdict differs from both neighbors."""
 
     branch: str
@@ -52,12 +52,12 @@ class Line:
     in_order: list[Verdicts] | None = None
     days: list[int] = field(default_factory=list)
     red: int = 0
-    """A bit for each test with a failed verdict: nobody else stands alone or is broken here."""
+    """A bit for each test with a failed verdict: no other test can be alone or broken here."""
     known: dict[int, str] = field(default_factory=dict)
-    """By bit, verdicts of tests that were asked for, as far as they still hold."""
+    """By bit, cached verdicts of tests, as far as they are still valid."""
 
     def put(self, changed: Mapping[PointKey, Verdicts | None]) -> int:
-        """Let points say something else, None: nothing any more; whose verdicts those are."""
+        """Replace points, None removes one; return the bits of tests with a verdict there."""
         touched, was = 0, self.order
         for key, now in changed.items():
             before = self.points.pop(key, None)
@@ -74,7 +74,7 @@ class Line:
         return touched
 
     def _keep_known(self, was: list[PointKey], changed: Mapping[PointKey, Verdicts | None]) -> None:
-        """Keep the verdicts up to the first point that is another; most come behind all others."""
+        """Keep cached verdicts up to the first changed point; most new points are the newest."""
         gone = was.index(self.order[0]) if self.order and self.order[0] in was else len(was)
         pairs = zip(was[gone:], self.order, strict=False)
         same = takewhile(lambda pair: pair[0] == pair[1] and pair[0] not in changed, pairs)
@@ -85,13 +85,13 @@ class Line:
             self.known = {bit: letters[gone:until] for bit, letters in self.known.items()}
 
     def note_passed(self, key: PointKey, passing: int) -> None:
-        """Tests that nobody asked for until now passed at this point."""
+        """Add tests that are followed from now on and passed at this point."""
         found = self.points[key]
         self.points[key] = found._replace(green=found.green | passing)
         self.in_order = None
 
     def renew_lonely(self, tests: Iterable[tuple[int, int]]) -> set[PointKey]:
-        """Find anew where these tests stand alone; the points where their number changed.
+        """Find anew where these tests are alone; return the points where their number changed.
 
         Tests are given as number and bit.
         """
@@ -112,7 +112,7 @@ class Line:
         return changed
 
     def letters(self, bit: int) -> str:
-        """The verdicts of a test, one for each point."""
+        """Return the verdicts of a test, one for each point."""
         known, mark = self.known.get(bit, ""), 1 << bit
         if len(known) == len(self.order) and known:
             return known
@@ -131,18 +131,18 @@ class Line:
         return letters
 
     def verdicts_within(self, bit: int, days: range) -> int:
-        """How many verdicts a test has on these days."""
+        """Return how many verdicts a test has on these days."""
         first, end = bisect_left(self.days, days.start), bisect_left(self.days, days.stop)
         return end - first - self.letters(bit).count(series.ABSENT, first, end)
 
     def _verdicts(self) -> list[Verdicts]:
-        """Its points in order."""
+        """Return its points in order."""
         if self.in_order is None:
             self.in_order = [self.points[key] for key in self.order]
         return self.in_order
 
     def track(self, bit: int) -> Track | None:
-        """A test in this series, None if it never ran there."""
+        """Return a test in this series, None if it never ran there."""
         letters = self.letters(bit)
         if letters.count(series.ABSENT) == len(letters):
             return None

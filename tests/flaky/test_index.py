@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.testhealth.detector import series
-from service.testhealth.detector.standing import Standing
+from service.testhealth.detector.index import EvidenceIndex
 from service.testhealth.reports.uploads import EvidenceUpload, UploadClass
 from tests.bench.flaky.ledger import Ledger, Upload
 from tests.flaky.histories import START
@@ -64,13 +64,13 @@ class Judged:
     """What was said of each test last."""
 
     def __init__(self):
-        self.standing = Standing(THRESHOLD)
+        self.index = EvidenceIndex(THRESHOLD)
         self.said = {}
 
     def change(self, added, removed=()):
         gone = [f"id of {each.digest}" for each in removed]
-        for no in self.standing.change([told(each) for each in added], gone, Sets()):
-            self.said[no] = self.standing.judge(no)
+        for no in self.index.change([told(each) for each in added], gone, Sets()):
+            self.said[no] = self.index.judge(no)
 
     def of(self, nos):
         return {no: self.said[no] for no in nos}

@@ -1,6 +1,6 @@
-"""Uploads as a book keeps them: in order, found by what they share, with a bit for each test.
+"""Indexed uploads: in order, by code, run and day, with a bit for each test that ever failed.
 
-Only tests that ever failed have bits; their number is small where that of all tests is not.
+Most tests never fail, so the bits are few even if a repository has 100,000 tests.
 """
 
 from bisect import bisect_left, insort
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from service.testhealth.reports.uploads import FAILED, PASSED, EvidenceUpload, PassedSets
 
 
-class Kept:
+class IndexedUpload:
     """An upload with bits for the tests that are followed.
 
     `ran`, `won`: tests with an attempt, with a passed one. Of comparable attempts, none in a
@@ -26,18 +26,18 @@ class Kept:
         self.ran = self.won = self.passing = self.failing = self.lost = 0
 
     def letters(self, no: int, bit: int) -> str:
-        """The attempts of a test here, skips left out; `bit` is its place."""
+        """Return the attempts of a test without skips; `bit` is its place."""
         return self.upload.attempts.get(no) or PASSED * (self.won >> bit & 1)
 
     def note_passed(self, found: int) -> None:
-        """These stand in its set of passed tests."""
+        """Set the bits of tests in its set of passed tests."""
         self.ran |= found
         self.won |= found
         if not self.upload.is_mass:
             self.passing |= found
 
     def note_attempts(self, no: int, bit: int) -> None:
-        """This test has attempts of its own here."""
+        """Set the bits of a test with attempts of its own."""
         letters, mark = self.upload.attempts[no], 1 << bit
         self.ran |= mark
         if PASSED in letters:
@@ -53,15 +53,15 @@ class Kept:
 
 
 class Span(NamedTuple):
-    """When a test ran first and last, and passed first."""
+    """The times when a test ran first and last, and passed first."""
 
     first: datetime
     last: datetime
     first_pass: datetime | None
 
 
-class Shelf:
-    """All uploads of a book.
+class IndexedUploads:
+    """All uploads of an index.
 
     `nos` and `bits` are the tests that are followed, by bit and back; `ordered` has times,
     digests and ids of the uploads.
@@ -71,12 +71,12 @@ class Shelf:
         self.nos: list[int] = []
         self.bits: dict[int, int] = {}
         self.ordered: list[tuple[datetime, str, str]] = []
-        self._kept: dict[str, Kept] = {}
-        self._on_code: defaultdict[str, defaultdict[str, dict[str, Kept]]]
+        self._kept: dict[str, IndexedUpload] = {}
+        self._on_code: defaultdict[str, defaultdict[str, dict[str, IndexedUpload]]]
         self._on_code = defaultdict(lambda: defaultdict(dict))
-        self._of_run: defaultdict[tuple[str, int], dict[str, Kept]] = defaultdict(dict)
-        self._on_day: defaultdict[int, dict[str, Kept]] = defaultdict(dict)
-        self._failed_in: defaultdict[int, dict[str, Kept]] = defaultdict(dict)
+        self._of_run: defaultdict[tuple[str, int], dict[str, IndexedUpload]] = defaultdict(dict)
+        self._on_day: defaultdict[int, dict[str, IndexedUpload]] = defaultdict(dict)
+        self._failed_in: defaultdict[int, dict[str, IndexedUpload]] = defaultdict(dict)
         self._machines: defaultdict[str, defaultdict[tuple[str, int], Counter[str]]]
         self._machines = defaultdict(lambda: defaultdict(Counter))
 
@@ -84,17 +84,19 @@ class Shelf:
         return upload_id in self._kept
 
     def ids(self) -> set[str]:
-        """All of them."""
+        """Return the ids of all uploads."""
         return set(self._kept)
 
     def ids_since(self, at: datetime) -> set[str]:
-        """Those that ran then or later."""
+        """Return the ids of uploads that ran then or later."""
         return {each for _, _, each in self.ordered[bisect_left(self.ordered, (at,)) :]}
 
-    def follow(self, coming: Iterable[EvidenceUpload], sets: PassedSets) -> list[tuple[Kept, int]]:
+    def follow(
+        self, coming: Iterable[EvidenceUpload], sets: PassedSets
+    ) -> list[tuple[IndexedUpload, int]]:
         """Give bits to the tests that fail in uploads to come.
 
-        The uploads in which they ran already, each with the bits of those of them that pass in it.
+        Return the uploads in which any of them passed already, each with the bits of these.
         """
         failing = {
             no for each in coming for no, letters in each.attempts.items() if FAILED in letters
@@ -111,16 +113,16 @@ class Shelf:
             (kept, kept.passing & fresh) for kept in self._kept.values() if kept.passing & fresh
         ]
 
-    def put_in(self, uploads: Iterable[EvidenceUpload], sets: PassedSets) -> list[Kept]:
-        """Take uploads in; they have all their bits."""
-        fresh = [Kept(each) for each in uploads]
+    def put_in(self, uploads: Iterable[EvidenceUpload], sets: PassedSets) -> list[IndexedUpload]:
+        """Add uploads, with all their bits."""
+        fresh = [IndexedUpload(each) for each in uploads]
         self._mark(fresh, self.nos, sets)
         for kept in fresh:
             self._file(kept)
         return fresh
 
-    def take_out(self, upload_id: str) -> Kept:
-        """Take an upload out."""
+    def take_out(self, upload_id: str) -> IndexedUpload:
+        """Remove an upload."""
         kept = self._kept.pop(upload_id)
         upload = kept.upload
         key = (upload.at, upload.digest, upload.id)
@@ -136,7 +138,7 @@ class Shelf:
             machines += Counter()
         return kept
 
-    def _mark(self, uploads: Iterable[Kept], nos: Sequence[int], sets: PassedSets) -> None:
+    def _mark(self, uploads: Iterable[IndexedUpload], nos: Sequence[int], sets: PassedSets) -> None:
         """Set the bits of these tests."""
         wanted = list(uploads)
         keys = {each.upload.passed for each in wanted if each.upload.passed is not None}
@@ -151,12 +153,12 @@ class Shelf:
                     kept.note_attempts(no, self.bits[no])
 
     def _passed(self, found: Sequence[int], asked: frozenset[int], whole: int) -> int:
-        """The bits of those found of all that were asked for: nearly all, or few."""
+        """Return the bits of the tests found, which are few or nearly all of those asked for."""
         if len(found) * 2 < len(asked):
             return self.bits_for(found)
         return whole ^ self.bits_for(asked.difference(found))
 
-    def _file(self, kept: Kept) -> None:
+    def _file(self, kept: IndexedUpload) -> None:
         upload = kept.upload
         self._kept[upload.id] = kept
         insort(self.ordered, (upload.at, upload.digest, upload.id))
@@ -170,32 +172,32 @@ class Shelf:
         if upload.run and upload.machine:
             self._machines[upload.job][upload.run, upload.run_attempt][upload.machine] += 1
 
-    def on_code(self, code: tuple[str, str]) -> list[Kept]:
-        """Uploads of a job on a code, mass failures left out."""
+    def on_code(self, code: tuple[str, str]) -> list[IndexedUpload]:
+        """Return the uploads of a job on a code without mass failures."""
         job, code_id = code
         return list(self._on_code[job][code_id].values())
 
     def codes_of(self, job: str) -> set[tuple[str, str]]:
-        """On which codes the job ran."""
+        """Return the codes on which the job ran."""
         return {(job, code) for code in self._on_code[job]}
 
-    def of_run(self, kept: Kept) -> list[Kept]:
-        """The uploads of its CI run and attempt, mass failures left out; without a run itself."""
+    def of_run(self, kept: IndexedUpload) -> list[IndexedUpload]:
+        """Return the uploads of its CI run and attempt without mass failures; itself if no run."""
         upload = kept.upload
         if not upload.run:
             return [kept]
         return list(self._of_run[upload.run, upload.run_attempt].values())
 
-    def on_day(self, day: int) -> list[Kept]:
-        """The uploads of a day."""
+    def on_day(self, day: int) -> list[IndexedUpload]:
+        """Return the uploads of a day."""
         return list(self._on_day[day].values())
 
     def is_ambiguous(self, job: str) -> bool:
-        """Whether several machines report under the job in one attempt of a CI run."""
+        """Return whether several machines report under the job in one attempt of a CI run."""
         return any(len(machines) > 1 for machines in self._machines[job].values())
 
     def codes_lost(self, no: int) -> set[tuple[str, str]]:
-        """On which codes, in which jobs, the test has a failed comparable attempt."""
+        """Return the jobs and codes in which the test has a failed comparable attempt."""
         bit = self.bits[no]
         return {
             (kept.upload.job, kept.upload.code)
@@ -204,12 +206,12 @@ class Shelf:
         }
 
     def failures(self, no: int) -> list[datetime]:
-        """When the test failed, by its last attempt; in no order."""
+        """Return when the last attempt of the test failed, in any order."""
         found = self._failed_in[no].values()
         return [each.upload.at for each in found if each.upload.attempts[no][-1] == FAILED]
 
     def span(self, bit: int) -> Span | None:
-        """When a test ran, None if never."""
+        """Return when a test ran, None if never."""
         first = next((kept for kept in self._forward() if kept.ran >> bit & 1), None)
         last = next((kept for kept in self._backward() if kept.ran >> bit & 1), None)
         if first is None or last is None:
@@ -217,18 +219,18 @@ class Shelf:
         won = next((kept.upload.at for kept in self._forward() if kept.won >> bit & 1), None)
         return Span(first.upload.at, last.upload.at, won)
 
-    def _forward(self) -> Iterator[Kept]:
+    def _forward(self) -> Iterator[IndexedUpload]:
         return (self._kept[each] for _, _, each in self.ordered)
 
-    def _backward(self) -> Iterator[Kept]:
+    def _backward(self) -> Iterator[IndexedUpload]:
         return (self._kept[each] for _, _, each in reversed(self.ordered))
 
     def nos_in(self, marks: int) -> Iterator[int]:
-        """The tests of these bits."""
+        """Return the tests of these bits."""
         return (self.nos[bit] for bit in places(marks))
 
     def bits_for(self, nos: Iterable[int]) -> int:
-        """The bits of these tests."""
+        """Return the bits of these tests."""
         total = 0
         for no in nos:
             total |= 1 << self.bits[no]
@@ -236,7 +238,7 @@ class Shelf:
 
 
 def bits_of(parts: Iterable[int]) -> int:
-    """All bits of these together."""
+    """Return the union of these bits."""
     total = 0
     for part in parts:
         total |= part
@@ -244,7 +246,7 @@ def bits_of(parts: Iterable[int]) -> int:
 
 
 def places(marks: int) -> Iterator[int]:
-    """The places of the bits that are set, the lowest first."""
+    """Return the places of the bits that are set, the lowest first."""
     # Searched as text, for each step over a large number takes as long as the number is.
     digits = f"{marks:b}"[::-1]
     place = digits.find("1")

@@ -1,8 +1,7 @@
-"""The evidence of one repository while uploads come and go, and whose health a change touches.
+"""Indexed evidence of the tests that ever failed in a repository, and whom a change affects.
 
-What judging needs of the tests that ever failed, kept ready between two uploads; a book that
-followed any changes equals one made of the remaining uploads at once. It holds nothing that is
-not in them, so losing it costs time alone. Tests that never failed are healthy and not in it.
+After any changes it equals evidence built from the remaining uploads at once. It has nothing that
+is not in them, so losing it costs time alone. Tests that never failed are healthy and not in it.
 """
 
 from collections import Counter, defaultdict
@@ -11,36 +10,35 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from service.testhealth.detector import evidence, series
-from service.testhealth.detector.daily import DailyPasses
 from service.testhealth.detector.evidence import Charged, Event, Group, GroupAttempt, Passes
-from service.testhealth.detector.health import Evidence, Flag
-from service.testhealth.detector.kept import Kept, Shelf, bits_of, places
-from service.testhealth.detector.lines import Line, PointKey, Verdicts
-from service.testhealth.detector.spans import Settled
+from service.testhealth.detector.health import Evidence
+from service.testhealth.detector.index_passes import DailyPasses
+from service.testhealth.detector.index_series import IndexedSeries, PointKey, Verdicts
+from service.testhealth.detector.index_uploads import IndexedUpload, IndexedUploads, bits_of, places
 from service.testhealth.reports.uploads import PASSED, EvidenceUpload, PassedSets, UploadClass
 
 JobCode = tuple[str, str]
 
 
 class _Times(NamedTuple):
-    """When a test passed on a day, and which counts of the day those are of."""
+    """The times when a test passed on a day, valid while the counts of the day are unchanged."""
 
     changed: int
     times: tuple[datetime, ...]
 
 
-class Book:
-    """Uploads with what they say of the tests that failed in any of them."""
+class IndexedEvidence:
+    """Uploads with their evidence of the tests that failed in any of them."""
 
     def __init__(self) -> None:
-        self.shelf = Shelf()
+        self.uploads = IndexedUploads()
         self.events: dict[int, tuple[Event, ...]] = {}
         self.passing_by_day: Counter[int] = Counter()
         self.verdicts_by_day: Counter[int] = Counter()
         self._events_a: dict[int, tuple[Event, ...]] = {}
         self._passes = DailyPasses()
         self._times: dict[int, Mapping[int, _Times]] = {}
-        self._lines: dict[tuple[str, str], Line] = {}
+        self._lines: dict[tuple[str, str], IndexedSeries] = {}
         self._disagreeing: dict[JobCode, int] = {}
         self._charged: dict[str, Charged] = {}
         self._ambiguous: set[str] = set()
@@ -49,14 +47,14 @@ class Book:
     def change(
         self, added: Iterable[EvidenceUpload], removed: Iterable[str], sets: PassedSets
     ) -> set[int]:
-        """Take uploads in and out; the tests whose evidence may be another now.
+        """Add and remove uploads; return the tests whose evidence may have changed.
 
-        One that is there already is not taken in again, one that is not there is not taken out.
+        An upload is added once only, and unknown uploads are not removed.
         """
-        fresh = {each.id: each for each in added if each.id not in self.shelf}
-        self._note_followed(self.shelf.follow(fresh.values(), sets))
-        gone = [self.shelf.take_out(each) for each in set(removed) if each in self.shelf]
-        here = self.shelf.put_in(fresh.values(), sets)
+        fresh = {each.id: each for each in added if each.id not in self.uploads}
+        self._note_followed(self.uploads.follow(fresh.values(), sets))
+        gone = [self.uploads.take_out(each) for each in set(removed) if each in self.uploads]
+        here = self.uploads.put_in(fresh.values(), sets)
         for kept, sign in (*((each, -1) for each in gone), *((each, 1) for each in here)):
             self._count(kept, sign)
         changed = [*gone, *here]
@@ -65,18 +63,16 @@ class Book:
         )
         touched = bits_of(each.ran for each in changed)
         weighed = self._regroup(self._codes_to_group(changed), changed)
-        for no in self.shelf.nos_in(weighed):
+        for no in self.uploads.nos_in(weighed):
             self._events_a.pop(no, None)
         touched |= weighed
         touched |= self._draw_lines([each for each in changed if is_point(each)], sets)
-        return set(self.shelf.nos_in(touched))
+        return set(self.uploads.nos_in(touched))
 
-    def evidence_of(
-        self, no: int, flags: tuple[Flag, ...] = (), settled: Settled | None = None
-    ) -> Evidence | None:
-        """What judging a test needs, its events as last renewed; None if no upload ran it."""
-        bit = self.shelf.bits.get(no)
-        ran = None if bit is None else self.shelf.span(bit)
+    def evidence_of(self, no: int) -> Evidence | None:
+        """Return the evidence of a test, its events as last renewed; None if it never ran."""
+        bit = self.uploads.bits.get(no)
+        ran = None if bit is None else self.uploads.span(bit)
         if bit is None or ran is None:
             return None
         return Evidence(
@@ -85,15 +81,13 @@ class Book:
             first_pass=ran.first_pass,
             events=self.events.get(no, ()),
             passes=self._passes_of(no, bit),
-            failures=tuple(sorted(self.shelf.failures(no))),
+            failures=tuple(sorted(self.uploads.failures(no))),
             tracks=tuple(t for line in self._lines.values() if (t := line.track(bit))),
-            flags=flags,
-            settled=settled,
         )
 
     def renew_events(self, no: int) -> Iterator[int]:
-        """Find the events of a test that `change` named anew; the days of those that differ."""
-        bit, before = self.shelf.bits[no], self.events.pop(no, ())
+        """Find the events of a test anew; return the days of those that differ."""
+        bit, before = self.uploads.bits[no], self.events.pop(no, ())
         if no not in self._events_a:
             self._events_a[no] = tuple(self._disagreements(no, bit))
         now = list(self._events_a[no])
@@ -107,22 +101,22 @@ class Book:
             yield from (event.at.toordinal() for event in {*before} ^ {*now})
 
     def passes_within(self, no: int, days: range) -> int:
-        """In how many uploads of these days a test passed."""
-        by_day = self._passes.of(self.shelf.bits[no])
+        """Return in how many uploads of these days a test passed."""
+        by_day = self._passes.of(self.uploads.bits[no])
         return sum(by_day.get(day, 0) for day in days)
 
     def verdicts_within(self, no: int, days: range) -> int:
-        """How many verdicts a test has on these days in all series."""
-        bit = self.shelf.bits[no]
+        """Return how many verdicts a test has on these days in all series."""
+        bit = self.uploads.bits[no]
         return sum(line.verdicts_within(bit, days) for line in self._lines.values())
 
-    def _count(self, kept: Kept, sign: int) -> None:
+    def _count(self, kept: IndexedUpload, sign: int) -> None:
         upload = kept.upload
         self.passing_by_day[upload.day] += sign * upload.passing
         (self._passes.add if sign > 0 else self._passes.take)(upload.day, kept.passing)
 
-    def _note_followed(self, followed: Iterable[tuple[Kept, int]]) -> None:
-        """What tests that are followed from now on passed before."""
+    def _note_followed(self, followed: Iterable[tuple[IndexedUpload, int]]) -> None:
+        """Count where tests that are followed from now on passed before."""
         for kept, passing in followed:
             upload = kept.upload
             self._passes.add_new(upload.day, passing)
@@ -139,33 +133,33 @@ class Book:
         return Passes(self._passes.of(bit), {day: found.times for day, found in times.items()})
 
     def _times_on(self, day: int, bit: int, known: "_Times | None") -> "_Times":
-        """When a test passed on a day; days of long ago are not read again."""
+        """Return when a test passed on a day; unchanged days are not searched again."""
         changed = self._passes.changed(day)
         if known is not None and known.changed == changed:
             return known
-        found = (kept.upload.at for kept in self.shelf.on_day(day) if kept.passing >> bit & 1)
+        found = (kept.upload.at for kept in self.uploads.on_day(day) if kept.passing >> bit & 1)
         return _Times(changed, tuple(sorted(found)))
 
     # Stream A.
 
-    def _codes_to_group(self, changed: Iterable[Kept]) -> set[JobCode]:
-        """Of which jobs on which codes the groups may be others now."""
+    def _codes_to_group(self, changed: Iterable[IndexedUpload]) -> set[JobCode]:
+        """Return the jobs and codes whose groups may have changed."""
         found: set[JobCode] = set()
         for kept in changed:
             job = kept.upload.job
             found.add((job, kept.upload.code))
-            if self.shelf.is_ambiguous(job) != (job in self._ambiguous):
+            if self.uploads.is_ambiguous(job) != (job in self._ambiguous):
                 self._ambiguous ^= {job}
-                found |= self.shelf.codes_of(job)
+                found |= self.uploads.codes_of(job)
         return found
 
-    def _regroup(self, codes: Iterable[JobCode], changed: Iterable[Kept]) -> int:
-        """Compare attempts anew; a bit for each test of which an event may weigh something else."""
-        runs = (each for kept in changed if kept.upload.run for each in self.shelf.of_run(kept))
+    def _regroup(self, codes: Iterable[JobCode], changed: Iterable[IndexedUpload]) -> int:
+        """Compare attempts anew; return a bit for each test with an event of changed weight."""
+        runs = (each for kept in changed if kept.upload.run for each in self.uploads.of_run(kept))
         affected = {each.upload.id: each for each in runs}
         touched = 0
         for code in sorted(codes):
-            before, together = self._disagreeing.pop(code, 0), self.shelf.on_code(code)
+            before, together = self._disagreeing.pop(code, 0), self.uploads.on_code(code)
             after = 0
             lost, passing = (kept.lost for kept in together), (kept.passing for kept in together)
             for bit in places(bits_of(lost) & bits_of(passing)):
@@ -176,15 +170,15 @@ class Book:
             if before or after:
                 touched |= before | after
             for kept in together:
-                affected |= {each.upload.id: each for each in self.shelf.of_run(kept)}
+                affected |= {each.upload.id: each for each in self.uploads.of_run(kept)}
         return touched | self._charge(affected.values())
 
-    def _charge(self, affected: Iterable[Kept]) -> int:
+    def _charge(self, affected: Iterable[IndexedUpload]) -> int:
         touched = 0
         for kept in affected:
             upload = kept.upload
             found = self._disagreeing_in(kept)
-            in_run = bits_of(self._disagreeing_in(each) for each in self.shelf.of_run(kept))
+            in_run = bits_of(self._disagreeing_in(each) for each in self.uploads.of_run(kept))
             charged = Charged(
                 upload.tests_run, found.bit_count(), in_run.bit_count(), upload.source
             )
@@ -193,11 +187,11 @@ class Book:
                 touched |= found
         return touched
 
-    def _disagreeing_in(self, kept: Kept) -> int:
+    def _disagreeing_in(self, kept: IndexedUpload) -> int:
         return kept.lost & self._disagreeing.get((kept.upload.job, kept.upload.code), 0)
 
-    def _group(self, code: JobCode, bit: int, together: Iterable[Kept]) -> Group:
-        no = self.shelf.nos[bit]
+    def _group(self, code: JobCode, bit: int, together: Iterable[IndexedUpload]) -> Group:
+        no = self.uploads.nos[bit]
         attempts = (
             GroupAttempt(kept.upload.at, kept.upload.digest, place, letter == PASSED)
             for kept in together
@@ -207,21 +201,21 @@ class Book:
         return Group(*code, tuple(attempts), is_ambiguous=code[0] in self._ambiguous)
 
     def _disagreements(self, no: int, bit: int) -> Iterator[Event]:
-        for code in sorted(self.shelf.codes_lost(no)):
+        for code in sorted(self.uploads.codes_lost(no)):
             if self._disagreeing.get(code, 0) >> bit & 1:
-                group = self._group(code, bit, self.shelf.on_code(code))
+                group = self._group(code, bit, self.uploads.on_code(code))
                 yield from evidence.events_of(group, self._charged)
 
     # Stream B.
 
-    def _draw_lines(self, changed: Sequence[Kept], sets: PassedSets) -> int:
+    def _draw_lines(self, changed: Sequence[IndexedUpload], sets: PassedSets) -> int:
         dirty: defaultdict[tuple[str, str], set[PointKey]] = defaultdict(set)
         for kept in changed:
             upload = kept.upload
             dirty[upload.branch, upload.job].add((upload.code, upload.run))
         touched = 0
         for name, keys in dirty.items():
-            line = self._lines.setdefault(name, Line(*name))
+            line = self._lines.setdefault(name, IndexedSeries(*name))
             before = {key: line.points.get(key) for key in keys}
             after = {key: self._verdicts_at(name, key, sets) for key in keys}
             began = (line.order[:1], line.days[:1])
@@ -231,9 +225,9 @@ class Book:
                 self.oldest_changed = min([self.oldest_changed, *began[1], *line.days[:1]])
             self._count_verdicts(before.values(), -1)
             self._count_verdicts(after.values(), 1)
-            tests = [(self.shelf.nos[bit], bit) for bit in places(ran)]
+            tests = [(self.uploads.nos[bit], bit) for bit in places(ran)]
             alone = line.renew_lonely(tests)
-            touched |= ran | self.shelf.bits_for(no for key in alone for no in line.alone[key])
+            touched |= ran | self.uploads.bits_for(no for key in alone for no in line.alone[key])
             if not line.points:
                 del self._lines[name]
         return touched
@@ -252,7 +246,7 @@ class Book:
         together = sorted(
             (
                 kept
-                for kept in self.shelf.on_code((job, code))
+                for kept in self.uploads.on_code((job, code))
                 if is_point(kept) and (kept.upload.branch, kept.upload.run) == (branch, run)
             ),
             key=lambda kept: (kept.upload.at, kept.upload.digest),
@@ -265,13 +259,13 @@ class Book:
         return Verdicts(first.at, first.sha, tests_at(together, sets), green, red)
 
 
-def is_point(kept: Kept) -> bool:
-    """Whether an upload has verdicts of a series."""
+def is_point(kept: IndexedUpload) -> bool:
+    """Return whether an upload has verdicts of a series."""
     return kept.upload.kind is UploadClass.STABLE and not kept.upload.is_mass
 
 
-def tests_at(together: Sequence[Kept], sets: PassedSets) -> int:
-    """How many tests have a verdict in these uploads, each counted once."""
+def tests_at(together: Sequence[IndexedUpload], sets: PassedSets) -> int:
+    """Return how many tests have a verdict in these uploads, each counted once."""
     if len(together) == 1:
         upload = together[0].upload
         return upload.tests_run - sum(1 for no in upload.attempts if no in upload.muddled)

@@ -1,0 +1,247 @@
+"""Find the tests of an upload: cases to ids, ids to numbers, new tests entered.
+
+Ids are described in docs/design/reports.md. New tests are entered before the upload counts, some
+at a time; they are unlisted until it does.
+
+The fields of a test are joined by `#` to make its id, so a `#` in a field can make two tests one.
+The id belongs to the test that was seen first; the second is folded into it with a warning.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from service.database import bulk
+from service.database.database import Tx
+from service.testhealth.reports import duplicates, identity
+from service.testhealth.reports.duplicates import Sorted
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.reports.results import CaseKind, CaseResult, Outcome, WarningCode
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import numbers as test_numbers
+from service.testhealth.store.cases import TEXT_MAX, Case, Fields, Own, Place
+from service.testhealth.store.numbers import Numbered, Numbers
+
+ENTERED_AT_ONCE = 2000
+"""Tests that one transaction enters."""
+
+# Where names are full of `#`, as Ruby's are, so many are compared with those that are stored.
+COMPARED_MAX = 2_000
+
+SEPARATOR = "#"
+CLASH = WarningCode.IDENTITY_CLASH.value + (
+    ": {n:,} of the tests have the id of another, as {name!r}: `#` in their fields"
+    " makes them equal. Give them other names, or an `id`."
+)
+CUT = "{n:,} names, classes, suites or files are longer than 1,000 characters; shown cut."
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The repository whose tests are looked up, the variant of the tests, and when they ran."""
+
+    place: Place
+    variant: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """The results of an upload by test id, and the tests that exist.
+
+    `warnings` are about the names of its tests. The result is stale once the repository has
+    another `removal`; no test was added until one has a number above `last_no`.
+    """
+
+    results: Sorted[str]
+    known: Numbers
+    warnings: tuple[str, ...] = ()
+    removal: int = 0
+    last_no: int = 0
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """Id → number of the tests that exist."""
+        return self.known.by_id
+
+    def new(self) -> dict[str, CaseResult]:
+        """Return the first case of each test that does not exist, by id."""
+        known = self.numbers
+        if len(known) == len(self.results.passed) + len(self.results.others):
+            return {}
+        passed = {each: case for each, case in self.results.passed.items() if each not in known}
+        others = self.results.others.items()
+        return passed | {each: did.case for each, did in others if each not in known}
+
+
+def identified(
+    session: Tx, lookup: Lookup, names: Sequence[RepositoryKey], cases: Sequence[CaseResult]
+) -> Identified:
+    """Find the tests of these cases under each name that the repository has had.
+
+    `names` begins with the present one, by which new tests get their ids.
+    """
+    ids = identity.ids_of(names[0], cases, lookup.variant)
+    numbers, meant = _looked_up(session, lookup, ids)
+    for name in names[1:]:
+        known = numbers.by_id
+        unknown = [n for n, each in enumerate(ids) if each not in known and each not in meant]
+        older = identity.ids_of(name, [cases[n] for n in unknown], lookup.variant)
+        found, others = _looked_up(session, lookup, older)
+        for n, each in zip(unknown, older, strict=True):
+            if each in found.by_id or each in others:
+                ids[n] = each
+        numbers = Numbers(
+            known | found.by_id, numbers.unrun | found.unrun, numbers.unpassed | found.unpassed
+        )
+        meant |= others
+    tests = [meant[each].id if each in meant else each for each in ids] if meant else ids
+    results = duplicates.sorted_by_test(tests, cases)
+    numbers.by_id.update((each.id, each.no) for each in meant.values())
+    repository_id = lookup.place.repository_id
+    warnings = _warnings_of(session, repository_id, ids, cases)
+    shared = test_cases.shared_by(session, repository_id)
+    return Identified(results, numbers, warnings, shared.removal, shared.last_no)
+
+
+def _looked_up(
+    session: Tx, lookup: Lookup, ids: Sequence[str]
+) -> tuple[Numbers, dict[str, Numbered]]:
+    """Return the tests of these ids, and those that have them as other ids."""
+    here, at = lookup.place.repository_id, lookup.at
+    numbers = test_numbers.numbers_of(session, here, ids, at)
+    unknown = [each for each in ids if each not in numbers.by_id]
+    meant = test_numbers.aliased(session, here, unknown, at)
+    numbers.unrun.update(meant.unrun)
+    numbers.unpassed.update(meant.unpassed)
+    return numbers, meant.by_id
+
+
+# New tests.
+
+
+def aliases_of(
+    new: Mapping[str, CaseResult], found: Identified, name: RepositoryKey, variant: str
+) -> dict[str, str]:
+    """Return the id of each new test in nested suites → its other id, if it has one."""
+    nested = {
+        UUID(each): case
+        for each, case in new.items()
+        if case.outermost_suite and case.kind is CaseKind.TEST
+    }
+    others = identity.aliases_of(name, nested, variant)
+    return {
+        str(test): str(alias) for alias, test in others.items() if not found.results.has(str(alias))
+    }
+
+
+def chunks(new: Mapping[str, CaseResult]) -> Iterable[Sequence[tuple[str, CaseResult]]]:
+    """Return the new tests with their first case, as many at a time as one transaction enters.
+
+    By id, so that a transaction writes to a few pages of the indexes by id, not to all of them.
+    """
+    return bulk.parts(sorted(new.items()), ENTERED_AT_ONCE)
+
+
+class Entered(NamedTuple):
+    """Id → number of tests that exist now, and the number given out last."""
+
+    numbers: dict[str, int]
+    last_no: int
+
+
+def enter(
+    session: Tx,
+    lookup: Lookup,
+    under: tuple[RepositoryKey, int],
+    new: Sequence[tuple[str, CaseResult]],
+    aliases: Mapping[str, str],
+) -> Entered:
+    """Enter tests that do not exist, unlisted until an upload counts.
+
+    `under`: the repository's present name, and the last number when the tests were looked up.
+    """
+    place, (name, looked_up_at) = lookup.place, under
+    shared = test_cases.name_repository(session, place, name)
+    last_no = test_cases.lock(session, place.repository_id).last_no
+    known: dict[str, int] = {}
+    if last_no != looked_up_at:
+        numbers, meant = _looked_up(session, lookup, [each for each, _ in new])
+        known = numbers.by_id | {each: test.no for each, test in meant.items()}
+    missing = [(each, case) for each, case in new if each not in known]
+    if not missing:
+        return Entered(known, looked_up_at)
+    first = test_cases.take_numbers(session, place.repository_id, len(missing))
+    named_under = shared.names.index(name)
+    groups: dict[str, list[Own]] = {}
+    for no, (each, case) in enumerate(missing, first):
+        variant = identity.variant_of(case, lookup.variant)[:TEXT_MAX]
+        groups.setdefault(variant, []).append(Own(no, each, *_fields_of(case), case.line))
+    for variant, some in groups.items():
+        alike = Case(
+            **some[0]._asdict(),
+            named_under=named_under,
+            variant=variant,
+            owners=(),
+            first_run_at=lookup.at,
+            status_since=lookup.at,
+            is_known=False,
+        )
+        test_cases.add(session, place, alike, some)
+    entered = {each: no for no, (each, _) in enumerate(missing, first)}
+    found = {aliases[each]: no for each, no in entered.items() if each in aliases}
+    test_cases.add_aliases(session, place, found)
+    # Tests that another upload has entered meanwhile may be among the chunks that follow.
+    is_alone = last_no == looked_up_at
+    last = first + len(missing) - 1 if is_alone else looked_up_at
+    return Entered(known | entered, last)
+
+
+# Warnings about names.
+
+
+def _warnings_of(
+    session: Tx, repository_id: int, ids: Sequence[str], cases: Sequence[CaseResult]
+) -> tuple[str, ...]:
+    """Return warnings about equal ids and long names; `ids` are those of the cases, in order."""
+    said = []
+    # There may be 500,000 cases: one look at all texts of a case finds the few that may be odd.
+    odd = [
+        (each, case)
+        for each, case in zip(ids, cases, strict=True)
+        if SEPARATOR in (texts := "".join(case[:4])) or len(texts) > TEXT_MAX
+    ]
+    clashing = _clashing(session, repository_id, odd)
+    if clashing:
+        said.append(CLASH.format(n=len(clashing), name=clashing[0][:TEXT_MAX]))
+    long = sum(1 for _, case in odd if max(map(len, case[:4])) > TEXT_MAX)
+    if long:
+        said.append(CUT.format(n=long))
+    return tuple(said)
+
+
+def _clashing(session: Tx, repository_id: int, odd: Sequence[tuple[str, CaseResult]]) -> list[str]:
+    """Return the names of cases whose id belongs to a test of other fields."""
+    doubtful = [
+        (each, case)
+        for each, case in odd
+        if case.kind is CaseKind.TEST
+        and not case.claimed_id
+        and any(SEPARATOR in text for text in case[:4])
+    ]
+    failed_first = sorted(doubtful, key=lambda each: each[1].outcome is not Outcome.FAILED)
+    asked = list(dict.fromkeys(each for each, _ in failed_first))[:COMPARED_MAX]
+    owners = test_cases.fields_of(session, repository_id, asked)
+    found = (
+        case.name
+        for each, case in doubtful
+        if owners.setdefault(each, _fields_of(case)) != _fields_of(case)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _fields_of(case: CaseResult) -> Fields:
+    """Return name, class, suites and file at the length that is stored."""
+    return Fields(*(text[:TEXT_MAX] for text in case[:4]))
