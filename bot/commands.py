@@ -1,6 +1,8 @@
-"""The grammar of commands in comments: Markdown in, one wish or none out (UX.md 2.1, 2.2).
+"""The grammar of commands in comments: Markdown in, one wish or none out.
 
 Pure text: who may ask, and what is answered, is decided elsewhere.
+
+See docs/design/comments.md 1, 2.
 """
 
 import difflib
@@ -29,7 +31,7 @@ PREFIX = "/merge"
 BODY_CHARS_MAX = 65_536  # GitHub's own limit of a comment
 LINE_CHARS_MAX = 300
 REASON_CHARS_MAX = 200
-SUGGESTION_CUTOFF = 0.6  # UX.md 2.5
+SUGGESTION_CUTOFF = 0.6  # docs/design/comments.md 4
 
 PLAIN: dict[str, type[AskCancel | AskRetry | AskStatus | AskResume | AskHelp]] = {
     "cancel": AskCancel,
@@ -65,7 +67,7 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table").disable("text_join")
 
 
 def parse(body: str, prefix: str = PREFIX) -> Ask | None:
-    """Return the command of a comment; None if it has no command line (UX.md 2.1).
+    """Return the command of a comment; None if it has no command line (docs/design/comments.md 1).
 
     A line that cannot be run, and several of them, are `AskUnclear`. Never raises.
     """

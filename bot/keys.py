@@ -1,7 +1,7 @@
 """The key ring: hashes, tags and encryption with keys derived from the deployment's secret key.
 
 One secret key feeds one key a purpose, by HKDF with a label, so that no purpose can speak for
-another (RELIABILITY.md 8.1). While the secret key is rotated the previous one is accepted,
+another (docs/design/security.md 1). While the secret key is rotated the previous one is accepted,
 never used for anything new.
 """
 
@@ -92,7 +92,7 @@ def derived(secret_key: str, label: bytes) -> bytes:
 
 
 def page_tag(key: bytes, payload: bytes) -> bytes:
-    """Return an HMAC-SHA-256, cut to the bytes that API.md 8.1 names."""
+    """Return an HMAC-SHA-256, cut to the bytes that docs/design/http.md 8 names."""
     return hmac.new(key, payload, hashlib.sha256).digest()[:PAGE_TAG_BYTES]
 
 

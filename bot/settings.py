@@ -42,7 +42,7 @@ from service.vocabulary import Network
 PREFIX = "HEADGATE_"
 DOTENV = ".env"
 
-# Names of clients and tests, which a server may find in its environment (ARCHITECTURE.md 8).
+# Names of clients and tests, which a server may find in its environment.
 KNOWN_ELSEWHERE = frozenset(
     {
         "CHROMIUM",
@@ -59,7 +59,7 @@ KNOWN_ELSEWHERE = frozenset(
 
 # Base64 of 32 bytes without its padding has so many characters.
 SECRET_KEY_LENGTH_MIN = 43
-# Readable by the group at most (RELIABILITY.md 8.7).
+# Readable by the group at most (docs/design/security.md 7).
 SECRET_FILE_MODE_MAX = 0o640
 # PATH_MAX of Linux.
 PATH_LENGTH_MAX = 4096

@@ -1,8 +1,8 @@
 """The log: one JSON object a line on stderr, or readable lines on a terminal.
 
 Facts come from `structlog.get_logger()` anywhere in the tree, with what the edges bound by
-contextvars; lines of foreign libraries join them. Redaction is the last thing that happens to
-a line before it is written, so no caller has to think of it (RELIABILITY.md 8.7).
+contextvars; lines of foreign libraries join them. Redaction is the last thing that happens to a
+line before it is written, so no caller has to think of it (docs/design/security.md 7).
 """
 
 import logging
@@ -19,7 +19,8 @@ from service.clock import Clock
 
 MASK = "[masked]"
 
-# RELIABILITY.md 8.7: provider tokens, our tokens, signing secrets, keys, credentials in addresses.
+# docs/design/security.md 7: provider tokens, our tokens, signing secrets, keys, credentials in
+# addresses.
 SECRET_TEXT = re.compile(
     r"""
     gh[opsur]_[A-Za-z0-9._-]+

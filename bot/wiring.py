@@ -1,8 +1,8 @@
 """The composition root: nothing else builds a service.
 
-It creates the parts in the order of a start (RELIABILITY.md 7): settings, database, migrations,
-listening for deliveries alone, recovery, workers, all routes. A stop closes them in reverse. It
-contains no rule of the queue.
+It creates the parts in the order of a start (docs/design/transactions.md 10): settings, database,
+migrations, listening for deliveries alone, recovery, workers, all routes. A stop closes them in
+reverse. It contains no rule of the queue.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ from service.provider.port import Provider
 from service.runtime import Options, Periods, Rates, Runtime, Translator
 from service.telemetry import SILENT, Meter
 
-# RELIABILITY.md 6.3: an open landing permit is closed before the process ends.
+# docs/design/transactions.md 9: an open landing permit is closed before the process ends.
 STOP_WITHIN_S = 15.0
 
 log = structlog.get_logger()
@@ -342,7 +342,8 @@ def rates_of(settings: Settings) -> Rates:
 def key_ring(settings: Settings) -> KeyRing:
     """Return the keys; a SQLite deployment without a setting makes its own beside the database.
 
-    PostgreSQL is refused without one: several instances must agree on it (RELIABILITY.md 8.1).
+    PostgreSQL is refused without one: several instances must agree on it
+    (docs/design/security.md 1).
     """
     previous = text_of(settings.secret_key_previous)
     present = text_of(settings.secret_key)
@@ -399,7 +400,7 @@ def text_of(secret: SecretStr | None) -> str | None:
 
 
 class Striking:
-    """A boundary that strikes once, for crash tests (RELIABILITY.md 10.1)."""
+    """A boundary that strikes once, for crash tests (docs/design/transactions.md 10)."""
 
     def __init__(self, planned: FaultBoundary) -> None:
         self.planned = planned

@@ -1,7 +1,7 @@
 """Points between two effects at which crash tests strike; in production they do nothing.
 
-Each place where a kill could leave the world half changed calls `reach` with a name of
-`NAMES` (RELIABILITY.md 10.1). A test holds the names equal to the calls.
+Each place where a kill could leave the world half changed calls `reach` with a name of `NAMES`
+(docs/design/transactions.md 10). A test holds the names equal to the calls.
 """
 
 from typing import Protocol

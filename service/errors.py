@@ -1,7 +1,7 @@
 """The service's errors, by meaning.
 
 No HTTP in here: `service/http/errors.py` has the table of answers. Expected outcomes are
-values, not errors (STYLE.md 4). What the provider does wrong: `service/provider/errors.py`.
+values, not errors. What the provider does wrong: `service/provider/errors.py`.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One faulty field: JSON Pointer, closed code (API.md 3), sentence, suggestion."""
+    """One faulty field: JSON Pointer, closed code (docs/design/http.md 7), sentence, suggestion."""
 
     field: str
     code: str
@@ -125,7 +125,7 @@ class DatabaseAway(StartRefused):
 class InvariantBroken(ServiceError):
     """Our own mistake: the turn rolls back and the queue is held.
 
-    `number` is the invariant's name in ENGINE.md 17 or RELIABILITY.md 3 (`E3`, `I14`).
+    `number` is the invariant's name in docs/design/invariants.md (`E3`, `I14`).
     """
 
     code = "internal_error"

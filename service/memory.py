@@ -25,9 +25,10 @@ class Gates:
 class Looks:
     """When each commit's checks were last read, so that a burst of events causes one read.
 
-    The first event of a burst reads at once; what follows within `JOINED` is read once more
-    when that time is over (GITHUB.md 4.2). A postponed read is open until `ended` names it; an
-    event during the read postpones another one. Kept in memory: the sweep reads what is lost.
+    The first event of a burst reads at once; what follows within `JOINED` is read once more when
+    that time is over (docs/design/provider.md 8.2). A postponed read is open until `ended` names
+    it; an event during the read postpones another one. Kept in memory: the sweep reads what is
+    lost.
     """
 
     JOINED = timedelta(seconds=2)
@@ -99,7 +100,7 @@ class Window:
 
 
 class Commands:
-    """How many commands people send (UX.md 2.3).
+    """How many commands people send (docs/design/comments.md 3).
 
     Ten a minute each, 30 an hour for one pull request.
     """
@@ -236,7 +237,7 @@ SHELF_MAX = 10_000
 """Answers kept of one kind."""
 
 PASTS_MAX = 512
-"""Queues whose past is kept, as many as their values (ARCHITECTURE.md 5)."""
+"""Queues whose past is kept, as many as their values (docs/design/transactions.md 3)."""
 
 FAILING_COUNTS_MAX = 8
 """Counted spans kept: some 0.8 MB each of 100,000 failing tests."""

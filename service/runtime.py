@@ -28,7 +28,7 @@ class Keys(TagKeys, Protocol):
     """Derives digests, tags and sealed secrets from the deployment's secret key."""
 
     def token_digest(self, token: str) -> bytes:
-        """The keyed hash under which an API token is stored (RELIABILITY.md 8.1)."""
+        """The keyed hash under which an API token is stored (docs/design/security.md 1)."""
         ...
 
     def token_digests(self, token: str) -> tuple[bytes, ...]:
@@ -36,7 +36,7 @@ class Keys(TagKeys, Protocol):
         ...
 
     def sealed(self, text: str) -> bytes:
-        """A secret of others as it is stored (RELIABILITY.md 8.1)."""
+        """A secret of others as it is stored (docs/design/security.md 1)."""
         ...
 
     def opened(self, sealed: bytes) -> str:
@@ -97,7 +97,7 @@ Translator = Callable[[Delivery], tuple[Signal, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """How often each sweep runs (RELIABILITY.md 5)."""
+    """How often each sweep runs (docs/design/transactions.md 8)."""
 
     timers: timedelta = timedelta(seconds=5)
     readback: timedelta = timedelta(seconds=10)
@@ -111,14 +111,14 @@ class Periods:
 
 
 class EnumCase(StrEnum):
-    """How enums are answered: as SPECIFICATION.md writes them, or in lower case."""
+    """How enums are answered: as the specification writes them, or in lower case."""
 
     SPEC = "spec"
     LOWER = "lower"
 
 
 class DashboardAuth(StrEnum):
-    """How readers of pages are known (RELIABILITY.md 8.6).
+    """How readers of pages are known (docs/design/security.md 6).
 
     `loopback`: whoever is on this machine; `token`: by an API token; `off`: there are no pages.
     """
@@ -137,9 +137,11 @@ AUTH_FAILURES = Rate(10, 100)
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often may be asked (API.md 1.6); by token, and `auth_failure` by address. None: freely.
+    """How often may be asked; by token, and `auth_failure` by address. None: freely.
 
     Each process counts by itself.
+
+    See docs/design/limits.md 3.
     """
 
     read: Rate | None = READS
@@ -187,7 +189,8 @@ class Links:
         return cast(Link, self._links[kind])
 
 
-# Two cores are enough for reports, and a third would take memory alone (ARCHITECTURE.md 7).
+# Two cores are enough for reports, and a third would take memory alone
+# (docs/design/transactions.md 12).
 PARSERS = 2
 
 

@@ -1,7 +1,7 @@
 """What one process says of itself while it works: counts, times, levels.
 
 Whoever works tells a meter; a process that shows nobody has a silent one. Names and labels are
-those of API.md 7, process part. Nothing of a tenant may be told: no repository, branch, number.
+those of docs/reference/metrics.md. Nothing of a tenant may be told: no repository, branch, number.
 """
 
 from typing import Protocol

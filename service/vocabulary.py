@@ -50,7 +50,7 @@ class ActorKind(StrEnum):
 
 
 class Channel(StrEnum):
-    """The way a wish reached us (API.md 4.1, `submittedBy.channel`)."""
+    """The way a wish reached us."""
 
     COMMENT = "comment"
     CHECKBOX = "checkbox"
@@ -91,7 +91,7 @@ class CheckKind(StrEnum):
 
 
 class CheckOutcome(StrEnum):
-    """What one report means (GITHUB.md 4.1).
+    """What one report means (docs/design/provider.md 8.1).
 
     SKIPPED: CI did not run the check, or says that its result does not matter.
     """
@@ -127,7 +127,7 @@ class Check:
 
 
 class Explanation(StrEnum):
-    """What test evidence says of one failed check (ENGINE.md 6)."""
+    """What test evidence says of one failed check (docs/design/testing.md 4)."""
 
     QUARANTINED = "quarantined"
     FLAKY = "flaky"
@@ -145,7 +145,7 @@ class RequiredName:
 
 
 class RequiredSource(StrEnum):
-    """Where required statuses came from (SPECIFICATION.md 4.3)."""
+    """Where required statuses came from."""
 
     MERGE_INSTANCE = "merge_instance"
     VENDOR_CONFIG = "vendor_config"
@@ -169,7 +169,7 @@ class PullRequestState(StrEnum):
 
 
 class Mergeability(StrEnum):
-    """Whether the provider can merge a pull request cleanly into its base (API.md 4.1)."""
+    """Whether the provider can merge a pull request cleanly into its base."""
 
     UNSPECIFIED = "unspecified"
     IN_PROGRESS = "in_progress"
@@ -178,7 +178,7 @@ class Mergeability(StrEnum):
 
 
 class BlockerCode(StrEnum):
-    """Why the provider would refuse to merge a pull request (GITHUB.md 4.4)."""
+    """Why the provider would refuse to merge a pull request (docs/design/provider.md 10)."""
 
     CLOSED = "closed"
     DRAFT = "draft"
@@ -213,7 +213,7 @@ class Blocker:
 
 
 class Role(StrEnum):
-    """What a token allows (API.md 2)."""
+    """What a token allows (docs/design/security.md 1)."""
 
     READ = "read"
     CI = "ci"
@@ -233,14 +233,20 @@ class QueueRef:
 
 
 class EndpointState(StrEnum):
-    """Whether an endpoint of outgoing webhooks is sent anything (API.md 9)."""
+    """Whether an endpoint of outgoing webhooks is sent anything.
+
+    See docs/design/notifications.md 3.
+    """
 
     ENABLED = "enabled"
     DISABLED = "disabled"
 
 
 class DeliveryState(StrEnum):
-    """How the delivery of a webhook message to an endpoint stands (API.md 9)."""
+    """How the delivery of a webhook message to an endpoint stands.
+
+    See docs/design/notifications.md 3.
+    """
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -248,7 +254,7 @@ class DeliveryState(StrEnum):
 
 
 class Health(StrEnum):
-    """How a test is (SPECIFICATION.md 2.6)."""
+    """How a test is (docs/design/detector.md 9)."""
 
     HEALTHY = "healthy"
     FLAKY = "flaky"
@@ -264,7 +270,7 @@ class Flag(StrEnum):
 
 
 class Override(StrEnum):
-    """What a person says of a test's quarantine (API.md 8.3)."""
+    """What a person says of a test's quarantine (docs/design/quarantine.md 3)."""
 
     UNSPECIFIED = "UNSPECIFIED"
     ALWAYS_QUARANTINE = "ALWAYS_QUARANTINE"
@@ -282,7 +288,7 @@ class QuarantineForgives(StrEnum):
 
 
 class Sensitivity(StrEnum):
-    """How soon a test is called flaky (FLAKY.md 6.1)."""
+    """How soon a test is called flaky (docs/design/detector.md 5)."""
 
     STRICT = "strict"
     NORMAL = "normal"

@@ -1,4 +1,4 @@
-"""Who is asking, and what they may see (API.md 2).
+"""Who is asking, and what they may see (docs/design/security.md 1).
 
 A thing outside the caller's organization or scope answers exactly as a missing one.
 """
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 
 def checksum(body: str) -> str:
-    """CRC-32 of the first 58 characters in base 62, padded to six (API.md 2)."""
+    """CRC-32 of the first 58 characters in base 62, padded to six (docs/design/security.md 1)."""
     number = zlib.crc32(body.encode("ascii"))
     digits = ""
     while number:
@@ -116,7 +116,10 @@ async def _used(runtime: Runtime, known: Known) -> Caller:
 
 
 async def _touch(runtime: Runtime, caller: Caller, now: datetime) -> None:
-    """Remember the use; where nothing can be written, reading goes on (RELIABILITY.md 6.1)."""
+    """Remember the use; where nothing can be written, reading goes on.
+
+    See docs/design/transactions.md 4.
+    """
     try:
         await runtime.store.run(access.touch_token, caller.token_id, now)
     except DatabaseUnavailable as unavailable:
@@ -153,7 +156,7 @@ def caller_of(record: TokenRecord) -> Caller:
 def recheck(session: Tx, actor: Actor, now: datetime) -> TokenRecord | None:
     """The token that asks for this write, as it is now; None: whoever asks is no token.
 
-    Raises Unauthenticated when the token has ended meanwhile (API.md 2, revocation). Others
+    Raises Unauthenticated when the token has ended meanwhile (docs/design/security.md 1). Others
     were judged by other means.
     """
     if actor.kind is not ActorKind.TOKEN:
@@ -166,7 +169,7 @@ def recheck(session: Tx, actor: Actor, now: datetime) -> TokenRecord | None:
 
 
 async def note_denial(runtime: Runtime, caller: Caller, endpoint: str) -> None:
-    """Write down that a token's role was too small (RELIABILITY.md 8.7)."""
+    """Write down that a token's role was too small (docs/design/security.md 7)."""
     row = audit_entries.allowed(
         caller.actor, caller.org_id, "api.call", endpoint, runtime.clock.now()
     )
@@ -180,7 +183,7 @@ def sees(caller: Caller, repository_id: int) -> bool:
 
 
 def _matches(runtime: Runtime, token: str, record: TokenRecord | None) -> bool:
-    """Compare in constant time, also for unknown ids (RELIABILITY.md 8.1)."""
+    """Compare in constant time, also for unknown ids (docs/design/security.md 1)."""
     stored = record.digest if record is not None else _DUMMY
     found = False
     for digest in runtime.keys.token_digests(token):

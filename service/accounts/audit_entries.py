@@ -14,8 +14,8 @@ REQUEST_ID = "request_id"
 def allowed(actor: Actor, org_id: int | None, action: str, subject: str, at: datetime) -> AuditRow:
     """Return the entry of an allowed action, with the id of the HTTP request, if any.
 
-    The id is that of the log's lines (`X-Request-Id`, API.md 1.5). Threads that run transactions
-    serve no request, so an entry is made before its transaction.
+    The id is that of the log's lines (`X-Request-Id`; docs/design/http.md 5). Threads that run
+    transactions serve no request, so an entry is made before its transaction.
     """
     request_id = structlog.contextvars.get_contextvars().get(REQUEST_ID, "")
     return AuditRow(

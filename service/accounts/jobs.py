@@ -1,4 +1,7 @@
-"""A job of the provider's CI as a caller: it proves itself by an OIDC token (API.md 2)."""
+"""A job of the provider's CI as a caller: it proves itself by an OIDC token.
+
+See docs/design/security.md 1.
+"""
 
 import re
 

@@ -1,4 +1,4 @@
-"""API tokens: made, listed, rotated, revoked (API.md 2, 9).
+"""API tokens: made, listed, rotated, revoked (docs/design/security.md 1).
 
 The secret text is answered once; only its keyed hash is stored. Whoever is a token itself
 reaches the tokens of its own organization alone, and of these those that see no more than it
@@ -46,7 +46,7 @@ class TokenWish:
 async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> IssuedToken:
     """Make a token; its secret text is in the answer and nowhere else.
 
-    The organization comes with an installation, or with its first token (UX.md 5); a token
+    The organization comes with an installation, or with its first token; a token
     makes others for its own. Raises NotFound(repository_not_found), Invalid(limit_reached,
     scope_exceeds_own).
     """

@@ -1,4 +1,4 @@
-"""Pages for people: plain HTML made here, read in a browser (UX.md 6).
+"""Pages for people: plain HTML made here, read in a browser.
 
 A page is one question to an operation and one template. `app.py` has the table of pages and
 makes answers and refusals, `readers.py` finds out who reads and what they may see, `filters.py`

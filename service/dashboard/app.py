@@ -24,7 +24,7 @@ from service.testhealth.operations.records import FoundHome
 TEMPLATES = Path(__file__).with_name("templates")
 
 HSTS: Mapping[str, str] = {"Strict-Transport-Security": "max-age=31536000"}
-"""Under TLS, for a year (RELIABILITY.md 8.6)."""
+"""Under TLS, for a year (docs/design/security.md 6)."""
 
 CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Basic realm="Headgate", charset="UTF-8"'}
 

@@ -1,4 +1,4 @@
-"""Who reads a page, and whether they may see its repository (RELIABILITY.md 8.6).
+"""Who reads a page, and whether they may see its repository (docs/design/security.md 6).
 
 By an API token of role read, sent as the password of HTTP Basic, which every browser asks for
 by itself; or by being on this machine. Whatever is not theirs is as if it were not there.

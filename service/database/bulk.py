@@ -39,7 +39,7 @@ from service.database.codec import Raw
 T = TypeVar("T")
 
 AT_ONCE = 2000
-"""Rows of one statement (ARCHITECTURE.md 5)."""
+"""Rows of one statement (docs/design/transactions.md 2)."""
 
 ROWS = "of_rows"
 NONE = "[]"

@@ -145,8 +145,9 @@ class Store:
     async def access_version(self) -> int:
         """A number that changes with every token, repository or queue that comes, goes or changes.
 
-        What was answered under one number may be answered again while it stands, also when
-        another process has written (API.md 2: a revocation is effective from the next request).
+        What was answered under one number may be answered again while it stands, also when another
+        process has written (docs/design/security.md 1: a revocation is effective from the next
+        request).
         """
         return await _limited(self.runner.access_version())
 
@@ -192,8 +193,8 @@ async def open_store(
 ) -> Store:
     """Open, check, lock and migrate the database at `sqlite:///path` or `postgresql://…`.
 
-    Raises DatabaseAway when waiting may help, else StartRefused, with a sentence for the
-    operator (RELIABILITY.md 6).
+    Raises DatabaseAway when waiting may help, else StartRefused, with a sentence for the operator
+    (docs/design/transactions.md 4).
     """
     chosen = options or StoreOptions()
     where = address(url)

@@ -358,6 +358,6 @@ def reopen_unowned(
 def reopen_sent(session: Connection, living: Sequence[str]) -> int:
     """What somebody sent who is not among the living becomes unknown; how many.
 
-    Only a read-back settles it then (RELIABILITY.md 4.2).
+    Only a read-back settles it then (docs/design/transactions.md 5).
     """
     return session.execute(REOPEN_SENT, {"living": living}).rowcount

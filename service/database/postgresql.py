@@ -29,7 +29,7 @@ READERS_MAX = 4
 TRIES_MAX = 5
 RETRY_MIN_S = 0.01
 RETRY_MAX_S = 0.5
-"""Bounds of the wait before a transaction runs again (RELIABILITY.md 4.1)."""
+"""Bounds of the wait before a transaction runs again (docs/design/transactions.md 2)."""
 
 VERSION_MIN = 14
 
@@ -37,7 +37,7 @@ SESSION = (
     "-c statement_timeout=15000 -c lock_timeout=5000 "
     "-c idle_in_transaction_session_timeout=30000 -c timezone=UTC"
 )
-"""Set on every connection (RELIABILITY.md 6.2)."""
+"""Set on every connection (docs/design/transactions.md 4)."""
 
 CONNECT: dict[str, object] = {
     "options": SESSION,

@@ -72,7 +72,7 @@ class InboxRow:
 
 
 class OutboxState(StrEnum):
-    """Where an effect stands (RELIABILITY.md 4.2)."""
+    """Where an effect stands (docs/design/transactions.md 5)."""
 
     READY = "ready"
     SENT = "sent"
@@ -94,7 +94,7 @@ class Lane(StrEnum):
 
 
 class LandingState(StrEnum):
-    """Where one landing of one position stands (RELIABILITY.md 2)."""
+    """Where one landing of one position stands (docs/design/landing.md 3)."""
 
     INTENDED = "intended"
     PERMITTED = "permitted"

@@ -1,4 +1,7 @@
-"""The SQLite file itself: where it may lie, who may open it, and how (RELIABILITY.md 6.1)."""
+"""The SQLite file itself: where it may lie, who may open it, and how.
+
+See docs/design/transactions.md 4.
+"""
 
 import errno
 import fcntl

@@ -1,4 +1,4 @@
-"""Explain to a queue why a run failed, by the results that its CI sent (FLAKY.md 10).
+"""Explain to a queue why a run failed, by the results that its CI sent (docs/design/evidence.md 2).
 
 `testhealth/reports/jobs.py` decides which upload belongs to which job,
 `testhealth/detector/excuses.py` why a check failed.

@@ -1,7 +1,7 @@
 """Find CI runs that ended without a delivery, and collect their reports.
 
 A run that was delivered or listed before has been requested already and costs nothing more
-(FLAKY.md 2.9, RELIABILITY.md 5).
+(docs/design/reports.md 10; docs/design/transactions.md 8).
 """
 
 from datetime import timedelta
@@ -41,7 +41,7 @@ async def look_everywhere(runtime: Runtime) -> None:
 async def look_where_awaited(runtime: Runtime) -> None:
     """Sweep: the repositories with a failed test run that still waits for its results.
 
-    A queue waits 90 s for them (FLAKY.md 10), so this is to come more often.
+    A queue waits 90 s for them (docs/design/evidence.md 1), so this is to come more often.
     """
     waiting = set()
     for queue_id in await runtime.store.read(queues.live_queues):

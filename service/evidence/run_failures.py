@@ -27,7 +27,10 @@ from service.text import phrases
 from service.vocabulary import Health, Override, QueueRef, Sha
 
 FAILED_MAX = 1000
-"""Failures of one run that are examined, as in the answer to an upload (API.md 8.4)."""
+"""Failures of one run that are examined, as in the answer to an upload.
+
+See docs/design/limits.md 5.
+"""
 
 RANKS = (Standing.NEW, Standing.BROKEN, Standing.SEEN, Standing.FLAKY, Standing.FORGIVEN)
 """Named first: the failures that the pull request most likely caused."""

@@ -31,7 +31,10 @@ from service.testhealth.store.uploads import Upload
 from service.vocabulary import Sha
 
 SENDING_FOR = timedelta(days=14)
-"""A repository sends results as long as its newest upload is no older (FLAKY.md 10)."""
+"""A repository sends results as long as its newest upload is no older.
+
+See docs/design/evidence.md 1.
+"""
 
 
 async def note_sending(runtime: Runtime, repository_id: int | None = None) -> None:

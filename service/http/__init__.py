@@ -1,13 +1,13 @@
-"""The HTTP interface of API.md: bytes in, one operation, bytes out.
+"""The HTTP interface of docs/design/http.md: bytes in, one operation, bytes out.
 
-A request takes one way, `app.py`, and each station may refuse it, in the order that API.md 1.1
-fixes: the path and method (declared at each handler, see `route.py`), the token and its role
-(`auth.py`), the headers that say how the body is written, its size and speed while it arrives
-(`limits.py`), its syntax (`strict_json.py`), every field by itself (`models/`). Only then is a
-handler called. It finds what the request names, asks one operation, and makes the answer's
-model of the frozen view that it gets. Whatever is refused on the way is
-an error of `service/errors.py` or of a provider; `errors.py` has the one table that gives it a
-status, a code and a body. Nothing below this package knows HTTP.
+A request takes one way, `app.py`, and each station may refuse it, in the order that
+docs/design/http.md 1 fixes: the path and method (declared at each handler, see `route.py`), the
+token and its role (`auth.py`), the headers that say how the body is written, its size and speed
+while it arrives (`limits.py`), its syntax (`strict_json.py`), every field by itself (`models/`).
+Only then is a handler called. It finds what the request names, asks one operation, and makes the
+answer's model of the frozen view that it gets. Whatever is refused on the way is an error of
+`service/errors.py` or of a provider; `errors.py` has the one table that gives it a status, a code
+and a body. Nothing below this package knows HTTP.
 
 Clients poll: handlers may keep encoded answers (`Caches` in `callers.py`). `replies.py` makes the
 responses of successes and refusals.

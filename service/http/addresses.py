@@ -1,4 +1,4 @@
-"""Which address a request comes from, also behind proxies (RELIABILITY.md 8.4)."""
+"""Which address a request comes from, also behind proxies (docs/design/limits.md 1)."""
 
 import ipaddress
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which codes each endpoint may answer, and what to do about each code (API.md 3).
+"""Which codes each endpoint may answer, and what to do about each code (docs/design/http.md 7).
 
 The status and the title of each code are in `errors.py`.
 """
@@ -26,7 +26,7 @@ POSTS = (
     "unsupported_encoding",
     "provider_refused",
 )
-"""What every endpoint that takes a body may answer (API.md 1.1)."""
+"""What every endpoint that takes a body may answer (docs/design/http.md 1)."""
 
 WRITES = ("invalid_header", "idempotency_in_progress", "idempotency_key_reused")
 """What every endpoint may answer that takes an `Idempotency-Key`."""

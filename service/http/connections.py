@@ -1,6 +1,6 @@
 """Bounds on connections and heads of requests, and answers to broken HTTP.
 
-Limits of RELIABILITY.md 8.4 that hold before any handler runs. aiohttp closes a connection
+Limits of docs/design/limits.md 1 that hold before any handler runs. aiohttp closes a connection
 that has not sent a whole head, or no further one, in `IDLE_S`.
 """
 

@@ -1,4 +1,4 @@
-"""Handlers of the documents (API.md 10), which are the same for everybody.
+"""Handlers of the documents (docs/design/http.md 10), which are the same for everybody.
 
 The viewer is Swagger UI, fetched by `make assets` and carried by the wheel; without it the
 page is a line that links the document itself. Nothing is loaded from elsewhere, and no page
@@ -49,7 +49,7 @@ SAFE: Mapping[str, str] = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-"""What every page says to browsers (RELIABILITY.md 8.6)."""
+"""What every page says to browsers (docs/design/security.md 6)."""
 
 
 class ErrorCode(BaseModel):

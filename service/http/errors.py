@@ -1,4 +1,4 @@
-"""What each error is answered with: `ANSWERS` is the one table (API.md 3).
+"""What each error is answered with: `ANSWERS` is the one table (docs/design/http.md 7).
 
 A class gives the status, the error itself the code. No stack trace, SQL or path enters a
 body, and what is another organization's is answered as missing long before.
@@ -305,7 +305,7 @@ def _code(error: ServiceError | ProviderError, answered: Answered) -> str:
         return answered.code
     if isinstance(error, provider.Gone):
         return GONE[error.kind]
-    # The engine's word for a value that it refuses (API.md 3).
+    # The engine's word for a value that it refuses (docs/design/http.md 7).
     code = error.code if isinstance(error, ServiceError) else "internal_error"
     return "invalid_field" if code == "invalid_value" else code
 
@@ -346,7 +346,7 @@ _JSON_TYPES = ("application/json", "application/problem+json")
 
 
 def prefers_text(accept: str | None) -> bool:
-    """Whether plain text ranks above every JSON type (API.md 1.5)."""
+    """Whether plain text ranks above every JSON type (docs/design/http.md 5)."""
     if not accept or "text" not in accept.lower():
         return False
     weights = {}

@@ -1,4 +1,4 @@
-"""Whether this process should get requests, and how the service is (API.md 10)."""
+"""Whether this process should get requests, and how the service is (docs/design/http.md 10)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -109,7 +109,7 @@ class Readiness:
         return all(word is Word.OK for word in self._words.values())
 
     def checks(self) -> Mapping[Check, Word]:
-        """Every check and its word, in the order of API.md 10."""
+        """Every check and its word, in the order of docs/design/http.md 10."""
         provider = Word.DEGRADED if self._troubled() else Word.OK
         return {**self._words, Check.PROVIDER: provider}
 

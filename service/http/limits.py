@@ -1,4 +1,4 @@
-"""How large, how slow and how many request bodies may be (API.md 1.2, RELIABILITY.md 8.4).
+"""How large, how slow and how many request bodies may be (docs/design/limits.md 1).
 
 Nothing here looks at what a body says.
 """

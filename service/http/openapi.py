@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of routes and the models (API.md 10).
+"""The OpenAPI document, made from the table of routes and the models (docs/design/http.md 10).
 
 Nothing in it is written twice: paths, methods, roles and codes come from the routes, shapes
 from the models. It is the same for everybody and on every instance.
@@ -20,7 +20,7 @@ from service.http.models.answers.problems import Problem
 from service.http.route import JSON, VERSIONED, Answers, Document, Fetched, Open, Posted, Route
 
 CONTRACT_VERSION = "1.0.0"
-"""Of the contract, not of the product (API.md 12)."""
+"""Of the contract, not of the product (docs/design/http.md 11)."""
 
 Json = Mapping[str, object]
 

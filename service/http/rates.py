@@ -1,6 +1,8 @@
-"""Rate limits: by token and class of endpoint, and by address for unknown tokens (API.md 1.6).
+"""Rate limits: by token and class of endpoint, and by address for unknown tokens.
 
 Counted in this process alone; the buckets are those of `service/memory.py`.
+
+See docs/design/limits.md 3.
 """
 
 import math
@@ -68,7 +70,10 @@ def _rule(who: str, rate: Rate, what: str) -> str:
 
 
 def count_visit(visits: Window, address: str, now: datetime) -> None:
-    """Count one request without a token (API.md 2). Raises HttpRefused 429 for one too many."""
+    """Count one request without a token. Raises HttpRefused 429 for one too many.
+
+    See docs/design/security.md 1.
+    """
     allowed_at = visits.count(address, now)
     if allowed_at is not None:
         rule = f"{visits.most} requests a minute may come without a token"

@@ -1,4 +1,7 @@
-"""The `Idempotency-Key` of a request, and whether its answer may be given again (API.md 1.5)."""
+"""The `Idempotency-Key` of a request, and whether its answer may be given again.
+
+See docs/design/http.md 5.
+"""
 
 import re
 

@@ -20,7 +20,7 @@ HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "Server": "headgate",
 }
-"""Headers of every answer (API.md 1.3, 1.5)."""
+"""Headers of every answer (docs/design/http.md 3, 5)."""
 
 log = structlog.get_logger()
 

@@ -73,7 +73,7 @@ class Posted:
     method = "POST"
 
     def answering(self, answers: Answers, *codes: str) -> "Posted":
-        """The same endpoint, with what its success holds and its own codes (API.md 4 to 9).
+        """The same endpoint, with what its success holds and its own codes.
 
         Codes that any endpoint of its kind may answer are left out: `codes.py` knows them.
         """

@@ -1,4 +1,4 @@
-"""Read request bodies as JSON, refusing what readers of JSON differ on (API.md 1.2).
+"""Read request bodies as JSON, refusing what readers of JSON differ on (docs/design/limits.md 2).
 
 A body is UTF-8 without a byte order mark and one object: depth 32, strings of 1 MiB, numbers of
 20 digits, integers in signed 64 bits, no more values than any request needs. Duplicate keys, `NaN`,

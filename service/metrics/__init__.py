@@ -1,4 +1,4 @@
-"""What Headgate measures, and how it is written down for Prometheus (API.md 7).
+"""What Headgate measures, and how it is written down for Prometheus (docs/reference/metrics.md).
 
 A turn yields facts (`facts.py`): something happened, and perhaps took so long. The store adds
 facts up as cells, one a bucket, and remembers those of the last hour one by one; so a page is
@@ -7,6 +7,6 @@ operations make samples, and `queue_families.py` says which family shows which o
 which name. `exposition.py` writes the text. `process_families.py` keeps what one process counts of
 itself in memory; nothing of a tenant enters there.
 
-Names, labels and texts of families are API.md's: who reads them has dashboards that no test of
-ours knows. No queue's rules, no database and no clock in here.
+Names, labels and texts of families are a contract (docs/reference/metrics.md): who reads them has
+dashboards that no test of ours knows. No queue's rules, no database and no clock in here.
 """

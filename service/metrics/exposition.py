@@ -1,4 +1,4 @@
-"""The text exposition format 0.0.4, line by line (API.md 7)."""
+"""The text exposition format 0.0.4, line by line (docs/reference/metrics.md)."""
 
 from collections.abc import Iterable, Sequence
 

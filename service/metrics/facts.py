@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 BOUNDS_S = (60, 300, 600, 900, 1800, 3600, 5400, 7200, 14400, 28800, 86400)
-"""Upper bounds of buckets, in seconds; one more holds what is longer (API.md 7)."""
+"""Upper bounds of buckets, in seconds; one more holds what is longer.
+
+See docs/reference/metrics.md.
+"""
 
 ROLLING_BOUNDS_S = BOUNDS_S[:8]
 """Those of the rolling hour; what is longer shares their last bucket."""

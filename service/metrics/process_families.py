@@ -1,7 +1,9 @@
-"""The figures of one process, kept in memory and written by prometheus-client (API.md 7).
+"""The figures of one process, kept in memory and written by prometheus-client.
 
 What is told is kept in plain dictionaries, because it is told on the way of every request; only
 a page makes objects of it.
+
+See docs/reference/metrics.md.
 """
 
 from bisect import bisect_left

@@ -1,4 +1,4 @@
-"""The families of queues: API.md 7 as a table, and a queue's samples as text.
+"""The families of queues: docs/reference/metrics.md as a table, and a queue's samples as text.
 
 `mq_…` speak of now and of the last hour; `headgate_…` are what Prometheus expects: counters and
 histograms that only grow. Sums of both are made from the same facts.
@@ -61,7 +61,7 @@ class Family:
 
     @property
     def is_rolling(self) -> bool:
-        """Whether it is of the first table of API.md 7, with that table's labels."""
+        """Whether it is of the page's first table."""
         return self.name.startswith("mq_")
 
     @property

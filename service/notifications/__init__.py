@@ -1,4 +1,4 @@
-"""Outgoing webhooks: events, signatures, allowed addresses and delivery (API.md 11).
+"""Outgoing webhooks: events, signatures, allowed addresses and delivery.
 
 A *notification* is one webhook message, an *attempt* one try to deliver it to one endpoint. A
 message keeps its id; each attempt has its own time and signatures.
@@ -22,4 +22,6 @@ Worked example. Pull request 3 fails. The turn stores a message `msg_…` of the
 selects it. The worker claims an attempt, resolves the endpoint's host to 203.0.114.7, which is
 public, signs the bytes with the endpoint's secret, posts them to exactly that address, reads 503
 with `Retry-After: 60`, and settles: this attempt failed, the next one is due in five minutes.
+
+See docs/design/notifications.md 1.
 """

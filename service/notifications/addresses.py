@@ -1,4 +1,4 @@
-"""Which addresses of users may be called: rules over texts and numbers (RELIABILITY.md 8.5).
+"""Which addresses of users may be called: rules over texts and numbers (docs/design/security.md 5).
 
 An address that users give could point into the operator's own network. A refusal is a sentence
 that says what to write instead. Nothing here resolves a name or opens a connection.
@@ -51,7 +51,7 @@ REFUSED: tuple[Network, ...] = tuple(
         "ff00::/8",
     )
 )
-"""RELIABILITY.md 8.5, rule 3, and the documentation network of RFC 9637."""
+"""See docs/design/security.md 5, and the documentation network of RFC 9637."""
 
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 MAPPED = IPv6Network("::ffff:0:0/96")

@@ -1,7 +1,9 @@
-"""Webhook endpoints of an organization: create, list, update, delete (API.md 9).
+"""Webhook endpoints of an organization: create, list, update, delete.
 
 A token that is limited to repositories sees and creates only endpoints that are limited to some
 of them. The secret is returned once; it is stored sealed.
+
+See docs/design/notifications.md 3.
 """
 
 from collections.abc import Callable

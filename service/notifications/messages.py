@@ -10,7 +10,10 @@ Json = Mapping[str, object]
 
 LIST_MAX = 300
 TEXT_MAX = 1000
-"""Longer lists and texts are cut, so that no body exceeds 20 kB (API.md 11.1)."""
+"""Longer lists and texts are cut, so that no body exceeds 20 kB.
+
+See docs/design/notifications.md 1.
+"""
 
 
 EVENTS: tuple[str, ...] = (
@@ -47,7 +50,7 @@ EVENTS: tuple[str, ...] = (
     "webhook.endpoint_disabled",
     "audit.sealed",
 )
-"""Every event (API.md 11.1)."""
+"""Every event (docs/design/notifications.md 1)."""
 
 EVERY = "*"
 
@@ -115,5 +118,5 @@ def _cut(value: object) -> object:
 
 
 def time_text(at: datetime) -> str:
-    """Return a time in UTC with three decimals (API.md 1.3)."""
+    """Return a time in UTC with three decimals (docs/design/http.md 3)."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

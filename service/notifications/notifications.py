@@ -1,8 +1,10 @@
-"""Messages: stored for endpoints, sent, retried, listed and replayed (API.md 11.2).
+"""Messages: stored for endpoints, sent, retried, listed and replayed.
 
 A message is stored in the transaction of its event; a worker sends it later. An attempt is
 claimed for a minute, so that it is repeated if its process ends: delivery is at least once. No
 transaction is open while a request is sent.
+
+See docs/design/notifications.md 2.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""When a failed attempt is repeated, and when an endpoint is disabled (API.md 11.2). Pure."""
+"""When a failed attempt is repeated, and when an endpoint is disabled. Pure.
+
+See docs/design/notifications.md 2.
+"""
 
 import zlib
 from datetime import UTC, datetime, timedelta

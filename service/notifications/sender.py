@@ -1,4 +1,4 @@
-"""Attempts over the network, to vetted addresses alone (RELIABILITY.md 8.5).
+"""Attempts over the network, to vetted addresses alone (docs/design/security.md 5).
 
 The host is resolved once an attempt, by threads of its own; what was found acceptable is what
 the client connects to. No redirect, no proxy of the environment, no cookie, no connection is

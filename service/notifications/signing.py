@@ -1,4 +1,7 @@
-"""Secrets of endpoints, and the headers of one attempt: Standard Webhooks (API.md 11.2)."""
+"""Secrets of endpoints, and the headers of one attempt: Standard Webhooks.
+
+See docs/design/notifications.md 2.
+"""
 
 import base64
 import secrets

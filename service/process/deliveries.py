@@ -16,7 +16,7 @@ from service.provider.signals import Delivery
 from service.runtime import Runtime
 
 ATTEMPTS_MAX = 5
-"""Then a delivery is parked (RELIABILITY.md 5)."""
+"""Then a delivery is parked (docs/design/transactions.md 7)."""
 WAITS_FOR = timedelta(hours=24)
 """How long a delivery waits for a provider that is away before attempts count."""
 LATEST = timedelta(minutes=5)

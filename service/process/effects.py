@@ -1,7 +1,9 @@
-"""Effects of the outbox: claimed, marked as sent, performed, settled (RELIABILITY.md 4.2).
+"""Effects of the outbox: claimed, marked as sent, performed, settled.
 
 `sent` is committed before the request leaves, so that no stop can hide an effect. A failed
 one waits and is tried again; after twelve tries the queue hears that it cannot be done.
+
+See docs/design/transactions.md 5.
 """
 
 from collections.abc import Collection, Sequence
@@ -233,8 +235,8 @@ async def _rerun(runtime: Runtime, queue: QueueRef, action: RerunChecks) -> None
 async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:
     """Tell the queue that a control action could not be done after every try; whether it was.
 
-    An infrastructure cause: nobody is blamed for it (RELIABILITY.md 4.2). A landing is never
-    given up: what may have landed has to be read back.
+    An infrastructure cause: nobody is blamed for it (docs/design/transactions.md 5). A landing is
+    never given up: what may have landed has to be read back.
     """
     told: Input
     match row.effect:
@@ -254,7 +256,7 @@ async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:
 async def explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
     """Hold the queue, by name, when the provider says that we or the repository are out.
 
-    A notice holds nothing: none of them may stop a landing (GITHUB.md 6.2).
+    A notice holds nothing: none of them may stop a landing (docs/design/provider.md 14).
     """
     if row.queue_id is None or row.lane is Lane.NOTICE:
         return

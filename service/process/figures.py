@@ -1,4 +1,4 @@
-"""The metrics page: what a token may see of queues, as text (API.md 7).
+"""The metrics page: what a token may see of queues, as text (docs/reference/metrics.md).
 
 A queue's text is made from its committed value and its sums, and kept until one of them
 changes or the oldest fact of the hour is too old; so every instance writes the same, and a
@@ -51,7 +51,7 @@ ENDINGS: Mapping[EntryState, tuple[Reason, ...]] = {
         *(Reason.TEST_BRANCH_TAMPERED, Reason.PR_GONE),
     ),
 }
-"""Final states and the reasons that lead there (ENGINE.md 4)."""
+"""Final states and the reasons that lead there (docs/design/engine.md 4)."""
 
 RESTARTS = (
     *(Reason.RESTARTED_BY_USER, Reason.RESTARTED_BY_API, Reason.TARGET_MOVED),
@@ -64,7 +64,7 @@ RESTARTS = (
     *(Reason.TEST_BRANCH_LOST, Reason.BUILD_RETRY, Reason.LANDING_STOPPED),
     *(Reason.REQUIRED_STATUS_ADDED, Reason.MODE_SWITCHED),
 )
-"""Reasons that lead back to pending (ENGINE.md 4)."""
+"""Reasons that lead back to pending (docs/design/engine.md 4)."""
 
 
 def _by_type(*words: str) -> tuple[Labels, ...]:

@@ -1,7 +1,7 @@
 """Start, heartbeats and end of an instance among those that serve a database.
 
 A claim belongs to the process that made it. A process that stopped, ended or hung too long loses
-its claims; then any other process frees them (RELIABILITY.md 6.3).
+its claims; then any other process frees them (docs/design/transactions.md 9).
 """
 
 from datetime import timedelta
@@ -32,7 +32,7 @@ log = structlog.get_logger()
 async def recover(runtime: Runtime) -> None:
     """Join the instances, free the claims of those that are gone, then read every provider afresh.
 
-    Runs after a start, before the first plan (RELIABILITY.md 7, the barrier). After any stop the
+    Runs after a start, before the first plan (docs/design/transactions.md 10). After any stop the
     service continues where it was, and sends nothing twice. A provider that cannot be reached now
     does not stop the start: the sweeps read it later.
     """

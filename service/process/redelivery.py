@@ -1,4 +1,4 @@
-"""Deliveries that never arrived, asked for again (GITHUB.md 7.2)."""
+"""Deliveries that never arrived, asked for again (docs/design/transactions.md 8)."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

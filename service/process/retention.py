@@ -1,4 +1,4 @@
-"""Rows past their time, removed in batches with turns between (ARCHITECTURE.md 6)."""
+"""Rows past their time, removed in batches with turns between (docs/design/transactions.md 11)."""
 
 from service.process.store import retention
 from service.process.store.retention import RetentionLimits

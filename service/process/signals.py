@@ -1,4 +1,4 @@
-"""From what a provider tells us to what a queue must hear (ARCHITECTURE.md 4).
+"""From what a provider tells us to what a queue must hear (docs/design/transactions.md 1).
 
 A signal knows a repository; here it finds the queues it matters to. Facts are read afresh:
 a signal's own content decides nothing but where to look.

@@ -1,4 +1,7 @@
-"""How a call to a provider can go wrong; each error carries one sentence (GITHUB.md 1.3)."""
+"""How a call to a provider can go wrong; each error carries one sentence.
+
+See docs/design/provider.md 2.
+"""
 
 from datetime import datetime
 from enum import StrEnum
@@ -58,7 +61,7 @@ class Gone(ProviderError):
 
 
 class RefusedCode(StrEnum):
-    """Rules that said no (reactions: ENGINE.md 12)."""
+    """Rules that said no (docs/design/engine.md 7)."""
 
     WORKFLOWS = "workflows"
     RULE_DENIED = "rule_denied"

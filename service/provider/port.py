@@ -1,8 +1,8 @@
 """The outward half of the seam: what the service may ask of a provider.
 
-Nothing else may call a provider (GITHUB.md 1). Every verb may raise the errors of
-`provider/errors.py`; a write that may have happened raises `OutcomeUnknown`. What goes in and
-comes back: `provider/values.py`.
+Nothing else may call a provider (docs/design/provider.md 1). Every verb may raise the errors of
+`provider/errors.py`; a write that may have happened raises `OutcomeUnknown`. What goes in and comes
+back: `provider/values.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,10 @@ class Provider(Protocol):
         ...
 
     async def access(self, repo: RepoRef, actor: Actor) -> AccessLevel:
-        """Rights of the numeric user id, asked afresh; doubt is NONE (GITHUB.md 6.1)."""
+        """Rights of the numeric user id, asked afresh; doubt is NONE.
+
+        See docs/design/provider.md 13.
+        """
         ...
 
     async def read_file(
@@ -120,7 +123,10 @@ class Provider(Protocol):
         ...
 
     async def checks(self, repo: RepoRef, sha: Sha, *, skipped_pass: bool) -> Checks:
-        """All reports on exactly `sha`; never cached. `skipped_pass`: GITHUB.md 4.1."""
+        """All reports on exactly `sha`; never cached. `skipped_pass` is a setting.
+
+        See docs/design/provider.md 8.1.
+        """
         ...
 
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
@@ -136,7 +142,7 @@ class Provider(Protocol):
         ...
 
     async def build(self, request: BuildRequest) -> BuildResult:
-        """Make, or find and complete, the test branch (GITHUB.md 3); safe to repeat.
+        """Make, or find and complete, the test branch (docs/design/provider.md 7); safe to repeat.
 
         Raises Refused.
         """
@@ -179,13 +185,13 @@ class Provider(Protocol):
     async def same_change(
         self, repo: RepoRef, tested: Change, landed: Change
     ) -> Same | Different | Unproven:
-        """Whether two changes leave the same files behind (GITHUB.md 5.4)."""
+        """Whether two changes leave the same files behind (docs/design/provider.md 12)."""
         ...
 
     async def overlap(
         self, repo: RepoRef, one: Change, other: Change
     ) -> Disjoint | Overlapping | Unproven:
-        """Whether two changes touch the same paths (GITHUB.md 5.4)."""
+        """Whether two changes touch the same paths (docs/design/provider.md 12)."""
         ...
 
     async def settle_merged(self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha) -> bool:

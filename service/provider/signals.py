@@ -1,7 +1,7 @@
 """The inward half of the seam: what a provider can tell us.
 
-A signal knows a repository, never a queue, and each one also means "look again": a fresh
-read is the truth. Members and their origins: GITHUB.md 1.4.
+A signal knows a repository, never a queue, and each one also means "look again": a fresh read is
+the truth. Members and their origins: docs/design/provider.md 3.
 """
 
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class AskResume:
 
 
 class Unclear(StrEnum):
-    """Why a command line was not understood (UX.md 2.5)."""
+    """Why a command line was not understood (docs/design/comments.md 4)."""
 
     UNKNOWN_WORD = "unknown_word"
     UNKNOWN_OPTION = "unknown_option"

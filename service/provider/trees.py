@@ -1,4 +1,7 @@
-"""Trees of a repository: two changes side by side (GITHUB.md 5.4), the files of one commit."""
+"""Trees of a repository: two changes side by side, the files of one commit.
+
+See docs/design/provider.md 12.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

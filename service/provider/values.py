@@ -128,7 +128,7 @@ class Commit:
 
 
 class Vehicle(StrEnum):
-    """How CI learns of a test branch (GITHUB.md 3.5)."""
+    """How CI learns of a test branch (docs/design/provider.md 7.4)."""
 
     DRAFT_PR = "draft_pr"
     PUSH = "push"
@@ -143,7 +143,7 @@ class VehicleAdvice:
 
 
 class Construction(StrEnum):
-    """How the finished scratch branch becomes the test branch (GITHUB.md 3.3)."""
+    """How the finished scratch branch becomes the test branch (docs/design/provider.md 7.2)."""
 
     RENAME_TEMP_BRANCH = "RENAME_TEMP_BRANCH"
     PUSH_NEW_BRANCH_FROM_TEMP = "PUSH_NEW_BRANCH_FROM_TEMP"
@@ -240,7 +240,7 @@ class Merged:
 
 
 class LandStopCode(StrEnum):
-    """Why a merge call did not land (GITHUB.md 5.3; reactions: ENGINE.md 11).
+    """Why a merge call did not land (docs/design/provider.md 11; docs/design/landing.md 5).
 
     RETRY: the provider refused for a reason that passes by itself. UNAVAILABLE: it was too slow
     for the call to be sent, or could not be asked why it refused.
@@ -354,7 +354,7 @@ class Reply:
 
 
 class Emoji(StrEnum):
-    """Reactions we use (UX.md 2.4)."""
+    """Reactions we use (docs/design/comments.md 4)."""
 
     EYES = "eyes"
     ACCEPTED = "+1"

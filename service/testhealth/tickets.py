@@ -1,6 +1,8 @@
-"""The issue of a test: its title, the text that is kept up to date, and comments (FLAKY.md 8).
+"""The issue of a test: its title, the text that is kept up to date, and comments.
 
 Names and messages are those of foreign reports; none of them does anything at the provider.
+
+See docs/design/quarantine.md 4.
 """
 
 from collections.abc import Mapping, Sequence

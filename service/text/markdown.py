@@ -1,4 +1,7 @@
-"""How phrases are written out, and what makes a foreign text harmless (UX.md 3.1)."""
+"""How phrases are written out, and what makes a foreign text harmless.
+
+See docs/design/comments.md 6.
+"""
 
 import re
 import unicodedata

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from service.vocabulary import Actor, ActorKind, RequiredSource, Sha
 
 NAMES_SHOWN_MAX = 5
-"""Checks, files and the like in one sentence (UX.md 3.1)."""
+"""Checks, files and the like in one sentence (docs/design/comments.md 6)."""
 
 PULLS_SHOWN_MAX = 20
 """Pull requests in one sentence."""

@@ -1,4 +1,4 @@
-"""Durations, times of day and the time left, as people read them (UX.md 1)."""
+"""Durations, times of day and the time left, as people read them (docs/design/comments.md 5)."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which address a request comes from (RELIABILITY.md 8.4)."""
+"""Which address a request comes from (docs/design/limits.md 1)."""
 
 from ipaddress import ip_network
 

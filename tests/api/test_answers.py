@@ -1,4 +1,4 @@
-"""Errors as answers: status, code, body, and in which form (API.md 3)."""
+"""Errors as answers: status, code, body, and in which form (docs/design/http.md 7)."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Enums in lower case where an operator wants them so (API.md 1.3)."""
+"""Enums in lower case where an operator wants them so (docs/design/http.md 3)."""
 
 import json
 

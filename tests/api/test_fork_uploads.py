@@ -1,4 +1,4 @@
-"""`/setImpactedTargets` from a fork's CI run, which has no token (API.md 2)."""
+"""`/setImpactedTargets` from a fork's CI run, which has no token (docs/design/security.md 1)."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,7 @@
-"""Bodies that are large, slow, many or broken, over real connections (API.md 1.2)."""
+"""Bodies that are large, slow, many or broken, over real connections.
+
+See docs/design/limits.md 1, 2.
+"""
 
 import asyncio
 

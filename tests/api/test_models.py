@@ -1,4 +1,7 @@
-"""Each field by itself: what it takes, and what is said of what it does not (API.md 1.3 to 5)."""
+"""Each field by itself: what it takes, and what is said of what it does not.
+
+See docs/design/http.md 3.
+"""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""How often may be asked, and when the next request is heard (API.md 1.6)."""
+"""How often may be asked, and when the next request is heard (docs/design/limits.md 3)."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A request with an `Idempotency-Key` is carried out once (API.md 1.5)."""
+"""A request with an `Idempotency-Key` is carried out once (docs/design/http.md 5)."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a body may say, and where it stops being acceptable (API.md 1.2)."""
+"""What a body may say, and where it stops being acceptable (docs/design/limits.md 2)."""
 
 import json
 import string

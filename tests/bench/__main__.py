@@ -1,10 +1,10 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
 ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, judging,
-tests, service); SCALE multiplies the work, and above 1 adds longer histories.
-All subjects together take less than ten minutes on two idle cores. Each figure is shown beside a
-reference that was measured in the same run. A missed goal is printed; a missed gate
-(FLAKY.md 12.1) also fails the command at the end.
+tests, service); SCALE multiplies the work, and above 1 adds longer histories. All subjects together
+take less than ten minutes on two idle cores. Each figure is shown beside a reference that was
+measured in the same run. A missed goal is printed; a missed gate (docs/design/detector.md 13) also
+fails the command at the end.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Hot reads of the API beside a bare handler that returns the same bytes (PERFORMANCE.md V1 to V3).
+"""Hot reads of the API beside a bare handler that returns the same bytes.
 
 Rounds alternate between the two; the ratio is between medians of server CPU per request. Over
 PostgreSQL what its server spends is not in it.

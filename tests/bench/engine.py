@@ -1,7 +1,7 @@
 """How long one step of the engine takes, by the number of entries in the queue.
 
 A crowded queue in its daily work: reports of checks, passes and landings, new submissions,
-pushes, failures. 100 runs are live at 100 entries and above (PERFORMANCE.md 2.4), in a line
+pushes, failures. 100 runs are live at 100 entries and above, in a line
 and in lanes whose targets overlap. It is CPU time that counts, so a busy machine does not.
 """
 

@@ -1,7 +1,7 @@
 """Load from one process on another: requests over kept connections, and what they cost there.
 
 The unit is server CPU: user and system time of the served process over a round, by the
-kernel's own account, divided by the requests of the round (PERFORMANCE.md 1).
+kernel's own account, divided by the requests of the round.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The metrics page of 50 queues beside a bare handler of the same bytes (PERFORMANCE.md V8).
+"""The metrics page of 50 queues beside a bare handler of the same bytes.
 
 Measured while nothing changes but the clock; at a larger scale also with ten times the history.
 """

@@ -1,8 +1,8 @@
-"""Reading test reports beside a bare parser of the same bytes (FLAKY.md 12.1, speed).
+"""Reading test reports beside a bare parser of the same bytes (docs/design/detector.md 13).
 
 `parse` is the whole way from bytes to results; the reference is lxml's iterparse, which gives
 elements and nothing else. Every other line must keep 20 MiB of any report within 2 s and
-256 MiB, and that of the first line within 64 MiB (PERFORMANCE.md V10); each is read in a process
+256 MiB, and that of the first line within 64 MiB; each is read in a process
 of its own as a parser does (`reports_alone.py`), whose peak is the figure. Seconds are those of
 the processor, so that others on the machine do not count.
 """

@@ -1,4 +1,4 @@
-"""The service's writes, its start and its calls: PERFORMANCE.md V4 to V7, V13, V14, V15."""
+"""The service's writes, its start and its calls."""
 
 import asyncio
 import hashlib

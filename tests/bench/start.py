@@ -1,4 +1,4 @@
-"""How long a start takes, and what an idle process costs: PERFORMANCE.md V13, V14."""
+"""How long a start takes, and what an idle process costs."""
 
 import asyncio
 import os

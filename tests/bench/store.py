@@ -1,6 +1,6 @@
 """Turns and durable writes of the store beside the driver alone doing the same rows.
 
-Rounds alternate (PERFORMANCE.md 1); the unit is CPU of this process, all its threads, for one
+Rounds alternate; the unit is CPU of this process, all its threads, for one
 transaction function. What PostgreSQL's server spends is not in it, the wait for it is.
 """
 

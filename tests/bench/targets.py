@@ -1,4 +1,4 @@
-"""PERFORMANCE.md V7: impacted targets of 20 MiB, as large as a body may be.
+"""Impacted targets of 20 MiB, as large as a body may be.
 
 The reference is the standard library's `json.loads` over the same bytes, in this process. The
 names of each round are new ones: a set that is known already would cost less.

@@ -1,4 +1,4 @@
-"""The lists of 100,000 tests beside a bare handler of the same bytes (PERFORMANCE.md V9).
+"""The lists of 100,000 tests beside a bare handler of the same bytes.
 
 The list of failing tests stands also beside one SQL query that finds the same rows.
 

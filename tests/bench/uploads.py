@@ -1,4 +1,4 @@
-"""Uploads of 100,000 cases from the wire to the answer (FLAKY.md 12.1, PERFORMANCE.md V11).
+"""Uploads of 100,000 cases from the wire to the answer (docs/design/detector.md 13).
 
 Known tests and new ones by turns, on both databases. `cpu_s` is what the service and its parsers
 compute; PostgreSQL's own work is in `wall_s` alone. Beside it stand the parse of the same bytes

@@ -163,7 +163,7 @@ class Steps:
 
 
 def a_record(state: str = "PENDING", **differences) -> dict:
-    """A pull request's record as API.md 4.1 has it."""
+    """A pull request's record."""
     reasons = {"MERGED": "It is merged.", "FAILED": "`test` failed.", "CANCELLED": "by alice"}
     record = {
         "id": "0f8c6c1e-5b0e-4f3e-9d0a-3b1a54c1b7de",
@@ -186,7 +186,7 @@ def a_record(state: str = "PENDING", **differences) -> dict:
 
 
 def an_explanation(state: str = "PENDING", **differences) -> dict:
-    """An explanation as API.md 4.3 has it."""
+    """An explanation."""
     explanation = {
         "prNumber": 3,
         "state": state,
@@ -224,7 +224,7 @@ def a_queue(**differences) -> dict:
 
 
 def an_upload(failed: int = 0, forgiven: int = 0, exit_code: int = 0, **differences) -> dict:
-    """An answer to an upload as API.md 8.4 has it; the forgiven come last."""
+    """An answer to an upload; the forgiven come last."""
     reason = "ALWAYS_QUARANTINE until 2026-12-12: #991"
     failures = [
         {

@@ -1,4 +1,7 @@
-"""`upload` and `test`: what is run and sent, and by which code each case ends (FLAKY.md 2.10)."""
+"""`upload` and `test`: what is run and sent, and by which code each case ends.
+
+See docs/design/reports.md 12.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Who may see a page: by token of role read, or by being on this machine (RELIABILITY.md 8.6)."""
+"""Who may see a page: by token of role read, or by being on this machine.
+
+See docs/design/security.md 6.
+"""
 
 import pytest
 

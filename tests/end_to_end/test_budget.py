@@ -1,4 +1,4 @@
-"""What one landed pull request costs at the provider (GITHUB.md 2.5)."""
+"""What one landed pull request costs at the provider (docs/design/provider.md 5)."""
 
 import pytest
 

@@ -1,1 +1,1 @@
-"""What the provider and people do wrong, and what the queue then does (RELIABILITY.md 9)."""
+"""What the provider and people do wrong, and what the queue then does."""

@@ -1,4 +1,4 @@
-"""What an artifact of a CI run counts as (FLAKY.md 2.3, 2.9)."""
+"""What an artifact of a CI run counts as (docs/design/reports.md 2, 10)."""
 
 from dataclasses import replace
 from fnmatch import translate

@@ -1,4 +1,7 @@
-"""Why the checks of a run failed, by their tests: every row of both tables of FLAKY.md 10."""
+"""Why the checks of a run failed, by their tests: every row of both tables of the design.
+
+See docs/design/evidence.md 3, 4.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

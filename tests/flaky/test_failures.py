@@ -177,7 +177,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:6]))
 def test_no_text_is_slow(text):
-    # 1 ms a message (FLAKY.md 7.1); ten times as much for a busy machine, best of five.
+    # 1 ms a message (docs/design/reports.md 8); ten times as much for a busy machine, best of five.
     took = []
     for _ in range(5):
         began = perf_counter()

@@ -1,4 +1,4 @@
-"""Rates and the windows they are taken over (FLAKY.md 7.2)."""
+"""Rates and the windows they are taken over (docs/design/detector.md 12)."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The other formats give the same cases, a row of FLAKY.md 2.7 each."""
+"""The other formats give the same cases, a row of docs/design/reports.md 6 each."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""From evidence to a status: the rules of FLAKY.md 5 and 6, one by one."""
+"""From evidence to a status: the rules of docs/design/detector.md 3, 4, 5, 7, 8, one by one."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What was known of a failed test when a run of the queue began (FLAKY.md 10)."""
+"""What was known of a failed test when a run of the queue began (docs/design/evidence.md 4)."""
 
 from dataclasses import replace
 from datetime import timedelta

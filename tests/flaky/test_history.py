@@ -1,4 +1,4 @@
-"""The history of a status is only ever added to (FLAKY.md 6.3)."""
+"""The history of a status is only ever added to (docs/design/detector.md 9)."""
 
 from service.testhealth.detector.history import UNDONE, Change, effective, to_append
 from service.vocabulary import Health as Status

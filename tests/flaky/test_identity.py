@@ -15,7 +15,8 @@ FIRST = RepositoryKey("org_slug", "host/owner/name")
 FIELDS = ("file", "classname", "parent", "name")
 SECOND = RepositoryKey("example_org", "example_repo")
 
-# The vectors of FLAKY.md 3: repository, file, classname, parent, name, claim, variant, id.
+# The vectors of docs/design/reports.md 7: repository, file, classname, parent, name, claim,
+# variant, id.
 VECTORS = [
     (
         FIRST,

@@ -1,4 +1,4 @@
-"""The rules of JUnit XML, a row of FLAKY.md 2.6 each."""
+"""The rules of JUnit XML, a row of docs/design/reports.md 5 each."""
 
 import pytest
 

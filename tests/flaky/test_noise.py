@@ -1,4 +1,7 @@
-"""Sound tests under pure noise reach K as seldom as the score promises (FLAKY.md 12.2)."""
+"""Sound tests under pure noise reach K as seldom as the score promises.
+
+See docs/design/detector.md 13.
+"""
 
 import os
 from datetime import timedelta

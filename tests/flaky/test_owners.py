@@ -1,4 +1,4 @@
-"""Who owns a file: the patterns of the hosts, a line of FLAKY.md 7.4 each."""
+"""Who owns a file: the patterns of the hosts, a line of docs/design/reports.md 9 each."""
 
 from time import perf_counter, process_time
 

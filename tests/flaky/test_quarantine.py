@@ -1,4 +1,4 @@
-"""The rule of quarantine, every input of it (SPECIFICATION.md 2.5, FLAKY.md 8)."""
+"""The rule of quarantine, every input of it (docs/design/quarantine.md 1)."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import product

@@ -1,4 +1,7 @@
-"""The score of FLAKY.md 6.1 and the noise of 6.2, to four digits."""
+"""The score and the noise (docs/design/detector.md 6), to four digits.
+
+See docs/design/detector.md 5.
+"""
 
 from math import exp, log
 

@@ -1,4 +1,4 @@
-"""The fold of FLAKY.md 6.3: the worked example of 6.5, and how flags come and go."""
+"""The fold (docs/design/detector.md 7): an example, and how flags come and go."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,7 @@
-"""Archives are fetched from where GitHub keeps them, and from nowhere else (RELIABILITY.md 8.4)."""
+"""Archives are fetched from where GitHub keeps them, and from nowhere else.
+
+See docs/design/limits.md 1.
+"""
 
 import socket
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Keys and clocks of the App, before the sandbox (GITHUB.md 2.3)."""
+"""Keys and clocks of the App, before the sandbox (docs/design/provider.md 4)."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The grammar of commands in comments (UX.md 2.1, 2.2)."""
+"""The grammar of commands in comments (docs/design/comments.md 1, 2)."""
 
 import pytest
 from hypothesis import given

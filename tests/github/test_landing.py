@@ -1,4 +1,4 @@
-"""One landing at GitHub: what is asked, sent once, and read back (GITHUB.md 5).
+"""One landing at GitHub: what is asked, sent once, and read back (docs/design/provider.md 11).
 
 What a refusal means is in test_corpus.py, whole landings in tests/provider/contract_landing.py.
 """

@@ -1,4 +1,4 @@
-"""What an answer means: limits, refusals, lost rights (GITHUB.md 2.5)."""
+"""What an answer means: limits, refusals, lost rights (docs/design/provider.md 5)."""
 
 from datetime import UTC, datetime
 from types import NoneType

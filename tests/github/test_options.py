@@ -1,4 +1,4 @@
-"""Addresses, keys and secrets before anything is called (GITHUB.md 2.2, UX.md 4.2)."""
+"""Addresses, keys and secrets before anything is called (docs/design/provider.md 4)."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""GitHub's words for a report, and which report counts (GITHUB.md 4.1, 4.2)."""
+"""GitHub's words for a report, and which report counts (docs/design/provider.md 8.1, 8.2)."""
 
 import pytest
 

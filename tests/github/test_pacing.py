@@ -1,4 +1,4 @@
-"""Who may call when: turns, spacing, limits (GITHUB.md 2.5)."""
+"""Who may call when: turns, spacing, limits (docs/design/provider.md 5)."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,7 @@
-"""What the rules of a branch require of us: rulesets and classic protection (GITHUB.md 4.3)."""
+"""What the rules of a branch require of us: rulesets and classic protection.
+
+See docs/design/provider.md 9.
+"""
 
 from dataclasses import fields
 

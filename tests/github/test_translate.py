@@ -1,4 +1,4 @@
-"""From deliveries to signals (GITHUB.md 1.4)."""
+"""From deliveries to signals (docs/design/provider.md 3)."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The receiver: what is refused and how, before anything is stored (GITHUB.md 7.1)."""
+"""The receiver: what is refused and how, before anything is stored (docs/design/provider.md 15)."""
 
 import asyncio
 import hashlib

@@ -1,7 +1,8 @@
 """The checker of histories: what really happened, held against what was promised.
 
 Reads the sandbox's reflog, commits, checks and calls, and the service's rows; knows nothing of
-engine or adapter. Each broken promise is a line that names its invariant (RELIABILITY.md 3).
+engine or adapter. Each broken promise is a line that names its invariant
+(docs/design/invariants.md).
 """
 
 import json

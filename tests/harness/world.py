@@ -105,7 +105,10 @@ class World:
         return await self.sandbox.act(name, by, REPO, **fields)
 
     async def fault(self, match: dict[str, Any], kind: str, **more: Any) -> None:
-        """Let the sandbox go wrong where a call or delivery matches (GITHUB.md 8)."""
+        """Let the sandbox go wrong where a call or delivery matches.
+
+        See docs/design/provider.md 16.
+        """
         await self.sandbox.control.add_fault({"match": match, "fault": {"kind": kind, **more}})
 
     async def rest(self, seconds: float) -> None:

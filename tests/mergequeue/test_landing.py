@@ -1,6 +1,8 @@
-"""What lands next and what its answer means, as values: one landing, by its rules (ENGINE.md 11).
+"""What lands next and what its answer means, as values: one landing, by its rules.
 
 Refusals that come again and again are in test_stops.py, units that land whole in test_units.py.
+
+See docs/design/landing.md 1, 5.
 """
 
 from collections.abc import Callable

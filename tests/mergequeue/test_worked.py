@@ -1,4 +1,4 @@
-"""The worked scenarios of ENGINE.md 9 and 18, claim by claim.
+"""The worked scenarios of docs/design/testing.md 7, claim by claim.
 
 Below each input stands what the document says of it, and nothing else. `starts` lists every run
 that begins, in order: nothing else may begin. `merged` and `unit` list everybody who lands: nobody

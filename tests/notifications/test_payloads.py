@@ -1,4 +1,4 @@
-"""Bodies of messages: fields, words of the contract, bounds (API.md 11.1)."""
+"""Bodies of messages: fields, words of the contract, bounds (docs/design/notifications.md 1)."""
 
 from dataclasses import replace
 from typing import Any

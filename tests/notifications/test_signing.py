@@ -1,4 +1,4 @@
-"""Signatures, the schedule, and which events an endpoint wants (API.md 11)."""
+"""Signatures, the schedule, and which events an endpoint wants (docs/design/notifications.md 1)."""
 
 from datetime import UTC, datetime, timedelta
 

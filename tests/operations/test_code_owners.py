@@ -1,4 +1,4 @@
-"""Tests belong to whom the repository's own file says (FLAKY.md 7.4)."""
+"""Tests belong to whom the repository's own file says (docs/design/reports.md 9)."""
 
 from dataclasses import replace
 from datetime import timedelta

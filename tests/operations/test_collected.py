@@ -1,4 +1,7 @@
-"""Reports that CI left as artifacts become uploads, in a lane of their own (FLAKY.md 2.9)."""
+"""Reports that CI left as artifacts become uploads, in a lane of their own.
+
+See docs/design/reports.md 10.
+"""
 
 import io
 import zipfile

@@ -1,4 +1,7 @@
-"""Reports that CI left are given to whoever takes them in, each once (FLAKY.md 2.9)."""
+"""Reports that CI left are given to whoever takes them in, each once.
+
+See docs/design/reports.md 10.
+"""
 
 import pytest
 

@@ -1,6 +1,8 @@
-"""What one landing reads, when it sends, and what follows from each answer (RELIABILITY.md 2).
+"""What one landing reads, when it sends, and what follows from each answer.
 
 Nothing of this depends on the kind of database: one is enough.
+
+See docs/design/landing.md 3.
 """
 
 from collections import Counter

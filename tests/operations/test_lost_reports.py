@@ -1,4 +1,4 @@
-"""Reports of CI runs of which no delivery ever told (FLAKY.md 2.9)."""
+"""Reports of CI runs of which no delivery ever told (docs/design/reports.md 10)."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime

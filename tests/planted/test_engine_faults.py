@@ -1,4 +1,4 @@
-"""Every planted fault of the engine is caught within its seeds (RELIABILITY.md 11)."""
+"""Every planted fault of the engine is caught within its seeds."""
 
 import pytest
 

@@ -275,7 +275,7 @@ class Faults:
 
 
 class Budget:
-    """GITHUB.md 2.5: what one landed pull request costs."""
+    """docs/design/provider.md 5: what one landed pull request costs."""
 
     async def test_a_pull_request_tested_at_once_takes_few_calls(self, stage):
         await stage.rules(required_checks=["unit"])

@@ -1,4 +1,7 @@
-"""What every provider says of files, and of two changes side by side (GITHUB.md 5.4)."""
+"""What every provider says of files, and of two changes side by side.
+
+See docs/design/provider.md 12.
+"""
 
 import pytest
 

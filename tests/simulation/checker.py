@@ -1,4 +1,4 @@
-"""Properties that must hold whatever happens (ENGINE.md 17, RELIABILITY.md 3).
+"""Properties that must hold whatever happens (docs/design/invariants.md 1).
 
 Looks at what landed, at what CI said of it, and at events; asks the engine nothing. Raises
 Violation with the property's name.

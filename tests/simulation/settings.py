@@ -47,7 +47,7 @@ EVERYTHING = Weights(
     revokes=0.3,
     is_slow=0.2,
 )
-"""All that ENGINE.md says."""
+"""All that docs/design/engine.md says."""
 
 SINGLE_ONLY = Weights(
     parallel=0, switches=0, batch=0, adaptive=0, rules=0, optimistic=0, hedging=0, skips_redundant=0

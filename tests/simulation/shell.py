@@ -200,7 +200,7 @@ class Shell(People):
         self.tell(inputs.LandingMismatch(action.run, step.position, True, tip, "another tree"))
 
     def _refusal(self, action: Land, step: LandStep) -> LandingStopCode | None:
-        """The conditions of a permit, on what is true now (RELIABILITY.md 2)."""
+        """The conditions of a permit, on what is true now (docs/design/landing.md 3)."""
         queue = self.queue
         if not self.is_calm and self.chance.random() < 0.06:
             return self.chance.choice(_REFUSALS)

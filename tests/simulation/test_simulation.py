@@ -1,7 +1,7 @@
 """Many histories of a hostile world; none may break a property.
 
 HEADGATE_SIM_SEEDS is the number of histories, split over the tests so that workers share them.
-The default has about 36,500 submissions, a queue-year (RELIABILITY.md 12).
+The default has about 36,500 submissions, a queue-year.
 """
 
 import os

@@ -31,7 +31,7 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
     if meta is None or not meta.generation.mode.is_positive:
         return
     if case.query and "repo" in case.query:
-        # A repository is named with its host (API.md 7).
+        # A repository is named with its host (docs/reference/metrics.md).
         case.query.setdefault("repoHost", WORLD["repo"]["host"])
     if not isinstance(case.body, dict):
         return
@@ -56,15 +56,15 @@ def grantable(path: str, body: dict[str, Any]) -> dict[str, Any]:
             # No invented head is the pull request's own.
             body["pr"].pop("sha", None)
         about_tests(body, chance[3])
-    # A page token cannot be made up: 400 (API.md 8.1).
+    # A page token cannot be made up: 400 (docs/design/http.md 8).
     body.pop("cursor", None)
     if isinstance(body.get("page_query"), dict):
         body["page_query"].pop("page_token", None)
-    # An override ends in the future, but not after a year (API.md 8.3).
+    # An override ends in the future, but not after a year (docs/design/quarantine.md 3).
     body.pop("expires_at", None)
     if "branch" in body:
         body["branch"] = body.get("targetBranch")
-    # A hold ends in the future (API.md 5.2).
+    # A hold ends in the future.
     if body.get("until") is not None and path.endswith("/addQueueHold"):
         body["until"] = LATER
     return body

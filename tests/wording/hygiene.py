@@ -1,4 +1,4 @@
-"""What Markdown of ours would do at the provider that it must not (UX.md 3.1).
+"""What Markdown of ours would do at the provider that it must not (docs/design/comments.md 6).
 
 The text is parsed as GitHub parses it; what stands in code spans and link addresses is inert.
 """

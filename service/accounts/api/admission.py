@@ -1,7 +1,8 @@
 """Who may come in: the one place where a token opens an endpoint or a page.
 
-The order is API.md 1.1: ready, known, not too often, allowed. The counts of API.md 1.6 are
-kept here, so that whoever guesses tokens is counted once, wherever they knock.
+The order is docs/design/http.md 1: ready, known, not too often, allowed. The counts of
+docs/design/limits.md 3 are kept here, so that whoever guesses tokens is counted once, wherever they
+knock.
 """
 
 from typing import NamedTuple

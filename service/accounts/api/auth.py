@@ -1,4 +1,4 @@
-"""Whose request it is, and whether its token's role is enough (API.md 2).
+"""Whose request it is, and whether its token's role is enough (docs/design/security.md 1).
 
 The token comes from two headers and from nowhere else. What a token may see is decided where
 things are looked up, `service/accounts/access.py`.
@@ -36,8 +36,8 @@ async def holder_of(
 ) -> Caller:
     """Who holds the token that came with a request. Raises Unauthenticated, HttpRefused 429.
 
-    A token that this process knows passes at once. One that might be somebody's is looked up
-    in the database, unless too many such were refused from its address (API.md 1.6).
+    A token that this process knows passes at once. One that might be somebody's is looked up in the
+    database, unless too many such were refused from its address (docs/design/limits.md 3).
     """
     if not token:
         raise Unauthenticated(callers.NO_TOKEN)
@@ -67,7 +67,10 @@ def check_role(caller: Caller, role: Role | None) -> None:
 
 
 def fork_run_of(headers: CIMultiDictProxy[str]) -> str | None:
-    """The CI run that a request without token names as its own (API.md 2), None: it names none."""
+    """The CI run that a request without token names as its own, None: it names none.
+
+    See docs/design/security.md 1.
+    """
     given = headers.get(callers.FORKED_RUN, "").strip()
     return given if _RUN_ID.fullmatch(given) and not token_of(headers) else None
 

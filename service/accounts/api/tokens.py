@@ -1,4 +1,4 @@
-"""Handlers of the token endpoints (API.md 9)."""
+"""Handlers of the token endpoints (docs/design/security.md 1)."""
 
 from service.accounts import tokens
 from service.accounts.api.models import tokens as models

@@ -1,4 +1,4 @@
-"""Keys of requests that may be sent again, and the answers kept under them (API.md 1.5).
+"""Keys of requests that may be sent again, and the answers kept under them (docs/design/http.md 5).
 
 A key is claimed by one request at a time. A claim whose request never ended, because its
 process died, is free again after a while; an answer is kept for a day.

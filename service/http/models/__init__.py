@@ -4,8 +4,8 @@ Each model is frozen and spells its fields as the API does, by alias. After `com
 made one, nobody looks at a shape again: the handler turns it into the arguments of one
 operation. Limits stand in the types, so that a schema made from them states every limit.
 
-What pydantic would bend is refused (API.md 1.2): a model takes JSON's own types only. The
-exceptions are the two that the document names, digit strings for pull request numbers and
+What pydantic would bend is refused (docs/design/http.md 2): a model takes JSON's own types only.
+The exceptions are the two that the document names, digit strings for pull request numbers and
 priorities, and `12.0` for an integer; each is a validator in `common.py` that says so.
 
 Every faulty field is reported at once. `common.read` turns pydantic's findings into

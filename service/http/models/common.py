@@ -95,7 +95,7 @@ Spelling = Callable[[str], str]
 
 
 def as_named(name: str) -> str:
-    """The spelling of endpoints that name their fields as our code does (API.md 1.1)."""
+    """The spelling of endpoints that name their fields as our code does (docs/design/http.md 1)."""
     return name
 
 
@@ -216,7 +216,7 @@ def pointer(*parts: str | int) -> str:
 
 
 def wrong(code: str, message: str, did_you_mean: str | None = None) -> PydanticCustomError:
-    """A finding of our own; `code` is one of API.md 3."""
+    """A finding of our own; `code` is one of docs/design/http.md 7."""
     escaped = message.replace("{", "{{").replace("}", "}}")
     if did_you_mean is None:
         return PydanticCustomError(code, escaped)
@@ -276,7 +276,7 @@ def isolate(value: object) -> object:
 
 
 def moment(value: object) -> object:
-    """A time of RFC 3339 with an offset, cut to milliseconds (API.md 1.3)."""
+    """A time of RFC 3339 with an offset, cut to milliseconds (docs/design/http.md 3)."""
     if value is None or isinstance(value, datetime):
         return value
     if not isinstance(value, str):
@@ -341,7 +341,7 @@ Reason = Annotated[str, Field(max_length=500, pattern=LINES)]
 
 
 class Repository(Request):
-    """Which repository (API.md 1.4); existence is another matter."""
+    """Which repository (docs/design/http.md 4); existence is another matter."""
 
     host: Annotated[str, Field(max_length=255, pattern=HOST)]
     owner: Annotated[str, Field(min_length=1, max_length=255, pattern=OWNER)]

@@ -1,4 +1,4 @@
-"""Fields that lists and endpoints in snake_case share (API.md 4.3, 5.2, 8.2, 9)."""
+"""Fields that lists and endpoints in snake_case share."""
 
 from typing import Annotated
 
@@ -42,7 +42,7 @@ class SnakeListed(Listed, SnakeRequest):
 
 
 class PageQuery(SnakeRequest):
-    """Which page of a list of tests (SPECIFICATION.md 4.5); no token is the first one."""
+    """Which page of a list of tests; no token is the first one."""
 
     page_size: Take
     page_token: Cursor | None = None

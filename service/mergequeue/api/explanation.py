@@ -1,4 +1,4 @@
-"""Why a pull request is not merged yet, as `/explainPullRequest` shows it (API.md 4.3)."""
+"""Why a pull request is not merged yet, as `/explainPullRequest` shows it."""
 
 from service.mergequeue.api import responses
 from service.mergequeue.api.models.answers import pull_requests as answers
@@ -9,7 +9,7 @@ from service.mergequeue.operations.views import ExplainView
 from service.mergequeue.wording import conditions, reasons
 
 SAMPLES_MIN = 5
-"""Runs that have to have succeeded before a time left is shown (UX.md 1)."""
+"""Runs that have to have succeeded before a time left is shown (docs/design/comments.md 5)."""
 
 
 def explanation(view: ExplainView, queue: MergeQueue) -> answers.Explanation:

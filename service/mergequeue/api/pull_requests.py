@@ -1,4 +1,4 @@
-"""Handlers of the pull request endpoints (API.md 4): one operation each."""
+"""Handlers of the pull request endpoints: one operation each."""
 
 from dataclasses import replace
 

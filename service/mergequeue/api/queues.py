@@ -1,4 +1,4 @@
-"""Handlers of the queue endpoints (API.md 5): one operation each."""
+"""Handlers of the queue endpoints: one operation each."""
 
 from service.accounts import access
 from service.errors import FieldError, Invalid, NotFound

@@ -1,4 +1,4 @@
-"""Handlers of the test run endpoints (API.md 6), and what they show."""
+"""Handlers of the test run endpoints, and what they show."""
 
 from collections import defaultdict
 
@@ -22,7 +22,7 @@ WAITING = {
     "REQUESTED": "QUEUED",
     "PENDING": "QUEUED",
 }
-"""A provider's word for a check run that is not over → ours (API.md 6.1)."""
+"""A provider's word for a check run that is not over → ours."""
 
 
 @read(

@@ -41,7 +41,7 @@ class ConfirmFailures(StrEnum):
     """When a failure is confirmed by a second run before a pull request is rejected.
 
     ALWAYS: also of a pull request that was tested alone. BISECTION: only of a culprit found in a
-    batch (ENGINE.md 10.3).
+    batch (docs/design/testing.md 8.2).
     """
 
     OFF = "OFF"
@@ -64,14 +64,14 @@ class BatchSizing(StrEnum):
 
 
 class ForkPolicy(StrEnum):
-    """Whether pull requests from forks may enter (RELIABILITY.md 8.3)."""
+    """Whether pull requests from forks may enter (docs/design/security.md 4)."""
 
     REQUIRE_MAINTAINER = "REQUIRE_MAINTAINER"
     DENY = "DENY"
 
 
 class TestBranchConstruction(StrEnum):
-    """How a finished scratch branch is published (GITHUB.md 3.3)."""
+    """How a finished scratch branch is published (docs/design/provider.md 7.2)."""
 
     __test__ = False
     RENAME_TEMP_BRANCH = "RENAME_TEMP_BRANCH"

@@ -21,11 +21,11 @@ MOVES_KEPT = 20
 
 
 def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = True) -> Step:
-    """Take one input, plan to a fixed point, check what must hold (ENGINE.md 15).
+    """Take one input, plan to a fixed point, check what must hold (docs/design/engine.md 1).
 
     Nothing due and nothing new give the same value, no action and no event. A refused command
     changes nothing. Raises InvariantBroken for a mistake of ours; then nothing of it counts.
-    Only a bench leaves steps unchecked (PERFORMANCE.md 2.4).
+    Only a bench leaves steps unchecked.
     """
     draft = Draft(queue, now, _actor_of(input))
     refusal = apply.apply(draft, input)

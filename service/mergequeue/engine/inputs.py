@@ -1,6 +1,6 @@
 """The inputs of a queue: commands (from people) and reports (from the world).
 
-Closed unions (ENGINE.md 16). Time is `step`'s argument, never a field's default.
+Closed unions (docs/design/engine.md 8). Time is `step`'s argument, never a field's default.
 """
 
 from collections.abc import Mapping
@@ -155,7 +155,7 @@ class TestBranchConflicted:
 
 
 class BuildRefusal(StrEnum):
-    """Why the provider refused a test branch (ENGINE.md 12)."""
+    """Why the provider refused a test branch (docs/design/engine.md 7)."""
 
     WORKFLOWS = "workflows"
     RULE_DENIED = "rule_denied"
@@ -280,7 +280,7 @@ class Landed:
 
 
 class LandingStopCode(StrEnum):
-    """Why a landing did not happen (ENGINE.md 11).
+    """Why a landing did not happen (docs/design/landing.md 5).
 
     UNAVAILABLE: the provider was too slow, or could not be reached; it has refused nothing.
     """

@@ -1,4 +1,4 @@
-"""The queue as one value: everything a decision may depend on (ENGINE.md 2).
+"""The queue as one value: everything a decision may depend on (docs/design/engine.md 6).
 
 Only frozen dataclasses: a change is a new value, made by `draft.py`. Finished entries and
 runs leave the value and stay as rows. Nothing here decides anything.
@@ -24,7 +24,7 @@ from service.vocabulary import (
 )
 
 PRIORITY_NAMES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
-"""Named priorities, lower first; `medium` is the default (ENGINE.md 2)."""
+"""Named priorities, lower first; `medium` is the default (docs/design/testing.md 1)."""
 
 DEFAULT_PRIORITY = PRIORITY_NAMES["medium"]
 
@@ -47,7 +47,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Evidence behind a reason: whatever of it is known (ENGINE.md 4)."""
+    """Evidence behind a reason: whatever of it is known (docs/design/engine.md 4)."""
 
     text: str = ""
     run: str | None = None
@@ -248,7 +248,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """The search for the culprit in a failed run (ENGINE.md 10).
+    """The search for the culprit in a failed run (docs/design/testing.md 8).
 
     `entries` and `base` are those of the failed `run`. The first `lo` entries are proven on top
     of the base, the first `hi` are known to fail. `reds` maps a number of leading entries to
@@ -269,7 +269,7 @@ class Bisection:
 
 
 class LandMode(StrEnum):
-    """How the target moves (RELIABILITY.md 2)."""
+    """How the target moves (docs/design/landing.md 2)."""
 
     CAS = "CAS"
     CALL = "CALL"
@@ -377,7 +377,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """Memory of repeated failures (ENGINE.md 6).
+    """Memory of repeated failures (docs/design/testing.md 6).
 
     `troubled` are the groups of the present streak of attempts without a result, `probe_at` the
     earliest next probe, `probes` failed probes by first pull request.

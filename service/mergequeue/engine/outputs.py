@@ -1,6 +1,8 @@
-"""What a queue says: actions for the shell, events for everyone; closed unions (ENGINE.md 16).
+"""What a queue says: actions for the shell, events for everyone; closed unions.
 
 The control lane's actions are performed in order, the notice lane's are best effort.
+
+See docs/design/engine.md 8.
 """
 
 from dataclasses import dataclass
@@ -28,8 +30,8 @@ class HeadToMerge:
 class BuildTestBranch:
     """Make the run's test branch.
 
-    `number` is the first tested pull request; the performer finds commits to reuse among the
-    runs ahead (ENGINE.md 16).
+    `number` is the first tested pull request; the performer finds commits to reuse among the runs
+    ahead (docs/design/engine.md 8).
     """
 
     run: str
@@ -255,7 +257,7 @@ class LandingStarted:
 
 @dataclass(frozen=True, slots=True)
 class LandingHalted:
-    """A landing did not happen; `code` as ENGINE.md 11."""
+    """A landing did not happen; `code` as docs/design/landing.md 5."""
 
     run: str
     position: int

@@ -1,7 +1,9 @@
-"""Closed lists of why: reason codes, hold reasons, verdict causes (ENGINE.md 4, 6).
+"""Closed lists of why: reason codes, hold reasons, verdict causes.
 
-Each code carries its wire word (API.md 11), whether submitting again unchanged may pass,
-and who must act. Sentences for people: `service/mergequeue/wording/reasons.py`.
+Each code carries its wire word (docs/design/notifications.md 1), whether submitting again unchanged
+may pass, and who must act. Sentences for people: `service/mergequeue/wording/reasons.py`.
+
+See docs/design/engine.md 4.2; docs/design/testing.md 4.
 """
 
 from dataclasses import dataclass
@@ -124,7 +126,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What one code implies. `wire` is the word of API.md 11."""
+    """What one code implies. `wire` is the word of docs/design/notifications.md 1."""
 
     wire: str
     retryable: bool = False
@@ -197,7 +199,7 @@ _SPECIAL: dict[Reason, Meaning] = {
 MEANINGS: dict[Reason, Meaning] = {
     code: _SPECIAL.get(code, Meaning(code.value.upper())) for code in Reason
 }
-"""Every code's meaning (ENGINE.md 4)."""
+"""Every code's meaning (docs/design/engine.md 4)."""
 
 SUBMITTED = frozenset({Reason.USER_REQUESTED, Reason.ADMIN_REQUESTED, Reason.API_REQUESTED})
 """Codes of a submission."""
@@ -226,11 +228,11 @@ NOT_READY_ORDER = (
     Reason.INFRASTRUCTURE,
     Reason.MERGE_REFUSED,
 )
-"""Conditions of readiness in the order in which they are shown (ENGINE.md 5)."""
+"""Conditions of readiness in the order in which they are shown (docs/design/engine.md 5)."""
 
 
 class Cause(StrEnum):
-    """Why a run did not succeed, or succeeded excused (ENGINE.md 6)."""
+    """Why a run did not succeed, or succeeded excused (docs/design/testing.md 4)."""
 
     QUARANTINED_ONLY = "quarantined_only"
     INFRA = "infra"
@@ -303,7 +305,7 @@ HOLD_SCOPES: dict[HoldReason, HoldScope] = dict.fromkeys(HoldReason, HoldScope.B
 BREAKER_HOLDS = frozenset(
     {HoldReason.BASE_RED, HoldReason.REPEATED_FAILURE, HoldReason.CI_UNHEALTHY}
 )
-"""Holds under which one probe group may start every 15 minutes (ENGINE.md 6)."""
+"""Holds under which one probe group may start every 15 minutes (docs/design/testing.md 6)."""
 
 LIFTED_BY_PERSON = BREAKER_HOLDS | {
     HoldReason.FREEZE,

@@ -1,4 +1,4 @@
-"""States and their transitions, as data (ENGINE.md 3).
+"""States and their transitions, as data (docs/design/engine.md 3).
 
 `draft.py` looks every change of state up here; anything not listed is our own mistake.
 """
@@ -36,7 +36,7 @@ class RunPhase(StrEnum):
 
 
 class RunKind(StrEnum):
-    """What a run is for (ENGINE.md 2)."""
+    """What a run is for (docs/design/engine.md 3.2)."""
 
     MAIN = "main"
     PROBE = "probe"
@@ -63,7 +63,7 @@ SPARE = frozenset({RunKind.HEDGE, RunKind.SECOND_LOOK})
 """Runs in slots that nothing else can use: they give way, and count for nothing as they are."""
 
 MAIN_SLOTS = frozenset({RunKind.MAIN, RunKind.SCREEN}) | SPARE
-"""Runs that take main slots while in progress (ENGINE.md 8)."""
+"""Runs that take main slots while in progress (docs/design/testing.md 3)."""
 
 PROBE_SLOTS = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
 """Runs that take probe slots, or share the main ones."""
@@ -91,7 +91,7 @@ ENTRY_TRANSITIONS: dict[EntryState, frozenset[EntryState]] = {
     EntryState.FAILED: frozenset(),
     EntryState.CANCELLED: frozenset(),
 }
-"""From → to (ENGINE.md 3.1). A new reason inside PENDING is a step to itself."""
+"""From → to (docs/design/engine.md 3.1). A new reason inside PENDING is a step to itself."""
 
 RUN_TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.IN_PROGRESS: frozenset(
@@ -101,7 +101,10 @@ RUN_TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.SUCCEEDED: frozenset({RunStatus.IN_PROGRESS, RunStatus.FAILED}),
     RunStatus.CANCELLED: frozenset(),
 }
-"""From → to while an entry refers to the run (ENGINE.md 3.2); a retired run never changes."""
+"""From → to while an entry refers to the run; a retired run never changes.
+
+See docs/design/engine.md 3.2.
+"""
 
 QUEUE_TRANSITIONS: dict[QueueState, frozenset[QueueState]] = {
     QueueState.RUNNING: frozenset(QueueState),
@@ -109,4 +112,4 @@ QUEUE_TRANSITIONS: dict[QueueState, frozenset[QueueState]] = {
     QueueState.DRAINING: frozenset(QueueState),
     QueueState.SWITCHING_MODES: frozenset({QueueState.RUNNING, QueueState.SWITCHING_MODES}),
 }
-"""From → to (ENGINE.md 3.3)."""
+"""From → to (docs/design/engine.md 3.3)."""

@@ -1,7 +1,9 @@
-"""Impacted targets: what a change touches, and whether two changes meet (ENGINE.md 1, 7).
+"""Impacted targets: what a change touches, and whether two changes meet.
 
 Names are opaque. Two sets meet when they share a name or one of them is everything; an empty
 set meets only everything. Unknown targets count as everything, wherever that matters.
+
+See docs/design/engine.md 2; docs/design/testing.md 2.
 """
 
 from collections.abc import Iterable

@@ -4,10 +4,10 @@ An operation is a coroutine whose first argument is the `Runtime`. It reads the 
 outside any transaction, asks the queue in one turn, and returns a frozen view. The API, the
 command line and the workers call operations and nothing below them.
 
-Four kinds of transaction carry the work (ARCHITECTURE.md 5): *accept* stores a delivery
-before it is answered; a *turn* takes inputs through the engine and writes rows, journal,
-outbox and the settled delivery together; *permit* opens one landing; *settle* keeps the
-outcome of one effect. No transaction spans a call to anyone.
+Four kinds of transaction carry the work (docs/design/transactions.md 2): *accept* stores a delivery
+before it is answered; a *turn* takes inputs through the engine and writes rows, journal, outbox and
+the settled delivery together; *permit* opens one landing; *settle* keeps the outcome of one effect.
+No transaction spans a call to anyone.
 
 Worked example, a comment `/merge`. The provider's translator turns the delivery into the signal
 `Asked`, and `comments.answer_comment` reads the author's access level and the pull request, checks

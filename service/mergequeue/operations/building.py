@@ -1,4 +1,4 @@
-"""Making and retiring test branches (GITHUB.md 3; ENGINE.md 12)."""
+"""Making and retiring test branches (docs/design/provider.md 7; docs/design/engine.md 7)."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -189,7 +189,7 @@ async def _message(provider: Provider, queue: QueueRef, run: Run, step: HeadToMe
 def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]:
     """Return the longest chain of our leading steps that a live run of the same base has made.
 
-    A failed run counts too: its probes are prefixes of it (ENGINE.md 16).
+    A failed run counts too: its probes are prefixes of it (docs/design/engine.md 8).
     """
     wanted = _wanted(action)
     best: tuple[RunStep, ...] = ()

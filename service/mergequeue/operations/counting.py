@@ -1,6 +1,7 @@
 """Count a turn: metrics facts derived from its events, stored in its transaction.
 
-Pure but for `keep`. Which kind of runs and entries counts as `bisection`: API.md 7.
+Pure but for `keep`. Which kind of runs and entries counts as `bisection`:
+docs/reference/metrics.md.
 """
 
 from collections.abc import Iterator, Mapping

@@ -26,8 +26,8 @@ REMEMBERED_AT_ONCE = 50
 async def of(runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullRequest) -> Facts:
     """Return the facts of one pull request as just read, with its fork's authorization.
 
-    For direct merges also its own checks, but only while its head contains the target's tip.
-    Stores its head, to which a later comment is bound (GITHUB.md 4.5).
+    For direct merges also its own checks, but only while its head contains the target's tip. Stores
+    its head, to which a later comment is bound (docs/design/provider.md 10).
     """
     return (await of_many(runtime, queue, config, [pull]))[pull.number]
 

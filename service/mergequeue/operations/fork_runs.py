@@ -1,4 +1,4 @@
-"""A CI run of a fork in place of a token (API.md 2, "Fork uploads").
+"""A CI run of a fork in place of a token (docs/design/security.md 1).
 
 A fork's CI has no secrets, so its run names itself. It may change only the pull request that it
 tests: head repository, head branch and head commit must be those of the run. A pull request of

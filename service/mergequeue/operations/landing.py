@@ -1,4 +1,4 @@
-"""One landing: refresh, permit, send once, read back, prove, record (RELIABILITY.md 2).
+"""One landing: refresh, permit, send once, read back, prove, record (docs/design/landing.md 3).
 
 What lands is what was tested, proved after each step; an unknown outcome is read back and
 never resent blindly. Each `Land` action carries one call: a position, or a whole unit (CAS).
@@ -60,7 +60,7 @@ TOLD_AT_ONCE = 32
 """Positions recorded in one turn, which takes 64 inputs; a unit may have a thousand."""
 PERMIT_FOR = timedelta(seconds=30)
 PERMIT_LEFT_S = 15.0
-"""A call is sent only while so much of its permit remains (RELIABILITY.md 2, step 4)."""
+"""A call is sent only while so much of its permit remains (docs/design/landing.md 3)."""
 TRIES_MAX = {
     LandStopCode.RETRY: 10,
     LandStopCode.UNAVAILABLE: 10,
@@ -71,7 +71,7 @@ TRY_AGAIN_S = {
     LandStopCode.UNAVAILABLE: 6.0,
     LandStopCode.CHECKS_MISSING: 10.0,
 }
-"""Answers that pass by themselves: tries, and seconds between them (GITHUB.md 5.3)."""
+"""Answers that pass by themselves: tries, and seconds between them (docs/design/provider.md 11)."""
 
 TOO_SLOW = "The provider answers too slowly: the permit ran out before the call was sent."
 
@@ -261,7 +261,10 @@ def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
 
 
 async def _complete_own_check(provider: Provider, attempt: Attempt) -> None:
-    """Rules that require our own check see it succeed just before the call (GITHUB.md 6.2)."""
+    """Rules that require our own check see it succeed just before the call.
+
+    See docs/design/provider.md 14.
+    """
     for step in attempt.action.steps:
         name = requirements.own_check(attempt.queue.branch)
         report = CheckReport(
@@ -400,7 +403,7 @@ async def _refused_facts(runtime: Runtime, attempt: Attempt, pull: PullRequest) 
 
 
 _ADVANCE_REFUSED = frozenset({LandStopCode.RULE_DENIED, LandStopCode.NOT_PERMITTED})
-"""Then the merge call is tried instead (GITHUB.md 5.1)."""
+"""Then the merge call is tried instead (docs/design/landing.md 2)."""
 
 
 async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome: Outcome) -> None:

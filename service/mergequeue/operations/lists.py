@@ -1,4 +1,4 @@
-"""Pages of pull requests, events, queues and test runs (API.md 4.3)."""
+"""Pages of pull requests, events, queues and test runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Names, messages and texts of test branches (GITHUB.md 3.1, 3.2, 3.5). Pure."""
+"""Names, messages and texts of test branches (docs/design/provider.md 7, 7.1, 7.4). Pure."""
 
 import json
 import re

@@ -1,6 +1,6 @@
 """Write to pull requests: status comment, check run, replies, reactions.
 
-Best effort: no notice blocks or fails a landing (GITHUB.md 6.2). Texts: `wording`.
+Best effort: no notice blocks or fails a landing (docs/design/provider.md 14). Texts: `wording`.
 """
 
 import hashlib
@@ -142,7 +142,7 @@ async def _farewell(
 
 
 async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
-    """Make the provider show it as merged if it does not by itself (GITHUB.md 5.5)."""
+    """Make the provider show it as merged if it does not by itself (docs/design/landing.md 7)."""
     entry, method = text.entry, text.queue.config.merge_method
     if method is MergeMethod.MERGE_COMMIT and entry.landed_sha is not None:
         provider = runtime.providers[queue.repo.host]

@@ -164,7 +164,7 @@ async def _check_fork(runtime: Runtime, queue: QueueRef, pull: PullRequest) -> N
 
 
 def refusal_error(refused: Refused, branch: str) -> ServiceError:
-    """Return a queue's refusal as the error of the API (API.md 3)."""
+    """Return a queue's refusal as the error of the API (docs/design/http.md 7)."""
     detail = refusals.message(refused, branch)
     members: Mapping[str, object] = {"pull_requests": list(refused.prs)} if refused.prs else {}
     code = refused.reason.value

@@ -102,7 +102,7 @@ async def create(
 
 
 def _with_defaults(settings: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
-    """`bisection_concurrency` follows `concurrency` at creation (API.md 5.1)."""
+    """`bisection_concurrency` follows `concurrency` at creation (docs/design/engine.md 6)."""
     chosen = dict(settings)
     if "concurrency" in chosen:
         chosen.setdefault("bisection_concurrency", chosen["concurrency"])

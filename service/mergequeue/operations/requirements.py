@@ -1,7 +1,7 @@
-"""The statuses that a run must pass, and their source (API.md 6.1).
+"""The statuses that a run must pass, and their source (docs/design/provider.md 9).
 
-Sources in order: the queue's own setting, then the branch's protection at the provider.
-Unreadable is never "none" (GITHUB.md 4.3).
+Sources in order: the queue's own setting, then the branch's protection at the provider. Unreadable
+is never "none" (docs/design/provider.md 9).
 """
 
 from dataclasses import dataclass, replace

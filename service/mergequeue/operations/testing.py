@@ -1,4 +1,4 @@
-"""Details of one test run (API.md 6.1)."""
+"""Details of one test run."""
 
 from service.accounts.store import access
 from service.database.database import Tx

@@ -1,7 +1,7 @@
 """One turn: a single transaction that takes waiting inputs through the engine.
 
 Rows, journal, outbox, landing intents and audit entries are written together or not at all
-(ARCHITECTURE.md 5). Workers call the provider after it.
+(docs/design/transactions.md 3). Workers call the provider after it.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ from service.vocabulary import SYSTEM, QueueRef
 INPUTS_MAX = 64
 STALE_TRIES_MAX = 5
 NOTICE_DELAY = timedelta(seconds=2)
-"""Changes of one pull request's texts are joined over this time (GITHUB.md 2.5)."""
+"""Changes of one pull request's texts are joined over this time (docs/design/provider.md 5)."""
 
 log = structlog.get_logger()
 

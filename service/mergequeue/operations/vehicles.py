@@ -1,4 +1,7 @@
-"""The kind of a queue's test branches: draft pull requests or pushes, and why (GITHUB.md 3.5)."""
+"""The kind of a queue's test branches: draft pull requests or pushes, and why.
+
+See docs/design/provider.md 7.4.
+"""
 
 from dataclasses import dataclass
 

@@ -37,7 +37,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class PullRequestView:
-    """The record of API.md 4.1.
+    """The record of a pull request.
 
     `position` is 1-based, None in NOT_READY and final states. `run` is the present or last
     run once its test branch is built. `has_targets`: impacted targets of this head are known.

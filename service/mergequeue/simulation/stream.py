@@ -1,4 +1,4 @@
-"""A made-up stream of submissions: one seed is one stream (PERFORMANCE.md 2.1, family F)."""
+"""A made-up stream of submissions: one seed is one stream."""
 
 import math
 import random

@@ -57,7 +57,7 @@ INSERT = insert(landings).values(
         )
     },
 )
-# From these a new permit may be taken: each retry takes one (RELIABILITY.md 2, step 4).
+# From these a new permit may be taken: each retry takes one (docs/design/landing.md 3).
 PERMITTABLE = (LandingState.INTENDED, LandingState.PERMITTED, LandingState.UNKNOWN)
 
 # A landing by compare-and-swap moves all its positions at once, under one permit.
@@ -129,7 +129,7 @@ def landed_prs(session: Connection, run_id: str) -> tuple[int, ...]:
 def open_permits(session: Connection, queue_id: int) -> tuple[LandingRecord, ...]:
     """Return positions that may be landing now: permitted ones, and those not read back yet.
 
-    All of one landing (RELIABILITY.md 2, step 3).
+    All of one landing (docs/design/landing.md 3).
     """
     return _records(session, SELECT_OPEN_PERMITS, {"of_queue": queue_id})
 

@@ -64,7 +64,7 @@ OF_THE_QUEUE = (
 
 FIRST_EPOCH = 1
 GREENS_MAX = 1000
-"""Passed trees a value holds (ENGINE.md 2, result reuse)."""
+"""Passed trees a value holds (docs/design/engine.md 6)."""
 
 repositories = RepositoryRow.__table__
 deployments = DeploymentRow.__table__

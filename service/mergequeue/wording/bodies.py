@@ -378,7 +378,7 @@ def title(view: PullRequestText) -> str:
 
 
 def summary(view: PullRequestText) -> str:
-    """State, place and time left as a plain sentence (API.md 4.3, `summary`)."""
+    """State, place and time left as a plain sentence."""
     return markdown.plain(phrases.sentence(phrases.joined(_pieces(view), ", ")))
 
 

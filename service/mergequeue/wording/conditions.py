@@ -41,7 +41,7 @@ class RequiredCheck:
 
 
 def message(condition: Condition, queue: MergeQueue) -> str:
-    """The condition as a plain sentence (API.md 4.3, `conditions[].text`)."""
+    """The condition as a plain sentence."""
     return markdown.plain(phrases.sentence(clause(condition, queue)))
 
 

@@ -162,7 +162,7 @@ FAILED: dict[Reason, Text] = {
     Reason.BUILD_REFUSED: "GitHub refused the test branch",
     Reason.MERGE_REFUSED: "tests passed, but GitHub refused the merge",
 }
-"""Codes of FAILED (ENGINE.md 4)."""
+"""Codes of FAILED (docs/design/engine.md 4)."""
 
 CANCELLED: dict[Reason, Text] = {
     Reason.USER_REQUESTED: _requested,

@@ -1,6 +1,8 @@
-"""The tests that failed in a pull request's run, as its comment lists them (UX.md 3.2).
+"""The tests that failed in a pull request's run, as its comment lists them.
 
 Names of tests, and the addresses that came with their results, are texts of strangers.
+
+See docs/design/comments.md 5.
 """
 
 from collections.abc import Sequence

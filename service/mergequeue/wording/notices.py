@@ -1,4 +1,4 @@
-"""The status comment and the failure comment of a pull request (UX.md 3.2, 3.3)."""
+"""The status comment and the failure comment of a pull request (docs/design/comments.md 5)."""
 
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ from service.text.phrases import Phrase, phrase
 from service.vocabulary import Actor, ActorKind
 
 COMMENT_CHARACTERS_MAX = 60_000
-"""GitHub takes 65,536 (GITHUB.md 6.2)."""
+"""GitHub takes 65,536 (docs/design/provider.md 14)."""
 
 # Reasons to leave that nobody who follows the pull request has brought about himself.
 _ANNOUNCED = frozenset(
@@ -104,7 +104,7 @@ def _newest(lines: list[str], room: int) -> str:
 SUMMARY_CHARACTERS_MAX = 65_000
 
 TARGETS_SHOWN_MAX = 20
-"""Impacted targets by name (UX.md 3.4)."""
+"""Impacted targets by name (docs/design/comments.md 5)."""
 
 _STATUS = {
     EntryState.NOT_READY: CheckReportStatus.QUEUED,

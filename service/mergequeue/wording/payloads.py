@@ -75,7 +75,7 @@ class Subject:
 class Scene:
     """The queue after a turn, and before it; `subject` where the event is of a pull request.
 
-    `is_lower`: states are spelled in lower case (API.md 1.3, HEADGATE_API_ENUM_CASE).
+    `is_lower`: states are spelled in lower case (docs/design/http.md 3).
     """
 
     organization: str

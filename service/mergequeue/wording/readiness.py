@@ -189,7 +189,7 @@ GOALS: dict[Reason, Words] = {
     Reason.CI_INTERRUPTED: ("CI has had time to recover", "CI"),
     Reason.INFRASTRUCTURE: ("CI has had time to recover", "CI"),
 }
-"""Every code of ENGINE.md 5, and those for which a tested PR is set aside."""
+"""Every code of docs/design/engine.md 5, and those for which a tested PR is set aside."""
 
 _MET: dict[Reason, Text] = {
     Reason.FORK_NEEDS_PERSON: "it needs no approval as a PR from a fork",

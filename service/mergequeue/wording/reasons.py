@@ -19,7 +19,7 @@ from service.text.phrases import Code, Phrase, phrase
 
 
 def message(entry: Entry, queue: MergeQueue) -> str:
-    """The sentence of the entry's present state and reason (API.md 4.1, `reasonMessage`)."""
+    """The sentence of the entry's present state and reason."""
     return sentence(situation_of(entry, queue))
 
 
@@ -118,7 +118,7 @@ def _submitted(situation: Situation) -> Phrase:
 
 
 SUBMISSION: dict[Reason, Text] = dict.fromkeys(SUBMITTED, _submitted)
-"""Codes of a submission (ENGINE.md 4)."""
+"""Codes of a submission (docs/design/engine.md 4)."""
 
 PENDING: dict[Reason, Text] = {
     Reason.NOW_READY: "ready, and waiting for its turn",
@@ -156,7 +156,7 @@ PENDING: dict[Reason, Text] = {
     Reason.REQUIRED_STATUS_ADDED: "{checks|another check} became required",
     Reason.MODE_SWITCHED: "the queue changed its mode",
 }
-"""Codes of PENDING, as clauses after "because" (UX.md 3.5)."""
+"""Codes of PENDING, as clauses after "because" (docs/design/comments.md 5)."""
 
 TESTING: dict[Reason, Text] = {
     Reason.TEST_STARTED: "its required checks run on a test branch",

@@ -1,4 +1,4 @@
-"""Handlers of the webhook endpoints (API.md 9): one operation each."""
+"""Handlers of the webhook endpoints: one operation each."""
 
 import orjson
 

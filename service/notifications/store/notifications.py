@@ -1,4 +1,4 @@
-"""Messages and the attempts to deliver them (API.md 11.2).
+"""Messages and the attempts to deliver them (docs/design/notifications.md 2).
 
 An attempt is open until it is made. A failed attempt that is repeated is followed by an open
 one; the newest attempt of a message at an endpoint has the state of its delivery.
@@ -24,7 +24,7 @@ CLAIM = timedelta(seconds=60)
 """How long a claim lasts; longer than any attempt."""
 
 AT_ONE_ENDPOINT = 4
-"""Attempts under way at one endpoint (API.md 11.2)."""
+"""Attempts under way at one endpoint (docs/design/notifications.md 2)."""
 
 DUE_ENDPOINTS_MAX = 1000
 """Endpoints considered in one claim, longest due first."""

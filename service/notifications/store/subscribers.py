@@ -1,4 +1,7 @@
-"""Endpoints: which events each receives, and how it has answered lately (API.md 9, 11)."""
+"""Endpoints: which events each receives, and how it has answered lately.
+
+See docs/design/notifications.md 1, 3.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

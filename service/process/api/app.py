@@ -1,7 +1,7 @@
 """The application: one way from a request to its answer, with every refusal in order.
 
-The order of checks is API.md 1.1. Routes given as extra, such as a provider's deliveries,
-stand beside ours and keep their own rules.
+The order of checks is docs/design/http.md 1. Routes given as extra, such as a provider's
+deliveries, stand beside ours and keep their own rules.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ BROKEN_OFF = "none"
 """Label of the status for a request that was broken off without an answer."""
 
 VISITS_MAX, VISITS_WITHIN = 10, timedelta(minutes=1)
-"""Requests of one address without a token (API.md 2)."""
+"""Requests of one address without a token (docs/design/security.md 1)."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -96,7 +96,7 @@ def build_app(
 
 
 def measured(runtime: Runtime, endpoint: str, handler: Handler) -> Handler:
-    """Return the handler, with its answers counted and timed (API.md 7, process part)."""
+    """Return the handler, with its answers counted and timed (docs/reference/metrics.md)."""
     meter, clock = runtime.telemetry, runtime.clock
 
     async def answered(request: web.Request) -> web.StreamResponse:
@@ -193,7 +193,7 @@ class Door:
         return self._replies.success(200, await self._shown(asking, body), asking.request_id)
 
     async def _once(self, asking: Asking, caller: Caller, key: str, body: bytes) -> web.Response:
-        """As above, but what was answered before is answered again (API.md 1.5)."""
+        """As above, but what was answered before is answered again (docs/design/http.md 5)."""
         begun = await repeats.begin(self._runtime, caller, asking.route.path, key, body)
         if isinstance(begun, WholeAnswer):
             return begun.response(asking.request_id, keys.REPLAYED)

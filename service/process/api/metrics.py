@@ -1,4 +1,4 @@
-"""The metrics page: its request and its handler (API.md 7)."""
+"""The metrics page: its request and its handler (docs/reference/metrics.md)."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from service.process import figures
 from service.vocabulary import RepoRef, Role
 
 SLUG_LENGTH_MAX = 356
-"""An owner, a slash and a name (API.md 1.4)."""
+"""An owner, a slash and a name (docs/design/http.md 4)."""
 
 Slug = Annotated[str, Field(max_length=SLUG_LENGTH_MAX, pattern=common.SLUG)]
 Host = Annotated[str, Field(max_length=255, pattern=common.HOST)]

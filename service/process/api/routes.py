@@ -1,4 +1,4 @@
-"""Every endpoint: the groups' tables, joined (API.md 4 to 6, 9, 10)."""
+"""Every endpoint: the groups' tables, joined."""
 
 import difflib
 from collections.abc import Mapping

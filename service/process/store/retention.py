@@ -35,7 +35,7 @@ from service.notifications.store.tables_notifications import AttemptRow, Notific
 from service.testhealth.store import retention
 
 BATCH = 1000
-"""Rows one transaction deletes at most (RELIABILITY.md 4.1)."""
+"""Rows one transaction deletes at most (docs/design/transactions.md 11)."""
 
 inbox = InboxRow.__table__
 bodies = InboxBodyRow.__table__
@@ -52,7 +52,7 @@ tokens = ApiTokenRow.__table__
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """How long things are kept (ARCHITECTURE.md 6): `HEADGATE_RETAIN_…_DAYS`."""
+    """How long things are kept (docs/design/transactions.md 11): `HEADGATE_RETAIN_…_DAYS`."""
 
     inbox_bodies: timedelta = timedelta(days=7)
     inbox: timedelta = timedelta(days=30)

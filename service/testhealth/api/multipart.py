@@ -13,7 +13,7 @@ from service.http.errors import HttpRefused
 
 MEDIA_TYPE = "multipart/form-data"
 
-# API.md 1.2: after expansion, counted while it streams.
+# docs/design/limits.md 1: after expansion, counted while it streams.
 EXPANDED_BYTES_MAX = 100 * 1024 * 1024
 EXPANSION_RATIO_MAX = 200
 EXPANSION_STEP_BYTES = 1024 * 1024

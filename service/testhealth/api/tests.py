@@ -1,4 +1,4 @@
-"""Handlers of the endpoints about tests (API.md 8): one operation each, and its answer."""
+"""Handlers of the endpoints about tests: one operation each, and its answer."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -27,7 +27,7 @@ from service.testhealth.operations.records import CommonFailures, FoundHome, Sho
 from service.vocabulary import Role
 
 SUMMARY_MAX = 200
-"""Characters of a failure's headline (API.md 8.2)."""
+"""Characters of a failure's headline."""
 
 ORG = "organization_not_found"
 MISSING = "test_not_found"

@@ -1,4 +1,4 @@
-"""The form of an upload: metadata first, then reports, perhaps code owners (API.md 8.4)."""
+"""The form of an upload: metadata first, then reports, perhaps code owners."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Handlers of the endpoints about uploads (API.md 8.4): read, taken in, answered."""
+"""Handlers of the endpoints about uploads: read, taken in, answered."""
 
 from service.http.callers import Call
 from service.http.rates import RateClass

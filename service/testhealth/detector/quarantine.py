@@ -19,8 +19,8 @@ def setting_of(
 ) -> QuarantineSetting | None:
     """By what the test is quarantined now, None when it is not.
 
-    SPECIFICATION.md 2.5, quarantine rule 1. NEVER_QUARANTINE wins over everything; nothing is
-    quarantined while quarantining is off for the repository.
+    docs/design/quarantine.md 1. NEVER_QUARANTINE wins over everything; nothing is quarantined while
+    quarantining is off for the repository.
     """
     if not settings.quarantine_enabled or override is Override.NEVER_QUARANTINE:
         return None
@@ -40,7 +40,7 @@ def in_force(override: Override, expires_at: datetime | None, now: datetime) -> 
 
 
 def passes(*, failed: bool, quarantined: bool) -> bool:
-    """Whether a run of the test is marked as passed (SPECIFICATION.md 2.5, quarantine rule 2).
+    """Whether a run of the test is marked as passed (docs/design/quarantine.md 1).
 
     The run keeps its own outcome all the same, or no quarantined test would ever heal.
     """

@@ -1,8 +1,7 @@
 """What the process that reads reports says, on its way back: heads of files, then their cases.
 
 Cases go as columns, some at a time. A column of texts that are mostly the same is quick to
-write and to read, and no piece keeps the interpreter, and with it the event loop, for 10 ms
-(PERFORMANCE.md V10).
+write and to read, and no piece keeps the interpreter, and with it the event loop, for 10 ms.
 """
 
 import io

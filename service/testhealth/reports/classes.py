@@ -1,6 +1,8 @@
-"""Where a test's class may stand among the files of a repository (FLAKY.md 7.4, 10).
+"""Where a test's class may stand among the files of a repository.
 
 Asked of tests whose report names no file.
+
+See docs/design/reports.md 9; docs/design/evidence.md 4.
 """
 
 import re

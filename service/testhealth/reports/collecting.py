@@ -1,7 +1,7 @@
 """What an artifact of a CI run counts as: whether it is read, its job key, class and code id.
 
-Decisions about collected uploads (FLAKY.md 2.3, 2.9); pure, and without a word of a provider.
-Fetching is done by `testhealth/operations/collecting.py`.
+Decisions about collected uploads (docs/design/reports.md 2, 10); pure, and without a word of a
+provider. Fetching is done by `testhealth/operations/collecting.py`.
 """
 
 import re
@@ -51,7 +51,10 @@ def is_wanted(name: str, patterns: Sequence[str]) -> bool:
 
 
 def is_report(file: ReportFile) -> bool:
-    """Whether a file of an artifact was meant as a report, readable or not (FLAKY.md 2.9)."""
+    """Whether a file of an artifact was meant as a report, readable or not.
+
+    See docs/design/reports.md 10.
+    """
     return file.fault is None or file.fault.message != NO_FORMAT
 
 
@@ -119,5 +122,8 @@ def _is_passing(words: list[str], at: int, ran: Ran) -> bool:
 
 
 def names_job(plain: str, job: str) -> bool:
-    """Whether an artifact is called like a job, so that its machine is the job's (FLAKY.md 10)."""
+    """Whether an artifact is called like a job, so that its machine is the job's.
+
+    See docs/design/evidence.md 2.
+    """
     return plain in (job, *(prefix + job for prefix in JOB_PREFIXES))

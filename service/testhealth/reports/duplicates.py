@@ -1,7 +1,7 @@
 """Cases of one upload to results, one a test: what the same identity several times means.
 
-FLAKY.md 2.6. A runner that retries, a suite that repeats on purpose, and two tests under one
-name look alike in a report; only the first two say something about nondeterminism.
+docs/design/reports.md 5. A runner that retries, a suite that repeats on purpose, and two tests
+under one name look alike in a report; only the first two say something about nondeterminism.
 """
 
 from collections import Counter

@@ -8,10 +8,12 @@ CLOCK = re.compile(r"(?:(\d{1,6})\.)?(\d{1,4}):(\d{1,2}):(\d{1,2}(?:\.\d{1,12})?
 
 
 def seconds_of(text: str) -> float | None:
-    """Seconds, or None when negative, not finite, above 10^7 or unreadable (FLAKY.md 2.6).
+    """Seconds, or None when negative, not finite, above 10^7 or unreadable.
 
     A comma is the decimal point, or separates thousands where a point follows; an exponent and
     a trailing `s` or `ms` are read.
+
+    See docs/design/reports.md 5.
     """
     read = NUMBER.fullmatch(text)
     if not read:

@@ -1,7 +1,9 @@
-"""Failure text to a headline, and to a key that groups failures of one kind (FLAKY.md 7.1).
+"""Failure text to a headline, and to a key that groups failures of one kind.
 
 The key takes out what changes between two runs of the same failure: times, addresses, ids,
 numbers, places on a machine. Every expression here is linear in the text.
+
+See docs/design/reports.md 8.
 """
 
 import re

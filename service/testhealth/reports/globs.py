@@ -1,4 +1,4 @@
-"""Globs of settings: names of artifacts, branches, tests (FLAKY.md 2.3)."""
+"""Globs of settings: names of artifacts, branches, tests (docs/design/reports.md 2)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""The stable id of a test, and the file paths and names it is made of (FLAKY.md 3)."""
+"""The stable id of a test, and the file paths and names it is made of.
+
+See docs/design/reports.md 7.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +46,7 @@ class CaseKey:
 
 
 def id_of(repository: RepositoryKey, test: CaseKey, variant: str = "") -> UUID:
-    """The id of a test, the same for ever and everywhere (FLAKY.md 3).
+    """The id of a test, the same for ever and everywhere (docs/design/reports.md 7).
 
     A claimed UUIDv5 is taken as it is; a claim of a known prefix is hashed alone with
     repository and variant; any other claim is ignored.
@@ -100,8 +103,8 @@ def aliases_of(
 ) -> dict[UUID, UUID]:
     """Other ids of an upload's tests in nested suites, to the test that each means.
 
-    The id with the outermost suite alone as parent, as other tools make it (FLAKY.md 3); none
-    that two tests would share, or that is the id of a test itself.
+    The id with the outermost suite alone as parent, as other tools make it
+    (docs/design/reports.md 7); none that two tests would share, or that is the id of a test itself.
     """
     nested = {
         test: id_of(

@@ -1,4 +1,4 @@
-"""Which uploads tell of a failed check: those of the CI job that it is (FLAKY.md 10).
+"""Which uploads tell of a failed check: those of the CI job that it is (docs/design/evidence.md 2).
 
 One that could be of another job counts for none: a failure must never be forgiven by the
 results of others.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from service.testhealth.reports import collecting
 
 PLATFORM = " @ "
-"""Behind it a job key names the platform and the matrix values (FLAKY.md 2.2)."""
+"""Behind it a job key names the platform and the matrix values (docs/design/reports.md 1)."""
 
 
 @dataclass(frozen=True, slots=True)

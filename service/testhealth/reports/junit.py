@@ -1,4 +1,4 @@
-"""JUnit XML in every dialect to cases (FLAKY.md 2.6).
+"""JUnit XML in every dialect to cases (docs/design/reports.md 5).
 
 Elements are taken as they come; nothing of the file is kept but the cases. Which numbers a
 suite declares never matters: elements are counted.

@@ -1,4 +1,4 @@
-"""Who owns a file, by a CODEOWNERS file (FLAKY.md 7.4).
+"""Who owns a file, by a CODEOWNERS file (docs/design/reports.md 9).
 
 What a pattern means stands in patterns.py. A file of 3 MiB has more rules than can be asked of
 every path, so a rule is asked only of those that hold the rarest of its words.

@@ -1,7 +1,9 @@
-"""The patterns of CODEOWNERS files (FLAKY.md 7.4): gitignore's, without `!` and without `[ ]`.
+"""The patterns of CODEOWNERS files: gitignore's, without `!` and without `[ ]`.
 
 They are a stranger's text matched against paths of any length, so matching never goes back
 behind the last star: what that would find, the first place that fits has found already.
+
+See docs/design/reports.md 9.
 """
 
 import re

@@ -21,7 +21,7 @@ from service.testhealth.reports.results import (
 from service.testhealth.reports.text import without_escapes
 from service.testhealth.reports.xml import Stopped
 
-# API.md 8.4.
+# docs/design/limits.md 5.
 CASES_MAX = 500_000
 # Each is stored with its texts, in one transaction. A run in which more fail is no evidence of
 # any test, and is not forgiven anyway.
@@ -30,7 +30,8 @@ MESSAGE_CHARACTERS_MAX = 8_000
 ERROR_TYPE_CHARACTERS_MAX = 1_000
 PROPERTIES_MAX = 50
 PROPERTY_CHARACTERS_MAX = 255
-# FLAKY.md 2.6: a case may exceed the job's wall time by so much before its unit is doubted.
+# docs/design/reports.md 5: a case may exceed the job's wall time by so much before its unit is
+# doubted.
 WALL_SLACK_S = 60.0
 # Files and classes repeat; of so many, each text is kept once.
 REMEMBERED_MAX = 10_000
@@ -134,7 +135,10 @@ class Reading:
         return None
 
     def claim(self, text: str) -> str:
-        """The id that a report gives, if it is one of those that count (FLAKY.md 3)."""
+        """The id that a report gives, if it is one of those that count.
+
+        See docs/design/reports.md 7.
+        """
         return text if text and is_claim(text) else ""
 
     def failed(self, said: Attempt) -> Attempt:

@@ -40,7 +40,7 @@ def read(content: bytes, wanted: Format | None, wishes: Wishes) -> ReportFile:
     """The file, whatever it is: never raises.
 
     `wanted` is the format that the upload names; a file of another one is refused. None: as the
-    content says (FLAKY.md 2.7).
+    content says (docs/design/reports.md 6).
     """
     bytes_read = unpacked(content)
     if isinstance(bytes_read, Fault):

@@ -30,7 +30,7 @@ class CaseKind(StrEnum):
 
 
 class Format(StrEnum):
-    """The report formats, as the metadata field `format` names them (API.md 8.4)."""
+    """The report formats, as the metadata field `format` names them."""
 
     JUNIT = "junit"
     GO_JSON = "go-json"
@@ -41,7 +41,7 @@ class Format(StrEnum):
 
 
 class FileStatus(StrEnum):
-    """How far a file could be read (API.md 8.4); a refused one gives no case."""
+    """How far a file could be read; a refused one gives no case."""
 
     ACCEPTED = "accepted"
     PARTIAL = "partial"
@@ -49,7 +49,7 @@ class FileStatus(StrEnum):
 
 
 class WarningCode(StrEnum):
-    """What was odd about a file and read all the same (FLAKY.md 2.5, 2.6, 3)."""
+    """What was odd about a file and read all the same (docs/design/reports.md 4, 5, 7)."""
 
     ENCODING_REPLACED = "encoding_replaced"
     LEADING_TEXT = "leading_text"
@@ -70,7 +70,8 @@ class WarningCode(StrEnum):
 
 
 # Attempts and cases are tuples with names: a report has up to 500,000 of each, and a frozen
-# dataclass takes twice as long to make, which alone would cost the speed of FLAKY.md 12.1.
+# dataclass takes twice as long to make, which alone would cost the speed of
+# docs/design/detector.md 13.
 class Attempt(NamedTuple):
     """One execution of a test.
 
@@ -91,10 +92,10 @@ class Attempt(NamedTuple):
 class CaseResult(NamedTuple):
     """One case of a report: which test, and its attempts in order; the last one decides.
 
-    Texts are as in the report, empty when missing; `file` is normalized (FLAKY.md 3).
-    `parent` joins the enclosing suites by `/`; `outermost_suite` is the first of them where
-    there are several, for the alias of FLAKY.md 3, else empty. `claimed_id` is the id that the
-    report gives. `output` is what a failed case printed, at most its last 4,000 characters.
+    Texts are as in the report, empty when missing; `file` is normalized (docs/design/reports.md 7).
+    `parent` joins the enclosing suites by `/`; `outermost_suite` is the first of them where there
+    are several, for the alias of docs/design/reports.md 7, else empty. `claimed_id` is the id that
+    the report gives. `output` is what a failed case printed, at most its last 4,000 characters.
     `variant` is the project that it ran in where the report has several, as Playwright's.
     `is_first` is true where the case before it in the report is no attempt of the same test: the
     first case of each suite element, and each case of a runner that writes every test once.
@@ -203,7 +204,7 @@ class ReportFile:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Figures of an upload's files (API.md 8.4).
+    """Figures of an upload's files.
 
     `tests` are cases without the synthetic ones, which are `suite_failures`; `passed`,
     `failed` and `skipped` add up to `tests`, `errors` is the part of `failed` that reports call
@@ -246,6 +247,6 @@ def counts_of(files: Iterable[ReportFile]) -> Counts:
 
 
 def fields_of(case: CaseResult) -> tuple[str, ...]:
-    """What tells two tests of one repository and variant apart (FLAKY.md 3)."""
+    """What tells two tests of one repository and variant apart (docs/design/reports.md 7)."""
     fields = (case.claimed_id,) if case.claimed_id else case[:4]
     return (*fields, case.variant) if case.variant else fields

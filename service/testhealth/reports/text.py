@@ -1,6 +1,6 @@
 """Bytes of a report to text: one layer of gzip, an encoding, terminal escapes.
 
-FLAKY.md 2.5 is the source of every rule. What the text means is asked elsewhere.
+docs/design/reports.md 4 is the source of every rule. What the text means is asked elsewhere.
 """
 
 import codecs
@@ -12,7 +12,7 @@ from io import BytesIO
 
 from service.testhealth.reports.results import Fault, Warned, WarningCode
 
-# API.md 1.2: after expansion, counted while it streams.
+# docs/design/limits.md 1: after expansion, counted while it streams.
 EXPANDED_BYTES_MAX = 100 * 1024 * 1024
 EXPANSION_RATIO_MAX = 200
 EXPANSION_STEP_BYTES = 1024 * 1024
@@ -20,7 +20,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 PIECE_BYTES = 256 * 1024
-# FLAKY.md 2.5: so much may stand before the first `<`, and the declaration is at its end.
+# docs/design/reports.md 4: so much may stand before the first `<`, and the declaration is at its
+# end.
 HEAD_BYTES = 64 * 1024
 DECLARED = re.compile(rb"""^[^<]*<\?xml\s[^<>]{0,200}?encoding\s*=\s*["']([\w.:-]{1,40})["']""")
 
@@ -124,10 +125,12 @@ class Text:
 
 
 def text_of(content: bytes) -> Text:
-    """The file's text: byte order mark, then XML declaration, then UTF-8 (FLAKY.md 2.5).
+    """The file's text: byte order mark, then XML declaration, then UTF-8.
 
     Bytes that a mark's encoding cannot mean are replaced one by one; where a declared encoding
     does not hold, the whole file is read as UTF-8 instead. Both with a warning.
+
+    See docs/design/reports.md 4.
     """
     for mark, codec in BYTE_ORDER_MARKS:
         if content.startswith(mark):

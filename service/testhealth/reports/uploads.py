@@ -1,6 +1,8 @@
-"""What one upload says about tests, as evidence is drawn from it (FLAKY.md 2.3, 5).
+"""What one upload says about tests, as evidence is drawn from it.
 
 Reports, files and metadata are gone here; tests are numbers within their repository.
+
+See docs/design/reports.md 2; docs/design/detector.md 3, 4.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +19,7 @@ LETTERS = {Outcome.PASSED: PASSED, Outcome.FAILED: FAILED, Outcome.SKIPPED: ""}
 
 
 class UploadClass(StrEnum):
-    """Whose results an upload holds, and so what they may change (FLAKY.md 2.3)."""
+    """Whose results an upload holds, and so what they may change (docs/design/reports.md 2)."""
 
     UNTRUSTED = "untrusted"
     QUEUE = "queue"
@@ -69,7 +71,7 @@ class EvidenceUpload:
 
     @property
     def source(self) -> str:
-        """Whose events are capped together, empty: nobody's (FLAKY.md 5.2).
+        """Whose events are capped together, empty: nobody's (docs/design/detector.md 3).
 
         The branch speaks for a pull request that nobody could name. What has neither is of one
         source too: events without a cap would let a single checkout call any test flaky.

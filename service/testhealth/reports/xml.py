@@ -1,7 +1,7 @@
 """Elements of an XML file as they come, within bounds; nothing of it is kept here.
 
-expat is asked directly. A document type declaration is refused before anything in it is read,
-so that no entity can exist, outside or inside; the other bounds are those of FLAKY.md 2.8.
+expat is asked directly. A document type declaration is refused before anything in it is read, so
+that no entity can exist, outside or inside; the other bounds are those of docs/design/limits.md 5.
 What defusedxml would add over this is its SAX layer, at half of all the time there is.
 """
 

@@ -1,7 +1,7 @@
 """A world sent to the public endpoint, shuffled and with repeats: it ends in the same states.
 
-What uploads say of tests when they come one by one, stored and judged, is held against what
-they say all at once in memory (FLAKY.md 12.1).
+What uploads say of tests when they come one by one, stored and judged, is held against what they
+say all at once in memory (docs/design/detector.md 13).
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""How good a detector's flags are, held against the truth of a world (FLAKY.md 12.1)."""
+"""How good a detector's flags are, held against the truth of a world.
+
+See docs/design/detector.md 13.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""A small world through the public endpoint ends as it is judged at once (FLAKY.md 12.1)."""
+"""A small world through the public endpoint ends as it is judged at once.
+
+See docs/design/detector.md 13.
+"""
 
 from tests.bench.flaky import endpoint
 from tests.bench.flaky.worlds import Shape

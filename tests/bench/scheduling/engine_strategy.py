@@ -83,7 +83,7 @@ PREFIXES_MAX = 10_000
 """Steps kept for branches that begin alike."""
 
 CHECKED_EVERY = 100
-"""One step in so many is checked (PERFORMANCE.md 2.4); the tests of the engine check them all."""
+"""One step in so many is checked; the tests of the engine check them all."""
 
 UID = "c0ffee00-0000-4000-8000-000000000001"
 

@@ -1,4 +1,4 @@
-"""The goals P1 to P13 of PERFORMANCE.md 2.3, held against measured cells.
+"""The goals P1 to P13, held against measured cells.
 
 A goal counts as met within 5 %, as it is stated; what must be 0 has no tolerance.
 """

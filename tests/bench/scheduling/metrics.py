@@ -1,4 +1,4 @@
-"""A result as the numbers that are published (PERFORMANCE.md 2.1)."""
+"""A result as the numbers that are published."""
 
 import math
 from dataclasses import dataclass

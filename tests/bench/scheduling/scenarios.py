@@ -1,4 +1,4 @@
-"""The published scenarios (PERFORMANCE.md 2.1): they change only together with the tables."""
+"""The published scenarios: they change only together with the tables."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

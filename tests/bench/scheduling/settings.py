@@ -19,7 +19,7 @@ from tests.bench.scheduling.interface import StrategyConfig
 Changes = Mapping[str, ConfigValue]
 
 BATCH_MAX = 16
-"""The cap of a batch that is sized by load (ENGINE.md 14.1)."""
+"""The cap of a batch that is sized by load (docs/design/testing.md 11)."""
 
 FIXED_BATCH = 4
 """What the chain of fixed batches has (strategies/batch_chain.py)."""

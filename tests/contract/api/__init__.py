@@ -1,1 +1,1 @@
-"""The contract of SPECIFICATION.md and API.md over HTTP: no test here knows the service's code."""
+"""The contract of the specification over HTTP: no test here knows the service's code."""

@@ -23,7 +23,7 @@ class Answer:
     json: Any
 
     def is_problem(self, status: int, code: str) -> bool:
-        """Whether it is this refusal, in the form of API.md 3."""
+        """Whether it is this refusal, in the form of docs/design/http.md 7."""
         assert self.headers["Content-Type"] == "application/problem+json; charset=utf-8"
         always = ["type", "title", "status", "code", "detail", "request_id"]
         assert list(self.json)[:6] == always

@@ -1,4 +1,4 @@
-"""The document, its viewer and the page of each code, over HTTP (API.md 10)."""
+"""The document, its viewer and the page of each code, over HTTP (docs/design/http.md 10)."""
 
 import re
 
@@ -10,7 +10,7 @@ STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""No inline script or style, nothing from elsewhere (RELIABILITY.md 8.6)."""
+"""No inline script or style, nothing from elsewhere (docs/design/security.md 6)."""
 
 
 async def page(client, path):

@@ -91,7 +91,10 @@ async def test_a_parameter_of_the_address_is_nobodys_business_unless_it_comes_tw
 
 
 async def test_the_first_check_that_fails_answers(client, world):
-    """API.md 1.1: each request breaks what its row names, and everything further down."""
+    """Each request breaks what its row names, and everything further down.
+
+    See docs/design/http.md 1.
+    """
     broken = {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
 
     async def status(path: str, token: str, headers: dict[str, str], body: bytes = b"{") -> int:

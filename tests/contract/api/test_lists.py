@@ -1,4 +1,4 @@
-"""The endpoints that list, row by row (API.md 4.3, 5.2, 6.2), and their cursors (8.1)."""
+"""The endpoints that list, row by row and their cursors (docs/design/http.md 8)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`GET /getMergeQueueMetrics`, row by row (API.md 7)."""
+"""`GET /getMergeQueueMetrics`, row by row (docs/reference/metrics.md)."""
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed

@@ -1,4 +1,4 @@
-"""The endpoints about pull requests, row by row (API.md 4)."""
+"""The endpoints about pull requests, row by row."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The endpoints about queues, row by row (API.md 5)."""
+"""The endpoints about queues, row by row."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What every endpoint refuses, in the order of API.md 1.1."""
+"""What every endpoint refuses, in the order of docs/design/http.md 1."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""The token endpoints (API.md 9): what they take, what they answer, and who reaches what."""
+"""The token endpoints: what they take, what they answer, and who reaches what."""
 
 from datetime import datetime, timedelta
 from typing import Any

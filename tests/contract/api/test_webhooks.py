@@ -1,4 +1,4 @@
-"""The webhook endpoints over HTTP (API.md 9), with receivers on loopback."""
+"""The webhook endpoints over HTTP, with receivers on loopback."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Bodies of the token endpoints (API.md 9)."""
+"""Bodies of the token endpoints."""
 
 from typing import Annotated
 

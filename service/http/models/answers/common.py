@@ -24,7 +24,7 @@ from service.vocabulary import ActorKind, Channel
 Value = TypeVar("Value")
 
 OPEN_WORDS = "x-extensible-enum"
-"""Keyword of the words known now of a list that may grow (API.md 12)."""
+"""Keyword of the words known now of a list that may grow (docs/design/http.md 11)."""
 
 
 def _expecting_more(schema: JsonSchemaValue) -> None:
@@ -78,7 +78,7 @@ LeftOut = Annotated[Value | None, Field(exclude_if=_is_none), NeverNull()]
 
 
 def open_word(words: type[StrEnum]) -> FieldInfo:
-    """What makes `str` a word of a list that may grow (API.md 12)."""
+    """What makes `str` a word of a list that may grow (docs/design/http.md 11)."""
     made: FieldInfo = Field(json_schema_extra={OPEN_WORDS: [word.value for word in words]})
     return made
 

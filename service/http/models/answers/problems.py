@@ -1,4 +1,4 @@
-"""Refusals (API.md 3): all but 401, which is one line of text."""
+"""Refusals (docs/design/http.md 7): all but 401, which is one line of text."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Bodies of the endpoints that list (API.md 4.3, 5.2, 6.2)."""
+"""Bodies of the endpoints that list."""
 
 from typing import Annotated
 

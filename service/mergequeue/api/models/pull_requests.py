@@ -1,4 +1,4 @@
-"""Bodies of the pull request endpoints (API.md 4)."""
+"""Bodies of the pull request endpoints."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -86,7 +86,7 @@ class PreviewCancelPullRequest(NamedPullRequest):
 
 
 def targets_in(value: object) -> object:
-    """Return what is touched: `ALL`, or names (API.md 4.2).
+    """Return what is touched: `ALL`, or names (docs/design/http.md 9).
 
     The array may have a million members, so it is one pass over plain values instead of a
     type that is asked about each.

@@ -1,4 +1,4 @@
-"""Bodies of the queue endpoints (API.md 5)."""
+"""Bodies of the queue endpoints."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -17,9 +17,9 @@ from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
 
 NULLABLE = frozenset({"requiredStatuses", "stateReason"})
-"""Where an update takes null for a value (API.md 5.1)."""
+"""Where an update takes null for a value (docs/design/http.md 2)."""
 
-# The largest integer that JSON may hold here (API.md 1.2).
+# The largest integer that JSON may hold here (docs/design/limits.md 2).
 VERSION_MAX = 2**63 - 1
 
 _SETTABLE = [each for each in QueueState if each is not QueueState.SWITCHING_MODES]

@@ -1,4 +1,4 @@
-"""Bodies of the test run endpoints (SPECIFICATION.md 4.3)."""
+"""Bodies of the test run endpoints."""
 
 from typing import Annotated
 

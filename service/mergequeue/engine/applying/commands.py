@@ -1,4 +1,4 @@
-"""What people and programs may ask of a queue, one function each (ENGINE.md 12, 16).
+"""What people and programs may ask of a queue, one function each (docs/design/engine.md 7, 8).
 
 Each changes only what its command names, or refuses and changes nothing; planning follows.
 """
@@ -38,7 +38,7 @@ from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
 TEST_BRANCHES = "create_prs_for_testing_branches"
 
 ENTRIES_MAX = 5000
-"""Entries not final in one queue (ENGINE.md 2)."""
+"""Entries not final in one queue (docs/design/engine.md 6)."""
 
 HOLDS_MAX = 20
 """The maximum number of holds on one queue."""
@@ -64,7 +64,10 @@ CANCELLING = frozenset(
 
 
 def submit(draft: Draft, one: Submit) -> Refused | None:
-    """Enter a pull request; the same head again only rewrites its options (ENGINE.md 5)."""
+    """Enter a pull request; the same head again only rewrites its options.
+
+    See docs/design/engine.md 5.
+    """
     facts = one.facts
     if one.priority is not None and not 0 <= one.priority <= PRIORITY_MAX:
         text = f"priority is 0 to {PRIORITY_MAX}, not {one.priority}"

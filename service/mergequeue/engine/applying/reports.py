@@ -1,6 +1,8 @@
-"""What the world did to runs and pull requests, one function each (ENGINE.md 6, 12, 16).
+"""What the world did to runs and pull requests, one function each.
 
 Each changes only what its report names; a report about what is over changes nothing.
+
+See docs/design/testing.md 4; docs/design/engine.md 7, 8.
 """
 
 from dataclasses import replace

@@ -1,8 +1,8 @@
 """Find the culprit of a failed run, with the runs that must agree before an entry is blamed.
 
-ENGINE.md 10. The trees examined are the leading entries of the failed run on its own base. Green
-proves entries, red bounds the search; when one unproven entry is left it is judged by two
-failures of its tree. A run of one entry begins there.
+docs/design/testing.md 8. The trees examined are the leading entries of the failed run on its own
+base. Green proves entries, red bounds the search; when one unproven entry is left it is judged by
+two failures of its tree. A run of one entry begins there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,7 +108,7 @@ def lost(draft: Draft, run: Run, reason: Reason) -> None:
 def cuts_of(bisection: Bisection, count: int) -> tuple[int, ...]:
     """Where to cut the open part so that its weight falls into `count` + 1 parts most evenly.
 
-    Ties go to the lower cut; cuts are distinct (ENGINE.md 10.1).
+    Ties go to the lower cut; cuts are distinct (docs/design/testing.md 8.1).
     """
     lo, hi = bisection.lo, bisection.hi
     weights = bisection.weights or (1.0,) * len(bisection.entries)
@@ -224,7 +224,7 @@ def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
 
 
 def _is_proven(draft: Draft, bisection: Bisection) -> bool:
-    """Whether the failed runs of this one tree are enough (ENGINE.md 10.3)."""
+    """Whether the failed runs of this one tree are enough (docs/design/testing.md 8.2)."""
     runs = [draft.runs[run_id] for run_id in bisection.reds.get(bisection.hi, ())]
     # A failure taken over from more entries of an equal tree is not enough to convict.
     if not any(_cut(bisection, run) == bisection.hi for run in runs):
@@ -289,7 +289,10 @@ def _blame(bisection: Bisection, runs: Sequence[Run], *, together: bool) -> tupl
 
 
 def _passes_without(suspect: Entry, run: Run) -> bool:
-    """Whether the suspect is known to pass without those it fails with (ENGINE.md 6)."""
+    """Whether the suspect is known to pass without those it fails with.
+
+    See docs/design/testing.md 4.
+    """
     if suspect.screened:
         return True
     counting = verdict.newest(suspect.facts.own_checks)
@@ -306,7 +309,10 @@ def _of(draft: Draft, run: Run) -> Bisection:
 
 
 def skips_known(draft: Draft, run: Run) -> bool:
-    """Whether a probe may go by what is known of its tree: never a confirmation (ENGINE.md 13)."""
+    """Whether a probe may go by what is known of its tree: never a confirmation.
+
+    See docs/design/testing.md 9.
+    """
     mode = draft.queue.config.optimization_mode
     skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS
     return skips and run.kind is RunKind.PROBE
@@ -368,10 +374,12 @@ def _without(probes: Mapping[int, str], run: Run) -> dict[int, str]:
 def prove(
     draft: Draft, run: Run, proven: Sequence[Member], reason: Reason, *, is_sure: bool = False
 ) -> None:
-    """Proven entries land as they are, unless that would disturb others (ENGINE.md 10.5).
+    """Proven entries land as they are, unless that would disturb others.
 
     With `is_sure` whatever is beneath them must have passed or landed; a run that is not
     judged yet is built on what is expected ahead of it.
+
+    See docs/design/testing.md 8.3.
     """
     entries = [draft.entries[member.pr] for member in proven]
     disturbed = _disturbed(draft, run, entries, is_sure=is_sure)

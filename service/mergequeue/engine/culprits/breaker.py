@@ -1,7 +1,7 @@
 """The breaker: recognize failures of the target or of CI, not of any entry's change.
 
-ENGINE.md 6. Under a breaker hold one entry at a time is tried, going round the line; a pass
-lifts the hold.
+docs/design/testing.md 6. Under a breaker hold one entry at a time is tried, going round the line; a
+pass lifts the hold.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def takes(draft: Draft, run: Run, finding: Finding) -> bool:
     if not holds.has(draft.queue, hold.reason):
         holds.place(draft, hold)
         _put(draft, replace(draft.queue.breaker, probe_at=draft.now + PROBE_PERIOD))
-    # Failed if a required check failed, else cancelled (SPECIFICATION.md 3.4).
+    # Failed if a required check failed, else cancelled (docs/design/engine.md 3.2).
     never = finding.cause in (Cause.INTERRUPTED, Cause.NEVER_STARTED)
     draft.finish(run, RunStatus.CANCELLED if never else RunStatus.FAILED, finding)
     _take_back(draft, draft.runs[run.id], _RETURN_REASONS[hold.reason], finding)

@@ -1,4 +1,7 @@
-"""Counting on a failed run's followers: what passes on top of it clears it (ENGINE.md 9)."""
+"""Counting on a failed run's followers: what passes on top of it clears it.
+
+See docs/design/testing.md 7.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the reports on a run's commit mean (ENGINE.md 6). Decides, changes nothing."""
+"""What the reports on a run's commit mean (docs/design/testing.md 4). Decides, changes nothing."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -100,8 +100,8 @@ def verdict_of(
 ) -> Verdict:
     """Judge a run that is being tested or was, by its required statuses and its clocks.
 
-    The first cause of ENGINE.md 6 that matches. A run that took an earlier result over, or had
-    nothing to test, is green as long as it lives. `skippable`: see `skippable_in`.
+    The first cause of docs/design/testing.md 4 that matches. A run that took an earlier result
+    over, or had nothing to test, is green as long as it lives. `skippable`: see `skippable_in`.
     """
     if run.contained or run.reused_from is not None:
         return Verdict(Word.PASSED)
@@ -161,10 +161,12 @@ def is_covered(checks: tuple[Check, ...], required: tuple[RequiredName, ...]) ->
 
 
 def standings_of(run: Run) -> tuple[Standing, ...]:
-    """Every required status of the run with the worst report that counts (GITHUB.md 4.2).
+    """Every required status of the run with the worst report that counts.
 
     A report of an earlier attempt counts as missing until its own suite reports anew: dropped,
     it would leave the word to another suite's report of that name.
+
+    See docs/design/provider.md 8.2.
     """
     counting = newest(run.checks)
     old = frozenset(run.rerun_ids)

@@ -1,7 +1,9 @@
-"""What must be true before an entry gets further: one condition by itself (ENGINE.md 16).
+"""What must be true before an entry gets further: one condition by itself.
 
 Codes, values, and the conditions that an entry, its run or the queue's own state decides
 alone. Conditions that depend on the other entries are in `explain.py`.
+
+See docs/design/engine.md 9.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,7 @@
-"""The chance that a pull request fails, from how others ended before (ENGINE.md 14)."""
+"""The chance that a pull request fails, from how others ended before.
+
+See docs/design/testing.md 12.
+"""
 
 import math
 from collections import defaultdict
@@ -61,7 +64,10 @@ class Signs:
 
 
 def are_used(config: QueueConfig) -> bool:
-    """Whether a queue of these settings plans by the chance of failing (ENGINE.md 14)."""
+    """Whether a queue of these settings plans by the chance of failing.
+
+    See docs/design/testing.md 12.
+    """
     return config.hedging is not Hedging.OFF or config.batch_sizing is not BatchSizing.FIXED
 
 

@@ -1,7 +1,7 @@
 """When each entry probably merges: the queue's plan played forward twice, fast and slow.
 
 No entry fails in it and no new one arrives; each run takes the 25th or the 90th percentile of the
-last successful ones (UX.md 1.8). Decides nothing.
+last successful ones (docs/design/testing.md 12). Decides nothing.
 """
 
 import heapq

@@ -1,7 +1,7 @@
 """Why a pull request is not merged yet: conditions met and open, and what comes next.
 
-ENGINE.md 16. Values only; the sentences for people are made in `wording`. What an
-entry, its run or the queue decides alone is in `conditions.py`; here is what depends on others.
+docs/design/engine.md 9. Values only; the sentences for people are made in `wording`. What an entry,
+its run or the queue decides alone is in `conditions.py`; here is what depends on others.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -130,7 +130,8 @@ def _meeting(draft: Draft, entry: Entry, others: Sequence[Entry]) -> list[Entry]
 def _group(draft: Draft, entry: Entry) -> tuple[Entry, ...]:
     """Return the entries that would start together with this one now, itself included, in order.
 
-    ENGINE.md 8: neighbors of one lane, all of them placed or all waiting, none isolated.
+    docs/design/testing.md 3: neighbors of one lane, all of them placed or all waiting, none
+    isolated.
     """
     config = draft.queue.config
     if grouping.is_isolated(config, entry) or entry.held_by:
@@ -209,7 +210,7 @@ def _in_progress(draft: Draft, kinds: Iterable[RunKind]) -> list[Run]:
 
 
 def _free_slot(running: Sequence[Run], slots: int) -> Condition:
-    # A run in a spare slot gives way to any other (ENGINE.md 14).
+    # A run in a spare slot gives way to any other (docs/design/testing.md 10).
     firm = sum(run.kind not in SPARE for run in running)
     return Condition(
         ConditionCode.FREE_SLOT,
@@ -277,7 +278,10 @@ def _successors(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
 
 
 def _levels(draft: Draft, run: Run) -> list[tuple[Run, int]]:
-    """Main runs that have all of this one in their base, with their level (ENGINE.md 9)."""
+    """Main runs that have all of this one in their base, with their level.
+
+    See docs/design/testing.md 7.
+    """
     mine = set(run.entries)
     behind = [
         one

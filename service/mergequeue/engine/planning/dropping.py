@@ -1,4 +1,4 @@
-"""Letting runs go whose base holds no more (ENGINE.md 7)."""
+"""Letting runs go whose base holds no more (docs/design/testing.md 2)."""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""How large a batch may become: fixed, or by load and by its chance to pass (ENGINE.md 14.1)."""
+"""How large a batch may become: fixed, or by load and by its chance to pass.
+
+See docs/design/testing.md 11.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +58,7 @@ class Chance:
 
 
 FAILED_BATCHES_MAX = 3
-"""Failed batches after which an entry is tested alone (ENGINE.md 2)."""
+"""Failed batches after which an entry is tested alone (docs/design/engine.md 6)."""
 
 PASSES_APART_MAX = 4
 """Passes apart from the line after which an entry is tested alone in it too.

@@ -1,4 +1,4 @@
-"""What lands next, and what the answer to a landing means (ENGINE.md 11).
+"""What lands next, and what the answer to a landing means (docs/design/landing.md 5).
 
 One landing per queue at a time. It carries everything the shell needs to refuse it.
 """
@@ -215,7 +215,7 @@ def _is_contained(run: Run, entry: Entry) -> bool:
 
 
 def _mode(draft: Draft, run: Run, tip: Tip) -> LandMode:
-    """CAS where the tested commits themselves can become the branch (RELIABILITY.md 2)."""
+    """CAS where the tested commits themselves can become the branch (docs/design/landing.md 3)."""
     queue = draft.queue
     if queue.config.merge_method != MergeMethod.MERGE_COMMIT or run.kind is RunKind.DIRECT:
         return LandMode.CALL

@@ -277,4 +277,4 @@ _REACTIONS: dict[LandingStopCode, Reaction] = {
     LandingStopCode.REBASE_DIFFERS: _ends(EntryState.FAILED, Reason.REBASE_DIFFERS),
     LandingStopCode.PR_REFUSED: _of_its_own,
 }
-"""What each refusal leads to (ENGINE.md 11)."""
+"""What each refusal leads to (docs/design/landing.md 5)."""

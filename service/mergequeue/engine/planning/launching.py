@@ -1,4 +1,7 @@
-"""Making a run: its value, its event, and the test branch it asks for (ENGINE.md 8, 16)."""
+"""Making a run: its value, its event, and the test branch it asks for.
+
+See docs/design/testing.md 3; docs/design/engine.md 8.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

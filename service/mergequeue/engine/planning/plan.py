@@ -1,4 +1,7 @@
-"""The order of the passes, and nothing else: what follows from the state alone (ENGINE.md 15)."""
+"""The order of the passes, and nothing else: what follows from the state alone.
+
+See docs/design/engine.md 1.
+"""
 
 from collections.abc import Callable
 

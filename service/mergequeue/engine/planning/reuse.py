@@ -1,4 +1,7 @@
-"""Results without a run: equal trees, a head that was tested itself, nothing new (ENGINE.md 13)."""
+"""Results without a run: equal trees, a head that was tested itself, nothing new.
+
+See docs/design/testing.md 9.
+"""
 
 import hashlib
 from collections.abc import Iterable

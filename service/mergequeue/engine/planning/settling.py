@@ -1,4 +1,7 @@
-"""Acting on verdicts: passes first, then failures in the order of the line (ENGINE.md 6, 15)."""
+"""Acting on verdicts: passes first, then failures in the order of the line.
+
+See docs/design/testing.md 4; docs/design/engine.md 1.
+"""
 
 from dataclasses import replace
 
@@ -234,7 +237,10 @@ def _doubt(draft: Draft, run: Run, one: Verdict) -> None:
 
 
 def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> None:
-    """Rerun checks that failed for no fault of the entries, within the retries (ENGINE.md 6)."""
+    """Rerun checks that failed for no fault of the entries, within the retries.
+
+    See docs/design/testing.md 5.
+    """
     entries = draft.own(run) or draft.tested(run)
     detail = Detail(run=run.id, checks=failed)
     if run.kind in SPARE:

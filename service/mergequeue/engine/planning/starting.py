@@ -1,4 +1,4 @@
-"""Which runs start now: slots, order, and what a run is made of (ENGINE.md 8)."""
+"""Which runs start now: slots, order, and what a run is made of (docs/design/testing.md 3)."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ from service.mergequeue.engine.states import EntryState, QueueState, RunKind, Ru
 _SCREENS = frozenset({RunKind.SCREEN})
 
 STEPS_MAX = 200
-"""Heads in one test branch, base included (ENGINE.md 2)."""
+"""Heads in one test branch, base included (docs/design/engine.md 6)."""
 
 
 def start(draft: Draft) -> None:

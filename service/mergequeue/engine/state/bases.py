@@ -97,7 +97,7 @@ def below(draft: Draft, run: Run) -> tuple[Member, ...]:
 
 
 def broken(draft: Draft, run: Run) -> Broken | None:
-    """Why the run's base does not hold; None while it does (ENGINE.md 7).
+    """Why the run's base does not hold; None while it does (docs/design/testing.md 2).
 
     Since its tip was taken the target received only landings of its own base, or such that meet
     nothing of it; the rest of the base equals what is ahead now; the tip's tree is the predicted
@@ -130,7 +130,7 @@ def is_sure(draft: Draft, run: Run) -> bool:
 def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
     """Return why the base of a bisection is broken, None if it holds.
 
-    Landings of others do not matter: its runs are evidence (ENGINE.md 10.6).
+    Landings of others do not matter: its runs are evidence (docs/design/testing.md 8.3).
     """
     made = progress(draft, failed)
     if made is None:
@@ -273,7 +273,7 @@ def _is_live(draft: Draft, run: Run, pr: int) -> bool:
 
 
 def _why(draft: Draft, run: Run, made: Progress | None, now_ahead: tuple[Member, ...]) -> Broken:
-    """The restart code of a broken base: the first that applies (ENGINE.md 7)."""
+    """The restart code of a broken base: the first that applies (docs/design/testing.md 2)."""
     landed = made.landed if made is not None else frozenset()
     present = {member.entry for member in now_ahead}
     missing = [

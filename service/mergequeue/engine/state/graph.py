@@ -1,9 +1,9 @@
 """The dependency graph of the line: nodes of expected entries, each with all it depends on.
 
-ENGINE.md 7. A node is the batch of a live run, or one placed entry; a base takes nodes whole.
-Sets of nodes are bit masks over their places, so that a closure is one integer and joining two
-is one operation. Within one target the nodes form a chain: the closure of the last of them holds
-all the earlier ones, so a node only looks at the last of each chain it belongs to.
+docs/design/testing.md 2. A node is the batch of a live run, or one placed entry; a base takes nodes
+whole. Sets of nodes are bit masks over their places, so that a closure is one integer and joining
+two is one operation. Within one target the nodes form a chain: the closure of the last of them
+holds all the earlier ones, so a node only looks at the last of each chain it belongs to.
 
 Nodes are only added at the end. After any other change of the line, the graph is drawn again.
 """

@@ -1,4 +1,4 @@
-"""Holds: reasons not to start or land, beside the queue's state (ENGINE.md 4)."""
+"""Holds: reasons not to start or land, beside the queue's state (docs/design/engine.md 4)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,10 +15,10 @@ from service.mergequeue.engine.reasons import (
 from service.mergequeue.engine.state.draft import Draft
 
 TRY_AGAIN = timedelta(minutes=15)
-"""After this time a refusal by a rule is tried once more (ENGINE.md 4)."""
+"""After this time a refusal by a rule is tried once more (docs/design/engine.md 4)."""
 
 LOOKED_AT_BY_A_PERSON = frozenset({HoldReason.LANDING_MISMATCH, HoldReason.TARGET_REWRITTEN})
-"""Until these are lifted no move of the target is taken in (RELIABILITY.md 2)."""
+"""Until these are lifted no move of the target is taken in (docs/design/landing.md 3)."""
 
 _WHO = {
     HoldReason.FREEZE: WhoMustAct.MAINTAINER,

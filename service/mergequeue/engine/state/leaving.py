@@ -206,7 +206,8 @@ def _part(draft: Draft, entry: Entry, state: EntryState, reason: Reason) -> Entr
 def _send_others(draft: Draft, run: Run, entry: Entry, behind: Reason) -> None:
     """The others of a batch lost a member; those that a later run cleared lost their proof.
 
-    Of a unit that has begun to land those before the one that leaves go on (ENGINE.md 11).
+    Of a unit that has begun to land those before the one that leaves go on
+    (docs/design/landing.md 5).
     """
     detail = Detail(prs=(entry.pr,))
     backs = []

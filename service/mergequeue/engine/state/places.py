@@ -18,7 +18,7 @@ _COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TEST
 
 
 def is_expected(entry: Entry) -> bool:
-    """Whether those behind count on its landing: placed and not out (ENGINE.md 1)."""
+    """Whether those behind count on its landing: placed and not out (docs/design/engine.md 2)."""
     if entry.rank is None or entry.held_by:
         return False
     return entry.state in _COUNTED_ON or entry.kept

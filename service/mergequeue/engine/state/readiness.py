@@ -1,4 +1,4 @@
-"""Whether an entry may be tested and landed, and what is missing (ENGINE.md 5)."""
+"""Whether an entry may be tested and landed, and what is missing (docs/design/engine.md 5)."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +14,7 @@ from service.mergequeue.engine.states import EntryState, RunPhase
 from service.vocabulary import Blocker, BlockerCode, Mergeability, MergeMethod, PullRequestState
 
 GRACE = timedelta(minutes=10)
-"""How long a placed entry may be unready before it loses its place (ENGINE.md 2)."""
+"""How long a placed entry may be unready before it loses its place (docs/design/engine.md 6)."""
 
 GRACE_PASSED = timedelta(minutes=2)
 """The same after its tests passed: then everything behind it waits for its landing."""

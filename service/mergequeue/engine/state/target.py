@@ -1,4 +1,7 @@
-"""The target branch as others move it: adopted, restarted, or left to a person (ENGINE.md 12)."""
+"""The target branch as others move it: adopted, restarted, or left to a person.
+
+See docs/design/engine.md 7.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Bodies of the webhook endpoints, in snake_case (API.md 9)."""
+"""Bodies of the webhook endpoints, in snake_case."""
 
 from collections.abc import Callable
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Bodies of the endpoints about tests, in snake_case (SPECIFICATION.md 4.5, 4.6, API.md 8)."""
+"""Bodies of the endpoints about tests, in snake_case."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -20,7 +20,7 @@ from service.testhealth.operations.tickets import TicketWish
 from service.vocabulary import Flag, Health, Override, QuarantineForgives, Sensitivity
 
 TEXT_MAX = 1000
-"""Characters of a name and its kin that are stored (FLAKY.md 2.8)."""
+"""Characters of a name and its kin that are stored (docs/design/limits.md 5)."""
 
 TESTS_MAX = 5000
 GLOBS_MAX = 20
@@ -41,7 +41,7 @@ def _distinct(words: list[Health]) -> list[Health]:
 
 
 UNHEALTHY: Mapping[str, Health] = {each.name: each for each in (Health.FLAKY, Health.BROKEN)}
-"""What the list of unhealthy tests is filtered by (SPECIFICATION.md 3.3)."""
+"""What the list of unhealthy tests is filtered by."""
 
 Filter = Annotated[
     Health,
@@ -207,7 +207,7 @@ class GetSettings(AboutTests):
 
 
 NULLABLE = frozenset({"stable_branches", "ticket_url_template"})
-"""Settings of which null is a value (API.md 8.3)."""
+"""Settings of which null is a value (docs/design/quarantine.md 3)."""
 
 
 def _nothing_else(schema: JsonSchemaValue) -> None:

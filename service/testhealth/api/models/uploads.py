@@ -1,4 +1,4 @@
-"""Bodies of the endpoints about uploads, in snake_case (API.md 8.4)."""
+"""Bodies of the endpoints about uploads, in snake_case."""
 
 from typing import Annotated
 

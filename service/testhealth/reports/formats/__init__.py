@@ -1,1 +1,4 @@
-"""Readers of the formats other than JUnit XML; each gives the same cases (FLAKY.md 2.7)."""
+"""Readers of the formats other than JUnit XML; each gives the same cases.
+
+See docs/design/reports.md 6.
+"""

@@ -18,7 +18,7 @@ from service.testhealth.reports.text import Text, allowed, without_escapes
 from service.testhealth.reports.xml import NO_FORMAT, Stopped
 
 # The document is read at once, and its values take many times its size: so much keeps them
-# within the 256 MiB of FLAKY.md 2.8. A test of a real report has about ten values.
+# within the 256 MiB of docs/design/limits.md 5. A test of a real report has about ten values.
 BYTES_MAX = 22 * 1024 * 1024
 VALUES_MAX = 3_000_000
 # A report that claims more retries than any runner makes is bounded.

@@ -269,7 +269,10 @@ class DotnetElements:
             self._reading.add(result)
 
     def _close_suite(self, suite: Open) -> None:
-        """What failed outside of every test is a failure all the same (FLAKY.md 2.6)."""
+        """What failed outside of every test is a failure all the same.
+
+        See docs/design/reports.md 5.
+        """
         dialect, attributes = self._dialect, suite.attributes
         message, stack = self._said(suite)
         has_failed_inside = self._failures > suite.failed_before

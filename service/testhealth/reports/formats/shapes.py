@@ -18,7 +18,7 @@ def records(value: object) -> list[dict[str, object]]:
 
 
 def text(fields: dict[str, object], name: str) -> str:
-    """The text, or an empty one; what XML forbids is U+FFFD in it (FLAKY.md 2.5)."""
+    """The text, or an empty one; what XML forbids is U+FFFD in it (docs/design/reports.md 4)."""
     value = fields.get(name)
     return allowed(value) if isinstance(value, str) else ""
 

@@ -1,4 +1,4 @@
-"""`/flaky-tests/list-failing-tests` to the letter (SPECIFICATION.md 4.6, FLAKY.md 7, 9)."""
+"""`/flaky-tests/list-failing-tests` to the letter (docs/design/detector.md 12)."""
 
 from datetime import timedelta
 

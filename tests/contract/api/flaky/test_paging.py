@@ -1,4 +1,4 @@
-"""Pages of the lists of tests: tokens hold places, not offsets (API.md 8.1)."""
+"""Pages of the lists of tests: tokens hold places, not offsets (docs/design/http.md 8)."""
 
 from datetime import timedelta
 

@@ -1,4 +1,7 @@
-"""`/flaky-tests/list-unhealthy-tests` to the letter (SPECIFICATION.md 4.5, API.md 8.1, 8.2)."""
+"""`/flaky-tests/list-unhealthy-tests` to the letter.
+
+See docs/design/http.md 8; docs/design/detector.md 12.
+"""
 
 from service.http import callers
 from tests.contract.api.flaky.tested import names_of

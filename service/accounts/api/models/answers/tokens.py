@@ -1,4 +1,4 @@
-"""Answers of the token endpoints (API.md 9)."""
+"""Answers of the token endpoints."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Answers of the pull request endpoints (API.md 4)."""
+"""Answers of the pull request endpoints."""
 
 from typing import Annotated, Literal
 
@@ -122,7 +122,7 @@ class SubmissionCourse(Answer):
 
 
 class ListedSubmission(SubmissionCourse, SubmissionFacts):
-    """A submission among others (API.md 4.1)."""
+    """A submission among others."""
 
 
 class SubmissionAmongMany(ListedSubmission):

@@ -1,4 +1,4 @@
-"""Answers of the queue endpoints (API.md 5)."""
+"""Answers of the queue endpoints."""
 
 from typing import Annotated, Literal
 

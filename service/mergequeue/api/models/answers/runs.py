@@ -1,4 +1,4 @@
-"""Answers of the test run endpoints (SPECIFICATION.md 4.3, API.md 6)."""
+"""Answers of the test run endpoints."""
 
 from typing import Annotated, Literal
 

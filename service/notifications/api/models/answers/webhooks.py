@@ -1,4 +1,4 @@
-"""Answers of the webhook endpoints (API.md 9)."""
+"""Answers of the webhook endpoints."""
 
 from typing import Annotated, Literal
 

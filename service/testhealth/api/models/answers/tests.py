@@ -1,4 +1,4 @@
-"""Answers about tests (SPECIFICATION.md 2.5 to 2.7, API.md 8)."""
+"""Answers about tests (docs/design/quarantine.md 1; docs/design/http.md 8)."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Answers about uploads of test reports (API.md 8.4)."""
+"""Answers about uploads of test reports."""
 
 from typing import Annotated, Literal
 
