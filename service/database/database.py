@@ -124,7 +124,7 @@ class Store:
         database cannot take it now. It may have happened all the same, when the connection broke
         at the commit or the time limit passed: a write is safe to repeat, or its outcome is read.
         """
-        return await _limited(self.runner.write(_bound(fn, *args, **kwargs), None))
+        return await self._write(_bound(fn, *args, **kwargs), None)
 
     async def run_kind(
         self,
@@ -134,7 +134,17 @@ class Store:
         **kwargs: P.kwargs,
     ) -> T:
         """As `run`, for a kind of `BOUNDARIES`: crash tests strike around its commit."""
-        return await _limited(self.runner.write(_bound(fn, *args, **kwargs), BOUNDARIES[kind]))
+        return await self._write(_bound(fn, *args, **kwargs), BOUNDARIES[kind])
+
+    async def _write(
+        self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None
+    ) -> T:
+        try:
+            return await _limited(self.runner.write(call, boundaries))
+        except DatabaseUnavailable:
+            # It may be committed, and then every cached value of it is outdated.
+            self.caches.clear()
+            raise
 
     async def read(
         self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs

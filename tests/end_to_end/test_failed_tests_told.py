@@ -90,7 +90,7 @@ async def test_a_forgiven_failure_stands_on_the_pull_request_that_it_did_not_sto
     await ci.ends(ask, number, {"total": WRONG, "mail": ""})
     await world.settle()
     assert await world.state(number) == "MERGED"
-    assert "**Tests:** 1 forgiven\n" in world.comment_on(number)
+    assert "**Tests:** 1 excused\n" in world.comment_on(number)
     (line,) = await told(world, number)
     assert line.startswith("- 🟦 `tests/total.py::total`: *failed, forgiven* (quarantined until ")
 

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from service.errors import DatabaseUnavailable
+from service.mergequeue.engine.inputs import Configure
+from service.mergequeue.operations import turn
+from service.vocabulary import SYSTEM
 from tests.adversary.judge import landed_on
 from tests.harness.database_faults import Moment, put_between
 from tests.harness.world import World, WorldOptions, living
@@ -66,3 +70,15 @@ async def test_an_outage_in_the_middle_of_an_effect_stops_nothing_for_good(
 async def merged(world: World, number: int) -> bool:
     """Whether the sandbox shows it as merged."""
     return number in await world.merged()
+
+
+async def test_a_turn_that_is_committed_although_it_failed_is_known_at_once(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with living(tmp_path, WorldOptions(database_url=database_url)) as world:
+        await world.make_queue(concurrency=2)
+        before = await world.value()
+        put_between(world.runtime.store).lose_next()
+        with pytest.raises(DatabaseUnavailable):
+            await turn.take(world.runtime, before.id, [Configure({"concurrency": 3}, SYSTEM)])
+        assert (await world.value()).config.concurrency == 3

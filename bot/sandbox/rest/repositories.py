@@ -1,5 +1,7 @@
 """Repositories, branches, protection, rules, contents and comparisons."""
 
+from functools import partial
+
 from bot.sandbox import merges, rules
 from bot.sandbox.acts import repositories as repository_acts
 from bot.sandbox.auth import InstallationToken
@@ -23,6 +25,13 @@ async def get_repository(call: Call) -> Answer:
         case InstallationToken():
             role = "write" if call.actor.may("contents") else "read"
     return Reply(shapes.full(call.repository, role))
+
+
+async def list_branches(call: Call) -> Answer:
+    """The branches by name."""
+    repository = call.repository
+    names = sorted(repository.git.branches())
+    return Listing(names, lambda name: shapes.short_branch(repository, name))
 
 
 async def get_branch(call: Call) -> Answer:
@@ -110,6 +119,13 @@ async def get_contents(call: Call) -> Answer:
     return Reply(listed)
 
 
+async def list_commits(call: Call) -> Answer:
+    """The history of `sha`, newest first."""
+    repository = call.repository
+    tip = call.resolve(call.query.get("sha", repository.default_branch))
+    return Listing(repository.git.objects.log(tip.sha), partial(git_data.commit, repository))
+
+
 async def get_commit(call: Call) -> Answer:
     """One commit by sha, branch or ref; 422 for an unknown one."""
     name = call.params["ref"]
@@ -166,6 +182,7 @@ CHECKS = f"{PROTECTION}/required_status_checks"
 
 ROUTES = (
     Route("GET", REPO, get_repository),
+    Route("GET", f"{REPO}/branches", list_branches, CONTENTS),
     Route("POST", f"{BRANCH}/rename", rename_branch, ("contents:write",)),
     Route("GET", CHECKS, get_required_status_checks, ADMINISTRATION),
     Route("GET", PROTECTION, get_protection, ADMINISTRATION),
@@ -173,6 +190,7 @@ ROUTES = (
     Route("GET", f"{REPO}/rules/branches/{{branch:.+}}", rules_for_branch),
     Route("GET", rf"{REPO}/rulesets/{{number:\d+}}", get_ruleset),
     Route("GET", f"{REPO}/contents/{{path:.*}}", get_contents, CONTENTS),
+    Route("GET", f"{REPO}/commits", list_commits, CONTENTS),
     Route("GET", f"{REPO}/compare/{{basehead:.+}}", compare, CONTENTS),
 )
 

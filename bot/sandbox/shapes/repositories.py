@@ -214,26 +214,32 @@ def _level(is_on: bool) -> str:
     return "non_admins" if is_on else "off"
 
 
-def branch(one: Repository, name: str, commit: Commit) -> Json:
-    """A branch, with the short form of its protection."""
-    classic = one.protected.get(name)
+def short_branch(one: Repository, name: str) -> Json:
+    """A branch in a list."""
+    sha, classic = one.git.branch(name) or "", one.protected.get(name)
     is_protected = any(ruleset.enforcement == "active" for ruleset in one.rulesets)
-    url = f"{one.url}/branches/{name}"
+    url = f"{one.url}/branches/{name}/protection"
     checks: Json = {"enforcement_level": "off", "contexts": [], "checks": []}
     if classic is not None and classic.checks is not None:
         checks = {**check_list(classic), "enforcement_level": "non_admins"}
     return {
         "name": name,
-        "commit": git_data.commit(one, commit),
+        "commit": {"sha": sha, "url": f"{one.url}/commits/{sha}"},
         "protected": classic is not None or is_protected,
         "protection": {
             "enabled": classic is not None,
-            "url": f"{url}/protection",
+            "url": url,
             "required_status_checks": checks,
         },
-        "protection_url": f"{url}/protection",
-        "_links": {"self": url, "html": f"{one.page}/tree/{name}"},
+        "protection_url": url,
     }
+
+
+def branch(one: Repository, name: str, commit: Commit) -> Json:
+    """A branch asked for by itself, with its commit."""
+    links = {"self": f"{one.url}/branches/{name}", "html": f"{one.page}/tree/{name}"}
+    shape = short_branch(one, name)
+    return {**shape, "commit": git_data.commit(one, commit), "_links": links}
 
 
 def ruleset(one: Repository, value: Ruleset) -> Json:

@@ -100,9 +100,11 @@ async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
     known = await newest_known(runtime.store, queue_id)
     if known is not None:
         return known
-    found = (await runtime.store.read(newest, runtime, queue_id))[1]
-    runtime.store.caches.of(QueueCache).put(found)
-    return found
+    # Taken before the read: a cache that is cleared meanwhile must not get an older value.
+    cache = runtime.store.caches.of(QueueCache)
+    read = (await runtime.store.read(newest, runtime, queue_id))[1]
+    cache.put(read)
+    return read
 
 
 async def _take(
