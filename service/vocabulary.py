@@ -233,20 +233,14 @@ class QueueRef:
 
 
 class EndpointState(StrEnum):
-    """Whether an endpoint of outgoing webhooks is sent anything.
-
-    See docs/design/notifications.md 3.
-    """
+    """Whether an endpoint receives webhooks (docs/design/notifications.md 3)."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
 
 
 class DeliveryState(StrEnum):
-    """How the delivery of a webhook message to an endpoint stands.
-
-    See docs/design/notifications.md 3.
-    """
+    """The state of a delivery to an endpoint (docs/design/notifications.md 3)."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
