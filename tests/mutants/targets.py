@@ -25,6 +25,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/mergequeue/test_landing.py",
         "tests/mergequeue/test_units.py",
     ),
+    "service/mergequeue/engine/planning/landing_stops.py": (
+        "tests/mergequeue/test_landing.py",
+        "tests/mergequeue/test_units.py",
+    ),
     "bot/github/protection.py": ("tests/github/test_protection.py",),
     "bot/github/landing.py": (
         "tests/github/test_land_stops.py",
@@ -41,6 +45,7 @@ HELD = (
     "service/mergequeue/engine/culprits/verdict.py",
     "service/mergequeue/engine/state/readiness.py",
     "service/mergequeue/engine/planning/landing.py",
+    "service/mergequeue/engine/planning/landing_stops.py",
     "service/mergequeue/operations/landing.py",
     "bot/github/protection.py",
     "bot/github/landing.py",
