@@ -92,7 +92,7 @@ async def test_a_forgiven_failure_stands_on_the_pull_request_that_it_did_not_sto
     assert await world.state(number) == "MERGED"
     assert "**Tests:** 1 excused\n" in world.comment_on(number)
     (line,) = await told(world, number)
-    assert line.startswith("- 🟦 `tests/total.py::total`: *failed, forgiven* (quarantined until ")
+    assert line.startswith("- 🟦 `tests/total.py::total`: *failed, excused* (quarantined until ")
 
 
 async def test_a_run_without_failures_says_nothing_of_tests(world: World, ask: Asker) -> None:
