@@ -5,6 +5,12 @@ import pytest
 from tests.harness.world import World, WorldOptions
 
 PERIOD_S = 20
+SLOW_CI = """\
+triggers: {push: [main, "headgate/merge/**"], pull_request: true}
+checks:
+  - {name: unit, seconds: 60}
+"""
+"""Nothing lands before a later command arrives, however early the sweep reads the first one."""
 
 
 @pytest.fixture
@@ -40,8 +46,7 @@ async def test_a_command_that_arrived_is_not_carried_out_again(world: World) -> 
 
 async def test_a_lost_submission_does_not_undo_a_later_cancel(world: World) -> None:
     await world.make_queue()
-    one = await world.open()
-    await world.settle()
+    one = await world.open(files={".sandbox/ci.yml": SLOW_CI})
     await world.fault({"event": "issue_comment"}, "drop")
     await world.comment("/merge", on=one)
     await world.rest(2)
