@@ -237,3 +237,18 @@ def test_a_landing_for_which_the_provider_is_always_too_slow_lets_others_by():
     assert line.landed == [BEHIND]
     entry = line.stage.queue.entries[OFFENDER]
     assert (entry.reason, entry.refusals) == (Reason.MERGE_REFUSED, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("too slow", "too slow"), ("", LandingStopCode.UNAVAILABLE.value)]
+)
+def test_a_landing_that_waits_shows_the_text_of_the_provider_or_else_the_code(text, shown):
+    line = Line(QUEUES[0])
+    line.refuse(OFFENDER, LandingStopCode.UNAVAILABLE, text)
+    line.stage.tell(line.stage.submit(OFFENDER))
+    line.goes_on(timedelta(minutes=2))
+    assert [hold.text for hold in line.stage.queue.holds] == [shown]
+    line.goes_on(timedelta(minutes=40))
+    refusal = line.stage.queue.entries[OFFENDER].refusal
+    assert refusal is not None
+    assert refusal.name == shown

@@ -5,7 +5,10 @@ The quickest come first: the first test that fails ends a mutant.
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "service/mergequeue/operations/permits.py": ("tests/operations/test_permits.py",),
-    "service/mergequeue/operations/proving.py": ("tests/operations/test_proving.py",),
+    "service/mergequeue/operations/proving.py": (
+        "tests/operations/test_proving.py",
+        "tests/operations/test_landing_lanes.py",
+    ),
     "service/accounts/access.py": (
         "tests/operations/test_access.py",
         "tests/operations/test_tokens.py",
@@ -28,6 +31,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/mergequeue/engine/planning/landing_stops.py": (
         "tests/mergequeue/test_landing.py",
         "tests/mergequeue/test_units.py",
+        "tests/mergequeue/test_stops.py",
     ),
     "bot/github/protection.py": ("tests/github/test_protection.py",),
     "bot/github/landing.py": (

@@ -8,8 +8,10 @@ from service.mergequeue.engine.model import LandMode, Proof, Tip
 from service.mergequeue.engine.outputs import Land, LandStep
 from service.mergequeue.operations import proving
 from service.mergequeue.operations.proving import Proved, Unproved
+from service.provider.trees import Change, Different, Same, Unproven
 from service.provider.values import Commit, Merged
-from service.vocabulary import MergeMethod, Sha
+from service.vocabulary import MergeMethod, RepoRef, Sha
+from tests.harness.values import ValuesProvider
 
 
 def sha(letter: str) -> Sha:
@@ -17,6 +19,7 @@ def sha(letter: str) -> Sha:
     return Sha(letter * 40)
 
 
+REPO = RepoRef("values.test", "octo", "widgets")
 TIP = Tip(sha("0"), sha("1"))
 HEADS = (sha("a"), sha("b"))
 TREES = (sha("c"), sha("d"))
@@ -195,3 +198,35 @@ def test_beside_another_lane_the_tree_is_compared_elsewhere() -> None:
 def test_commits_inside_a_pull_request_may_stand_between_the_tested_ones() -> None:
     inner = Commit(sha("6"), sha("5"), (TIP.sha,))
     assert isinstance(proved(ADVANCE, inner, *MOVED), Proved)
+
+
+class Differing(ValuesProvider):
+    """A provider that finds many paths in which two changes differ."""
+
+    def __init__(self, paths: int) -> None:
+        super().__init__()
+        self.paths = tuple(f"{number}.py" for number in range(paths))
+
+    async def same_change(
+        self, repo: RepoRef, tested: Change, landed: Change
+    ) -> Same | Different | Unproven:
+        return Different(self.paths)
+
+
+@pytest.mark.parametrize(
+    ("paths", "named"), [(20, "18.py, 19.py"), (21, "18.py, 19.py and 1 more")]
+)
+async def test_another_change_than_the_tested_one_proves_nothing(paths: int, named: str) -> None:
+    action = a_land(LandMode.CALL, MergeMethod.SQUASH, Proof.SAME_CHANGE)
+    outcome = proved(action, SQUASHED)
+    assert isinstance(outcome, Proved)
+    found = await proving.proved_of(Differing(paths), REPO, action, outcome)
+    assert isinstance(found, Unproved)
+    assert found.cause == "other_change"
+    assert found.text.endswith(named)
+
+
+async def test_an_equal_tree_needs_no_comparison_of_changes() -> None:
+    outcome = proved(SQUASH, SQUASHED)
+    assert isinstance(outcome, Proved)
+    assert await proving.proved_of(Differing(1), REPO, SQUASH, outcome) == outcome
