@@ -1,6 +1,6 @@
-"""The grammar of commands in comments: Markdown in, one wish or none out.
+"""Parse the command in a comment: Markdown in, one command or none out.
 
-Pure text: who may ask, and what is answered, is decided elsewhere.
+Only text is read here; `service/mergequeue/operations/comments.py` checks rights and answers.
 
 See docs/design/comments.md 1, 2.
 """

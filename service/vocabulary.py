@@ -50,7 +50,7 @@ class ActorKind(StrEnum):
 
 
 class Channel(StrEnum):
-    """The way a wish reached us."""
+    """The channel of a request."""
 
     COMMENT = "comment"
     CHECKBOX = "checkbox"

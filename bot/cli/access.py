@@ -48,9 +48,9 @@ def create(
     from bot.cli.administration import administer, operator
     from service.accounts import tokens
 
-    def request(at: str) -> tokens.TokenWish:
+    def request(at: str) -> tokens.TokenRequest:
         limited = tuple(RepoRef(at, ref.owner, ref.name) for ref in named) or None
-        return tokens.TokenWish(at, org, name, role, limited, days)
+        return tokens.TokenRequest(at, org, name, role, limited, days)
 
     issued = administer(
         lambda runtime, main: tokens.create_token(runtime, request(host or main), operator()),

@@ -1,4 +1,4 @@
-"""What people see on stderr while a command works: moving on a terminal, else single lines."""
+"""Progress on stderr: one line that changes on a terminal, otherwise one line for each event."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -62,7 +62,7 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the submissions come from, and the settings to compare with."""
+    """The source of the submissions, and the settings to compare."""
 
     name: str
     histories: tuple[History, ...]

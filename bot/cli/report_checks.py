@@ -1,4 +1,4 @@
-"""What reports contain and what to fix in them, read on this machine."""
+"""Check reports on this machine: count their results and list what to fix."""
 
 import re
 from collections import defaultdict
@@ -9,7 +9,7 @@ from bot.cli.exits import Exit
 from bot.uploader import verdict
 from bot.uploader.files import Reports
 from service.testhealth.reports import duplicates, reports, results
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import (
     CaseKind,
     CaseResult,
@@ -61,8 +61,8 @@ def read_all(
     files: Reports, wanted: Format | None, source_root: str
 ) -> list[tuple[str, ReportFile]]:
     """Return each report by name, read on this machine."""
-    wishes = Wishes(source_root)
-    return [(each.name, reports.read(each.packed, wanted, wishes)) for each in files.readable]
+    read_options = ReadOptions(source_root)
+    return [(each.name, reports.read(each.packed, wanted, read_options)) for each in files.readable]
 
 
 def records_of(files: Reports, wanted: Format | None, source_root: str) -> list[dict[str, object]]:

@@ -48,7 +48,7 @@ NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progres
 
 
 class Upload(NamedTuple):
-    """What to upload, and to which service; `org` None: the token's, or the repository's owner."""
+    """An upload and its target service; `org` None: the token's, or the repository's owner."""
 
     globs: Sequence[str]
     metadata: Json

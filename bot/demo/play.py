@@ -55,7 +55,7 @@ class Event(Answer):
 
     @property
     def sentence(self) -> str:
-        """What happened, in the words of the API; a final state comes first."""
+        """Return the event in the words of the API; a final state comes first."""
         return f"{self.after}: {self.message}" if self.after in FINAL else self.message
 
 
@@ -160,7 +160,7 @@ class Play:
         self.say(story.RELEASE, [number], f"headgate explain {number}: {self.explanation}")
 
     async def lanes(self) -> None:
-        """Submit two of which CI reports that they touch different things."""
+        """Submit two pull requests with different impacted targets."""
         await self.make_queue(story.LANES)
         for change in story.LANES.changes:
             self.say(story.LANES, [change.number], f"CI says it touches {change.targets[0]}")

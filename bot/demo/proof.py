@@ -34,7 +34,7 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What was reported about a target branch: landings in order, heads of failed ones by number.
+    """The reports about a target branch: landings in order, failed heads by number.
 
     `start` is its tip before the first landing.
     """

@@ -27,7 +27,7 @@ LOG = "headgate.log"
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the user asked for. `stays`: the servers go on after the story, until Ctrl-C.
+    """The options of a demo. `stays`: the servers keep running after the story, until Ctrl-C.
 
     `keep` is the folder for all state, None a temporary one; `as_json`: one object on stdout,
     the events on stderr.

@@ -21,7 +21,7 @@ from bot.sandbox.records import HOST
 from bot.settings import Settings
 from bot.wiring import World
 from service.accounts import tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.errors import StartRefused
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Role
@@ -256,5 +256,5 @@ async def post(session: aiohttp.ClientSession, url: str, body: Json) -> Json:
 
 async def create_token(runtime: Runtime) -> str:
     """Return an admin token of the demo's organization, for the play and for the visitor."""
-    wish = TokenWish(HOST, story.OWNER, "demo", Role.ADMIN)
-    return (await tokens.create_token(runtime, wish, SYSTEM)).secret
+    request = TokenRequest(HOST, story.OWNER, "demo", Role.ADMIN)
+    return (await tokens.create_token(runtime, request, SYSTEM)).secret

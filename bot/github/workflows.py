@@ -22,7 +22,6 @@ FILES_MAX = 50
 FILE_BYTES_MAX = 256 * 1024
 PROBE = "headgate/merge/pr-1/00000000-0000-0000-0000-000000000000"
 PATTERN = "headgate/merge/**"
-DEFAULT_TYPES = ("opened", "synchronize", "reopened")
 DRAFT = r"github\.event\.pull_request\.draft"
 SKIPS_DRAFTS = re.compile(
     rf"!\s*\(?\s*{DRAFT}|{DRAFT}\s*==\s*'?false|{DRAFT}\s*!=\s*'?true", re.IGNORECASE

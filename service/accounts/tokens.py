@@ -32,7 +32,7 @@ TOKENS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class TokenWish:
+class TokenRequest:
     """A token to make. `expires_in_days` None: never, only when asked for explicitly."""
 
     host: str
@@ -43,7 +43,7 @@ class TokenWish:
     expires_in_days: int | None = EXPIRES_IN_DAYS
 
 
-async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> IssuedToken:
+async def create_token(runtime: Runtime, request: TokenRequest, actor: Actor) -> IssuedToken:
     """Make a token; its secret text is in the answer and nowhere else.
 
     The organization comes with an installation, or with its first token; a token
@@ -52,14 +52,14 @@ async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> Issue
     """
     public, secret = _mint()
     now = runtime.clock.now()
-    ends = _expiry(now, wish.expires_in_days)
+    ends = _expiry(now, request.expires_in_days)
     draft = TokenRecord(
         id=public,
         org_id=0,
-        org_slug=wish.org_slug,
-        host=wish.host,
-        name=wish.name,
-        role=wish.role,
+        org_slug=request.org_slug,
+        host=request.host,
+        name=request.name,
+        role=request.role,
         digest=runtime.keys.token_digest(secret),
         repositories=None,
         created_at=now,
@@ -69,7 +69,7 @@ async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> Issue
         revoked_at=None,
     )
     row = audit_entries.allowed(actor, None, "token.create", f"token/{public}", now)
-    view = await runtime.store.run(_insert, draft, wish.repositories, row)
+    view = await runtime.store.run(_insert, draft, request.repositories, row)
     return IssuedToken(secret, view)
 
 

@@ -140,7 +140,9 @@ async def page(runtime: Runtime, caller: Caller, repository: RepositoryRecord | 
         for queue_id, piece in runtime.memory.figures.items()
         if isinstance(piece, Piece)
     }
-    found = await runtime.store.read(_found, runtime, _Wish(caller, repository, known, now))
+    found = await runtime.store.read(
+        _found, runtime, _FiguresRequest(caller, repository, known, now)
+    )
     pieces = []
     for stamp in found.shown:
         shown, place = stamp
@@ -155,32 +157,35 @@ async def page(runtime: Runtime, caller: Caller, repository: RepositoryRecord | 
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _FiguresRequest:
     caller: Caller
     repository: RepositoryRecord | None
     known: Mapping[int, Piece]
     now: datetime
 
 
-def _found(session: Tx, runtime: Runtime, wish: _Wish) -> _Found:
-    everything = figures.shown(session, wish.caller.org_id)
+def _found(session: Tx, runtime: Runtime, request: _FiguresRequest) -> _Found:
+    everything = figures.shown(session, request.caller.org_id)
     several = len({one.ref.repo.host for one in everything}) > 1
-    mine = tuple((one, _place(one, several=several)) for one in everything if _is_asked(one, wish))
+    mine = tuple(
+        (one, _place(one, several=several)) for one in everything if _is_asked(one, request)
+    )
     stale = [
         stamp[0].ref.id
         for stamp in mine
-        if (kept := wish.known.get(stamp[0].ref.id)) is None or not kept.stands(stamp, wish.now)
+        if (kept := request.known.get(stamp[0].ref.id)) is None
+        or not kept.stands(stamp, request.now)
     ]
-    sums = figures.of_queues(session, stale, wish.now)
+    sums = figures.of_queues(session, stale, request.now)
     fresh = {
         queue_id: (turn.newest(session, runtime, queue_id)[1], sums[queue_id]) for queue_id in stale
     }
-    return _Found(mine, fresh, _expiring(session, wish))
+    return _Found(mine, fresh, _expiring(session, request))
 
 
-def _is_asked(one: Shown, wish: _Wish) -> bool:
-    is_its = wish.repository is None or one.ref.repository_id == wish.repository.id
-    return is_its and access.sees(wish.caller, one.ref.repository_id)
+def _is_asked(one: Shown, request: _FiguresRequest) -> bool:
+    is_its = request.repository is None or one.ref.repository_id == request.repository.id
+    return is_its and access.sees(request.caller, one.ref.repository_id)
 
 
 def _place(one: Shown, *, several: bool) -> Place:
@@ -189,10 +194,10 @@ def _place(one: Shown, *, several: bool) -> Place:
     return Place(mq_repo=name, host=repo.host, repo=repo.slug, branch=one.ref.branch)
 
 
-def _expiring(session: Tx, wish: _Wish) -> int:
+def _expiring(session: Tx, request: _FiguresRequest) -> int:
     """Tokens that reach something the caller sees, and end soon."""
-    scopes = figures.expiring(session, wish.caller.org_id, wish.now, wish.now + EXPIRING)
-    seen = wish.caller.repositories
+    scopes = figures.expiring(session, request.caller.org_id, request.now, request.now + EXPIRING)
+    seen = request.caller.repositories
     return sum(1 for scope in scopes if scope is None or seen is None or scope & seen)
 
 

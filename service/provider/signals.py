@@ -127,7 +127,7 @@ Ask = (
 
 
 class AskSource(StrEnum):
-    """Where the wish was expressed; reviews take no reactions."""
+    """Where the command was written; reviews take no reactions."""
 
     COMMENT = "comment"
     REVIEW = "review"

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from service.accounts import tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.testhealth.store import uploads as stored_uploads
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import SYSTEM, Role
@@ -43,7 +43,7 @@ def world_options(issuer: Issuer) -> WorldOptions:
 async def ci_token(world: World, org: str = "octo") -> str:
     """What every job of the organization's own pull requests holds."""
     await world.settle()
-    wish = TokenWish("github.localhost", org, "ci", Role.CI)
+    wish = TokenRequest("github.localhost", org, "ci", Role.CI)
     return (await tokens.create_token(world.runtime, wish, SYSTEM)).secret
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bot.keys import KeyRing
 from service.accounts import tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database.database import open_store
@@ -73,5 +73,5 @@ def readiness() -> Readiness:
 @pytest.fixture
 async def admin(runtime: Runtime) -> str:
     """The secret of an admin's token."""
-    wish = TokenWish("github.com", "octo", "ops", Role.ADMIN)
+    wish = TokenRequest("github.com", "octo", "ops", Role.ADMIN)
     return (await tokens.create_token(runtime, wish, SYSTEM)).secret

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from service.accounts import access, tokens
 from service.accounts.store import audit
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.errors import DatabaseUnavailable, FieldError, Malformed
 from service.http import connections, health
 from service.http.callers import Call
@@ -142,7 +142,7 @@ async def test_a_page_has_a_content_type_of_its_own(runtime, readiness, admin):
 
 async def test_a_role_that_is_too_small_is_refused_and_written_down(runtime, readiness):
     made = await tokens.create_token(
-        runtime, TokenWish("github.com", "octo", "runner", Role.CI), SYSTEM
+        runtime, TokenRequest("github.com", "octo", "runner", Role.CI), SYSTEM
     )
     caller = await access.look_up(runtime, made.secret)
 

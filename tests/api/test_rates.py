@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 
 from service.accounts import access, tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.http.callers import Call
 from service.http.models.common import Request
 from service.http.rates import RateClass
@@ -91,7 +91,7 @@ async def test_a_request_too_many_is_told_when_to_come_back(limited, readiness, 
 
 
 async def test_the_rate_is_looked_at_after_the_token_and_before_the_role(limited, readiness):
-    wish = TokenWish("github.com", "octo", "runner", Role.CI)
+    wish = TokenRequest("github.com", "octo", "runner", Role.CI)
     small = (await tokens.create_token(limited, wish, SYSTEM)).secret
     async with serving(limited, readiness, READ) as client:
         own = f"x-api-token: {small}"
@@ -100,7 +100,7 @@ async def test_the_rate_is_looked_at_after_the_token_and_before_the_role(limited
 
 
 async def test_another_token_does_not_wait(limited, readiness, admin):
-    wish = TokenWish("github.com", "octo", "second", Role.ADMIN)
+    wish = TokenRequest("github.com", "octo", "second", Role.ADMIN)
     other = (await tokens.create_token(limited, wish, SYSTEM)).secret
     async with serving(limited, readiness, READ) as client:
         statuses = [

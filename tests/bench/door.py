@@ -11,7 +11,7 @@ from aiohttp import web
 
 from bot.keys import KeyRing
 from service.accounts import repositories, tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
 from service.database.database import Tx, open_store
@@ -74,7 +74,7 @@ async def reader_of(runtime: Runtime, repo: RepoRef) -> str:
 
 async def token_of(runtime: Runtime, repo: RepoRef, role: Role) -> str:
     """A token of this role for the repository's organization, which has to be there."""
-    wish = TokenWish(repo.host, repo.owner, f"bench {role.value}", role)
+    wish = TokenRequest(repo.host, repo.owner, f"bench {role.value}", role)
     return (await tokens.create_token(runtime, wish, SYSTEM)).secret
 
 

@@ -20,7 +20,7 @@ from time import process_time
 from lxml import etree
 
 from service.testhealth.reports import reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 
 ROUNDS = 5
 CASES = 100_000
@@ -49,7 +49,7 @@ def beside_lxml(cases: int) -> dict[str, object]:
     gc.disable()
     for _ in range(ROUNDS):
         bare.append(took(lambda: count_by_lxml(content)))
-        ours.append(took(lambda: reports.read(content, None, Wishes())))
+        ours.append(took(lambda: reports.read(content, None, ReadOptions())))
     gc.enable()
     return {
         "subject": f"JUnit, {cases:,} cases",

@@ -11,7 +11,7 @@ from time import process_time
 
 from service.testhealth.operations import parser_answer, parser_process
 from service.testhealth.operations.parser_process import Limits, Work
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 
 UNLIMITED = Limits(computing_s=60, memory_bytes=2**32)
 
@@ -19,7 +19,7 @@ UNLIMITED = Limits(computing_s=60, memory_bytes=2**32)
 def main() -> None:
     """Read the file that the first argument names, and turn it into what goes back."""
     gc.disable()
-    work = Work([Path(sys.argv[1]).read_bytes()], None, Wishes(), UNLIMITED)
+    work = Work([Path(sys.argv[1]).read_bytes()], None, ReadOptions(), UNLIMITED)
     began = process_time()
     done = parser_process.read(work)
     seconds = process_time() - began

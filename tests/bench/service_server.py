@@ -21,7 +21,7 @@ from bot.github.translate import signals_of as translated
 from bot.keys import KeyRing
 from service.accounts import tokens
 from service.accounts.store import access
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.boundary import NoBoundary
 from service.clock import Clock, RandomIds, SystemClock
 from service.database.database import open_store
@@ -150,7 +150,7 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
     bare.router.add_post("/{tail:.*}", read_and_answer)
     bare_runner, bare_port = await door.bare(bare)
     issued = await tokens.create_token(
-        runtime, TokenWish(host, "octo", "bench", Role.ADMIN), SYSTEM
+        runtime, TokenRequest(host, "octo", "bench", Role.ADMIN), SYSTEM
     )
     about = {"port": port, "bare": bare_port, "token": issued.secret, "host": host}
     say(about)

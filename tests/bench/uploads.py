@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from service.testhealth.reports import reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from tests.bench import databases, load
 from tests.bench import reports as parsing
 from tests.bench.service import Server
@@ -91,7 +91,7 @@ def beside_parsers(content: bytes) -> dict[str, float]:
     """Seconds of the bare parser, and of ours."""
     gc.disable()
     bare = parsing.took(lambda: parsing.count_by_lxml(content))
-    ours = parsing.took(lambda: reports.read(content, None, Wishes()))
+    ours = parsing.took(lambda: reports.read(content, None, ReadOptions()))
     gc.enable()
     return {"bare_s": bare, "parse_s": ours}
 

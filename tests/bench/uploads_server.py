@@ -14,7 +14,7 @@ import uvloop
 from bot import telemetry
 from service.accounts import tokens
 from service.accounts.store import access
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.clock import SystemClock
 from service.database.database import Tx
 from service.runtime import Runtime
@@ -52,7 +52,7 @@ async def serve(url: str) -> None:
     telemetry.start("json", "warning", SystemClock())
     runtime = await door.runtime_at(url)
     await runtime.store.run(door.met)
-    wish = TokenWish(REPO.host, REPO.owner, "bench", Role.QUEUE)
+    wish = TokenRequest(REPO.host, REPO.owner, "bench", Role.QUEUE)
     secret = (await tokens.create_token(runtime, wish, SYSTEM)).secret
     runner, port = await door.opened(door.application(runtime))
     say({"port": port, "token": secret})

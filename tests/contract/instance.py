@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from service.accounts import tokens
 from service.accounts.store import access
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.store.cases import Place
 from service.vocabulary import SYSTEM, RepoRef, Role
@@ -167,5 +167,5 @@ async def _instance(world: World) -> Instance:
 async def _token(
     world: World, role: Role, org: str = "octo", only: tuple[RepoRef, ...] | None = None
 ) -> str:
-    wish = TokenWish(HOST, org, f"{role.value} of {org}", role, repositories=only)
+    wish = TokenRequest(HOST, org, f"{role.value} of {org}", role, repositories=only)
     return (await tokens.create_token(world.runtime, wish, SYSTEM)).secret

@@ -10,7 +10,7 @@ from typing import Any
 
 from bot import wiring
 from service.accounts import tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.http.health import Readiness
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, RepoRef, Role
@@ -106,7 +106,7 @@ async def token_of(
     runtime: Runtime, role: Role, org: str = "octo", repositories: Scope | None = None
 ) -> str:
     """A token of this role in an organization."""
-    wish = TokenWish(HOST, org, "a reader", role, repositories)
+    wish = TokenRequest(HOST, org, "a reader", role, repositories)
     return (await tokens.create_token(runtime, wish, SYSTEM)).secret
 
 

@@ -9,9 +9,9 @@ import pytest
 from service.dashboard import app, filters
 from service.http import documents
 from service.testhealth.operations import flags, overrides, tickets
-from service.testhealth.operations.flags import FlagWish
-from service.testhealth.operations.overrides import OverrideWish
-from service.testhealth.operations.tickets import TicketWish
+from service.testhealth.operations.flags import FlagRequest
+from service.testhealth.operations.overrides import OverrideRequest
+from service.testhealth.operations.tickets import TicketLink
 from service.testhealth.reports.results import Fault, FileStatus
 from service.testhealth.store import cases
 from service.vocabulary import Actor, ActorKind, Channel, Flag, Override, Role
@@ -93,10 +93,10 @@ async def test_what_people_say_is_shown_as_text(stage, text):
     test_id = (await stage.case("total")).id
     somebody = Actor(ActorKind.PERSON, text, "101", Channel.API)
     here = stage.repository
-    wish = OverrideWish(test_id, Override.NEVER_QUARANTINE, text)
+    wish = OverrideRequest(test_id, Override.NEVER_QUARANTINE, text)
     await overrides.put(stage.runtime, here, wish, somebody)
-    await flags.put(stage.runtime, here, FlagWish(test_id, Flag.BROKEN, text), somebody)
-    await tickets.link(stage.runtime, here, TicketWish(test_id, text, None), somebody)
+    await flags.put(stage.runtime, here, FlagRequest(test_id, Flag.BROKEN, text), somebody)
+    await tickets.link(stage.runtime, here, TicketLink(test_id, text, None), somebody)
     await stage.runtime.store.run(_own, here.id, text)
     token = await token_of(stage.runtime, Role.READ)
     async with browsing(stage.runtime, token) as browser:

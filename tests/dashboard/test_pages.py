@@ -6,9 +6,9 @@ import pytest
 
 from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import flags, overrides, tickets
-from service.testhealth.operations.flags import FlagWish
-from service.testhealth.operations.overrides import OverrideWish
-from service.testhealth.operations.tickets import TicketWish
+from service.testhealth.operations.flags import FlagRequest
+from service.testhealth.operations.overrides import OverrideRequest
+from service.testhealth.operations.tickets import TicketLink
 from service.testhealth.reports.results import Fault, FileStatus
 from service.testhealth.store import quarantine
 from service.testhealth.store.cases import Place
@@ -58,10 +58,10 @@ async def told(stage):
             {"total": letters, "empty": "P"}, sha=sha, branch="main", ran_at=NOW - hours * HOUR
         )
     case = await stage.case("total")
-    wish = OverrideWish(case.id, Override.ALWAYS_QUARANTINE, "waits on #991", NOW + 50 * HOUR)
+    wish = OverrideRequest(case.id, Override.ALWAYS_QUARANTINE, "waits on #991", NOW + 50 * HOUR)
     await overrides.put(stage.runtime, here, wish, ANN)
-    await flags.put(stage.runtime, here, FlagWish(case.id, Flag.FLAKY, "real clock"), ANN)
-    ticket = TicketWish(case.id, "https://github.test/octo/widgets/issues/991", None)
+    await flags.put(stage.runtime, here, FlagRequest(case.id, Flag.FLAKY, "real clock"), ANN)
+    ticket = TicketLink(case.id, "https://github.test/octo/widgets/issues/991", None)
     await tickets.link(stage.runtime, here, ticket, ANN)
     stage.clock.present += HOUR
     await stage.ran({"total": "F", "empty": "P"}, pr_number=7, ran_at=NOW)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.accounts import access, tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.mergequeue.engine.config import ConfirmFailures
 from service.mergequeue.operations import pull_requests
 from service.mergequeue.store import journal, runs
@@ -32,7 +32,7 @@ def world_options() -> WorldOptions:
 async def heard(world: World, *events: str) -> AsyncIterator[Receiver]:
     """A receiver of these events, every message of which is verified at the end."""
     await world.settle()
-    wish = TokenWish(HOST, "octo", "ops", Role.ADMIN)
+    wish = TokenRequest(HOST, "octo", "ops", Role.ADMIN)
     made = await tokens.create_token(world.runtime, wish, SYSTEM)
     caller = await access.look_up(world.runtime, made.secret)
     async with receiving() as receiver:

@@ -11,8 +11,8 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.testhealth.operations import flags, settings
-from service.testhealth.operations.flags import FlagWish
-from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.operations.flags import FlagRequest
+from service.testhealth.operations.settings import SettingsRequest
 from service.testhealth.store import quarantine
 from service.testhealth.store.cases import cases
 from service.vocabulary import SYSTEM, Flag, RepoRef
@@ -46,7 +46,7 @@ async def repository(world: World) -> RepositoryRecord:
 
 async def switch(world: World) -> None:
     """The repository wants issues."""
-    wish = SettingsWish({"ticket_issues": True})
+    wish = SettingsRequest({"ticket_issues": True})
     await settings.update(world.runtime, await repository(world), wish, SYSTEM)
 
 
@@ -57,7 +57,7 @@ def _only(session: Tx) -> Any:
 async def flag(world: World, flag: Flag) -> None:
     """Somebody says how the only test is."""
     test = await world.runtime.store.read(_only)
-    wish = FlagWish(test.id, flag, None if flag is Flag.NONE else "it is")
+    wish = FlagRequest(test.id, flag, None if flag is Flag.NONE else "it is")
     await flags.put(world.runtime, await repository(world), wish, SYSTEM)
 
 

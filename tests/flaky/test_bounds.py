@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.testhealth.reports import reading, reports, text, xml
 from service.testhealth.reports.formats import go_json
 from service.testhealth.reports.junit import JUnitElements
-from service.testhealth.reports.reading import Reading, Wishes
+from service.testhealth.reports.reading import Reading, ReadOptions
 from service.testhealth.reports.results import Fault, FileStatus, Format, WarningCode
 from tests.flaky.dialects import DIALECTS, shown
 
@@ -18,7 +18,9 @@ NO_DOCTYPE = "A document type declaration is not allowed."
 
 
 def read(content, wanted=None):
-    return reports.read(content.encode() if isinstance(content, str) else content, wanted, Wishes())
+    return reports.read(
+        content.encode() if isinstance(content, str) else content, wanted, ReadOptions()
+    )
 
 
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
@@ -201,7 +203,7 @@ def test_a_malformed_file_without_a_whole_case_is_refused():
 
 @given(st.binary(max_size=300), st.sampled_from([None, *Format]))
 def test_no_bytes_raise(content, wanted):
-    assert reports.read(content, wanted, Wishes()).status in FileStatus
+    assert reports.read(content, wanted, ReadOptions()).status in FileStatus
 
 
 ALPHABET = st.sampled_from(
@@ -231,7 +233,7 @@ def test_pieces_are_as_long_as_what_is_searched_in_the_first():
 
 def test_a_text_without_any_element_is_no_xml():
     with pytest.raises(xml.Stopped) as stopped:
-        xml.read_xml(text.text_of(b"plain"), JUnitElements(Reading(Format.JUNIT, Wishes())))
+        xml.read_xml(text.text_of(b"plain"), JUnitElements(Reading(Format.JUNIT, ReadOptions())))
     assert stopped.value.fault == Fault("Not a known report format.")
 
 

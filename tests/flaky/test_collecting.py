@@ -9,7 +9,7 @@ import pytest
 
 from service.testhealth.reports import collecting, globs, reports
 from service.testhealth.reports.collecting import Ran
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.uploads import UploadClass
 
 SHA = "5779607b49aab1200488439f02372c57b4f75444"
@@ -151,4 +151,4 @@ def test_an_artifact_is_called_like_a_job():
     ],
 )
 def test_what_was_never_meant_as_a_report_is_told_from_one_that_is_broken(content, is_report):
-    assert collecting.is_report(reports.read(content, None, Wishes())) is is_report
+    assert collecting.is_report(reports.read(content, None, ReadOptions())) is is_report

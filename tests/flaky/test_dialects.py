@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from service.testhealth.reports import reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import CaseKind, FileStatus, Format, Outcome
 from tests.flaky.dialects import DIALECTS, lines, shown
 
@@ -13,7 +13,7 @@ from tests.flaky.dialects import DIALECTS, lines, shown
 @pytest.mark.parametrize("name", DIALECTS)
 def test_a_dialect_gives_its_cases(name):
     xml, expected = DIALECTS[name]
-    report = reports.read(xml.encode(), None, Wishes())
+    report = reports.read(xml.encode(), None, ReadOptions())
     assert (report.status, report.format) == (FileStatus.ACCEPTED, Format.JUNIT)
     assert shown(report.cases) == lines(expected)
 
@@ -23,7 +23,7 @@ def test_another_counter_finds_as_many(name):
     tree = ET.fromstring(DIALECTS[name][0])
     cases = list(tree.iter("testcase"))
     red = [case for case in cases if {"failure", "error"} & {child.tag for child in case}]
-    report = reports.read(DIALECTS[name][0].encode(), None, Wishes())
+    report = reports.read(DIALECTS[name][0].encode(), None, ReadOptions())
     tests = [case for case in report.cases if case.kind is not CaseKind.SYNTHETIC]
     assert len(tests) == len(cases)
     assert sum(case.outcome is Outcome.FAILED for case in tests) == len(red)
@@ -37,7 +37,7 @@ def test_prefixes_change_nothing(name):
         element.tag = f"{{urn:reports}}{element.tag}"
     prefixed = ET.tostring(tree, encoding="unicode")
     assert "<ns0:test" in prefixed
-    report = reports.read(prefixed.encode(), None, Wishes())
+    report = reports.read(prefixed.encode(), None, ReadOptions())
     assert shown(report.cases) == lines(expected)
 
 

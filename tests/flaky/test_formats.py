@@ -5,13 +5,13 @@ import json
 import pytest
 
 from service.testhealth.reports import reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import CaseKind, FileStatus, Format, Outcome, WarningCode
 from tests.flaky.dialects import lines, shown
 
 
 def read(content, wanted=None):
-    return reports.read(content.encode(), wanted, Wishes())
+    return reports.read(content.encode(), wanted, ReadOptions())
 
 
 def go(*events):

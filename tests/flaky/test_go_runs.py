@@ -5,7 +5,7 @@ import json
 import pytest
 
 from service.testhealth.reports import reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import CaseKind, Format
 
 
@@ -16,7 +16,7 @@ def read(*lines):
         line if isinstance(line, str) else json.dumps(dict(zip(names, line, strict=False)))
         for line in lines
     )
-    return reports.read(text.encode(), Format.GO_JSON, Wishes())
+    return reports.read(text.encode(), Format.GO_JSON, ReadOptions())
 
 
 def outcomes(report):

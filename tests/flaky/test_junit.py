@@ -3,7 +3,7 @@
 import pytest
 
 from service.testhealth.reports import duplicates, reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import (
     CaseKind,
     CaseResult,
@@ -20,7 +20,7 @@ PASSED, FAILED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
 
 def read(xml, **wishes):
     """The report of a text."""
-    return reports.read(xml.encode(), None, Wishes(**wishes))
+    return reports.read(xml.encode(), None, ReadOptions(**wishes))
 
 
 def case_of(inner="", attributes="", **wishes) -> CaseResult:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from service.testhealth.reports import failures, reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import CaseKind, FileStatus, Outcome
 from tests.flaky.dialects import lines, shown
 from tests.flaky.recorded.record import RUNNERS
@@ -107,7 +107,7 @@ HEADLINES = {
 def read(name):
     """The recorded report; its runner ran in /build."""
     content = (RECORDED / f"{name}.xml").read_bytes()
-    return reports.read(content, None, Wishes(source_root="/build"))
+    return reports.read(content, None, ReadOptions(source_root="/build"))
 
 
 def test_every_runner_is_recorded_and_read():

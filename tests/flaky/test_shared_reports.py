@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from service.testhealth.reports import reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import CaseKind, FileStatus, counts_of
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ CUT_INSIDE = {"files/enricomi__publish-unit-test-result-action__junit-xml_pytest
 def read(entry):
     content = (MANIFEST.parent / entry["file"]).read_bytes()
     assert hashlib.sha256(content).hexdigest() == entry["sha256"]
-    return reports.read(content, None, Wishes())
+    return reports.read(content, None, ReadOptions())
 
 
 def named(entries):

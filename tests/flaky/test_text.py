@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from service.testhealth.reports import reports, text
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import Fault, FileStatus, WarningCode
 
 XML = '<testsuite name="sü"><testcase name="tä€"><failure>größer</failure></testcase></testsuite>'
@@ -15,7 +15,7 @@ REPLACED = [WarningCode.ENCODING_REPLACED]
 
 
 def read(content):
-    return reports.read(content, None, Wishes())
+    return reports.read(content, None, ReadOptions())
 
 
 def codes(report):

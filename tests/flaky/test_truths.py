@@ -6,7 +6,7 @@ import pytest
 
 from service.testhealth.reports import duplicates, identity, reports, results
 from service.testhealth.reports.identity import RepositoryKey
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import CaseKind, FileStatus, Outcome
 from tests.flaky.recorded import record
 from tests.flaky.recorded.record import AGAIN, HERE, RUNNERS
@@ -38,7 +38,7 @@ COUNTS = {
 def recorded(name, folder=HERE):
     """The report of a runner, read."""
     (path,) = folder.glob(f"{name}.*")
-    return reports.read(path.read_bytes(), None, Wishes(source_root="/build"))
+    return reports.read(path.read_bytes(), None, ReadOptions(source_root="/build"))
 
 
 def results_of(report):

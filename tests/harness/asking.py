@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 
 from service.accounts import tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.vocabulary import SYSTEM, Role
 from tests.harness.world import REPO, World
 
@@ -69,5 +69,5 @@ class Asker:
 async def asker(world: World, role: Role = Role.ADMIN) -> Asker:
     """Somebody of the organization, by default an admin."""
     await world.settle()
-    wish = TokenWish(HOST, REPO.split("/")[0], "story", role)
+    wish = TokenRequest(HOST, REPO.split("/")[0], "story", role)
     return Asker(world, (await tokens.create_token(world.runtime, wish, SYSTEM)).secret)

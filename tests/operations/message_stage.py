@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from service.accounts import access, tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.http.callers import Caller
 from service.mergequeue.operations import queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
@@ -73,7 +73,7 @@ class Stage:
 
 
 async def a_caller(runtime: Runtime, queue: QueueRef, only: RepoRef | None = None) -> Caller:
-    wish = TokenWish(
+    wish = TokenRequest(
         queue.repo.host, queue.repo.owner, "ops", Role.ADMIN, None if only is None else (only,)
     )
     made = await tokens.create_token(runtime, wish, SYSTEM)

@@ -9,7 +9,7 @@ import pytest
 from service.accounts import access, tokens
 from service.accounts.store import access as stored
 from service.accounts.store import audit
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.database.records import TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.http import callers
@@ -19,7 +19,7 @@ from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Role
 
 NOW = datetime(2026, 3, 2, 14, tzinfo=UTC)
-WISH = TokenWish("github.com", "octo", "ops", Role.ADMIN)
+WISH = TokenRequest("github.com", "octo", "ops", Role.ADMIN)
 RECORD = TokenRecord(
     id="p" * access.PUBLIC_LENGTH,
     org_id=1,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.accounts import access, repositories, tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.errors import Invalid, NotFound
 from service.mergequeue.operations import queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
@@ -20,7 +20,7 @@ from service.notifications.sender import HttpSender
 from service.provider.values import Repository
 from service.runtime import Runtime
 from service.testhealth.operations import overrides
-from service.testhealth.operations.overrides import OverrideWish
+from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.store import quarantine
 from service.vocabulary import SYSTEM, MergeMethod, Override, QueueRef, RepoId, RepoRef, Role
 from tests.harness.receiver import receiving
@@ -74,14 +74,14 @@ async def test_no_more_holds_than_the_limit_are_placed_at_once(stage):
 
 async def test_no_more_tokens_than_the_limit_are_made_at_once(stage, monkeypatch):
     monkeypatch.setattr(tokens, "TOKENS_MAX", 3)
-    wish = TokenWish(stage.queue.repo.host, stage.queue.repo.owner, "x", Role.READ)
+    wish = TokenRequest(stage.queue.repo.host, stage.queue.repo.owner, "x", Role.READ)
     actor = stage.caller.actor
     make = (tokens.create_token(stage.runtime, wish, actor) for _ in range(8))
     assert await refusals(*make) == ["limit_reached"] * 6
 
 
 async def test_a_token_that_ends_by_its_rotation_has_one_successor(stage):
-    wish = TokenWish(stage.queue.repo.host, stage.queue.repo.owner, "x", Role.READ)
+    wish = TokenRequest(stage.queue.repo.host, stage.queue.repo.owner, "x", Role.READ)
     actor = stage.caller.actor
     old = (await tokens.create_token(stage.runtime, wish, actor)).view.id
     rotate = (tokens.rotate_token(stage.runtime, old, 0, actor) for _ in range(6))
@@ -150,7 +150,7 @@ async def test_words_on_one_test_at_once_are_all_taken(store):
     tested = await upload_stage.staged(store)
     await tested.ran({"total": "F"})
     test_id = (await tested.case("total")).id
-    words = [OverrideWish(test_id, Override.ALWAYS_QUARANTINE, str(n)) for n in range(8)]
+    words = [OverrideRequest(test_id, Override.ALWAYS_QUARANTINE, str(n)) for n in range(8)]
     said = (overrides.put(tested.runtime, tested.repository, each, SYSTEM) for each in words)
     assert await refusals(*said) == []
 
@@ -160,7 +160,7 @@ async def test_a_word_is_not_taken_back_because_the_one_before_ends(store):
     names = [f"test_{n}" for n in range(8)]
     await tested.ran(dict.fromkeys(names, "F"))
     cases = await tested.cases()
-    words = [OverrideWish(cases[name].id, Override.ALWAYS_QUARANTINE, "x") for name in names]
+    words = [OverrideRequest(cases[name].id, Override.ALWAYS_QUARANTINE, "x") for name in names]
 
     def saying():
         return [overrides.put(tested.runtime, tested.repository, each, SYSTEM) for each in words]

@@ -9,7 +9,7 @@ from service.accounts import access, tokens
 from service.accounts.store import access as stored
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.database.database import Tx
 from service.errors import Unauthenticated
 from service.http.callers import Caller
@@ -31,7 +31,7 @@ UPLOAD = Upload(7, HEAD, targets.ALL)
 async def a_caller(runtime: Runtime, queue: QueueRef) -> Caller:
     """Whoever holds a fresh token of the queue's organization."""
     org = await runtime.store.read(_slug_of, queue)
-    wish = TokenWish(queue.repo.host, org, "ops", Role.ADMIN)
+    wish = TokenRequest(queue.repo.host, org, "ops", Role.ADMIN)
     made = await tokens.create_token(runtime, wish, SYSTEM)
     return await access.look_up(runtime, made.secret)
 
@@ -72,7 +72,7 @@ async def hold(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
 
 async def issue(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
     org = await runtime.store.read(_slug_of, queue)
-    await tokens.create_token(runtime, TokenWish(queue.repo.host, org, "x", Role.CI), actor)
+    await tokens.create_token(runtime, TokenRequest(queue.repo.host, org, "x", Role.CI), actor)
 
 
 async def rotate(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:

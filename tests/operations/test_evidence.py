@@ -15,10 +15,10 @@ from service.mergequeue.operations import queues, turn
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.testhealth.operations import flags, overrides, records, settings, sweeps
-from service.testhealth.operations.flags import FlagWish
+from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.judge import RepositoryTests
-from service.testhealth.operations.overrides import OverrideWish
-from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.operations.overrides import OverrideRequest
+from service.testhealth.operations.settings import SettingsRequest
 from service.testhealth.reports.results import Attempt, FileStatus, Outcome
 from service.testhealth.store import uploads
 from service.vocabulary import SYSTEM, Flag, Override, Sha
@@ -91,7 +91,7 @@ async def test_who_made_a_test_flaky_is_not_forgiven_by_it(stage):
 async def quarantining(stage: Stage, **more) -> None:
     """Quarantine flaky and broken tests by themselves."""
     values = {"quarantine_enabled": True, "auto_quarantine_enabled": True, **more}
-    await settings.update(stage.runtime, stage.repository, SettingsWish(values), SYSTEM)
+    await settings.update(stage.runtime, stage.repository, SettingsRequest(values), SYSTEM)
 
 
 @pytest.mark.parametrize(("suspect", "is_forgiven"), [(5, False), (6, True)])
@@ -107,7 +107,7 @@ async def test_who_made_a_test_flaky_is_not_forgiven_by_its_quarantine(stage, su
 async def test_who_made_a_test_flaky_is_forgiven_by_a_persons_word(stage):
     await quarantining(stage)
     await flaky_on(stage, pr_number=5)
-    wish = OverrideWish(
+    wish = OverrideRequest(
         (await stage.case("total")).id, Override.ALWAYS_QUARANTINE, "waits on the real clock"
     )
     stage.clock.present -= timedelta(hours=1)
@@ -123,7 +123,7 @@ async def test_a_persons_word_counts_from_its_time_to_its_end(stage):
     await flaky_on(stage, pr_number=5)
     test_id = (await stage.case("total")).id
     soon = stage.clock.present + timedelta(hours=1)
-    wish = OverrideWish(test_id, Override.ALWAYS_QUARANTINE, "waits on the real clock", soon)
+    wish = OverrideRequest(test_id, Override.ALWAYS_QUARANTINE, "waits on the real clock", soon)
     await overrides.put(stage.runtime, stage.repository, wish, SYSTEM)
     sent = await failed_now(stage)
 
@@ -141,7 +141,7 @@ async def test_a_persons_word_counts_from_its_time_to_its_end(stage):
 async def test_what_is_said_after_the_run_began_does_not_change_what_was_known(stage):
     await flaky_on(stage, pr_number=5)
     sent = await failed_now(stage)
-    wish = FlagWish((await stage.case("total")).id, Flag.BROKEN, "it is")
+    wish = FlagRequest((await stage.case("total")).id, Flag.BROKEN, "it is")
     await flags.put(stage.runtime, stage.repository, wish, SYSTEM)
     (check,) = (await looked_up(stage, sent)).checks
     assert [each.was_flaky for each in check.tests] == [True]

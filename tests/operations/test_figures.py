@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from service.accounts import repositories, tokens
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.database.records import LandingState
 from service.http.callers import Caller
 from service.memory import Memory
@@ -147,10 +147,10 @@ async def test_tokens_that_expire_soon_are_counted_by_who_may_see_them(
 ):
     host = queue.repo.host
     wishes = [
-        TokenWish(host, "octo", "soon", Role.READ, expires_in_days=13),
-        TokenWish(host, "octo", "late", Role.READ, expires_in_days=15),
-        TokenWish(host, "octo", "mine", Role.READ, (queue.repo,), expires_in_days=13),
-        TokenWish(host, "initech", "foreign", Role.READ, expires_in_days=13),
+        TokenRequest(host, "octo", "soon", Role.READ, expires_in_days=13),
+        TokenRequest(host, "octo", "late", Role.READ, expires_in_days=15),
+        TokenRequest(host, "octo", "mine", Role.READ, (queue.repo,), expires_in_days=13),
+        TokenRequest(host, "initech", "foreign", Role.READ, expires_in_days=13),
     ]
     for wish in wishes:
         await tokens.create_token(runtime, wish, SYSTEM)
@@ -162,7 +162,7 @@ async def test_tokens_that_expire_soon_are_counted_by_who_may_see_them(
 async def test_a_token_that_has_a_successor_is_not_told_to_expire(
     runtime: Runtime, queue: QueueRef, caller: Caller
 ):
-    wish = TokenWish(queue.repo.host, "octo", "late", Role.READ)
+    wish = TokenRequest(queue.repo.host, "octo", "late", Role.READ)
     old = (await tokens.create_token(runtime, wish, SYSTEM)).view
     await tokens.rotate_token(runtime, old.id, 24, SYSTEM)
     assert (await page(runtime, caller))["headgate_tokens_expiring"] == 0

@@ -18,8 +18,8 @@ from service.testhealth.operations import (
 from service.testhealth.operations import (
     settings as test_settings,
 )
-from service.testhealth.operations.flags import FlagWish
-from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.operations.flags import FlagRequest
+from service.testhealth.operations.settings import SettingsRequest
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import figures, quarantine
 from service.testhealth.store import uploads as stored_uploads
@@ -164,13 +164,13 @@ async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(
     first = await stage.ran(tests, run_id="first")
     assert first.upload_id is not None
     case = await stage.case("test_0")
-    await flags.put(stage.runtime, stage.repository, FlagWish(case.id, Flag.FLAKY, "x"), SYSTEM)
+    await flags.put(stage.runtime, stage.repository, FlagRequest(case.id, Flag.FLAKY, "x"), SYSTEM)
     runtime, here = stage.runtime, stage.repository
     await asyncio.gather(
         stage.ran(tests, run_id="second"),
-        flags.put(runtime, here, FlagWish(case.id, Flag.NONE), SYSTEM),
+        flags.put(runtime, here, FlagRequest(case.id, Flag.NONE), SYSTEM),
         test_settings.update(
-            runtime, here, SettingsWish({"sensitivity": Sensitivity.EAGER}), SYSTEM
+            runtime, here, SettingsRequest({"sensitivity": Sensitivity.EAGER}), SYSTEM
         ),
         remove.remove(runtime, here, first.upload_id, SYSTEM),
         judge.catch_up(runtime),
@@ -184,7 +184,7 @@ async def test_another_sensitivity_reads_no_evidence_anew(store):
     await stage.ran({"total": "FP"})
     before = store.caches.of(IndexCache).take(stage.repository.id)
     store.caches.of(IndexCache).put(stage.repository.id, before)
-    wish = SettingsWish({"sensitivity": Sensitivity.STRICT})
+    wish = SettingsRequest({"sensitivity": Sensitivity.STRICT})
     await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
     assert store.caches.of(IndexCache).take(stage.repository.id).index is before.index
 
@@ -311,7 +311,7 @@ async def test_what_taking_a_flag_back_settles_is_kept(store):
     case = await stage.case("total")
     for flag, day in ((Flag.FLAKY, 42), (Flag.NONE, 50)):
         stage.clock.present = NOW + timedelta(days=day)
-        wish = FlagWish(case.id, flag, "no clock")
+        wish = FlagRequest(case.id, flag, "no clock")
         await flags.put(stage.runtime, stage.repository, wish, SYSTEM)
     await ran_on(stage, 50, "P")
     state, _ = (await stage.states())["total"]
@@ -324,7 +324,7 @@ async def test_what_is_settled_in_a_long_pause_ends_after_it(store):
         await ran_on(stage, day, "FP")
     await ran_on(stage, 40, "P")
     stage.clock.present = NOW + timedelta(days=80)
-    wish = SettingsWish({"sensitivity": Sensitivity.NORMAL})
+    wish = SettingsRequest({"sensitivity": Sensitivity.NORMAL})
     await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
     (state, _) = (await stage.states())["total"]
     assert state.value is Health.FLAKY
@@ -338,12 +338,14 @@ async def test_a_flag_taken_back_leaves_what_the_evidence_says(store):
     start = stage.clock.present
     await stage.ran({"total": "FP", "other": "P"}, ran_at=start - timedelta(hours=1))
     case = await stage.case("total")
-    await flags.put(stage.runtime, stage.repository, FlagWish(case.id, Flag.FLAKY, "x"), SYSTEM)
+    await flags.put(stage.runtime, stage.repository, FlagRequest(case.id, Flag.FLAKY, "x"), SYSTEM)
     for day in range(1, 18):
         stage.clock.present = start + timedelta(days=day)
         tests = {"total": "P", "other": "P"} if day == 1 else {"other": "P"}
         await stage.ran(tests, ran_at=stage.clock.present, run_id=f"{day}")
-    taken = await flags.put(stage.runtime, stage.repository, FlagWish(case.id, Flag.NONE), SYSTEM)
+    taken = await flags.put(
+        stage.runtime, stage.repository, FlagRequest(case.id, Flag.NONE), SYSTEM
+    )
     assert taken.case.status is Health.HEALTHY
     state, _ = (await stage.states())["total"]
     assert state.reason.startswith("Flag taken back by")
@@ -358,7 +360,7 @@ async def test_a_changed_sensitivity_judges_at_once(store):
         await stage.ran({"total": letters}, ran_at=at, run_id=f"{number}")
     found = []
     for word in (Sensitivity.EAGER, Sensitivity.STRICT, Sensitivity.EAGER):
-        wish = SettingsWish({"sensitivity": word})
+        wish = SettingsRequest({"sensitivity": word})
         await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
         found.append((await stage.states())["total"][0].value)
     assert found == [Health.FLAKY, Health.HEALTHY, Health.FLAKY]
@@ -394,7 +396,7 @@ async def test_a_persons_word_stands_while_uploads_come(store):
     await stage.ran({"total": "F"}, ran_at=NOW - timedelta(hours=5), branch="topic")
     case = await stage.case("total")
     for flag, value in ((Flag.BROKEN, Health.BROKEN), (Flag.NONE, Health.HEALTHY)):
-        wish = FlagWish(case.id, flag, "no clock")
+        wish = FlagRequest(case.id, flag, "no clock")
         await flags.put(stage.runtime, stage.repository, wish, SYSTEM)
         stage.clock.present += timedelta(minutes=10)
         told = {"sha": Sha(flag.value), "ran_at": stage.clock.present, "branch": "other"}

@@ -12,7 +12,7 @@ import pytest
 from service.accounts import access, tokens
 from service.accounts.store import access as stored
 from service.accounts.store import audit
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.errors import Invalid, Malformed, NotFound, ServiceError, Unauthenticated
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
@@ -97,7 +97,7 @@ async def test_an_endpoint_hears_of_its_events_and_repositories_alone(stage):
 async def test_another_organization_hears_nothing(stage):
     async with receiving() as other:
         stranger = replace(stage.queue.repo, owner="initech")
-        wish = TokenWish(stranger.host, "initech", "theirs", Role.ADMIN)
+        wish = TokenRequest(stranger.host, "initech", "theirs", Role.ADMIN)
         made = await tokens.create_token(stage.runtime, wish, SYSTEM)
         caller = await access.look_up(stage.runtime, made.secret)
         await endpoints.create(stage.runtime, caller, EndpointChange(other.url, ("*",)))

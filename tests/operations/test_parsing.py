@@ -17,7 +17,7 @@ from service.testhealth.operations.parser_process import Limits
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import reading, reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import FileStatus
 from service.vocabulary import Sha
 
@@ -64,7 +64,7 @@ async def test_a_process_reads_as_a_thread_does(runtime, repository, monkeypatch
 
 def test_what_a_process_read_comes_back_in_pieces_that_hold_nobody_up():
     done = [
-        Done(str(n), reports.read(content, None, Wishes()))
+        Done(str(n), reports.read(content, None, ReadOptions()))
         for n, content in enumerate((LARGE, b"nothing", a_report(3)))
     ]
     pieces = list(parser_answer.told(done))

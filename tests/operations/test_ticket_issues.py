@@ -20,9 +20,9 @@ from service.provider.errors import NotPermitted, OutcomeUnknown, Unavailable
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.values import NotPossible, Reply
 from service.testhealth.operations import flags, settings, sweeps, tickets
-from service.testhealth.operations.flags import FlagWish
-from service.testhealth.operations.settings import SettingsWish
-from service.testhealth.operations.tickets import TicketWish
+from service.testhealth.operations.flags import FlagRequest
+from service.testhealth.operations.settings import SettingsRequest
+from service.testhealth.operations.tickets import TicketLink
 from service.testhealth.store import quarantine
 from service.testhealth.store import ticket_issues as stored
 from service.vocabulary import SYSTEM, Flag, RepoRef, Sha
@@ -66,12 +66,14 @@ class Desk:
 
     async def turn(self, *, on: bool) -> None:
         """Switch issues on or off."""
-        wish = SettingsWish({"ticket_issues": on})
+        wish = SettingsRequest({"ticket_issues": on})
         await settings.update(self.stage.runtime, self.stage.repository, wish, SYSTEM)
 
     async def flag(self, flag: Flag, name: str = "total", why: str = "it is") -> None:
         """Somebody says how a test is; everything due is done."""
-        wish = FlagWish((await self.stage.case(name)).id, flag, None if flag is Flag.NONE else why)
+        wish = FlagRequest(
+            (await self.stage.case(name)).id, flag, None if flag is Flag.NONE else why
+        )
         await flags.put(self.stage.runtime, self.stage.repository, wish, SYSTEM)
         await self.work()
 
@@ -194,7 +196,7 @@ async def test_at_most_five_are_opened_in_a_day_those_that_hit_most_first(desk):
 
 async def test_a_test_with_a_ticket_of_people_gets_no_issue(desk):
     url = "https://tickets.example.org/KAN-7"
-    wish = TicketWish((await desk.stage.case("total")).id, url)
+    wish = TicketLink((await desk.stage.case("total")).id, url)
     await tickets.link(desk.stage.runtime, desk.stage.repository, wish, SYSTEM)
     await desk.flag(Flag.FLAKY)
     await desk.passes(2 * DAY)
@@ -204,7 +206,7 @@ async def test_a_test_with_a_ticket_of_people_gets_no_issue(desk):
 
 async def test_a_link_that_people_set_later_stays_and_the_issue_is_kept_all_the_same(opened):
     url = "https://tickets.example.org/KAN-7"
-    wish = TicketWish((await opened.stage.case("total")).id, url)
+    wish = TicketLink((await opened.stage.case("total")).id, url)
     await tickets.link(opened.stage.runtime, opened.stage.repository, wish, SYSTEM)
     await opened.flag(Flag.BROKEN)
     assert opened.issue.title == "Broken test: total"
@@ -215,7 +217,7 @@ async def test_a_link_that_people_set_before_the_issue_is_made_stands_instead(de
     desk.tracker.before = Unavailable("away", desk.stage.clock.present)
     await desk.flag(Flag.FLAKY)
     await desk.passes(DAY)
-    wish = TicketWish((await desk.stage.case("total")).id, "https://tickets.example.org/KAN-7")
+    wish = TicketLink((await desk.stage.case("total")).id, "https://tickets.example.org/KAN-7")
     await tickets.link(desk.stage.runtime, desk.stage.repository, wish, SYSTEM)
     desk.tracker.before = None
     await desk.passes(2 * DAY)

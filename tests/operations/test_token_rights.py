@@ -7,7 +7,7 @@ import pytest
 
 from service.accounts import access, repositories, tokens
 from service.accounts.token_views import IssuedToken
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.errors import Invalid, NotFound, Unauthenticated
 from service.http.callers import Caller
 from service.runtime import Runtime
@@ -21,17 +21,17 @@ def repo(queue: QueueRef) -> RepoRef:
 
 
 @pytest.fixture
-def wish(repo: RepoRef) -> TokenWish:
+def wish(repo: RepoRef) -> TokenRequest:
     """A token of that organization which sees all of it."""
-    return TokenWish(repo.host, repo.owner, "t", Role.ADMIN)
+    return TokenRequest(repo.host, repo.owner, "t", Role.ADMIN)
 
 
-async def caller_by(runtime: Runtime, wish: TokenWish) -> Caller:
+async def caller_by(runtime: Runtime, wish: TokenRequest) -> Caller:
     """A caller that holds such a token."""
     return await access.look_up(runtime, (await tokens.create_token(runtime, wish, SYSTEM)).secret)
 
 
-async def made_by(runtime: Runtime, caller: Caller, wish: TokenWish) -> IssuedToken:
+async def made_by(runtime: Runtime, caller: Caller, wish: TokenRequest) -> IssuedToken:
     """A token that a caller makes."""
     return await tokens.create_token(runtime, wish, caller.actor)
 

@@ -8,14 +8,14 @@ import pytest
 from service.accounts import access, tokens
 from service.accounts.store import audit
 from service.accounts.token_views import IssuedToken
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.errors import Invalid, Malformed, NotFound, Unauthenticated
 from service.http.callers import Caller
 from service.memory import Memory
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, Role
 
-ADMIN = TokenWish("github.com", "octo", "ops", Role.ADMIN)
+ADMIN = TokenRequest("github.com", "octo", "ops", Role.ADMIN)
 WISH = replace(ADMIN, name="x", role=Role.READ)
 
 

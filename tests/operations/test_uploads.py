@@ -24,8 +24,8 @@ from service.testhealth.operations import (
 from service.testhealth.operations import (
     settings as test_settings,
 )
-from service.testhealth.operations.overrides import OverrideWish
-from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.operations.overrides import OverrideRequest
+from service.testhealth.operations.settings import SettingsRequest
 from service.testhealth.reports import duplicates
 from service.testhealth.reports.results import Fault, FileStatus
 from service.testhealth.store import quarantine
@@ -109,11 +109,11 @@ async def test_a_run_that_began_before_the_switch_was_on_is_forgiven_nothing(
 ):
     await stage.ran({"total": "FP"}, ran_at=NOW - 2 * HOUR)
     case = await stage.case("total")
-    said = OverrideWish(case.id, Override.ALWAYS_QUARANTINE, "waits on the real clock")
+    said = OverrideRequest(case.id, Override.ALWAYS_QUARANTINE, "waits on the real clock")
     stage.clock.present = NOW - 2 * HOUR
     await overrides.put(stage.runtime, stage.repository, said, SYSTEM)
     stage.clock.present = NOW
-    wish = SettingsWish({"quarantine_enabled": True})
+    wish = SettingsRequest({"quarantine_enabled": True})
     await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
     since = await stage.runtime.store.read(quarantine.since_of, stage.repository.id)
     result = duplicates.result_of([a_case("total", "F")])

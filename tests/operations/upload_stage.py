@@ -11,7 +11,7 @@ from sqlalchemy import select
 from bot.keys import KeyRing
 from service.accounts import access, tokens
 from service.accounts.store import access as stored_access
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database.database import Store, Tx
@@ -114,7 +114,7 @@ async def staged(store: Store, name: str = "widgets") -> Stage:
         options=Options(version="0.0.7", public_url="https://queue.example.org"),
     )
     repository = await store.run(_repository, name)
-    wish = TokenWish(HOST, "octo", f"ci of {name}", Role.QUEUE)
+    wish = TokenRequest(HOST, "octo", f"ci of {name}", Role.QUEUE)
     secret = (await tokens.create_token(runtime, wish, SYSTEM)).secret
     caller = await access.look_up(runtime, secret)
     return Stage(runtime, clock, repository, caller)

@@ -1,6 +1,6 @@
 """What no schema can say of a request, so that every wish has a chance to be granted.
 
-Loaded by schemathesis, in a process of its own. Wishes that are meant to be refused are left
+Loaded by schemathesis, in a process of its own. ReadOptions that are meant to be refused are left
 as they are.
 """
 

@@ -4,7 +4,7 @@ from service.accounts import tokens
 from service.accounts.api.models import tokens as models
 from service.accounts.api.models.answers import tokens as answers
 from service.accounts.token_views import IssuedToken, TokenView
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.http.callers import Call
 from service.http.route import VERSIONED, Fetched, Route, read, write
 from service.vocabulary import Role
@@ -27,7 +27,7 @@ async def own(call: Call) -> answers.Token:
 async def create(call: Call, asked: models.CreateToken) -> answers.IssuedToken:
     """`/tokens/create`: a token for the caller's own organization."""
     caller = call.caller
-    wish = TokenWish(
+    request = TokenRequest(
         host=caller.host,
         org_slug=caller.org_slug,
         name=asked.name,
@@ -35,7 +35,7 @@ async def create(call: Call, asked: models.CreateToken) -> answers.IssuedToken:
         repositories=asked.scope(),
         expires_in_days=asked.lifetime_days(),
     )
-    return _issued(await tokens.create_token(call.runtime, wish, call.actor))
+    return _issued(await tokens.create_token(call.runtime, request, call.actor))
 
 
 @read(

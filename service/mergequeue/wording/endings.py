@@ -7,7 +7,7 @@ from service.mergequeue.engine.reasons import SUBMITTED, Cause, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import readiness
 from service.mergequeue.wording.situation import Situation
-from service.text import markdown, phrases, times
+from service.text import phrases, times
 from service.text.phrases import Argument, Code, Phrase, phrase
 
 Text = str | Callable[[Situation], Phrase]
@@ -278,11 +278,6 @@ def verdict(cause: Cause, target: str, prs: Sequence[int] = ()) -> Phrase:
     return phrases.filled(
         words, lambda name, none: target if name == "target" else pulls if prs else phrase(none)
     )
-
-
-def cause_message(cause: Cause, target: str, prs: Sequence[int] = ()) -> str:
-    """Return the verdict as plain text."""
-    return markdown.plain(verdict(cause, target, prs))
 
 
 CAUSES: dict[Cause, str] = {

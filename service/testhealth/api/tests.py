@@ -63,7 +63,7 @@ async def list_unhealthy(
 async def list_failing(call: Call, asked: models.ListFailingTests) -> answers.FailingTestsListed:
     """`/flaky-tests/list-failing-tests`."""
     home = await _home(call, asked)
-    page = await lists.failing(call.runtime, home.repository, asked.wish())
+    page = await lists.failing(call.runtime, home.repository, asked.request())
     rows = [_failing(home, each) for each in page.rows]
     return answers.FailingTestsListed(tests=rows, page=_page(page))
 
@@ -135,7 +135,7 @@ async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> answers
 async def link_ticket(call: Call, asked: models.LinkTicket) -> answers.TicketLinked:
     """`/flaky-tests/link-ticket-to-test-case`."""
     home = await _home(call, asked)
-    linked = await tickets.link(call.runtime, home.repository, asked.wish(), call.actor)
+    linked = await tickets.link(call.runtime, home.repository, asked.request(), call.actor)
     return answers.TicketLinked(test_case_id=linked.test_id, ticket=_link(linked.html_url))
 
 
@@ -152,7 +152,7 @@ async def set_override(call: Call, asked: models.SetQuarantineOverride) -> answe
     """`/flaky-tests/set-quarantine-override`."""
     home = await _home(call, asked)
     return answers.OverrideSet.of(
-        await overrides.put(call.runtime, home.repository, asked.wish(), call.actor)
+        await overrides.put(call.runtime, home.repository, asked.request(), call.actor)
     )
 
 
@@ -168,7 +168,7 @@ async def set_override(call: Call, asked: models.SetQuarantineOverride) -> answe
 async def flag(call: Call, asked: models.FlagTest) -> answers.TestFlagged:
     """`/flaky-tests/flag-test`."""
     home = await _home(call, asked)
-    test = await flags.put(call.runtime, home.repository, asked.wish(), call.actor)
+    test = await flags.put(call.runtime, home.repository, asked.request(), call.actor)
     return answers.TestFlagged(test=record(home, test))
 
 
@@ -192,7 +192,7 @@ async def update_settings(call: Call, asked: models.UpdateSettings) -> answers.T
     """`/flaky-tests/update-settings`."""
     home = await _home(call, asked)
     return answers.TestSettingsShown.of(
-        await settings.update(call.runtime, home.repository, asked.wish(), call.actor)
+        await settings.update(call.runtime, home.repository, asked.request(), call.actor)
     )
 
 

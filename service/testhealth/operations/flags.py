@@ -28,7 +28,7 @@ FLAGGED = {Flag.FLAKY: Health.FLAKY, Flag.BROKEN: Health.BROKEN}
 
 
 @dataclass(frozen=True, slots=True)
-class FlagWish:
+class FlagRequest:
     """A flag to set on a test; NONE removes it."""
 
     test_id: str
@@ -37,35 +37,37 @@ class FlagWish:
 
 
 async def put(
-    runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, actor: Actor
+    runtime: Runtime, repository: RepositoryRecord, request: FlagRequest, actor: Actor
 ) -> ShownTest:
     """Flag a test; return the test as it is then.
 
     Raises NotFound(test_not_found), Invalid(reason_required).
     """
-    if wish.flag is not Flag.NONE:
-        audit_entries.require_reason(wish.reason, f"why the test is {wish.flag.value}")
+    if request.flag is not Flag.NONE:
+        audit_entries.require_reason(request.reason, f"why the test is {request.flag.value}")
     now = runtime.clock.now()
-    row = audit_entries.allowed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
-    row = replace(row, reason=wish.reason or "")
-    test, _ = await judge.alone(runtime, repository.id, _put, runtime, repository, wish, row)
+    row = audit_entries.allowed(
+        actor, repository.org_id, "test.flag", f"test/{request.test_id}", now
+    )
+    row = replace(row, reason=request.reason or "")
+    test, _ = await judge.alone(runtime, repository.id, _put, runtime, repository, request, row)
     return test
 
 
 def _put(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, row: AuditRow
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, request: FlagRequest, row: AuditRow
 ) -> tuple[ShownTest, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     home = records.home_of(session, runtime, repository, row.at)
-    case = records.find_case(session, repository, wish.test_id)
+    case = records.find_case(session, repository, request.test_id)
     # An upload that is judged meanwhile would write what it has read before.
     test_cases.lock(session, repository.id)
     before, judged, kept = _state(session, home, case), None, None
-    if wish.flag is Flag.NONE and before.flag is not Flag.NONE:
+    if request.flag is Flag.NONE and before.flag is not Flag.NONE:
         judged, kept = _by_evidence(RepositoryTests(session, runtime, home), case.no, row)
         # Judging may have written down what it concluded from evidence that is too old now.
         before = _state(session, home, case)
-    after = _flagged(before, wish, row, judged)
+    after = _flagged(before, request, row, judged)
     place = Place(repository.org_id, repository.id)
     states.put(session, place, after)
     changed = {"before": before.flag.value, "after": after.flag.value}
@@ -86,18 +88,20 @@ class _Judged(NamedTuple):
     reason: str
 
 
-def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged | None) -> CaseState:
+def _flagged(
+    before: CaseState, request: FlagRequest, row: AuditRow, judged: _Judged | None
+) -> CaseState:
     """Return the state with the flag, or as judged if the flag is removed."""
-    if wish.flag is Flag.NONE:
+    if request.flag is Flag.NONE:
         value, reason = judged or (before.value, before.reason)
         said = replace(before, flag=Flag.NONE, flag_reason="", flagged_by="", flagged_at=None)
     else:
-        value = FLAGGED[wish.flag]
-        reason = f"Flagged {value.value} by {row.actor.login}: {wish.reason}"[:REASON_MAX]
+        value = FLAGGED[request.flag]
+        reason = f"Flagged {value.value} by {row.actor.login}: {request.reason}"[:REASON_MAX]
         said = replace(
             before,
-            flag=wish.flag,
-            flag_reason=wish.reason or "",
+            flag=request.flag,
+            flag_reason=request.reason or "",
             flagged_by=row.actor.login,
             flagged_at=row.at,
         )

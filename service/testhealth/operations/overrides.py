@@ -25,7 +25,7 @@ EXPIRED = "expired"
 
 
 @dataclass(frozen=True, slots=True)
-class OverrideWish:
+class OverrideRequest:
     """An override to set; `expires_at` None: 30 days for ALWAYS, no end for NEVER."""
 
     test_id: str
@@ -45,7 +45,7 @@ class OverrideView:
 
 
 async def put(
-    runtime: Runtime, repository: RepositoryRecord, wish: OverrideWish, actor: Actor
+    runtime: Runtime, repository: RepositoryRecord, request: OverrideRequest, actor: Actor
 ) -> OverrideView:
     """Set a quarantine override; the newest one counts.
 
@@ -53,48 +53,48 @@ async def put(
     NotFound(test_not_found), Invalid(reason_required), Malformed(invalid_field).
     """
     now = runtime.clock.now()
-    if wish.override is not Override.UNSPECIFIED:
-        audit_entries.require_reason(wish.reason, f"why the test is {wish.override.value}")
-    said = replace(wish, expires_at=_end(wish, now))
+    if request.override is not Override.UNSPECIFIED:
+        audit_entries.require_reason(request.reason, f"why the test is {request.override.value}")
+    said = replace(request, expires_at=_end(request, now))
     row = audit_entries.allowed(
-        actor, repository.org_id, "test.set_override", f"test/{wish.test_id}", now
+        actor, repository.org_id, "test.set_override", f"test/{request.test_id}", now
     )
-    row = replace(row, reason=wish.reason or "")
+    row = replace(row, reason=request.reason or "")
     return await runtime.store.run(_put, runtime, repository, said, row)
 
 
-def _end(wish: OverrideWish, now: datetime) -> datetime | None:
+def _end(request: OverrideRequest, now: datetime) -> datetime | None:
     """Return when the override expires; None: never, or it is removed."""
-    if wish.override is Override.UNSPECIFIED:
+    if request.override is Override.UNSPECIFIED:
         return None
-    if wish.expires_at is None:
-        return now + ALWAYS_FOR if wish.override is Override.ALWAYS_QUARANTINE else None
-    if not now < wish.expires_at <= now + EXPIRES_WITHIN:
+    if request.expires_at is None:
+        return now + ALWAYS_FOR if request.override is Override.ALWAYS_QUARANTINE else None
+    if not now < request.expires_at <= now + EXPIRES_WITHIN:
         message = f"must lie ahead, at most {EXPIRES_WITHIN.days} days"
         fault = FieldError("/expires_at", "range", message)
         raise Malformed(f"/expires_at {message}.", errors=(fault,))
-    return wish.expires_at
+    return request.expires_at
 
 
 def _put(
     session: Tx,
     runtime: Runtime,
     repository: RepositoryRecord,
-    wish: OverrideWish,
+    request: OverrideRequest,
     row: AuditRow,
 ) -> OverrideView:
     access.recheck(session, row.actor, row.at)
-    case = records.find_case(session, repository, wish.test_id)
+    case = records.find_case(session, repository, request.test_id)
     # One override at a time: each closes the one before.
     test_cases.lock(session, repository.id)
     said = StoredOverride(
         no=case.no,
-        override=wish.override,
-        reason=wish.reason or "",
+        override=request.override,
+        reason=request.reason or "",
         at=row.at,
         actor_kind=row.actor.kind,
         actor_login=row.actor.login,
-        expires_at=wish.expires_at,
+        expires_at=request.expires_at,
     )
     before = quarantine.override_of(session, repository.id, case.no)
     _change(session, runtime, repository, before, said)
@@ -102,7 +102,7 @@ def _put(
     audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
     home = records.home_of(session, runtime, repository, row.at)
     test = records.shown_case(session, home, case)
-    return OverrideView(case.id, wish.override, wish.expires_at, test.quarantined)
+    return OverrideView(case.id, request.override, request.expires_at, test.quarantined)
 
 
 def _change(

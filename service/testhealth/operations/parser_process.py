@@ -16,7 +16,7 @@ from typing import NamedTuple
 from service.testhealth.operations import parser_answer
 from service.testhealth.operations.parser_answer import Done
 from service.testhealth.reports import reports
-from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.results import Format
 from service.testhealth.reports.text import Unpacked, unpacked
 
@@ -35,14 +35,14 @@ class Work(NamedTuple):
 
     contents: Sequence[bytes]
     wanted: Format | None
-    wishes: Wishes
+    read_options: ReadOptions
     limits: Limits
 
 
 def read(work: Work) -> list[Done]:
     """Every file of the work, in order."""
     return [
-        Done(digest_of(content), reports.read(content, work.wanted, work.wishes))
+        Done(digest_of(content), reports.read(content, work.wanted, work.read_options))
         for content in work.contents
     ]
 

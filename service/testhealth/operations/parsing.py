@@ -31,7 +31,7 @@ from service.testhealth.operations.parser_answer import Done
 from service.testhealth.operations.parser_process import EXIT_NO_MEMORY, Limits, Work
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.reports import text
-from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, Wishes
+from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, ReadOptions
 from service.testhealth.reports.results import FileStatus, Format, ReportFile
 
 # Reading so much takes about 10 ms; work of 20 ms must leave the event loop.
@@ -79,8 +79,8 @@ async def read_files(
     # A start that lies ahead is another clock's, which says nothing of how long the job took.
     if meta.ran_at is not None and meta.ran_at <= now:
         wall_s = (now - meta.ran_at).total_seconds()
-    wishes = Wishes(meta.source_root, settings.name_masks, wall_s)
-    work = Work([each.content for each in files], meta.format, wishes, LIMITS)
+    read_options = ReadOptions(meta.source_root, settings.name_masks, wall_s)
+    work = Work([each.content for each in files], meta.format, read_options, LIMITS)
     if is_small(work.contents):
         done = await asyncio.to_thread(parser_process.read, work)
     else:

@@ -26,7 +26,7 @@ from service.vocabulary import Actor, RepoRef
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsWish:
+class SettingsRequest:
     """Settings to change, by name; what is not named stays."""
 
     values: Mapping[str, SettingValue]
@@ -38,20 +38,20 @@ async def read(runtime: Runtime, repository: RepositoryRecord) -> TestSettings:
 
 
 async def update(
-    runtime: Runtime, repository: RepositoryRecord, wish: SettingsWish, actor: Actor
+    runtime: Runtime, repository: RepositoryRecord, request: SettingsRequest, actor: Actor
 ) -> TestSettings:
     """Change what is named; all settings as they are then.
 
     Raises Invalid(issues_not_writable) for `ticket_issues` where issues cannot be written, and
     the provider's errors where that cannot be told.
     """
-    if wish.values.get("ticket_issues") and not (await read(runtime, repository)).ticket_issues:
+    if request.values.get("ticket_issues") and not (await read(runtime, repository)).ticket_issues:
         await _require_issues(runtime, repository.ref)
     subject = f"repository/{repository.id}"
     now = runtime.clock.now()
     row = audit_entries.allowed(actor, repository.org_id, "test.update_settings", subject, now)
     here = repository.id
-    after, kept = await judge.alone(runtime, here, _update, runtime, repository, wish, row)
+    after, kept = await judge.alone(runtime, here, _update, runtime, repository, request, row)
     if kept is not None:
         runtime.wakeups.wake("outbox")
     return after
@@ -74,13 +74,13 @@ def _update(
     session: Tx,
     runtime: Runtime,
     repository: RepositoryRecord,
-    wish: SettingsWish,
+    request: SettingsRequest,
     row: AuditRow,
 ) -> tuple[TestSettings, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     place = Place(repository.org_id, repository.id)
     before = quarantine.settings_to_change(session, place)
-    after = settings.changed(before, wish.values)
+    after = settings.changed(before, request.values)
     if after == before:
         return before, None
     since = quarantine.since_of(session, repository.id)
@@ -91,7 +91,7 @@ def _update(
     quarantine.put_settings(session, place, after, since)
     if after.ticket_issues and not before.ticket_issues:
         ticket_issues.look_again(session, repository.id, row.at)
-    names = [name for name in wish.values if getattr(before, name) != getattr(after, name)]
+    names = [name for name in request.values if getattr(before, name) != getattr(after, name)]
     changed = {
         "before": {name: getattr(before, name) for name in names},
         "after": {name: getattr(after, name) for name in names},

@@ -21,7 +21,7 @@ PLACE_OF_ID = "{id}"
 
 
 @dataclass(frozen=True, slots=True)
-class TicketWish:
+class TicketLink:
     """An address, or the id of a ticket elsewhere; an empty one unlinks."""
 
     test_id: str
@@ -38,28 +38,28 @@ class TicketView:
 
 
 async def link(
-    runtime: Runtime, repository: RepositoryRecord, wish: TicketWish, actor: Actor
+    runtime: Runtime, repository: RepositoryRecord, request: TicketLink, actor: Actor
 ) -> TicketView:
     """Link a test to a ticket; the newest wins.
 
     Raises NotFound(test_not_found), Invalid(conflicting_fields, ticket_template_missing).
     """
-    if (wish.html_url is None) == (wish.external_id is None):
+    if (request.html_url is None) == (request.external_id is None):
         raise Invalid("Send either `html_url` or `external_ticket_id`.", code="conflicting_fields")
     now = runtime.clock.now()
     row = audit_entries.allowed(
-        actor, repository.org_id, "test.link_ticket", f"test/{wish.test_id}", now
+        actor, repository.org_id, "test.link_ticket", f"test/{request.test_id}", now
     )
-    return await runtime.store.run(_link, runtime, repository, wish, row)
+    return await runtime.store.run(_link, runtime, repository, request, row)
 
 
 def _link(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, wish: TicketWish, row: AuditRow
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, request: TicketLink, row: AuditRow
 ) -> TicketView:
     access.recheck(session, row.actor, row.at)
-    case = records.find_case(session, repository, wish.test_id)
+    case = records.find_case(session, repository, request.test_id)
     test_cases.lock(session, repository.id)
-    after = _address(session, repository, wish)
+    after = _address(session, repository, request)
     row = replace(row, subject=f"test/{case.id}")
     change(session, runtime, repository, (case.no, after), row)
     return TicketView(case.id, after)
@@ -86,10 +86,10 @@ def change(
         messages.tell_ticket(session, runtime, home, no, after)
 
 
-def _address(session: Tx, repository: RepositoryRecord, wish: TicketWish) -> str | None:
-    if wish.html_url is not None:
-        return wish.html_url or None
-    if not wish.external_id:
+def _address(session: Tx, repository: RepositoryRecord, request: TicketLink) -> str | None:
+    if request.html_url is not None:
+        return request.html_url or None
+    if not request.external_id:
         return None
     template = quarantine.settings_of(session, repository.id).ticket_url_template
     if template is None:
@@ -98,4 +98,4 @@ def _address(session: Tx, repository: RepositoryRecord, wish: TicketWish) -> str
             "`/flaky-tests/update-settings`, or send `html_url`.",
             code="ticket_template_missing",
         )
-    return template.replace(PLACE_OF_ID, quote(wish.external_id, safe=""))
+    return template.replace(PLACE_OF_ID, quote(request.external_id, safe=""))

@@ -13,7 +13,7 @@ from service.testhealth.reports.reading import (
     PROPERTY_CHARACTERS_MAX,
     SUITE_FAILURE,
     Reading,
-    Wishes,
+    ReadOptions,
     refused,
 )
 from service.testhealth.reports.results import (
@@ -97,12 +97,12 @@ class Found:
     output: Captured | None = None
 
 
-def read(text: Text, wishes: Wishes) -> ReportFile:
+def read(text: Text, read_options: ReadOptions) -> ReportFile:
     """The report; partial with its whole cases when it is malformed or ends early.
 
     Refused as no known format when neither the root nor any element is one of JUnit's.
     """
-    reading = Reading(Format.JUNIT, wishes)
+    reading = Reading(Format.JUNIT, read_options)
     elements = JUnitElements(reading)
     fault, warnings = read_xml(text, elements)
     if elements.root not in ROOTS:

@@ -1,4 +1,4 @@
-"""What all readers share: the repository's wishes, normalized fields, bounds, warnings."""
+"""What all readers share: the repository's options, normalized fields, bounds, warnings."""
 
 import re
 from dataclasses import dataclass
@@ -62,8 +62,8 @@ TEXTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What an upload and its repository say about reading.
+class ReadOptions:
+    """Options for reading a report, from the upload and its repository.
 
     `source_root` is cut off file paths; `name_masks` are the repository's setting; `wall_s` is
     how long the job had run when the upload ended, None when unknown.
@@ -77,12 +77,12 @@ class Wishes:
 class Reading:
     """One file being read: its cases so far and what was odd about them."""
 
-    def __init__(self, report_format: Format, wishes: Wishes) -> None:
+    def __init__(self, report_format: Format, read_options: ReadOptions) -> None:
         self.cases: list[CaseResult] = []
         self._format = report_format
-        self._wishes = wishes
+        self._read_options = read_options
         self._odd: dict[WarningCode, int] = {}
-        self.has_masks = bool(wishes.name_masks)
+        self.has_masks = bool(read_options.name_masks)
         self._failures = 0
         # Paths as written to normalized ones.
         self.files = {"": ""}
@@ -96,7 +96,7 @@ class Reading:
 
     def name(self, name: str) -> str:
         """The name of a case as its identity uses it."""
-        return masked_name(name, self._wishes.name_masks) if self.has_masks else name
+        return masked_name(name, self._read_options.name_masks) if self.has_masks else name
 
     def suite(self, name: str, timestamp: str = "") -> str:
         """The name of a suite without the time of its run, which some runners put behind it."""
@@ -108,7 +108,7 @@ class Reading:
         """The normalized path."""
         if file in self.files:
             return self.files[file]
-        normalized = normalized_file(file, self._wishes.source_root)
+        normalized = normalized_file(file, self._read_options.source_root)
         if is_absolute(normalized):
             self.warn(WarningCode.ABSOLUTE_PATH)
         if len(self.files) < REMEMBERED_MAX:
@@ -207,7 +207,7 @@ class Reading:
 
     def takes_milliseconds(self) -> bool:
         """Whether a case took longer than its job, so that the unit must be another one."""
-        wall_s = self._wishes.wall_s
+        wall_s = self._read_options.wall_s
         if wall_s is None:
             return False
         bound = wall_s + WALL_SLACK_S

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from service.testhealth.reports import junit
 from service.testhealth.reports.formats import ctrf, dotnet, go_json
-from service.testhealth.reports.reading import Wishes, refused
+from service.testhealth.reports.reading import ReadOptions, refused
 from service.testhealth.reports.results import (
     Fault,
     FileStatus,
@@ -17,7 +17,7 @@ from service.testhealth.reports.results import (
 from service.testhealth.reports.text import GZIP_MAGIC, HEAD_BYTES, Text, text_of, unpacked
 from service.testhealth.reports.xml import NO_FORMAT, Stopped, doctype_of, head_of
 
-READERS: dict[Format, Callable[[Text, Wishes], ReportFile]] = {
+READERS: dict[Format, Callable[[Text, ReadOptions], ReportFile]] = {
     Format.JUNIT: junit.read,
     Format.GO_JSON: go_json.read,
     Format.CTRF: ctrf.read,
@@ -36,7 +36,7 @@ ROOTS = {
 LINES_BEFORE_EVENT_MAX = 1_000
 
 
-def read(content: bytes, wanted: Format | None, wishes: Wishes) -> ReportFile:
+def read(content: bytes, wanted: Format | None, read_options: ReadOptions) -> ReportFile:
     """The file, whatever it is: never raises.
 
     `wanted` is the format that the upload names; a file of another one is refused. None: as the
@@ -54,7 +54,7 @@ def read(content: bytes, wanted: Format | None, wishes: Wishes) -> ReportFile:
     if found is None or wanted not in (None, found):
         return refused(Fault(NO_FORMAT))
     try:
-        report = READERS[found](text, wishes)
+        report = READERS[found](text, read_options)
     except Stopped as stopped:
         return refused(stopped.fault, found)
     if report.status is FileStatus.REFUSED:

@@ -11,12 +11,12 @@ from service.http.models import common
 from service.http.models.common import Moment, Repository, SnakeRequest
 from service.http.models.shared import OrgSlug, PageQuery, Uuid
 from service.testhealth.operations.checks import AskedTest
-from service.testhealth.operations.flags import FlagWish
+from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.lists import FailingRequest
-from service.testhealth.operations.overrides import OverrideWish
+from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.operations.pages import PageRequest
-from service.testhealth.operations.settings import SettingsWish
-from service.testhealth.operations.tickets import TicketWish
+from service.testhealth.operations.settings import SettingsRequest
+from service.testhealth.operations.tickets import TicketLink
 from service.vocabulary import Flag, Health, Override, QuarantineForgives, Sensitivity
 
 TEXT_MAX = 1000
@@ -100,7 +100,7 @@ class ListFailingTests(ListedTests):
     start_time: Moment
     end_time: Moment
 
-    def wish(self) -> FailingRequest:
+    def request(self) -> FailingRequest:
         """As operations take it."""
         return FailingRequest(self.start_time, self.end_time, self.page())
 
@@ -172,9 +172,9 @@ class LinkTicket(SnakeRequest):
     html_url: Web | None = None
     external_ticket_id: TicketId | None = None
 
-    def wish(self) -> TicketWish:
+    def request(self) -> TicketLink:
         """As operations take it."""
-        return TicketWish(self.test_case_id.lower(), self.html_url, self.external_ticket_id)
+        return TicketLink(self.test_case_id.lower(), self.html_url, self.external_ticket_id)
 
 
 class SetQuarantineOverride(AboutTests):
@@ -185,9 +185,9 @@ class SetQuarantineOverride(AboutTests):
     reason: Said | None = None
     expires_at: Moment | None = None
 
-    def wish(self) -> OverrideWish:
+    def request(self) -> OverrideRequest:
         """As operations take it."""
-        return OverrideWish(self.test_id.lower(), self.override, self.reason, self.expires_at)
+        return OverrideRequest(self.test_id.lower(), self.override, self.reason, self.expires_at)
 
 
 class FlagTest(AboutTests):
@@ -197,9 +197,9 @@ class FlagTest(AboutTests):
     flag: Annotated[Flag, BeforeValidator(common.one_of(Flag))]
     reason: FlagReason | None = None
 
-    def wish(self) -> FlagWish:
+    def request(self) -> FlagRequest:
         """As operations take it."""
-        return FlagWish(self.test_id.lower(), self.flag, self.reason)
+        return FlagRequest(self.test_id.lower(), self.flag, self.reason)
 
 
 class GetSettings(AboutTests):
@@ -251,11 +251,11 @@ class UpdateSettings(AboutTests):
             if name not in known
         )
 
-    def wish(self) -> SettingsWish:
+    def request(self) -> SettingsRequest:
         """As operations take it; null changes only what can be null."""
         values = {}
         for name in self.model_fields_set - {"repo", "org_url_slug"}:
             value = getattr(self, name)
             if value is not None or name in NULLABLE:
                 values[name] = tuple(value) if isinstance(value, list) else value
-        return SettingsWish(values)
+        return SettingsRequest(values)

@@ -5,7 +5,7 @@ import orjson
 from service.testhealth.reports import capture
 from service.testhealth.reports.durations import bounded
 from service.testhealth.reports.formats import shapes
-from service.testhealth.reports.reading import Reading, Wishes, refused
+from service.testhealth.reports.reading import Reading, ReadOptions, refused
 from service.testhealth.reports.results import (
     Attempt,
     CaseResult,
@@ -28,7 +28,7 @@ OUTCOMES = {"passed": Outcome.PASSED, "failed": Outcome.FAILED}
 Fields = dict[str, object]
 
 
-def read(text: Text, wishes: Wishes) -> ReportFile:
+def read(text: Text, read_options: ReadOptions) -> ReportFile:
     """Return the report. Raises Stopped for JSON that is not whole: no case of it is sure."""
     if len(text.content) > BYTES_MAX or sum(map(text.content.count, b",[{")) > VALUES_MAX:
         raise Stopped("A CTRF file may have 22 MiB and 3,000,000 values; send several.")
@@ -41,7 +41,7 @@ def read(text: Text, wishes: Wishes) -> ReportFile:
     results = shapes.record(shapes.record(document).get("results"))
     if not isinstance(results.get("tests"), list):
         return refused(Fault(NO_FORMAT))
-    reading = Reading(Format.CTRF, wishes)
+    reading = Reading(Format.CTRF, read_options)
     for test in shapes.records(results["tests"]):
         reading.add(case_of(reading, test))
     return reading.report(None)

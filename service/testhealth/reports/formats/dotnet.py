@@ -11,7 +11,7 @@ from service.testhealth.reports import capture
 from service.testhealth.reports.capture import Captured
 from service.testhealth.reports.durations import clock_seconds_of
 from service.testhealth.reports.formats.shapes import passed_at_once
-from service.testhealth.reports.reading import SUITE_FAILURE, Reading, Wishes
+from service.testhealth.reports.reading import SUITE_FAILURE, Reading, ReadOptions
 from service.testhealth.reports.results import (
     Attempt,
     CaseKind,
@@ -154,11 +154,11 @@ class Awaited:
     classes: dict[str, str] = field(default_factory=dict)
 
 
-def read_with(dialect: Dialect) -> Callable[[Text, Wishes], ReportFile]:
+def read_with(dialect: Dialect) -> Callable[[Text, ReadOptions], ReportFile]:
     """The reader of a dialect; the root element is known to be one of its own."""
 
-    def read(text: Text, wishes: Wishes) -> ReportFile:
-        reading = Reading(dialect.format, wishes)
+    def read(text: Text, read_options: ReadOptions) -> ReportFile:
+        reading = Reading(dialect.format, read_options)
         elements = DotnetElements(dialect, reading)
         fault, warnings = read_xml(text, elements)
         elements.finish(is_whole=fault is None)

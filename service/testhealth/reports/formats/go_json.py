@@ -9,7 +9,7 @@ import orjson
 from service.testhealth.reports.capture import Captured
 from service.testhealth.reports.durations import bounded
 from service.testhealth.reports.formats import shapes
-from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, Reading, Wishes
+from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, Reading, ReadOptions
 from service.testhealth.reports.results import (
     Attempt,
     CaseKind,
@@ -96,13 +96,13 @@ def is_event(line: str) -> bool:
     return event_of(line) is not None
 
 
-def read(text: Text, wishes: Wishes) -> ReportFile:
+def read(text: Text, read_options: ReadOptions) -> ReportFile:
     """The report; lines that are no events are left out with a warning.
 
     A test that never ended is no case: its package's failure tells of it. A package that was not
     built is a failure of the package.
     """
-    reading = Reading(Format.GO_JSON, wishes)
+    reading = Reading(Format.GO_JSON, read_options)
     seen: dict[tuple[str, str], Seen] = {}
     build = Build()
     others = 0

@@ -14,7 +14,7 @@ from bot.keys import KeyRing
 from service.accounts import access as operations_access
 from service.accounts import tokens
 from service.accounts.store import access, audit
-from service.accounts.tokens import TokenWish
+from service.accounts.tokens import TokenRequest
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database.database import Store, Tx
@@ -235,7 +235,7 @@ async def serving(store: Store, start: datetime) -> AsyncIterator[Tested]:
 
 async def _instance(runtime: Runtime, url: str) -> Instance:
     async def token(role: Role, org: str = "octo", *only: RepoRef) -> str:
-        wish = TokenWish(HOST, org, f"{role.value} of {org}", role, repositories=only or None)
+        wish = TokenRequest(HOST, org, f"{role.value} of {org}", role, repositories=only or None)
         return (await tokens.create_token(runtime, wish, SYSTEM)).secret
 
     return Instance(
