@@ -12,8 +12,8 @@ from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.planning import grouping, landing, plan, settling, starting
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.state import bases, graph, leaving
-from service.mergequeue.engine.state.draft import Draft, Progress
-from service.mergequeue.engine.state.places import is_expected
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.places import Progress, is_expected
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import MergeMethod

@@ -14,7 +14,8 @@ from service.mergequeue.engine.model import NOTHING, Detail, Entry, Green, Requi
 from service.mergequeue.engine.planning import landing, reuse, starting
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.state import bases, leaving, line, readiness
-from service.mergequeue.engine.state.draft import Draft, Progress
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.places import Progress
 from service.mergequeue.engine.states import QueueState
 from service.vocabulary import Check, CheckOutcome, RequiredName, RequiredSource
 from tests.planted.planting import Fault, applied, replaced

@@ -12,9 +12,9 @@ from itertools import takewhile
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import Bisection, Entry, LandedStep, Member, Run, RunStep
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.state.draft import Draft, Progress
+from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.graph import Graph, Node, places
-from service.mergequeue.engine.state.places import is_expected
+from service.mergequeue.engine.state.places import Progress, is_expected
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import Sha

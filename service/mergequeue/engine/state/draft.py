@@ -56,18 +56,6 @@ class Finding:
     failed: tuple[Named, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What has landed since a run's tip: pull requests of its own, and whether others did too.
-
-    `unproved` are those of the run and its base that others merged before they had passed.
-    """
-
-    landed: frozenset[int]
-    others: bool
-    unproved: tuple[int, ...] = ()
-
-
 class Draft:
     """A queue's value with changes on top, and what the changes say to the outside.
 
@@ -87,7 +75,7 @@ class Draft:
         self.runs = dict(queue.runs)
         self.places = self.entries.places
         self.carried_graph = self.entries.graph
-        self.progress: dict[str, Progress] = {}
+        self.progress = self.entries.progress
         self._busy: list[RunKind] | None = None
         deadlines = (run.deadline for run in self.runs.values() if run.deadline is not None)
         self._due_at: datetime | None = min(deadlines, default=None)
@@ -337,7 +325,7 @@ class Draft:
 
     def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
         """Record how an entry changes the line; an entry appended last has no followers."""
-        if old.touches != new.touches and (old.rank is not None or old.run is not None):
+        if old.touches != new.touches:
             self.progress.clear()
         if old.rank is None and (new.rank is None or self._is_last(new.rank)):
             return
