@@ -1,5 +1,6 @@
 """What every test has: prerequisites by name, golden text, one setting for random tests."""
 
+import gc
 import os
 from collections.abc import Callable
 
@@ -15,6 +16,9 @@ WAITING_WORKERS = 2
 # Before the plugins above are imported: they bring the whole product with them.
 machine.keep_what_is_compiled(os.environ)
 machine.work_in_memory(os.environ)
+
+# Imports and collected tests stay for the whole run; looking at them again costs 5 % of its time.
+gc.disable()
 
 # A busy machine must not decide a test: no deadline, and the same examples every time.
 settings.register_profile(
@@ -46,6 +50,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put long tests in front, so that no worker begins one when the others are done."""
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from here on, without what imports and collection have left."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(name="needs", scope="session")

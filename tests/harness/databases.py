@@ -150,7 +150,10 @@ class Server:
     def database(self, template: str = TEMPLATE) -> Iterator[str]:
         """The address of a fresh database, dropped at the end."""
         name = f"test_{uuid.uuid4().hex}"
-        self.administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        is_own = not os.environ.get("HEADGATE_TEST_POSTGRES_URL")
+        # A copy of the files takes a third of the time; servers before 15 know no strategy.
+        strategy = "STRATEGY FILE_COPY" if is_own else ""
+        self.administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
         try:
             yield self.url(name)
         finally:

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from bot.github.options import GitHubOptions, addresses_of, parse_private_key
+from bot.github.options import GitHubOptions, addresses_of
 from bot.github.provider import GitHubProvider
 from bot.sandbox import artifacts, ci
+from bot.sandbox import auth as sandbox_auth
 from bot.sandbox.app import SandboxOptions, running
 from service.provider.values import (
     AdvanceRequest,
@@ -400,7 +401,7 @@ async def on_sandbox(start: datetime = START, **seeded) -> AsyncIterator[Stage]:
             host=HOST,
             addresses=addresses_of(HOST, sandbox.url),
             app_id=str(sandbox.app_id),
-            private_keys=(parse_private_key(str(sandbox.key_path)),),
+            private_keys=(sandbox_auth.private_key(),),
             webhook_secrets=(sandbox.webhook_secret,),
             write_spacing_ms=0,
         )
