@@ -21,7 +21,7 @@ from bot.sandbox.app import SandboxOptions, running
 from service.clock import SystemClock
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["bot.cli.app", "bot.sandbox.app", "bot.wiring"])
+FORKS.set_forkserver_preload(["tests.harness.preloaded"])
 """Processes forked from one that has imported everything: each is real, and starts at once."""
 START_WITHIN_S = 30.0
 LOOK_EVERY_S = 0.05
