@@ -1,18 +1,27 @@
-"""Comments read again, for commands whose delivery never arrived."""
+"""Comments and reviews read again, for commands whose delivery never arrived."""
 
 import json
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 
-from bot.github import translate
-from bot.github.client import RepositoryClient
+from bot.github import graphql, translate
+from bot.github.client import Query, RepositoryClient
 from bot.github.reading import Fields
 from bot.github.translate import OwnApp
 from service.provider.signals import Delivery, Where
 from service.provider.values import CommentsRead
 
+OVERLAP = timedelta(minutes=1)
+"""A comment may become visible this long after its own timestamp."""
 PAGES_MAX = 3
 """Of 100 comments each, in one look at a repository."""
-EVENT, ACTION = "issue_comment", "created"
+EVENTS = {
+    "comment": ("issue_comment", "created"),
+    "review": ("pull_request_review", "submitted"),
+}
+"""The event and its action, by the source of a command."""
+REVIEWED_MAX = 30
+"""Pull requests whose reviews one look reads, the newest first."""
 
 
 async def since(
@@ -25,43 +34,82 @@ async def since(
     """
     query = {"sort": "updated", "direction": "asc", "since": start.strftime("%Y-%m-%dT%H:%M:%SZ")}
     found: list[Delivery] = []
-    newest: datetime | None = None
+    next_start = start
     pages = 0
-    complete = True
     async for page in client.pages("/issues/comments", None, query, is_kept=True):
         for each in page.listed:
             comment = Fields(each)
             newest = comment.moment("updated_at")
-            delivery = _delivery(client, where, each)
+            next_start = max(start, newest - OVERLAP)
+            delivery = _comment(client, where, each)
             is_edited = comment.moment("created_at") != newest
             if delivery is not None and not is_edited and _is_command(delivery, own):
                 found.append(delivery)
         pages += 1
-        complete = page.next_page is None
-        if pages == PAGES_MAX:
+        if pages == PAGES_MAX and page.next_page is not None:
+            # The next sweep goes on here; timestamps have whole seconds.
+            next_start = max(newest, start + timedelta(seconds=1))
             break
-    return CommentsRead(tuple(found), newest, complete)
+    return CommentsRead(tuple(found), next_start)
 
 
-def _delivery(client: RepositoryClient, where: Where, comment: object) -> Delivery | None:
+async def reviews_since(
+    client: RepositoryClient, where: Where, start: datetime, own: OwnApp
+) -> CommentsRead:
+    """Read reviews of the open pull requests that changed since then, as if just delivered.
+
+    REST does not say whether a review was edited, so GraphQL reads the reviews. It is asked only
+    if a pull request changed: otherwise the list is answered with 304, which costs nothing.
+    """
+    query: Query = {
+        "state": "open",
+        "sort": "updated",
+        "direction": "desc",
+        "per_page": REVIEWED_MAX,
+    }
+    page = await client.get("/pulls", query, is_kept=True)
+    changes = {
+        pull.number("number"): (pull.moment("updated_at"), each)
+        for each, pull in zip(page.listed, page.objects, strict=True)
+        if pull.moment("updated_at") > start
+    }
+    if not changes:
+        return CommentsRead((), start)
+    found: list[tuple[datetime, Delivery]] = []
+    for number, review in await graphql.reviews(client, list(changes)):
+        if review.is_edited or review.at < start - OVERLAP:
+            continue
+        body = {"review": review.shape, "pull_request": changes[number][1]}
+        delivery = _delivery(client, where, "review", review.id, body)
+        if _is_command(delivery, own):
+            found.append((review.at, delivery))
+    found.sort(key=lambda one: one[0])
+    newest = max(at for at, _ in changes.values())
+    return CommentsRead(tuple(delivery for _, delivery in found), newest)
+
+
+def _comment(client: RepositoryClient, where: Where, comment: object) -> Delivery | None:
     """Return the delivery that GitHub would have sent; None for a plain issue."""
     fields = Fields(comment)
     number = _number_of(fields)
     if number is None:
         return None
-    payload = {
-        "action": ACTION,
-        "issue": {"number": number, "pull_request": {}},
-        "comment": comment,
-        "repository": {"id": int(where.id.id), "full_name": where.ref.slug},
-    }
+    body = {"issue": {"number": number, "pull_request": {}}, "comment": comment}
+    return _delivery(client, where, "comment", fields.id("id"), body)
+
+
+def _delivery(
+    client: RepositoryClient, where: Where, source: str, number: str, body: Mapping[str, object]
+) -> Delivery:
+    event, action = EVENTS[source]
+    repository = {"id": int(where.id.id), "full_name": where.ref.slug}
     return Delivery(
         host=where.ref.host,
-        id=f"comment-{fields.id('id')}",
-        event=EVENT,
-        action=ACTION,
+        id=f"{source}-{number}",
+        event=event,
+        action=action,
         repository_id=where.id.id,
-        body=json.dumps(payload).encode(),
+        body=json.dumps({"action": action, "repository": repository, **body}).encode(),
         received_at=client.clock.now(),
     )
 

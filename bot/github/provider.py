@@ -251,6 +251,11 @@ class GitHubProvider:
             comments.since, where.ref, Priority.SWEEP, where, since, self._own()
         )
 
+    async def reviews_since(self, where: Where, since: datetime) -> CommentsRead:
+        return await self._repeatable(
+            comments.reviews_since, where.ref, Priority.SWEEP, where, since, self._own()
+        )
+
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         return await self._translated(installations.failed_deliveries(self._github, since))
 

@@ -109,6 +109,7 @@ class Review:
     state: str
     commit: str
     submitted_at: datetime
+    edited_at: datetime | None = None
 
 
 @dataclass(slots=True)

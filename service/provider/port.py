@@ -267,6 +267,13 @@ class Provider(Protocol):
         """
         ...
 
+    async def reviews_since(self, where: Where, since: datetime) -> CommentsRead:
+        """Commands in reviews of open pull requests that changed after that, in the same form.
+
+        At most 30 pull requests a call. A review that was edited is left out.
+        """
+        ...
+
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         """Deliveries of which a try since then failed, each by its newest such try, oldest first.
 

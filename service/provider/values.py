@@ -417,15 +417,10 @@ class FailedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class CommentsRead:
-    """Commands found in comments, oldest first.
-
-    `newest` is when the last comment read was changed, None when there was none. `complete` is
-    false when more comments follow.
-    """
+    """Commands found in comments or reviews, oldest first; `next_start` is the next sweep's."""
 
     deliveries: tuple[Delivery, ...]
-    newest: datetime | None
-    complete: bool
+    next_start: datetime
 
 
 @dataclass(frozen=True, slots=True)

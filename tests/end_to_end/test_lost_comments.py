@@ -1,4 +1,4 @@
-"""Commands whose webhooks never arrive: a sweep reads them, once and in their order."""
+"""Commands whose webhooks never arrive: sweeps read them, once and in their order."""
 
 import pytest
 
@@ -77,3 +77,54 @@ async def test_looking_again_while_nobody_comments_costs_nothing(world: World) -
     looks = [one for one in world.sandbox.world.calls if one["path"].endswith("/issues/comments")]
     assert len(looks) >= 3
     assert {one["status"] for one in looks[1:]} == {304}
+
+
+async def test_a_command_in_a_review_is_carried_out_with_no_webhook_at_all(world: World) -> None:
+    await world.make_queue()
+    one = await world.open()
+    await world.settle()
+    await world.fault({}, "drop", nth=None)
+    await world.act("approve", by="alice", number=one, body="Well done.\n\n/merge")
+
+    async def has_merged() -> bool:
+        return await world.merged() == [one]
+
+    await world.until(has_merged)
+
+
+async def test_a_command_in_a_review_that_arrived_is_not_carried_out_again(world: World) -> None:
+    await world.make_queue()
+    one = await world.open()
+    await world.act("approve", by="alice", number=one, body="/merge")
+    await world.settle()
+    await world.rest(2 * PERIOD_S)
+    await world.settle()
+    assert await world.merged() == [one]
+    asked = [each for each in world.sandbox.world.calls if each["path"].endswith("/permission")]
+    assert len(asked) == 1, "the command was judged more than once"
+
+
+async def test_a_review_edited_into_a_command_is_none(world: World) -> None:
+    await world.make_queue()
+    one = await world.open()
+    await world.act("approve", by="alice", number=one, body="Well done.")
+    await world.settle()
+    await world.rest(2)
+    await world.act("edit_review", by="bob", number=one, body="/merge")
+    await world.rest(2 * PERIOD_S)
+    await world.settle()
+    assert await world.merged() == []
+
+
+async def test_reviews_are_read_only_when_a_pull_request_changed(world: World) -> None:
+    await world.make_queue()
+    await world.open()
+    await world.settle()
+    await world.rest(2 * PERIOD_S)
+    world.sandbox.world.calls.clear()
+    await world.rest(4 * PERIOD_S)
+    calls = list(world.sandbox.world.calls)
+    looks = [one for one in calls if one["method"] == "GET" and one["path"].endswith("/pulls")]
+    assert len(looks) >= 3
+    assert {one["status"] for one in looks} == {304}
+    assert not [one for one in calls if one["path"].endswith("/graphql")]

@@ -261,8 +261,10 @@ class ValuesProvider:
     async def comments_since(self, where: Where, since: datetime) -> CommentsRead:
         del where
         found = [one for one in self.comments if one.received_at >= since]
-        newest = max((one.received_at for one in found), default=None)
-        return CommentsRead(tuple(found), newest, complete=True)
+        return CommentsRead(tuple(found), max((one.received_at for one in found), default=since))
+
+    async def reviews_since(self, where: Where, since: datetime) -> CommentsRead:
+        return CommentsRead((), since)
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         return [one for one in self.failed if one.at >= since]

@@ -324,6 +324,7 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
         one.pull, one.actor, one.flag("draft", default=True)
     ),
     "edit": _edit,
+    "edit_review": lambda one: pull_requests.edit_review(one.pull, one.actor, one.text("body")),
     "enqueue": _enqueue,
     "force_push": _force_push,
     "label": lambda one: conversation.label(one.issue, one.actor, one.text("label")),

@@ -169,8 +169,17 @@ def review(pull: PullRequest, actor: Actor, event: str, body: str = "") -> Revie
     state = REVIEW_STATES[event]
     made = Review(world.new_id(), actor.account, body, state, pull.head_sha, world.now())
     pull.reviews.append(made)
+    pull.touch()
     pull_states.announce_review(pull, made, "submitted", actor.account)
     return made
+
+
+def edit_review(pull: PullRequest, actor: Actor, body: str) -> None:
+    """Change the text of the newest review; raises `pull_request_review.edited`."""
+    review = pull.reviews[-1]
+    review.body, review.edited_at = body, pull.repository.world.now()
+    pull.touch()
+    pull_states.announce_review(pull, review, "edited", actor.account)
 
 
 def discuss(pull: PullRequest, actor: Actor, body: str) -> Thread:

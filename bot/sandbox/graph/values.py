@@ -8,8 +8,9 @@ from graphql import GraphQLError, GraphQLResolveInfo
 
 from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import pull_states
-from bot.sandbox.records import Account, CheckRun, Json, Kind, Status
+from bot.sandbox.records import Account, CheckRun, Json, Kind, Review, Status
 from bot.sandbox.shapes.people import node_id
+from bot.sandbox.timeline import stamp
 from bot.sandbox.world import PullRequest, Repository
 
 PAGE_MAX = 100
@@ -33,11 +34,12 @@ def not_found(message: str) -> GraphQLError:
 def connect(items: Sequence[Any], value: Callable[[Any], Json]) -> Callable[..., Json]:
     """A connection over `items`; only those of the requested page are made.
 
-    `first` is required and at most PAGE_MAX, as at GitHub.
+    `first` or `last` is required and at most PAGE_MAX, as at GitHub.
     """
 
     def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
-        name, size = info.field_name, given.get("first")
+        name, last = info.field_name, given.get("last")
+        size = given.get("first") if last is None else last
         if size is None:
             message = (
                 "You must provide a `first` or `last` value to properly paginate "
@@ -50,7 +52,7 @@ def connect(items: Sequence[Any], value: Callable[[Any], Json]) -> Callable[...,
                 f"the `first` limit of {PAGE_MAX} records."
             )
             raise GraphQLError(message, extensions={"type": "EXCESSIVE_PAGINATION"})
-        low = _place(given.get("after")) + 1
+        low = _place(given.get("after")) + 1 if last is None else max(len(items) - last, 0)
         high = min(len(items), low + size)
         has_next = high < len(items)
         end = b64encode(f"cursor:{high - 1}".encode()).decode() if low < high else None
@@ -153,7 +155,19 @@ def pull_request(pull: PullRequest) -> Json:
         "statusCheckRollup": lambda _: rollup(one, pull.head_sha),
         "files": files,
         "labels": connect(labels, dict),
+        "reviews": connect(pull.reviews, _review),
         "reviewThreads": connect(pull.threads, lambda one: {"isResolved": one.is_resolved}),
+    }
+
+
+def _review(review: Review) -> Json:
+    edited = review.edited_at
+    return {
+        "databaseId": review.id,
+        "body": review.body,
+        "author": account(review.author),
+        "submittedAt": stamp(review.submitted_at),
+        "lastEditedAt": None if edited is None else stamp(edited),
     }
 
 

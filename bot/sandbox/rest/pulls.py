@@ -17,7 +17,7 @@ COMMITS_MAX = 250
 
 
 async def list_pulls(call: Call) -> Answer:
-    """Pull requests by `state`, `base` and `head`; newest first unless `direction=asc`."""
+    """Pull requests by `state`, `base`, `head` and `sort`; newest first unless `direction=asc`."""
     state = call.query.get("state", "open")
     listed = [
         pull
@@ -26,6 +26,8 @@ async def list_pulls(call: Call) -> Answer:
         and call.selects("base", pull.base_ref)
         and call.selects("head", f"{pull.head_repo.owner.login}:{pull.head_ref}")
     ]
+    if call.query.get("sort") == "updated":
+        listed.sort(key=lambda pull: pull.updated_at)
     if call.query.get("direction", "desc") == "desc":
         listed.reverse()
     return Listing(listed, pulls.pull_simple)
