@@ -81,6 +81,16 @@ async def test_a_unit_lands_by_one_move_with_every_position_recorded(stage, runt
     ]
 
 
+async def test_a_landing_reads_the_rules_anew_but_not_whose_queue_owns_the_branch(stage, runtime):
+    unit = await a_unit(runtime, stage, await three(stage), merge_method=MERGES)
+    await stage.provider.required(stage.repo, "main")
+    calls = stage.sandbox.world.calls
+    calls.clear()
+    await landing.land(runtime, unit.queue, await unit.land([1, 2, 3], LandMode.CAS))
+    assert [call for call in calls if "/rules/branches/" in call["path"]]
+    assert not [call for call in calls if "mergeQueue(" in str(call["body"])]
+
+
 async def test_one_position_after_the_other_lands_by_calls(stage, runtime):
     unit = await a_unit(runtime, stage, await three(stage))
     for position in (1, 2, 3):
