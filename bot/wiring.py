@@ -24,8 +24,10 @@ from pydantic import SecretStr
 from bot import fingerprint, listening, starting
 from bot.github import oidc, webhook
 from bot.github import options as github_options
+from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.oidc import OidcTokens
 from bot.github.options import GitHubOptions
+from bot.github.pacing import Priority
 from bot.github.provider import GitHubProvider
 from bot.keys import KeyRing, secret_key_in
 from bot.program import VERSION
@@ -50,6 +52,7 @@ from service.process.workers.supervisor import Workers
 from service.provider.port import Provider
 from service.runtime import Options, Periods, Rates, Runtime, Translator
 from service.telemetry import SILENT, Meter
+from service.vocabulary import RepoRef
 
 # docs/design/transactions.md 9: an open landing permit is closed before the process ends.
 STOP_WITHIN_S = 15.0
@@ -201,6 +204,12 @@ async def is_behind(settings: Settings) -> bool:
 async def back_up(settings: Settings, copy: Path) -> None:
     """Copy a SQLite database while it is in use. Raises StartRefused."""
     await database.back_up(settings.database_address, copy)
+
+
+def live_client(settings: Settings, repo: RepoRef, clock: Clock) -> RepositoryClient:
+    """Return a client of its own for one repository, with the App's key; its user closes it."""
+    github = GitHubClient(github_options_of(settings), clock)
+    return RepositoryClient(github, repo, Priority.BUILD)
 
 
 def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web.Application:

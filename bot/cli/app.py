@@ -12,6 +12,7 @@ from typer.exceptions import Abort, TyperException
 
 from bot.cli import (
     access,
+    doctor,
     openapi,
     pull_requests,
     queues,
@@ -48,6 +49,7 @@ app.add_typer(webhooks.app, name="webhook")
 app.add_typer(pull_requests.app)
 app.add_typer(upload.app)
 app.add_typer(simulate.app)
+app.add_typer(doctor.app)
 app.add_typer(openapi.app)
 
 # Errors of the commands that run the service or open its database.

@@ -141,7 +141,7 @@ class Protection:
         """The same with what else is read there. Raises what a read raises."""
         kept = self.kept(client.repo, branch)
         if kept is None:
-            kept = await self._read(client, branch)
+            kept = self._branch_rules(await self._read(client, branch), branch)
             self._kept[_key(client.repo), branch] = (self._clock.monotonic_s(), kept)
         return kept
 
@@ -165,18 +165,23 @@ class Protection:
             # What was known is still the answer while GitHub cannot be asked.
             self._queues[key] = (LONG_AGO_S, self._queues[key][1])
 
-    async def _read(self, client: RepositoryClient, branch: str) -> BranchRules:
+    async def read_whole(self, client: RepositoryClient, branch: str) -> tuple[Read, BranchRules]:
+        """Read all rules of a branch now, also those that our App may bypass."""
+        self.forget(client.repo)
+        read = await self._read(client, branch)
+        return read, self._branch_rules(read, branch)
+
+    async def _read(self, client: RepositoryClient, branch: str) -> Read:
         rules = await _rulesets(client, branch)
         passed = await _bypassed(client, rules)
         classic = await _classic(client, branch)
-        read = Read(
+        return Read(
             rules=rules,
             binding=tuple(rule for rule in rules if rule.ruleset not in passed),
             classic=classic,
             has_queue=await self._has_queue(client, branch, rules),
             is_shut_out=await _is_shut_out(client, classic),
         )
-        return self._branch_rules(read, branch)
 
     def _branch_rules(self, read: Read, branch: str) -> BranchRules:
         classic, binding = read.classic, read.binding
@@ -241,11 +246,17 @@ def own_check(branch: str) -> str:
 async def forbids_building(client: RepositoryClient, branch: str) -> bool:
     """Whether rulesets cover a test branch of ours, which need not exist, with such a rule."""
     try:
-        rules = await _rulesets(client, branch)
-        passed = await _bypassed(client, rules)
+        rules = await binding_rules(client, branch)
     except (NotPermitted, Gone):
         return False
-    return any(rule.type in AGAINST_BUILDING and rule.ruleset not in passed for rule in rules)
+    return any(rule.type in AGAINST_BUILDING for rule in rules)
+
+
+async def binding_rules(client: RepositoryClient, branch: str) -> tuple[Rule, ...]:
+    """Return the ruleset rules of a branch, which need not exist, that our App may not bypass."""
+    rules = await _rulesets(client, branch)
+    passed = await _bypassed(client, rules)
+    return tuple(rule for rule in rules if rule.ruleset not in passed)
 
 
 async def _rulesets(client: RepositoryClient, branch: str) -> tuple[Rule, ...]:

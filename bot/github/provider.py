@@ -12,6 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from bot.github import (
     ci_runs,
     comments,
+    drytest,
     files,
     installations,
     limits,
@@ -23,6 +24,7 @@ from bot.github import (
     workflows,
 )
 from bot.github.artifacts import Artifacts, Downloads
+from bot.github.audits import audits
 from bot.github.checks import Reports
 from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.landing import Landing
@@ -35,6 +37,7 @@ from bot.github.reading import Unreadable
 from bot.github.translate import OwnApp
 from service.clock import Clock
 from service.provider.archives import Archive, NoArchive
+from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.signals import Delivery, Signal, Where
@@ -272,6 +275,14 @@ class GitHubProvider:
 
     async def no_tickets(self, repo: RepoRef) -> NotPossible | None:
         return await self._repeatable(tickets.no_tickets, repo, Priority.ANSWER)
+
+    async def audit(self, subject: AuditSubject) -> Sequence[Finding]:
+        return await self._repeatable(
+            audits.run, subject.repo, Priority.ANSWER, self._protection, subject
+        )
+
+    async def start_dry_test(self, request: DryTestRequest) -> DryTest:
+        return await self._once(drytest.start, request.repo, Priority.BUILD, request)
 
     async def close(self) -> None:
         await self._github.close()

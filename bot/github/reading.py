@@ -45,6 +45,10 @@ class Fields:
         self._members: dict[str, object] = value
         self._path = path
 
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the members."""
+        return tuple(self._members)
+
     def text(self, name: str) -> str:
         """Return a required string."""
         found = self.text_or(name, None)

@@ -26,6 +26,7 @@ DRAFT = r"github\.event\.pull_request\.draft"
 SKIPS_DRAFTS = re.compile(
     rf"!\s*\(?\s*{DRAFT}|{DRAFT}\s*==\s*'?false|{DRAFT}\s*!=\s*'?true", re.IGNORECASE
 )
+PATH_FILTERS = frozenset({"paths", "paths-ignore"})
 NAMED_MAX = 3
 PATTERN_CHARS_MAX = 255
 TOKENS = re.compile(r"(\*\*|\*|\[[^\]]*\]|\\.|.)([?+]?)", re.DOTALL)
@@ -36,7 +37,9 @@ class Workflow:
     """The triggers of one workflow file, as far as they concern test branches.
 
     `on_draft`: a draft pull request onto the target starts it. `guarded` are its jobs that skip
-    drafts, `wrong_types` says that it leaves out `opened`.
+    drafts, `wrong_types` says that it leaves out `opened`. `jobs` are the names under which its
+    jobs report, `filtered` the events with a path filter, `groups` its concurrency groups of
+    which a newer run cancels an older one.
     """
 
     name: str
@@ -44,6 +47,13 @@ class Workflow:
     on_draft: bool
     wrong_types: bool
     guarded: tuple[str, ...]
+    jobs: tuple[str, ...] = ()
+    filtered: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def reports(self, check: str) -> bool:
+        """Return whether a job reports under this name; of a matrix `test (3.12)` for `test`."""
+        return any(check == job or check.startswith((f"{job} (", f"{job} / ")) for job in self.jobs)
 
 
 def advise(texts: Mapping[str, str], target: str) -> VehicleAdvice:
@@ -51,24 +61,22 @@ def advise(texts: Mapping[str, str], target: str) -> VehicleAdvice:
 
     A file that is no workflow is ignored.
     """
-    found = [each for name in sorted(texts) if (each := _workflow(name, texts[name], target))]
+    found = parsed(texts, target)
     pushed = [each.name for each in found if each.on_push]
     if pushed:
         left = [each.name for each in found if each.on_draft and not each.on_push]
-        rest = f" {_listed(left)} starts on pull requests alone." if left else ""
-        return VehicleAdvice(
-            Vehicle.PUSH, f"{_listed(pushed)} starts on pushes to {PATTERN}.{rest}"
-        )
+        rest = f" {listed(left)} starts on pull requests alone." if left else ""
+        return VehicleAdvice(Vehicle.PUSH, f"{listed(pushed)} starts on pushes to {PATTERN}.{rest}")
     skipping = [each.name for each in found if each.guarded or each.wrong_types]
     if skipping:
         return VehicleAdvice(
             Vehicle.PUSH,
-            f"{_listed(skipping)} skips draft pull requests. "
+            f"{listed(skipping)} skips draft pull requests. "
             f"Let it also start on pushes to {PATTERN}.",
         )
     started = [each.name for each in found if each.on_draft]
     if started:
-        return VehicleAdvice(Vehicle.DRAFT_PR, f"{_listed(started)} starts on draft pull requests.")
+        return VehicleAdvice(Vehicle.DRAFT_PR, f"{listed(started)} starts on draft pull requests.")
     if found:
         return VehicleAdvice(
             None,
@@ -76,6 +84,11 @@ def advise(texts: Mapping[str, str], target: str) -> VehicleAdvice:
             f"{PATTERN}. Without another CI no test will report.",
         )
     return VehicleAdvice(None, "The branch has no readable workflow files.")
+
+
+def parsed(texts: Mapping[str, str], target: str) -> list[Workflow]:
+    """Return the workflows by name; a file that is no workflow is left out."""
+    return [each for name in sorted(texts) if (each := _workflow(name, texts[name], target))]
 
 
 async def read(client: RepositoryClient, commit: Sha) -> Mapping[str, str] | None:
@@ -132,7 +145,30 @@ def _workflow(name: str, text: str, target: str) -> Workflow | None:
         on_draft=is_on_pull and not wrong_types,
         wrong_types=wrong_types,
         guarded=guarded,
+        jobs=tuple(_job_names(content.get("jobs"))),
+        filtered=tuple(name for name, filters in events.items() if PATH_FILTERS & set(filters)),
+        groups=tuple(_groups(content)),
     )
+
+
+def _job_names(jobs: object) -> Iterator[str]:
+    for name, job in jobs.items() if isinstance(jobs, Mapping) else ():
+        shown = job.get("name") if isinstance(job, Mapping) else None
+        # The values of a matrix stand behind the name, or inside it where it says so.
+        text = shown if isinstance(shown, str) else str(name)
+        yield text.partition("${{")[0].rstrip(" (") or str(name)
+
+
+def _groups(content: Mapping[object, object]) -> Iterator[str]:
+    """Return the concurrency groups of a workflow and its jobs; one that waits in line is none."""
+    jobs = content.get("jobs")
+    inner = jobs.values() if isinstance(jobs, Mapping) else ()
+    for place in (content, *inner):
+        setting = place.get("concurrency") if isinstance(place, Mapping) else None
+        if isinstance(setting, str):
+            yield setting
+        elif isinstance(setting, Mapping) and setting.get("queue") != "max":
+            yield str(setting.get("group", ""))
 
 
 def _events(on: object) -> dict[str, Mapping[object, object]]:
@@ -226,7 +262,7 @@ def _guarded_jobs(jobs: object) -> Iterator[str]:
             yield str(name)
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Return some file names as text, the rest as a number."""
     shown = ", ".join(names[:NAMED_MAX])
     left = len(names) - NAMED_MAX

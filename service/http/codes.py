@@ -77,6 +77,8 @@ REMEDIES: Mapping[str, str] = {
     "not_in_queue": "Submit the pull request first, or look how its submission ended.",
     "test_run_not_found": "Take the id from the pull request's `testRunId`, once it is not null.",
     "hold_not_found": "Take the id from the queue's `holds`; the hold may be lifted already.",
+    "dry_test_not_found": "Send the branch that `/startDryTest` answered.",
+    "dry_test_refused": "Run `headgate doctor`: an error names the rule or branch in the way.",
     "test_not_found": "Take the id from one of the lists of tests.",
     "upload_not_found": "Take the id from the answer to the upload.",
     "token_not_found": "Take the id from the list of tokens.",

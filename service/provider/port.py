@@ -11,6 +11,7 @@ from datetime import date, datetime
 from typing import Protocol
 
 from service.provider.archives import Archive, NoArchive
+from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.signals import Where
 from service.provider.tickets import Ticket, TicketRequest
@@ -302,6 +303,17 @@ class Provider(Protocol):
 
     async def no_tickets(self, repo: RepoRef) -> NotPossible | None:
         """Why our App cannot write issues there, asked afresh; None when it can."""
+        ...
+
+    async def audit(self, subject: AuditSubject) -> Sequence[Finding]:
+        """What of the provider's settings keeps a queue from working; everything read afresh.
+
+        What cannot be read is itself a finding.
+        """
+        ...
+
+    async def start_dry_test(self, request: DryTestRequest) -> DryTest:
+        """Show CI a test branch that changes nothing. `discard` removes it. Raises Refused."""
         ...
 
     async def close(self) -> None:

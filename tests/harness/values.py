@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 
 from service.provider import markers
 from service.provider.archives import Archive, NoArchive
+from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.signals import Delivery, Where
 from service.provider.tickets import Ticket, TicketRequest
@@ -183,6 +184,12 @@ class ValuesProvider:
         tip = prefixes[-1].commit
         base = sha_of("tree")
         return Built(tip, base, tuple(prefixes), request.branch, True, 1000, None)
+
+    async def audit(self, subject: AuditSubject) -> Sequence[Finding]:
+        return ()
+
+    async def start_dry_test(self, request: DryTestRequest) -> DryTest:
+        return DryTest(request.branch, sha_of("dry test", request.tip))
 
     async def discard(self, repo: RepoRef, branch: str) -> None:
         return None

@@ -310,6 +310,11 @@ def _permissions(action: Action) -> None:
     repositories.set_permissions(world, installed, action.account, given)
 
 
+def _events(action: Action) -> None:
+    """Let the App subscribe to these events, as its owner does in the App's settings."""
+    action.world.apps[APP_SLUG].events = [str(name) for name in action.value["events"]]
+
+
 ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "approve": partial(_review, event="APPROVE"),
     "archive": _archive,
@@ -326,6 +331,7 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "edit": _edit,
     "edit_review": lambda one: pull_requests.edit_review(one.pull, one.actor, one.text("body")),
     "enqueue": _enqueue,
+    "events": _events,
     "force_push": _force_push,
     "label": lambda one: conversation.label(one.issue, one.actor, one.text("label")),
     "lock": _lock,

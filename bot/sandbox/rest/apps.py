@@ -94,6 +94,15 @@ async def installation_of_repository(call: Call) -> Answer:
     raise not_found()
 
 
+async def get_hook_config(call: Call) -> Answer:
+    """The webhook of the App; its secret is never shown."""
+    call.check_app()
+    shape: Json = {"content_type": "json", "insecure_ssl": "0", "secret": "********"}
+    if call.world.webhook_url is not None:
+        shape["url"] = call.world.webhook_url
+    return Reply(shape)
+
+
 async def list_deliveries(call: Call) -> Answer:
     """Attempts, newest first, by cursor; `status=failure` or `success` selects some."""
     call.check_app()
@@ -168,6 +177,7 @@ ROUTES = (
     Route("GET", "/apps/{slug}", get_app_by_slug),
     Route("GET", "/app/installations", list_installations, APP_ONLY),
     Route("POST", r"/app/installations/{number:\d+}/access_tokens", create_token, APP_ONLY),
+    Route("GET", "/app/hook/config", get_hook_config, APP_ONLY),
     Route("GET", "/app/hook/deliveries", list_deliveries, APP_ONLY),
     Route("POST", r"/app/hook/deliveries/{number:\d+}/attempts", redeliver, APP_ONLY),
     Route("GET", INSTALLATION, installation_of_repository, APP_ONLY),

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
+from email.utils import format_datetime
 from typing import Any
 
 from aiohttp import web
@@ -100,6 +101,7 @@ class Door:
     def respond(self, request: web.Request, reply: Reply, secret: str | None) -> web.Response:
         """The HTTP form of a reply, with the headers that every answer has."""
         headers = {
+            "Date": format_datetime(self.world.timeline.callers_now(), usegmt=True),
             "X-GitHub-Media-Type": MEDIA_TYPE,
             "X-GitHub-Api-Version-Selected": API_VERSION,
             "X-GitHub-Request-Id": request[REQUEST_ID],

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from bot.sandbox.acts import merging, refs
+from bot.sandbox.acts import merging, pull_states, refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.git import ZERO, TreeItem
+from bot.sandbox.git import ZERO, NewCommit, TreeItem
 from bot.sandbox.refusal import not_found, refused
 from bot.sandbox.rest.call import REPO, Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import git_data
@@ -69,6 +69,19 @@ async def get_git_commit(call: Call) -> Answer:
     return Reply(git_data.git_commit(call.repository, commit))
 
 
+async def create_commit(call: Call) -> Answer:
+    """A new commit on no branch; GitHub signs it, since nobody else is named as its author."""
+    objects, parents = call.repository.git.objects, call.body.get("parents", [])
+    known = [objects.tree(call.text("tree")), *(objects.commit(str(one)) for one in parents)]
+    if None in known:
+        raise refused("ref.no_object")
+    author = pull_states.signature(call.world, call.actor.account)
+    committer = pull_states.provider_signature(call.world)
+    new = NewCommit(call.text("tree"), tuple(parents), author, committer, call.text("message"))
+    made = objects.write_commit(new, signed=True)
+    return Reply(git_data.git_commit(call.repository, made), 201)
+
+
 async def get_tree(call: Call) -> Answer:
     """A tree by tree, commit or branch; with `recursive` everything below it."""
     repository, objects = call.repository, call.repository.git.objects
@@ -119,6 +132,7 @@ ROUTES = (
     Route("PATCH", f"{REPO}/git/refs/{{ref:.+}}", update_ref, WRITE),
     Route("DELETE", f"{REPO}/git/refs/{{ref:.+}}", delete_ref, WRITE),
     Route("GET", f"{REPO}/git/commits/{{sha}}", get_git_commit, READ),
+    Route("POST", f"{REPO}/git/commits", create_commit, WRITE),
     Route("GET", f"{REPO}/git/trees/{{sha:.+}}", get_tree, READ),
     Route("GET", f"{REPO}/git/blobs/{{sha}}", get_blob, READ),
     Route("POST", f"{REPO}/merges", merge_branch, WRITE),

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.states import PROBE_SLOTS
@@ -13,6 +14,7 @@ PREFIX = "headgate/"
 TITLE_MAX = 250
 NAMED_MAX = 10
 """Pull requests that a title names; the body names all."""
+_DRY_TEST = re.compile(r"headgate/merge/dry-test/([0-9]{9,11})-[0-9a-f-]{36}")
 _SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
@@ -32,6 +34,17 @@ def _own(run: Run) -> str:
     """Return the run's own part of the name, with the first pull request that it tests."""
     suffix = "-bisection" if run.kind in PROBE_SLOTS else ""
     return f"pr-{run.prs[0]}/{run.id}{suffix}"
+
+
+def dry_test_branch(until: datetime, uid: str) -> str:
+    """Return the branch of a dry test; its name says until when it is needed."""
+    return f"{PREFIX}merge/dry-test/{int(until.timestamp())}-{uid}"
+
+
+def end_of_dry_test(branch: str) -> datetime | None:
+    """Return until when a dry test's branch is needed; None for any other branch."""
+    found = _DRY_TEST.fullmatch(branch)
+    return None if found is None else datetime.fromtimestamp(int(found[1]), UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
-from service.mergequeue.operations import facts, requirements, turn
+from service.mergequeue.operations import facts, naming, requirements, turn
 from service.mergequeue.store import queues, runs
 from service.provider.errors import Gone, GoneKind, NotPermitted, Refused, Suspended, Unavailable
 from service.runtime import Runtime
@@ -233,6 +233,11 @@ async def restore_branches(runtime: Runtime) -> None:
                     if queue is not None:
                         await restore_branch(runtime, queue, owner.run_id)
                 elif not owner.live and branch in present:
+                    await provider.discard(repository.ref, branch)
+            for branch in present - recorded.keys():
+                # Whoever asked for the dry test did not end it.
+                end = naming.end_of_dry_test(branch)
+                if end is not None and end <= runtime.clock.now():
                     await provider.discard(repository.ref, branch)
         except (Unavailable, NotPermitted, Suspended, Gone) as trouble:
             log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)

@@ -14,6 +14,7 @@ from service.vocabulary import RepoRef, Sha
 SETTING = "create_prs_for_testing_branches"
 BY_HAND = "Set by hand."
 UNREADABLE = "The workflows of the branch could not be read, so the default applies."
+DRAFT_REFUSED = "The provider refused a draft pull request:"
 REASON_CHARS_MAX = 500
 
 
@@ -55,8 +56,10 @@ def decide(advice: VehicleAdvice, given: ConfigValue) -> Choice:
 
 def without_drafts(words: str) -> Choice:
     """Return the kind of a queue whose provider refused a draft pull request in these words."""
-    reason = (
-        f"The provider refused a draft pull request: {words} "
-        "CI must start on pushes to headgate/merge/**."
-    )
+    reason = f"{DRAFT_REFUSED} {words} CI must start on pushes to headgate/merge/**."
     return Choice(False, reason[:REASON_CHARS_MAX])
+
+
+def is_without_drafts(reason: str | None) -> bool:
+    """Return whether this reason of a queue says that the provider refused a draft."""
+    return reason is not None and reason.startswith(DRAFT_REFUSED)

@@ -7,6 +7,7 @@ from service.accounts.api.tokens import TOKEN_ROUTES
 from service.http.documents import DOCUMENT_ROUTES
 from service.http.health import OPEN_ROUTES
 from service.http.route import Route
+from service.mergequeue.api.doctor import DOCTOR_ROUTES
 from service.mergequeue.api.pull_requests import PULL_REQUEST_ROUTES
 from service.mergequeue.api.queues import QUEUE_ROUTES
 from service.mergequeue.api.testing import RUN_ROUTES
@@ -19,6 +20,7 @@ ROUTES: tuple[Route, ...] = (
     *PULL_REQUEST_ROUTES,
     *QUEUE_ROUTES,
     *RUN_ROUTES,
+    *DOCTOR_ROUTES,
     *METRIC_ROUTES,
     *TEST_ROUTES,
     *UPLOAD_ROUTES,

@@ -29,6 +29,7 @@ READ, CI, QUEUE, ADMIN = (
 ANY = {"read", "ci", "queue", "admin"}
 JWT = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJhIjoxfQ.c2ln"
 UPLOAD = f"/v1/{NAME}"
+DRY_TEST = "headgate/merge/dry-test/1800000000-00000000-0000-0000-0000-000000000000"
 
 ROLES: dict[str, set[str]] = {
     "submitPullRequest": QUEUE,
@@ -49,6 +50,10 @@ ROLES: dict[str, set[str]] = {
     "getMergeQueueTestingDetails": READ,
     "listMergeQueueTestingResults": READ,
     "getMergeQueueMetrics": READ,
+    "runDoctor": ADMIN,
+    "startDryTest": ADMIN,
+    "getDryTest": ADMIN,
+    "endDryTest": ADMIN,
     "flaky-tests/list-unhealthy-tests": READ,
     "flaky-tests/list-failing-tests": READ,
     "flaky-tests/list-quarantined-tests": READ,
@@ -144,6 +149,8 @@ async def of_queue(client: Client, world: Any, queue: Queue) -> dict[str, dict[s
         "updateQueue": queue.named(concurrency=3),
         "addQueueHold": queue.named(text="crawled again"),
         "releaseQueueHold": queue.named(holdId=hold["hold"]["id"], text="done"),
+        "getDryTest": {**queue.named(sha=SHA), "branch": DRY_TEST},
+        "endDryTest": {**queue.named(), "branch": DRY_TEST},
         "getMergeQueueTestingDetails": queue.named(testRunId=record["testRunId"]),
         "listQueues": {"repo": {"host": it.host, "owner": it.owner, "name": it.repo}},
     }

@@ -1,0 +1,139 @@
+"""`doctor`: what keeps a repository's queue from working, and what to do about it."""
+
+from typing import Annotated, NamedTuple
+
+import typer
+
+from bot.cli import destination, options, output
+from bot.cli.client import Client
+from bot.cli.exits import Exit, Failed
+from bot.cli.options import Result
+from bot.uploader.transport import Clock, Json
+from service.vocabulary import RepoRef
+
+app = typer.Typer()
+
+POLL_S = 3.0
+GROUPS = {"error": "Errors", "warning": "Warnings", "note": "Notes", "ok": "In order"}
+
+Name = Annotated[str | None, typer.Argument(metavar="[OWNER/REPO]", help="The repository.")]
+DryTest = Annotated[
+    bool, typer.Option("--dry-test", help="Build a test branch; see which checks report on it.")
+]
+Live = Annotated[
+    bool,
+    typer.Option("--live", help="Also try GitHub itself, on a scratch repository: it writes."),
+]
+Timeout = Annotated[
+    str, typer.Option("--timeout", help="How long the dry test waits for checks, up to 60m.")
+]
+
+
+class Place(NamedTuple):
+    """A repository and branch as requests name them; the branch may be missing."""
+
+    client: Client
+    repo: Json
+    branch: str | None
+
+    def post(self, path: str, **members: object) -> Json:
+        """Return the answer to a request about the place."""
+        branch = {} if self.branch is None else {"targetBranch": self.branch}
+        return self.client.post(path, {"repo": self.repo, **branch, **members})
+
+
+@options.client_command(app)
+def doctor(
+    client: Client,
+    name: Name = None,
+    branch: Annotated[
+        str | None,
+        typer.Option("--branch", help="Target branch. Default: the only queue's, else main's."),
+    ] = None,
+    dry_test: DryTest = False,
+    timeout: Timeout = "15m",
+    live: Live = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before --live writes.")] = False,
+) -> Result:
+    """Find what keeps a queue from working. Exit 1 if there is an error.
+
+    Needs a token of role admin. Changes nothing without --dry-test or --live; --live also needs
+    the App's settings (HEADGATE_GITHUB_*), so run it beside the service.
+    """
+    minutes = minutes_of(timeout)
+    if live and not yes:
+        typer.confirm("Write branches and a pull request to the repository?", abort=True, err=True)
+    ref = destination.find_repository(name)
+    place = Place(client, destination.repository_members(ref), branch)
+    examined = place.post("/runDoctor")
+    findings = output.objects(examined["findings"])
+    place = place._replace(branch=str(examined["branch"]))
+    if dry_test or live:
+        findings = tried(place, minutes) + findings
+    if live:
+        findings = confirmed(ref, str(place.branch)) + findings
+    findings.sort(key=lambda one: list(GROUPS).index(str(one["severity"])))
+    passed = all(one["severity"] != "error" for one in findings)
+    answer: Json = {"branch": place.branch, "passed": passed, "findings": findings}
+    end = None if passed else typer.Exit(Exit.FALSE)
+    return Result(answer, lambda: show(f"{ref.slug} {place.branch}", findings), end)
+
+
+def minutes_of(timeout: str) -> int:
+    """Return whole minutes. Raises Failed(USAGE)."""
+    seconds = options.seconds(timeout)
+    if not 60 <= seconds <= 3600:
+        raise Failed(Exit.USAGE, f"--timeout {timeout} is out of range", "Give 1m to 60m")
+    return round(seconds / 60)
+
+
+def tried(place: Place, minutes: int, clock: Clock | None = None) -> list[Json]:
+    """Run a dry test and return what it found; its branch is removed whatever happens."""
+    made = place.post("/startDryTest", timeoutMinutes=minutes)
+    output.log(f"dry test on {made['branch']}: waiting up to {minutes} min for required checks")
+    try:
+        while True:
+            seen = place.post("/getDryTest", branch=made["branch"], sha=made["sha"])
+            if seen["over"]:
+                return output.objects(seen["findings"])
+            (clock or place.client.clock).sleep(POLL_S)
+    finally:
+        place.post("/endDryTest", branch=made["branch"])
+
+
+def confirmed(ref: RepoRef, branch: str) -> list[Json]:
+    """Return what trying GitHub itself found; each check is logged as it ends."""
+    import asyncio
+    from dataclasses import asdict
+
+    from bot import settings, wiring
+    from bot.github import live
+    from service.clock import RandomIds, SystemClock
+
+    async def all_of() -> list[Json]:
+        client = wiring.live_client(settings.read(), ref, SystemClock())
+        found: list[Json] = []
+        try:
+            async for one in live.confirm(client, branch, RandomIds().uuid()):
+                output.log(f"{one.audit}: {one.severity.value}")
+                found.append(asdict(one) | {"severity": one.severity.value})
+        finally:
+            await client.github.close()
+        return found
+
+    return asyncio.run(all_of())
+
+
+def show(title: str, findings: list[Json]) -> None:
+    """Print the findings in groups, the worst first."""
+    output.line(title)
+    for severity, heading in GROUPS.items():
+        group = [one for one in findings if one["severity"] == severity]
+        if not group:
+            continue
+        output.line("")
+        output.line(f"{heading} ({len(group)})")
+        for one in group:
+            output.line(f"  {one['audit']}: {one['found']}")
+            if one["mend"]:
+                output.line(f"    → {one['mend']}")

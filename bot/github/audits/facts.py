@@ -1,0 +1,178 @@
+"""Everything the audits look at, read once: of the App, and of one repository."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from bot.github import protection, reading, refs, workflows
+from bot.github.client import GitHubClient, RepositoryClient
+from bot.github.protection import BranchRules, Protection, Read
+from bot.github.reading import Fields
+from bot.github.rules import Rule
+from bot.github.workflows import Workflow
+from service.provider.audits import AuditSubject
+from service.provider.errors import Gone, Refused, Unavailable
+from service.provider.values import Repository
+from service.vocabulary import Sha
+
+DELIVERIES_MAX = 100
+TEST_BRANCHES = ("headgate/merge/pr-1/probe", "headgate/temp/pr-1/probe")
+FOLDERS = ("", ".github", ".mergify")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One attempt to deliver a webhook, newest first in lists."""
+
+    guid: str
+    event: str
+    at: datetime
+    status: str
+    is_success: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AppFacts:
+    """The App and its installation on the repository's owner.
+
+    `skew_s`: by how much this machine's clock is ahead of GitHub's. `deliveries`: the newest.
+    """
+
+    subject: AuditSubject
+    asked: Mapping[str, str]
+    granted: Mapping[str, str]
+    events: frozenset[str]
+    settings_url: str
+    installation_url: str
+    is_suspended: bool
+    skew_s: float
+    hook_url: str | None
+    deliveries: tuple[Delivery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFacts:
+    """One repository and the rules of the target branch.
+
+    `rulesets`: names by id. `test_branch_rules`: those of a ruleset that bind our test branches.
+    `branches`: names that begin with `headgate`. `paths`: files at the root, and in folders where
+    other tools keep their settings. `workflows` None: too many or too large to be read.
+    """
+
+    subject: AuditSubject
+    slug: str
+    repository: Repository
+    read: Read
+    rules: BranchRules
+    rulesets: Mapping[str, str]
+    test_branch_rules: tuple[Rule, ...]
+    branches: tuple[str, ...]
+    paths: frozenset[str]
+    workflows: tuple[Workflow, ...] | None
+
+    def place_of(self, rule: Rule | None) -> str:
+        """Return where a rule is set, as people find it in the settings."""
+        if rule is None or rule.ruleset is None:
+            return f"the branch protection of `{self.subject.branch}`"
+        return f"the ruleset `{self.rulesets.get(rule.ruleset, rule.ruleset)}`"
+
+
+async def read_app(github: GitHubClient, subject: AuditSubject, now: datetime) -> AppFacts:
+    """Read the App. Raises NotPermitted without a working key, Gone if it is not installed."""
+    url = github.options.addresses.api
+    answer = await github.tokens.as_app("GET", f"{url}/app", None)
+    if answer.status >= 400:
+        raise github.error_of(answer, "/app")
+    app = answer.fields
+    owner, name = subject.repo.owner, subject.repo.name
+    installed = (await github.app_call("GET", f"/repos/{owner}/{name}/installation")).fields
+    listed = await github.app_call("GET", f"/app/hook/deliveries?per_page={DELIVERIES_MAX}")
+    hook = (await github.app_call("GET", "/app/hook/config")).fields
+    return AppFacts(
+        subject=subject,
+        asked=_levels(app),
+        granted=_levels(installed),
+        events=frozenset(str(each) for each in app.members("events")),
+        settings_url=app.words("html_url"),
+        installation_url=installed.words("html_url"),
+        is_suspended=installed.text_or("suspended_at", None) is not None,
+        skew_s=_skew_s(answer.headers.get("date"), now),
+        hook_url=hook.text_or("url", None),
+        deliveries=tuple(_delivery(each) for each in listed.objects),
+    )
+
+
+def _levels(holder: Fields) -> Mapping[str, str]:
+    granted = holder.inner_or_none("permissions") or Fields({})
+    return {name: granted.words(name) for name in granted.names()}
+
+
+def _skew_s(date: str | None, now: datetime) -> float:
+    try:
+        return (now - parsedate_to_datetime(date or "").astimezone(UTC)).total_seconds()
+    except ValueError:
+        return 0.0
+
+
+def _delivery(each: Fields) -> Delivery:
+    code = each.number("status_code")
+    return Delivery(
+        guid=each.text("guid"),
+        event=each.words("event"),
+        at=each.moment("delivered_at"),
+        status=each.words("status"),
+        is_success=200 <= code < 300,
+    )
+
+
+async def read_repository(
+    client: RepositoryClient, protected: Protection, subject: AuditSubject
+) -> RepositoryFacts:
+    """Read the repository. Raises what a read raises, NotPermitted without the permission."""
+    if subject.tip is None:
+        raise Unavailable(f"the newest commit of {subject.branch} is unknown.", client.clock.now())
+    answer = await client.get("")
+    read, rules = await protected.read_whole(client, subject.branch)
+    against = [
+        rule
+        for branch in TEST_BRANCHES
+        for rule in await protection.binding_rules(client, branch)
+        if rule.type in protection.AGAINST_BUILDING | {"deletion"}
+    ]
+    rulesets = {rule.ruleset for rule in (*read.rules, *against) if rule.ruleset is not None}
+    named, _ = await client.listed("/git/matching-refs/heads/headgate")
+    texts = await workflows.read(client, subject.tip)
+    found = None
+    if texts is not None:
+        found = tuple(await asyncio.to_thread(workflows.parsed, texts, subject.branch))
+    return RepositoryFacts(
+        subject=subject,
+        slug=await client.github.slug(),
+        repository=reading.repository_of(answer.fields, client.github.options.host),
+        read=read,
+        rules=rules,
+        rulesets={number: await _ruleset_name(client, number) for number in sorted(rulesets)},
+        test_branch_rules=tuple(dict.fromkeys(against)),
+        branches=tuple(reading.ref_of(each)[0].removeprefix(refs.HEADS) for each in named),
+        paths=frozenset(await _paths(client, subject.tip)),
+        workflows=found,
+    )
+
+
+async def _ruleset_name(client: RepositoryClient, number: str) -> str:
+    answer = await client.get(f"/rulesets/{number}", expects=(403, 404), is_kept=True)
+    return answer.fields.words("name") if answer.status == 200 else number
+
+
+async def _paths(client: RepositoryClient, commit: Sha) -> list[str]:
+    found: list[str] = []
+    for folder in FOLDERS:
+        try:
+            answer = await client.find(f"/contents/{folder}", {"ref": commit})
+        except (Gone, Refused):
+            continue
+        if answer is not None and isinstance(answer.content, list):
+            found += [each.words("path") for each in answer.objects]
+    return found

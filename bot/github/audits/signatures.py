@@ -1,0 +1,23 @@
+"""What required signatures mean for the queue's merge method."""
+
+from collections.abc import Iterator
+
+from bot.github.audits.facts import RepositoryFacts
+from service.provider.audits import Finding, note
+from service.vocabulary import MergeMethod
+
+ID = "signatures"
+FINE = "The branch takes unsigned commits, or GitHub signs those that the queue makes."
+
+
+def decide(facts: RepositoryFacts) -> Iterator[Finding]:
+    """Yield a note for merge commits, whose second parents people have to sign."""
+    if facts.rules.needs_signatures and facts.subject.merge_method is MergeMethod.MERGE_COMMIT:
+        branch = facts.subject.branch
+        yield note(
+            ID,
+            f"`{branch}` takes only signed commits, and the queue makes merge commits: a pull "
+            "request with an unsigned commit is set aside.",
+            f"Let everybody sign, or run `headgate queue update --branch {branch} --set "
+            "mergeMethod=SQUASH`: GitHub signs the commit that it makes.",
+        )

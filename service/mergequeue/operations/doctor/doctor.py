@@ -1,0 +1,125 @@
+"""Examine one branch: read everything, run every audit, order the findings."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from service.database.records import RepositoryRecord
+from service.errors import NotFound
+from service.mergequeue.operations.doctor import (
+    checks_on_pull_requests,
+    checks_on_target,
+    checks_on_test_branches,
+    facts,
+    leftover_branches,
+    queue_state,
+    required_statuses,
+    vehicle_kind,
+)
+from service.mergequeue.operations.doctor.facts import QueueFacts, QueueOf
+from service.mergequeue.store import queues
+from service.provider import audits
+from service.provider.audits import AuditSubject, Finding
+from service.provider.errors import ProviderError
+from service.provider.values import Vehicle
+from service.runtime import Runtime
+from service.vocabulary import Sha
+
+
+class Audit(Protocol):
+    """A module with one audit."""
+
+    ID: str
+    FINE: str
+
+    def decide(self, facts: QueueFacts, /) -> Iterator[Finding]:
+        """Yield what is wrong."""
+        ...
+
+
+AUDITS: tuple[Audit, ...] = (
+    queue_state,
+    required_statuses,
+    vehicle_kind,
+    checks_on_test_branches,
+    checks_on_pull_requests,
+    checks_on_target,
+    leftover_branches,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """The findings about one branch, the worst first."""
+
+    branch: str
+    findings: tuple[Finding, ...]
+
+
+async def examine(
+    runtime: Runtime, repository: RepositoryRecord, branch: str | None
+) -> Examination:
+    """Run every audit for a branch; None: the only one with a queue, else the default branch.
+
+    Everything is read afresh, and nothing is changed. Raises NotFound(branch_not_found).
+    """
+    named = branch or await _branch_of(runtime, repository)
+    provider, repo = runtime.providers[repository.ref.host], repository.ref
+    await provider.forget_rules(repo)
+    queue = await facts.queue_of(runtime, repository, named)
+    tip: Sha | None = None
+    read: QueueFacts | None = None
+    try:
+        commit = await provider.tip(repo, named)
+        if commit is None:
+            words = f'{repo.slug} has no branch "{named}".'
+            raise NotFound(words, code="branch_not_found")
+        tip = commit.sha
+        read = await facts.read(runtime, repository, named, tip, queue)
+    except ProviderError:
+        pass  # the provider's own audits say what cannot be read, and why
+    found = [] if read is None else _decided(read)
+    subject = await _subject(runtime, repository, named, queue, (tip, read))
+    found += await provider.audit(subject)
+    return Examination(named, audits.ordered(found))
+
+
+async def _branch_of(runtime: Runtime, repository: RepositoryRecord) -> str:
+    there = await runtime.store.read(queues.queues_of, repository.id)
+    return there[0].branch if len(there) == 1 else repository.default_branch
+
+
+async def _subject(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    branch: str,
+    queue: QueueOf,
+    known: tuple[Sha | None, QueueFacts | None],
+) -> AuditSubject:
+    tip, read = known
+    drafts = queue.config.create_prs_for_testing_branches
+    return AuditSubject(
+        repo=repository.ref,
+        branch=branch,
+        tip=tip,
+        vehicle=_vehicle(drafts) if read is None else read.vehicle,
+        merge_method=queue.config.merge_method,
+        required=() if read is None else read.required,
+        webhook_url=runtime.options.public_url,
+        landings_hour_max=await facts.busiest_hour(runtime, repository),
+    )
+
+
+def _vehicle(wants_drafts: bool) -> Vehicle:
+    return Vehicle.DRAFT_PR if wants_drafts else Vehicle.PUSH
+
+
+def _decided(read: QueueFacts) -> list[Finding]:
+    found: list[Finding] = []
+    for audit in AUDITS:
+        found += _or_fine(audit, list(audit.decide(read)))
+    return found
+
+
+def _or_fine(audit: Audit, found: Sequence[Finding]) -> Sequence[Finding]:
+    return found or [audits.fine(audit.ID, audit.FINE)]

@@ -1,0 +1,174 @@
+"""The dry test: a test branch of the target alone, to see which required checks report on it.
+
+The branch's name says until when it is needed, so that whoever finds it later may remove it: the
+sweep of test branches does (docs/design/provider.md 7.5).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from service.accounts import access as callers
+from service.accounts import audit_entries
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import Invalid, NotFound
+from service.mergequeue.operations import naming, requirements, vehicles
+from service.mergequeue.operations.doctor import facts
+from service.provider import audits
+from service.provider.audits import DryTestRequest, Finding
+from service.provider.errors import Refused
+from service.provider.values import Vehicle
+from service.runtime import Runtime
+from service.vocabulary import Actor, Check, CheckOutcome, RequiredName, Sha
+
+ID = "dry-test"
+MESSAGE = "Headgate dry test of {target}: changes nothing"
+BODY = (
+    "Opened by `headgate doctor` to see which required checks report on a test branch. It changes "
+    "nothing and closes by itself. Do not merge or push."
+)
+UNFINISHED = frozenset({CheckOutcome.RUNNING, CheckOutcome.BLOCKED})
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A dry test that runs: its branch, its commit, and when it is given up."""
+
+    target: str
+    branch: str
+    sha: Sha
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What has reported so far; `is_over`: everything has, or the time is up."""
+
+    is_over: bool
+    findings: tuple[Finding, ...]
+
+
+async def start(
+    runtime: Runtime, repository: RepositoryRecord, branch: str, limit: timedelta, actor: Actor
+) -> Started:
+    """Make the test branch as the queue would, and record who asked.
+
+    Raises NotFound(branch_not_found), Invalid(dry_test_refused).
+    """
+    provider, repo = runtime.providers[repository.ref.host], repository.ref
+    tip = await provider.tip(repo, branch)
+    if tip is None:
+        raise NotFound(f'{repo.slug} has no branch "{branch}".', code="branch_not_found")
+    queue = await facts.queue_of(runtime, repository, branch)
+    given = None if queue.value is None else queue.config.create_prs_for_testing_branches
+    choice = await vehicles.choose(runtime, repo, branch, tip.sha, given)
+    now = runtime.clock.now()
+    place = f"{repo.host}/{repo.slug}@{branch}"
+    row = audit_entries.allowed(actor, repository.org_id, "dry_test.start", place, now)
+    await runtime.store.run(_record, row)
+    until = now + limit
+    request = DryTestRequest(
+        repo=repo,
+        target=branch,
+        tip=tip.sha,
+        branch=naming.dry_test_branch(until, runtime.ids.uuid()),
+        vehicle=Vehicle.DRAFT_PR if choice.wants_drafts else Vehicle.PUSH,
+        message=MESSAGE.format(target=branch),
+        body=BODY,
+    )
+    try:
+        made = await provider.start_dry_test(request)
+    except Refused as refused:
+        words = f"The test branch cannot be made: {refused.message}"
+        raise Invalid(words, code="dry_test_refused") from refused
+    return Started(branch, made.branch, made.sha, until)
+
+
+def _record(session: Tx, row: AuditRow) -> None:
+    callers.recheck(session, row.actor, row.at)
+    audit.append(session, row)
+
+
+async def progress(
+    runtime: Runtime, repository: RepositoryRecord, target: str, branch: str, sha: Sha
+) -> Progress:
+    """Return what the required checks have reported on a dry test's commit.
+
+    Raises NotFound(dry_test_not_found) for a branch that is none.
+    """
+    until = _end_of(branch)
+    queue = await facts.queue_of(runtime, repository, target)
+    repo = repository.ref
+    resolved = await requirements.resolve(runtime, repo, target, queue.config)
+    read = await runtime.providers[repo.host].checks(repo, sha, skipped_pass=True)
+    names = resolved.required.names
+    is_late = runtime.clock.now() >= until
+    states = {name: _state(name, read.items) for name in names}
+    is_done = all(state is not None and state not in UNFINISHED for state in states.values())
+    found = [_finding(name, state, read.items) for name, state in states.items()]
+    if not names:
+        found = [audits.warning(ID, NOTHING_REQUIRED, "Require checks first.")]
+    return Progress(is_done or is_late, audits.ordered(found))
+
+
+NOTHING_REQUIRED = "The branch requires no status, so there is nothing to wait for."
+
+
+async def end(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:
+    """Remove the branch and its draft pull request; absent is done.
+
+    Raises NotFound(dry_test_not_found) for a branch that is none.
+    """
+    _end_of(branch)
+    await runtime.providers[repository.ref.host].discard(repository.ref, branch)
+
+
+def _end_of(branch: str) -> datetime:
+    until = naming.end_of_dry_test(branch)
+    if until is None:
+        raise NotFound(f'"{branch}" is not the branch of a dry test.', code="dry_test_not_found")
+    return until
+
+
+def _state(name: RequiredName, checks: tuple[Check, ...]) -> CheckOutcome | None:
+    """Return the worst outcome of the reports of a name; None without any."""
+    found = {check.outcome for check in checks if audits.is_report_of(name, check)}
+    worst = (CheckOutcome.FAILED, *UNFINISHED, CheckOutcome.UNKNOWN, CheckOutcome.INTERRUPTED)
+    order = (*worst, CheckOutcome.SKIPPED, CheckOutcome.PASSED)
+    return next((one for one in order if one in found), None)
+
+
+def _finding(name: RequiredName, state: CheckOutcome | None, checks: tuple[Check, ...]) -> Finding:
+    words = f"`{name.name}`"
+    match state:
+        case CheckOutcome.PASSED:
+            return audits.fine(ID, f"{words} reported on the test branch and passed.")
+        case CheckOutcome.SKIPPED:
+            return audits.error(
+                ID,
+                f"{words} was skipped on the test branch, which is no evidence.",
+                "Change the condition (`if:`) or path filter that skips it on test branches.",
+            )
+        case CheckOutcome.FAILED:
+            return audits.error(
+                ID,
+                f"{words} failed on the test branch, which equals the target branch.",
+                "Mend the target branch first: every pull request would fail.",
+            )
+        case None:
+            seen = ", ".join(sorted({f"`{one.name}`" for one in checks if one.name})) or "nothing"
+            return audits.error(
+                ID,
+                f"{words} did not report on the test branch. Reported there: {seen}.",
+                f"Let the CI that reports {words} also start on test branches: pushes to "
+                "`headgate/merge/**`, or draft pull requests. A check behind a path filter does "
+                "not report either, because a dry test changes no file.",
+            )
+        case _:
+            return audits.warning(
+                ID,
+                f"{words} began on the test branch and has not passed ({state.value}).",
+                "Wait longer with `--timeout`, or look at that CI run.",
+            )

@@ -1,0 +1,142 @@
+"""Everything the audits of this package look at, read once."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from service.database.records import RepositoryRecord
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.operations import naming, requirements, turn, vehicles
+from service.mergequeue.operations.requirements import Resolved
+from service.mergequeue.store import audited, queues, runs
+from service.provider import audits
+from service.provider.port import Provider
+from service.provider.values import Vehicle, VehicleAdvice
+from service.runtime import Runtime
+from service.vocabulary import Check, RepoRef, RequiredName, Sha
+
+COMMITS_MAX = 5
+"""Test branches, and heads of pull requests, whose reports are looked at."""
+LANDINGS_OF = timedelta(days=14)
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The reports on some commits of a kind; `commits` counts those that are readable."""
+
+    commits: int
+    checks: tuple[Check, ...]
+
+    def lacks(self, required: RequiredName) -> bool:
+        """Return whether no commit has a report that satisfies a requirement."""
+        return not any(audits.is_report_of(required, check) for check in self.checks)
+
+    def names(self) -> str:
+        """Return the names that were reported, as text."""
+        names = sorted({f"`{check.name}`" for check in self.checks if check.name})
+        return ", ".join(names) or "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFacts:
+    """A branch and its queue, None while there is none.
+
+    `on_tests`, `on_pulls`, `on_target`: reports on the newest test branches, on the heads of open
+    pull requests, and on the target's tip. `leftovers`: branches under our prefix of no run.
+    """
+
+    branch: str
+    now: datetime
+    queue: MergeQueue | None
+    config: QueueConfig
+    vehicle: Vehicle
+    advice: VehicleAdvice
+    resolved: Resolved
+    on_tests: Reports
+    on_pulls: Reports
+    on_target: Reports
+    leftovers: tuple[str, ...]
+
+    @property
+    def required(self) -> tuple[RequiredName, ...]:
+        """The statuses that a run started now must pass."""
+        return self.resolved.required.names
+
+    @property
+    def trigger(self) -> str:
+        """The trigger by which CI sees test branches."""
+        if self.vehicle is Vehicle.PUSH:
+            return 'pushes (`on: push: branches: ["headgate/merge/**"]`)'
+        return f"draft pull requests (`on: pull_request: branches: [{self.branch}]`)"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOf:
+    """The queue of a branch as far as it is known without asking the provider."""
+
+    value: MergeQueue | None
+    config: QueueConfig
+
+
+async def queue_of(runtime: Runtime, repository: RepositoryRecord, branch: str) -> QueueOf:
+    """Return the queue of a branch, or the defaults of a new one."""
+    ref = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
+    value = None if ref is None else await turn.value(runtime, ref.id)
+    return QueueOf(value, QueueConfig() if value is None else value.config)
+
+
+async def read(
+    runtime: Runtime, repository: RepositoryRecord, branch: str, tip: Sha, queue: QueueOf
+) -> QueueFacts:
+    """Read everything. Raises the provider's errors."""
+    provider, repo = runtime.providers[repository.ref.host], repository.ref
+    advice = await provider.vehicle_advice(repo, branch, tip)
+    drafts = queue.config.create_prs_for_testing_branches
+    if queue.value is None:
+        drafts = vehicles.decide(advice, None).wants_drafts
+    present = await provider.vehicles(repo)
+    recorded = await runtime.store.read(runs.recorded_branches, repository.id)
+    ours = {one.sha for one in present}
+    opened = await provider.open_pull_requests(repo, branch)
+    heads = [sha for _, sha in opened if sha not in ours]
+    tested: tuple[Sha, ...] = ()
+    if queue.value is not None:
+        tested = await runtime.store.read(audited.tested_commits, queue.value.id, COMMITS_MAX)
+    return QueueFacts(
+        branch=branch,
+        now=runtime.clock.now(),
+        queue=queue.value,
+        config=queue.config,
+        vehicle=Vehicle.DRAFT_PR if drafts else Vehicle.PUSH,
+        advice=advice,
+        resolved=await requirements.resolve(runtime, repo, branch, queue.config),
+        on_tests=await _reports(provider, repo, tested),
+        on_pulls=await _reports(provider, repo, tuple(heads[-COMMITS_MAX:])),
+        on_target=await _reports(provider, repo, (tip,)),
+        leftovers=tuple(
+            one.branch
+            for one in present
+            if one.branch not in recorded and naming.end_of_dry_test(one.branch) is None
+        ),
+    )
+
+
+async def _reports(provider: Provider, repo: RepoRef, commits: tuple[Sha, ...]) -> Reports:
+    """Read the reports on commits; one that is gone, or has more than we read, is left out."""
+    checks: list[Check] = []
+    count = 0
+    for sha in commits:
+        found = await provider.checks(repo, sha, skipped_pass=True)
+        if found.complete:
+            count += 1
+            checks += found.items
+    return Reports(count, tuple(checks))
+
+
+async def busiest_hour(runtime: Runtime, repository: RepositoryRecord) -> int:
+    """Return how many pull requests of the organization landed in its busiest hour."""
+    since = runtime.clock.now() - LANDINGS_OF
+    landed = await runtime.store.read(audited.landed_at, repository.org_id, since)
+    hours = Counter(at.replace(minute=0, second=0, microsecond=0) for at in landed)
+    return max(hours.values(), default=0)

@@ -1,0 +1,35 @@
+"""Whether anything is required of a test run."""
+
+from collections.abc import Iterator
+
+from service.mergequeue.operations.doctor.facts import QueueFacts
+from service.provider.audits import Finding, error, warning
+
+ID = "required-statuses"
+FINE = "The required statuses of the branch are known."
+
+
+def decide(facts: QueueFacts) -> Iterator[Finding]:
+    """Yield an error for unreadable rules, and for a branch that requires nothing."""
+    branch = facts.branch
+    if facts.resolved.error is not None:
+        yield error(
+            ID,
+            f"The required statuses of `{branch}` cannot be read: {facts.resolved.error}",
+            "Grant the App `Administration: read`, or name them yourself: `headgate queue update "
+            f"--branch {branch} --set required_statuses=NAME,NAME`.",
+        )
+    elif not facts.required and facts.config.required_statuses is None:
+        yield error(
+            ID,
+            f"`{branch}` requires no status, so a test run has nothing to wait for.",
+            f"Require checks in the branch protection or a ruleset of `{branch}`, or run `headgate "
+            f"queue update --branch {branch} --set required_statuses=NAME,NAME`.",
+        )
+    elif not facts.required:
+        yield warning(
+            ID,
+            "The queue's own setting requires no status: pull requests land untested.",
+            f"Name statuses: `headgate queue update --branch {branch} --set "
+            "required_statuses=NAME,NAME`.",
+        )

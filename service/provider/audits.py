@@ -1,0 +1,102 @@
+"""What `headgate doctor` finds in a repository, and what it has to know to look.
+
+Each finding belongs to one audit, whose section in docs/reference/doctor.md says more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from service.provider.values import Vehicle
+from service.vocabulary import Check, MergeMethod, RepoRef, RequiredName, Sha
+
+
+class Severity(StrEnum):
+    """How much a finding matters, the worst first: an error stops the queue or misleads it."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    OK = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of an audit; `mend` says literally what to do, empty where there is nothing."""
+
+    audit: str
+    severity: Severity
+    found: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSubject:
+    """A target branch, and how its queue works.
+
+    `tip` None: it could not be read. `webhook_url` None: the service does not know its own public
+    address. `landings_hour_max`: how many
+    pull requests landed in the busiest hour of the last weeks, in the whole organization.
+    """
+
+    repo: RepoRef
+    branch: str
+    tip: Sha | None
+    vehicle: Vehicle
+    merge_method: MergeMethod
+    required: tuple[RequiredName, ...] = ()
+    webhook_url: str | None = None
+    landings_hour_max: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DryTestRequest:
+    """A test branch of the target alone: one empty commit on its tip."""
+
+    repo: RepoRef
+    target: str
+    tip: Sha
+    branch: str
+    vehicle: Vehicle
+    message: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class DryTest:
+    """A test branch that CI was shown; `refusal`: why its draft pull request was refused."""
+
+    branch: str
+    sha: Sha
+    refusal: str | None = None
+
+
+def error(audit: str, found: str, mend: str) -> Finding:
+    """Return a finding that must be mended before the queue can work."""
+    return Finding(audit, Severity.ERROR, found, mend)
+
+
+def warning(audit: str, found: str, mend: str) -> Finding:
+    """Return a finding that people should mend."""
+    return Finding(audit, Severity.WARNING, found, mend)
+
+
+def note(audit: str, found: str, mend: str = "") -> Finding:
+    """Return a finding that people should know."""
+    return Finding(audit, Severity.NOTE, found, mend)
+
+
+def fine(audit: str, found: str) -> Finding:
+    """Return the finding of an audit that has nothing to complain about."""
+    return Finding(audit, Severity.OK, found)
+
+
+def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings, the worst first; equally bad ones keep their order."""
+    ranks = list(Severity)
+    return tuple(sorted(findings, key=lambda one: ranks.index(one.severity)))
+
+
+def is_report_of(required: RequiredName, check: Check) -> bool:
+    """Return whether a report satisfies a requirement by name and App."""
+    return check.name == required.name and required.source_id in (None, check.source_id)

@@ -1,0 +1,84 @@
+"""`doctor`: what is asked of the service, what is printed, and the exit code."""
+
+import io
+import json
+
+from bot.cli import app
+from bot.cli.exits import Exit
+from tests.cli.test_pull_requests import TARGET
+
+FINE = {"audit": "app-key", "severity": "ok", "found": "GitHub accepts it.", "mend": ""}
+WRONG = {
+    "audit": "strict-checks",
+    "severity": "error",
+    "found": "It is on.",
+    "mend": "Turn it off.",
+}
+STARTED = {"targetBranch": "main", "branch": "headgate/merge/dry-test/1-x", "sha": "a" * 40}
+
+
+def examined(*findings):
+    return {"branch": "main", "passed": WRONG not in findings, "findings": list(findings)}
+
+
+def test_findings_are_printed_worst_first_and_an_error_ends_with_1(api, capsys):
+    api.says("/runDoctor", examined(FINE, WRONG))
+    assert app.run(["doctor"]) == Exit.FALSE
+    assert capsys.readouterr().out.splitlines() == [
+        "octo/widgets main",
+        "",
+        "Errors (1)",
+        "  strict-checks: It is on.",
+        "    → Turn it off.",
+        "",
+        "In order (1)",
+        "  app-key: GitHub accepts it.",
+    ]
+    assert api.asked[0][1] == {"repo": TARGET["repo"]}
+
+
+def test_without_errors_it_ends_with_0_and_json_is_the_answer(api, capsys):
+    api.says("/runDoctor", examined(FINE))
+    assert app.run(["doctor", "octo/widgets", "--branch", "main", "--json"]) == Exit.DONE
+    assert json.loads(capsys.readouterr().out) == examined(FINE)
+    assert api.asked[0][1] == TARGET
+
+
+def test_a_dry_test_is_ended_when_it_is_over(api, capsys):
+    api.says("/runDoctor", examined(FINE))
+    api.says("/startDryTest", STARTED)
+    found = {**WRONG, "audit": "dry-test"}
+    api.says("/getDryTest", {"over": True, "passed": False, "findings": [found]})
+    api.says("/endDryTest", {"ended": True})
+    assert app.run(["doctor", "--dry-test", "--timeout", "5m"]) == Exit.FALSE
+    assert api.paths() == ["/runDoctor", "/startDryTest", "/getDryTest", "/endDryTest"]
+    assert api.asked[1][1] == TARGET | {"timeoutMinutes": 5}
+    assert api.asked[3][1] == TARGET | {"branch": STARTED["branch"]}
+    assert "  dry-test: It is on." in capsys.readouterr().out
+
+
+def test_a_dry_test_is_also_ended_when_the_service_refuses_to_tell(api):
+    api.says("/runDoctor", examined(FINE))
+    api.says("/startDryTest", STARTED)
+    api.refuses("/getDryTest", 422, "provider_refused")
+    api.says("/endDryTest", {"ended": True})
+    assert app.run(["doctor", "--dry-test"]) == Exit.REFUSED
+    assert api.paths()[-1] == "/endDryTest"
+
+
+def test_a_service_that_does_not_answer_is_named(api, capsys, monkeypatch):
+    monkeypatch.setattr("bot.cli.client.PAUSES_S", ())
+    assert app.run(["doctor", "--url", "http://127.0.0.1:9"]) == Exit.UNREACHABLE
+    assert "Start `headgate serve` there, or give another --url" in capsys.readouterr().err
+
+
+def test_a_timeout_out_of_range_asks_nothing(api, capsys):
+    assert app.run(["doctor", "--dry-test", "--timeout", "2h"]) == Exit.USAGE
+    assert "Give 1m to 60m" in capsys.readouterr().err
+    assert api.asked == []
+
+
+def test_live_asks_before_it_writes(api, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert app.run(["doctor", "--live"]) == Exit.INTERRUPTED
+    assert api.asked == []
