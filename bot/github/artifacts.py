@@ -56,10 +56,14 @@ class PublicOnly(AbstractResolver):
         await self._finder.close()
 
 
-class Downloads:
-    """Connections for downloads. Create it inside the running event loop."""
+class Artifacts:
+    """Opens one artifact at a time, since its content may be large.
+
+    Create it inside the running event loop.
+    """
 
     def __init__(self, options: GitHubOptions) -> None:
+        self._place = asyncio.Semaphore(1)
         self._agent = options.user_agent
         self._scheme = urlsplit(options.addresses.api).scheme
         self._is_public = is_run_by_github(options)
@@ -72,6 +76,37 @@ class Downloads:
     async def close(self) -> None:
         """Close every connection."""
         await self._session.close()
+
+    @asynccontextmanager
+    async def opened(
+        self, client: RepositoryClient, artifact: Artifact
+    ) -> AsyncIterator[Archive | NoArchive]:
+        """See `Provider.ci_artifact`."""
+        if artifact.is_expired:
+            yield EXPIRED
+        elif artifact.size > archives.PACKED_MAX:
+            yield NoArchive(archives.TOO_LARGE)
+        else:
+            async with self._place:
+                packed = await self._packed(client, artifact)
+                if isinstance(packed, bytes):
+                    yield await asyncio.to_thread(archives.read, packed)
+                else:
+                    yield packed
+
+    async def _packed(self, client: RepositoryClient, artifact: Artifact) -> bytes | NoArchive:
+        expects = (404, 410, *REDIRECTS)
+        answer = await client.get(f"/actions/artifacts/{artifact.id}/zip", expects=expects)
+        if answer.status == 410:
+            return EXPIRED
+        if answer.status == 404:
+            await client.check_repository()
+            return GONE
+        try:
+            return await self.fetch(answer.headers.get("location", ""))
+        except Broken as failure:
+            later = client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
+            raise Unavailable(f"GitHub cannot be used now: {failure.message}.", later) from failure
 
     async def fetch(self, url: str) -> bytes | NoArchive:
         """Download an archive, up to the size limit of archives. Raises Broken."""
@@ -124,46 +159,3 @@ def _is_number(host: str) -> bool:
     except ValueError:
         return host.replace(".", "").isdecimal()
     return True
-
-
-class Artifacts:
-    """Opens one artifact at a time, since its content may be large."""
-
-    def __init__(self, downloads: Downloads) -> None:
-        self._downloads = downloads
-        self._place = asyncio.Semaphore(1)
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self._downloads.close()
-
-    @asynccontextmanager
-    async def opened(
-        self, client: RepositoryClient, artifact: Artifact
-    ) -> AsyncIterator[Archive | NoArchive]:
-        """See `Provider.ci_artifact`."""
-        if artifact.is_expired:
-            yield EXPIRED
-        elif artifact.size > archives.PACKED_MAX:
-            yield NoArchive(archives.TOO_LARGE)
-        else:
-            async with self._place:
-                packed = await self._packed(client, artifact)
-                if isinstance(packed, bytes):
-                    yield await asyncio.to_thread(archives.read, packed)
-                else:
-                    yield packed
-
-    async def _packed(self, client: RepositoryClient, artifact: Artifact) -> bytes | NoArchive:
-        expects = (404, 410, *REDIRECTS)
-        answer = await client.get(f"/actions/artifacts/{artifact.id}/zip", expects=expects)
-        if answer.status == 410:
-            return EXPIRED
-        if answer.status == 404:
-            await client.check_repository()
-            return GONE
-        try:
-            return await self._downloads.fetch(answer.headers.get("location", ""))
-        except Broken as failure:
-            later = client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
-            raise Unavailable(f"GitHub cannot be used now: {failure.message}.", later) from failure

@@ -23,7 +23,7 @@ from bot.github import (
     translate,
     workflows,
 )
-from bot.github.artifacts import Artifacts, Downloads
+from bot.github.artifacts import Artifacts
 from bot.github.audits import audits
 from bot.github.checks import Reports
 from bot.github.client import GitHubClient, RepositoryClient
@@ -91,7 +91,7 @@ class GitHubProvider:
         self._clock = clock
         self._options = options
         self._github = GitHubClient(options, clock, telemetry)
-        self._artifacts = Artifacts(Downloads(options))
+        self._artifacts = Artifacts(options)
         self._protection = Protection(clock, options.app_id)
         self._reports = Reports(clock, options.app_id)
         self._notices = Notices(options.app_id)

@@ -61,7 +61,7 @@ def upload_reports(options: argparse.Namespace, environ: Mapping[str, str]) -> i
     ending = verdict.ending_of(outcome, 0, strict=options.strict)
     write(f"{'' if outcome.answers else '::warning::'}headgate: {ending.message}")
     append(environ.get("GITHUB_STEP_SUMMARY"), verdict.summary_of(outcome.answers, ending))
-    outputs = f"failed={outcome.failed}\nforgiven={outcome.forgiven}\n"
+    outputs = f"failed={outcome.failed}\nforgiven={outcome.quarantined}\n"
     append(environ.get("GITHUB_OUTPUT"), outputs)
     return ending.exit_code
 

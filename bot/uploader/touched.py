@@ -109,14 +109,14 @@ def by_bazel(change: Change) -> Targets:
     packages = {package for package in package_by_path.values() if package is not None}
     if not packages:
         return []
-    known = set(query(" + ".join(f"//{each}:*" for each in sorted(packages))))
+    files = set(query(" + ".join(f"//{each}:*" for each in sorted(packages))))
     touched: set[str] = set()
     for path, package in package_by_path.items():
         if package is None:
             continue
         label = f"//{package}:{posixpath.relpath(path, package or '.')}"
         is_whole = path in change.is_new or posixpath.basename(path) in BUILD_FILES
-        touched |= {f"//{package}:*"} if is_whole else {label} & known
+        touched |= {f"//{package}:*"} if is_whole else {label} & files
     if not touched:
         return []
     return query(f"kind(rule, rdeps(//..., set({' '.join(map(quoted, sorted(touched)))})))")

@@ -358,10 +358,10 @@ def array(value: object) -> list[object]:
 
 def objects(value: object) -> list[Json]:
     """Return the value, which must be an array of objects. Raises TypeError."""
-    found = array(value)
-    if not all(isinstance(each, dict) for each in found):
+    members = array(value)
+    if not all(isinstance(each, dict) for each in members):
         raise TypeError("not an array of objects")
-    return [each for each in found if isinstance(each, dict)]
+    return [each for each in members if isinstance(each, dict)]
 
 
 def member(value: Json, name: str) -> Json:

@@ -20,7 +20,7 @@ NO_REPORT = "No test report matched"
 # People's own text follows the colon; it may contain any date, also an impossible one.
 QUARANTINE_END = re.compile(r"[A-Z_]+ until (\d{4}-\d\d-\d\d)")
 EXIT_CODE_MAX = 255
-UPLOAD_FAILED = "could not read the quarantine list ({reason}). No failure is forgiven in this run."
+UPLOAD_FAILED = "could not read the quarantine list ({reason}). No failure is excused in this run."
 
 
 class Failure(NamedTuple):
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
     tests: int
     failed: int
-    forgiven: int
+    quarantined: int
     is_whole: bool
     exit_code: int
     failures: tuple[Failure, ...]
@@ -68,9 +68,9 @@ class Outcome:
         return sum(each.failed for each in self.answers)
 
     @property
-    def forgiven(self) -> int:
+    def quarantined(self) -> int:
         """How many of them are quarantined."""
-        return sum(each.forgiven for each in self.answers)
+        return sum(each.quarantined for each in self.answers)
 
     @property
     def is_whole(self) -> bool:
@@ -103,13 +103,13 @@ class Ending(NamedTuple):
 def parse_answer(value: Json) -> Answer:
     """Parse the service's answer. Raises RequestFailed if it is not one to an upload."""
     try:
-        forgiven = integer(value["quarantined_failures"])
+        quarantined = integer(value["quarantined_failures"])
         files = transport.objects(value["files"])
         not_excused = transport.array(value.get("not_excused_because", []))
         return Answer(
             tests=integer(transport.member(value, "counts")["tests"]),
-            failed=forgiven + integer(value["unquarantined_failures"]),
-            forgiven=forgiven,
+            failed=quarantined + integer(value["unquarantined_failures"]),
+            quarantined=quarantined,
             is_whole=all(each["status"] == "accepted" for each in files),
             exit_code=exit_code(transport.member(value, "verdict")["exit_code"]),
             failures=tuple(parse_failure(each) for each in transport.objects(value["failures"])),
@@ -133,22 +133,24 @@ def ending_of(outcome: Outcome, command_code: int, *, strict: bool) -> Ending:
     """Return how the uploads end.
 
     If one was not accepted: as the command did, unless `strict` asks for an exit code of its own;
-    earlier answers count as far as they forgive nothing. Otherwise the answers with failures
-    decide: an upload without failures does not bring back the command's code that another
-    upload forgives; an unreadable file does. The last answer knows whether quarantined failures
+    earlier answers count if they have failures that are not quarantined. Otherwise the answers with
+    failures decide: an upload without failures does not bring back the command's code that another
+    upload excuses; an unreadable file does. The last answer knows whether quarantined failures
     are excused.
     """
     failure = outcome.failure or (outcome.too_large[0] if outcome.too_large else None)
     answers = outcome.answers
     if failure is not None:
-        failing = [each.exit_code for each in answers if each.failed > each.forgiven]
+        failing = [each.exit_code for each in answers if each.failed > each.quarantined]
         code = max([command_code, *failing])
         code = STRICT_EXIT if strict and code == 0 else code
         return Ending(code, UPLOAD_FAILED.format(reason=failure.reason.rstrip(".")))
     if not answers:
         return Ending(command_code, f"{NO_REPORT}: exit code {command_code}.")
-    codes = [each.exit_code for each in answers if each.failed > each.forgiven or not each.is_whole]
-    if outcome.forgiven:
+    codes = [
+        each.exit_code for each in answers if each.failed > each.quarantined or not each.is_whole
+    ]
+    if outcome.quarantined:
         codes.append(answers[-1].exit_code)
     if outcome.unread:
         codes.append(command_code)
@@ -158,21 +160,21 @@ def ending_of(outcome: Outcome, command_code: int, *, strict: bool) -> Ending:
 
 def message_of(outcome: Outcome, code: int) -> str:
     """Return `3 failures, 2 quarantined, 1 not: exit code 1. Not quarantined: …`."""
-    answers, failed, forgiven = outcome.answers, outcome.failed, outcome.forgiven
+    answers, failed, quarantined = outcome.answers, outcome.failed, outcome.quarantined
     end = f"exit code {code}."
     if not failed:
         return f"{counted(sum(each.tests for each in answers), 'test')}, no failure: {end}"
     failures = [failure for each in answers for failure in each.failures]
     start = counted(failed, "failure")
-    if forgiven == failed:
-        quarantined = [with_end(each) for each in failures if each.reason is not None]
+    if quarantined == failed:
+        names = [with_end(each) for each in failures if each.reason is not None]
         limit = "" if outcome.is_whole else ", but not every report was read"
         if answers[-1].not_excused:
             limit = f", but not excused: {'; '.join(answers[-1].not_excused)}"
-        return f"{start}, all quarantined{limit}: {end} {listed(quarantined, forgiven)}"
+        return f"{start}, all quarantined{limit}: {end} {listed(names, quarantined)}"
     others = [each.full_name for each in failures if each.reason is None]
-    shares = f"{forgiven} quarantined, {failed - forgiven} not"
-    return f"{start}, {shares}: {end} Not quarantined: {listed(others, failed - forgiven)}"
+    shares = f"{quarantined} quarantined, {failed - quarantined} not"
+    return f"{start}, {shares}: {end} Not quarantined: {listed(others, failed - quarantined)}"
 
 
 def with_end(failure: Failure) -> str:
@@ -200,7 +202,7 @@ def counted(number: int, noun: str) -> str:
 def summary_of(answers: Sequence[Answer], ending: Ending) -> str:
     """Return the summary for the job's page, as Markdown: figures and links, no reported text."""
     rows = [
-        f"| {each.tests:,} | {each.failed - each.forgiven:,} | {each.forgiven:,} |"
+        f"| {each.tests:,} | {each.failed - each.quarantined:,} | {each.quarantined:,} |"
         f" {f'[upload]({each.html_url})' if each.html_url else ''} |"
         for each in answers
     ]

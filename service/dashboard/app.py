@@ -19,7 +19,7 @@ from service.errors import NotFound, ServiceError
 from service.http import documents, errors, replies
 from service.runtime import DashboardAuth, Runtime
 from service.testhealth.operations import page_addresses, page_of_test, page_of_upload
-from service.testhealth.operations.records import FoundHome
+from service.testhealth.operations.records import RepositoryAddresses
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -48,7 +48,7 @@ class PageKind:
 
     path: str
     template: str
-    read: Callable[[Runtime, FoundHome, str], Awaitable[object]]
+    read: Callable[[Runtime, RepositoryAddresses, str], Awaitable[object]]
 
 
 PAGES = (

@@ -14,7 +14,7 @@ from service.accounts import access
 from service.accounts.api.admission import Admission
 from service.errors import NotFound, ServiceError, Unauthenticated
 from service.runtime import DashboardAuth, Runtime
-from service.testhealth.operations.records import FoundHome
+from service.testhealth.operations.records import RepositoryAddresses
 from service.vocabulary import RepoRef
 
 CREDENTIALS_LENGTH_MAX = 1000
@@ -32,7 +32,7 @@ class Readers:
         self._runtime = runtime
         self._admission = admission
 
-    async def home(self, request: web.Request) -> FoundHome:
+    async def home(self, request: web.Request) -> RepositoryAddresses:
         """The repository of the path, if the reader may see it.
 
         Raises NotFound, Misdirected, and what `Admission.reader` raises.
@@ -56,7 +56,7 @@ class Readers:
                 raise NotFound("There are no pages here.")
             case _:
                 assert_never(options.dashboard_auth)
-        return FoundHome(found, options)
+        return RepositoryAddresses(found, options)
 
 
 def _ref_of(request: web.Request, main_host: str | None) -> RepoRef:

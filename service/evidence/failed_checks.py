@@ -23,7 +23,7 @@ from service.provider.port import Provider
 from service.runtime import Runtime
 from service.testhealth.detector import excuses
 from service.testhealth.detector.completeness import Proof
-from service.testhealth.detector.excuses import Rules, Standing, Suspect
+from service.testhealth.detector.excuses import Relation, Rules, Suspect
 from service.testhealth.operations import judge, records
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import jobs
@@ -66,18 +66,20 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     if reported is None:
         return
     began = RunStart(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
-    found, _ = await judge.alone(runtime, here, _looked_up, runtime, queue, reported, began)
+    findings, _ = await judge.alone(runtime, here, _looked_up, runtime, queue, reported, began)
     suspects = [
-        Suspect(pr, await _paths(provider, queue.repo, pr), found.fails_alone.get(pr, frozenset()))
+        Suspect(
+            pr, await _paths(provider, queue.repo, pr), findings.fails_alone.get(pr, frozenset())
+        )
         for pr in run.prs
     ]
     below = [
         Suspect(pr, await _paths(provider, queue.repo, pr))
         for pr in run.base_prs
-        if _lacks_tests(found)
+        if _lacks_tests(findings)
     ]
     rules = await _rules(runtime, queue, run)
-    evidence = _evidence(run, found, suspects, below, rules)
+    evidence = _evidence(run, findings, suspects, below, rules)
     await turn.take(runtime, queue.id, [EvidenceReported(run.id, evidence)])
 
 
@@ -143,12 +145,12 @@ async def _reported(
         }
     reported = []
     for name, checks in failing.items():
-        found = [of_job[check] for check in sorted(checks) if check in of_job]
-        if len(found) < len(checks) or not all(uploads for _, uploads in found):
+        matching = [of_job[check] for check in sorted(checks) if check in of_job]
+        if len(matching) < len(checks) or not all(uploads for _, uploads in matching):
             return None
-        uploads = tuple({each.id: each for _, some in found for each in some}.values())
-        others = frozenset[str]().union(*(accounted[job.id] for job, _ in found))
-        steps = max(job.failed_steps for job, _ in found)
+        uploads = tuple({each.id: each for _, some in matching for each in some}.values())
+        others = frozenset[str]().union(*(accounted[job.id] for job, _ in matching))
+        steps = max(job.failed_steps for job, _ in matching)
         reported.append(ReportedCheck(name, uploads, steps, conclusions.get(name, ""), others))
     return tuple(reported)
 
@@ -218,30 +220,30 @@ async def _paths(provider: Provider, repo: RepoRef, pr: int) -> frozenset[str] |
     return frozenset(changed.paths) if changed.complete else None
 
 
-def _lacks_tests(found: Findings) -> bool:
+def _lacks_tests(findings: Findings) -> bool:
     """Return whether tests are missing that a pull request in the base may have deleted."""
-    reports = (report for check in found.checks for report in check.reports)
+    reports = (report for check in findings.checks for report in check.reports)
     return any(each.expectation is not None and each.expectation.missing for each in reports)
 
 
 async def _rules(runtime: Runtime, queue: QueueRef, run: Run) -> Rules:
     """Return how much may be excused; a failure in a new way is repeated once."""
     settings = await runtime.store.read(quarantine.settings_of, queue.repository_id)
-    new_texts = Standing.FORGIVEN
+    new_texts = Relation.EXCUSED
     if settings.quarantine_forgives is QuarantineForgives.KNOWN_FAILURES:
-        new_texts = Standing.KNOWN if run.attempt == 1 else Standing.OWN
+        new_texts = Relation.KNOWN if run.attempt == 1 else Relation.OWN
     config = run.config
     return Rules(config.max_excused_failures, config.flaky_knowledge_enabled, new_texts)
 
 
 def _evidence(
     run: Run,
-    found: Findings,
+    findings: Findings,
     suspects: Sequence[Suspect],
     below: Sequence[Suspect],
     rules: Rules,
 ) -> Evidence:
-    judged = excuses.judge(found.checks, suspects, rules, below)
+    judged = excuses.judge(findings.checks, suspects, rules, below)
     return Evidence(
         run.attempt,
         judged.explanations,

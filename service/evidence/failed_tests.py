@@ -105,17 +105,17 @@ class _Failed:
 
 @dataclass(frozen=True, slots=True)
 class Flaky:
-    """Flaky tests: `known` also from others, or only from the run's `of_own` pull requests.
+    """Flaky tests: `by_others` are flaky without the results of the run's own pull requests.
 
-    `of_own` has no test that a person had quarantined.
+    `of_own` are flaky only with them, and no person had quarantined them.
     """
 
-    known: frozenset[int] = frozenset()
+    by_others: frozenset[int] = frozenset()
     of_own: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _History:
     """The history of the failed tests, by number."""
 
     cases: Mapping[int, ListedCase]
@@ -136,19 +136,19 @@ def look_up(
         for each in reported
     }
     nos = sorted({no for tests in failed.values() for no in tests})
-    known, kept = _known(tests, nos, began)
+    history, kept = _history_of(tests, nos, began)
     checks = tuple(
         FailedCheck(
             name=each.name,
             is_reported=each.is_whole,
             failed_steps=each.failed_steps,
             is_mass=each.is_mass,
-            tests=tuple(_test(no, found, known) for no, found in failed[each.name].items()),
+            tests=tuple(_test(no, attempts, history) for no, attempts in failed[each.name].items()),
             reports=() if each.is_mass or not each.uploads else _reports(tests, each, began),
         )
         for each in reported
     )
-    return Findings(checks, _fails_alone(tests, known.cases, began)), kept
+    return Findings(checks, _fails_alone(tests, history.cases, began)), kept
 
 
 def _reports(
@@ -156,82 +156,84 @@ def _reports(
 ) -> tuple[JobReport, ...]:
     """Return the uploads of a check with what they should contain."""
     lookup = Lookup(tests.session, tests.sets, tests.home.repository)
-    found = upload_completeness.reports_of(lookup, began.branch, reported.uploads)
+    reports = upload_completeness.reports_of(lookup, began.branch, reported.uploads)
     since = tests.home.now - HEADS_SINCE
-    beside, every = upload_completeness.jobs_known(lookup, began.branch, reported.uploads, since)
+    beside, every = upload_completeness.jobs_of_branch(
+        lookup, began.branch, reported.uploads, since
+    )
     called_so = {key for key in every if jobs.is_called(reported.name, key)}
     missing = (beside | called_so) - reported.others - {each.job for each in reported.uploads}
-    ended = [replace(each, conclusion=reported.conclusion) for each in found]
+    ended = [replace(each, conclusion=reported.conclusion) for each in reports]
     ended[0] = replace(ended[0], jobs_missing=tuple(sorted(missing)))
     return tuple(ended)
 
 
 def _failed_in(tests: RepositoryTests, sent: Iterable[Upload]) -> dict[int, _Failed]:
     """Return the tests whose last attempt in one of the uploads failed."""
-    found: defaultdict[int, _Failed] = defaultdict(_Failed)
+    failed: defaultdict[int, _Failed] = defaultdict(_Failed)
     for upload in sent:
         attempts = test_attempts.attempts_of(tests.session, upload.id)
         last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
         for each in attempts:
             if each.outcome is Outcome.FAILED and last[each.no].outcome is Outcome.FAILED:
-                found[each.no].add(each)
-    return found
+                failed[each.no].add(each)
+    return failed
 
 
-def _test(no: int, failed: _Failed, known: _Known) -> FailedTest:
-    case = known.cases[no]
+def _test(no: int, failed: _Failed, history: _History) -> FailedTest:
+    case = history.cases[no]
     return FailedTest(
         id=case.id,
         file=case.file,
         classname=case.classname,
         keys=frozenset(failed.keys),
-        known_keys=known.keys.get(no, frozenset()),
+        known_keys=history.keys.get(no, frozenset()),
         files=frozenset(failed.files),
-        was_quarantined=failed.is_quarantined and no not in known.flaky.of_own,
-        was_red_on_base=no in known.red,
-        was_flaky=no in known.flaky.known,
+        was_quarantined=failed.is_quarantined and no not in history.flaky.of_own,
+        was_red_on_base=no in history.red,
+        was_flaky=no in history.flaky.by_others,
     )
 
 
-def _known(
+def _history_of(
     tests: RepositoryTests, nos: Sequence[int], began: RunStart
-) -> tuple[_Known, CachedIndex | None]:
+) -> tuple[_History, CachedIndex | None]:
     here, session = tests.place.repository_id, tests.session
     cases = {case.no: case for case in listings.records(session, here, nos)}
-    keys = failure_texts.known(session, here, nos, began.at, began.prs)
+    keys = failure_texts.known_keys(session, here, nos, began.at, began.prs)
     if not nos:
-        return _Known(cases, keys), None
-    kept, found = judge.evidence_now(tests, nos)
+        return _History(cases, keys), None
+    kept, evidence = judge.evidence_now(tests, nos)
     scale = kept.index.scale
     if scale is None:
-        return _Known(cases, keys), kept
+        return _History(cases, keys), kept
     red = {
         no
-        for no, each in found.items()
+        for no, each in evidence.items()
         if hindsight.was_red(each, scale, Moment(began.at, began.branch))
     }
-    flaky = _flaky(tests, found, scale, began)
-    return _Known(cases, keys, frozenset(red), flaky), kept
+    flaky = _flaky(tests, evidence, scale, began)
+    return _History(cases, keys, frozenset(red), flaky), kept
 
 
 def _flaky(
-    tests: RepositoryTests, found: Mapping[int, Evidence], scale: Scale, began: RunStart
+    tests: RepositoryTests, evidence: Mapping[int, Evidence], scale: Scale, began: RunStart
 ) -> Flaky:
     """Return the tests that were flaky then, with or without the run's own results."""
     here, session = tests.place.repository_id, tests.session
-    written = test_states.histories_of(session, here, found)
+    written = test_states.histories_of(session, here, evidence)
     said = {
         no: each
-        for no, each in found.items()
+        for no, each in evidence.items()
         if answers.status_at(written.get(no, ()), began.at) is Health.FLAKY
     }
     digests = {event.upload for each in said.values() for event in each.events if event.upload}
     prs = uploads.prs_of(session, here, digests)
     own = {digest for digest, tested in prs.items() if not began.prs.isdisjoint(tested)}
     moment = Moment(began.at, began.branch, own)
-    known = {no for no, each in said.items() if hindsight.was_flaky(each, scale, moment)}
-    of_own = {no for no in said.keys() - known if not _is_shielded(tests, no, began.at)}
-    return Flaky(frozenset(known), frozenset(of_own))
+    by_others = {no for no, each in said.items() if hindsight.was_flaky(each, scale, moment)}
+    of_own = {no for no in said.keys() - by_others if not _is_shielded(tests, no, began.at)}
+    return Flaky(frozenset(by_others), frozenset(of_own))
 
 
 def _is_shielded(tests: RepositoryTests, no: int, at: datetime) -> bool:
@@ -274,7 +276,8 @@ def _fails_alone(
     for (upload, no), outcome in last.items():
         (failed if outcome is Outcome.FAILED else passed)[pr_of[upload]].add(no)
     return {
-        pr: frozenset(cases[no].id for no in found - passed[pr]) for pr, found in failed.items()
+        pr: frozenset(cases[no].id for no in tests_failed - passed[pr])
+        for pr, tests_failed in failed.items()
     }
 
 

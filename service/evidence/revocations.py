@@ -27,28 +27,28 @@ FAILURES_MAX = 1000
 """Failures of one upload that are examined, as in the answer to an upload."""
 
 Doubt = tuple[Upload, Upload]
-"""An upload whose failures were forgiven, and a later one with a failure that is not."""
+"""An upload whose failures were excused, and a later one with a failure that is not."""
 
 
 def doubts_of(session: Tx, repository_id: int, run: Run) -> tuple[Doubt, ...]:
     """Return pairs of uploads of the same attempt of a CI run which may revoke a pass of the run.
 
     The later upload counts only if its sender is known to belong to the CI run (`Proof.SENDER`),
-    or knows the secret `session` of the forgiven one: a shared token names any run.
+    or knows the secret `session` of the excused one: a shared token names any run.
     """
     if run.sha is None:
         return ()
     sent = uploads.of_test_run(session, repository_id, run.sha, run.created_at)
-    forgiven = [each for each in sent if _was_forgiven(each)]
-    found: list[Doubt] = []
-    for later in sent if forgiven else ():
-        earlier = [each for each in forgiven if _is_answered_by(each, later)]
+    excused = [each for each in sent if _was_excused(each)]
+    doubts: list[Doubt] = []
+    for later in sent if excused else ():
+        earlier = [each for each in excused if _is_answered_by(each, later)]
         if earlier and _has_unexcused(session, later):
-            found += [(each, later) for each in earlier]
-    return tuple(found)
+            doubts += [(each, later) for each in earlier]
+    return tuple(doubts)
 
 
-def _was_forgiven(upload: Upload) -> bool:
+def _was_excused(upload: Upload) -> bool:
     """Return whether the sender received exit code 0 although its command failed."""
     return bool(upload.account.exit_code) and upload.account.answered == 0
 
@@ -76,13 +76,13 @@ async def revoked_by(
     provider's errors.
     """
     required = {one.name for one in run.required}
-    found: set[str] = set()
+    revoked: set[str] = set()
     for run_id, attempt in _attempts(doubts):
         ran = [job_of(each) for each in await provider.ci_jobs(repo, run_id, attempt)]
         for job in ran:
             if job.name in required and any(_are_of(job, ran, pair) for pair in doubts):
-                found.add(job.id)
-    left = found - set(run.revoked)
+                revoked.add(job.id)
+    left = revoked - set(run.revoked)
     return PassRevoked(run.id, tuple(sorted(left))) if left else None
 
 

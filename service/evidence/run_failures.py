@@ -32,7 +32,7 @@ FAILED_MAX = 1000
 See docs/design/limits.md 5.
 """
 
-RANKS = (Standing.NEW, Standing.BROKEN, Standing.SEEN, Standing.FLAKY, Standing.FORGIVEN)
+RANKS = (Standing.NEW, Standing.BROKEN, Standing.SEEN, Standing.FLAKY, Standing.EXCUSED)
 """Named first: the failures that the pull request most likely caused."""
 
 UNHEALTHY = {Health.FLAKY: Standing.FLAKY, Health.BROKEN: Standing.BROKEN}
@@ -50,19 +50,19 @@ class RankedFailure(NamedTuple):
 def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
     """Return the tests that failed in the end, by the newest results of each of the run's jobs."""
     sent = () if run.sha is None else _sent(session, queue, run, run.sha)
-    found = test_attempts.failed_in(session, [each.id for each in sent], FAILED_MAX)
-    if not found:
+    failures = test_attempts.failed_in(session, [each.id for each in sent], FAILED_MAX)
+    if not failures:
         return NONE
     repository = access.repository(session, queue.repository_id)
     home = records.home_of(session, runtime, repository, runtime.clock.now())
-    looked = _looked(session, home, run, sent, found)
+    looked = _looked(session, home, run, sent, failures)
     shown = looked[: phrases.NAMES_SHOWN_MAX]
     nos = [each.case.no for each in shown]
     rates = figures.rates(session, home.sets, repository.id, nos, home.now)
-    forgiven = sum(each.standing is Standing.FORGIVEN for each in looked)
+    excused = sum(each.standing is Standing.EXCUSED for each in looked)
     return FailedTests(
-        failed=len(looked) - forgiven,
-        forgiven=forgiven,
+        failed=len(looked) - excused,
+        excused=excused,
         shown=tuple(
             FailedTest(
                 name=name_of(each.case),
@@ -116,19 +116,19 @@ def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...
 
 
 def _looked(
-    session: Tx, home: Home, run: Run, sent: Iterable[Upload], found: Iterable[FailedIn]
+    session: Tx, home: Home, run: Run, sent: Iterable[Upload], failed: Iterable[FailedIn]
 ) -> list[RankedFailure]:
     """Return the failed tests, those first that are named first."""
     by_no: defaultdict[int, list[FailedIn]] = defaultdict(list)
-    for each in found:
+    for each in failed:
         by_no[each.no].append(each)
     here, nos, began = home.repository.id, sorted(by_no), run.created_at
     logs = {each.id: each.run_url or "" for each in sent}
-    known = failure_texts.known(session, here, nos, began, run.prs)
+    keys_by_test = failure_texts.known_keys(session, here, nos, began, run.prs)
     written = test_states.histories_of(session, here, nos)
     looked = []
     for case in listings.records(session, here, nos):
-        failures, keys = by_no[case.no], known.get(case.no, frozenset())
+        failures, keys = by_no[case.no], keys_by_test.get(case.no, frozenset())
         health = answers.status_at(written.get(case.no, ()), began)
         standing = standing_of(failures, health, keys)
         is_new_text = standing is not Standing.NEW and _is_new(failures, keys)
@@ -141,7 +141,7 @@ def standing_of(
 ) -> Standing:
     """Return the standing of a failed test; `known_keys` are its failures of the 30 days before."""
     if all(each.is_quarantined for each in failures):
-        return Standing.FORGIVEN
+        return Standing.EXCUSED
     if health in UNHEALTHY:
         return UNHEALTHY[health]
     return Standing.SEEN if known_keys else Standing.NEW

@@ -135,19 +135,19 @@ async def _changed(runtime: Runtime, ref: RepoRef, prs: Iterable[int]) -> frozen
         return frozenset()
     try:
         async with asyncio.timeout(CHANGES_S):
-            found = [await provider.changed_files(ref, pr) for pr in prs]
+            changes = [await provider.changed_files(ref, pr) for pr in prs]
     except (ProviderError, TimeoutError):
         return frozenset()
-    return frozenset(path for changed in found for path in changed.paths)
+    return frozenset(path for changed in changes for path in changed.paths)
 
 
 def _asked(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str
 ) -> ExcusedUpload | None:
-    found = uploads.by_id(session, upload_id)
-    if found is None:
+    stored = uploads.by_id(session, upload_id)
+    if stored is None:
         return None
-    upload = found.upload
+    upload = stored.upload
     sent = _sent_with(session, repository.id, upload)
     failed = test_attempts.failed_in(session, [each.id for each in sent], FAILURES_MAX)
     if not failed or not all(each.is_quarantined for each in failed):
@@ -191,8 +191,10 @@ def _new_texts(lookup: Lookup, runtime: Runtime, upload: Upload) -> tuple[str, .
     attempts = test_attempts.attempts_of(lookup.session, upload.id)
     failed = failure_texts.failed(attempts)
     at = upload.ran_at
-    known = failure_texts.known(lookup.session, lookup.id, failed, at, upload.prs)
-    new = [no for no, tried in failed.items() if failure_texts.is_new(tried, known.get(no, ()))]
+    keys_by_test = failure_texts.known_keys(lookup.session, lookup.id, failed, at, upload.prs)
+    new = [
+        no for no, tried in failed.items() if failure_texts.is_new(tried, keys_by_test.get(no, ()))
+    ]
     cases = listings.records(lookup.session, lookup.id, sorted(new)[:NAMED_MAX])
     return tuple(NEW_TEXT.format(name=case.name) for case in cases)
 
@@ -206,11 +208,11 @@ def reports_of(
     command's tests are expected, where the target branch knows the command.
     """
     jobs = dict.fromkeys(upload.job for upload in sent)
-    known = _known_branch(lookup, target, frozenset(upload.id for upload in sent))
+    branch = _branch_with_results(lookup, target, frozenset(upload.id for upload in sent))
     return tuple(
         _report_of(
             lookup,
-            known,
+            branch,
             [upload for upload in sent if upload.job == job],
             is_command=is_command,
         )
@@ -218,7 +220,7 @@ def reports_of(
     )
 
 
-def _known_branch(lookup: Lookup, target: str, but: frozenset[str]) -> str | None:
+def _branch_with_results(lookup: Lookup, target: str, but: frozenset[str]) -> str | None:
     """Return the target branch if it has results, else the default branch; None if neither has."""
     for branch in dict.fromkeys((target, lookup.repository.default_branch)):
         if base_uploads.are_there(lookup.session, lookup.id, branch, but):
@@ -303,11 +305,11 @@ def _named(lookup: Lookup, missing: set[int]) -> tuple[tuple[MissingTest, ...], 
     return named, len(cases) - len(tests)
 
 
-def jobs_known(
+def jobs_of_branch(
     lookup: Lookup, target: str, sent: Sequence[Upload], since: datetime
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return the jobs that report on the target branch with those of `sent`, and all since then."""
-    branch = _known_branch(lookup, target, frozenset(upload.id for upload in sent))
+    branch = _branch_with_results(lookup, target, frozenset(upload.id for upload in sent))
     if branch is None:
         return frozenset(), frozenset()
     runs_seen = {

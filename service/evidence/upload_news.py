@@ -24,7 +24,7 @@ from service.mergequeue.wording import failed_tests
 from service.provider.values import Reply
 from service.runtime import Runtime
 from service.testhealth.operations import messages
-from service.testhealth.operations.messages import UploadTold
+from service.testhealth.operations.messages import UploadSummary
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import listings, uploads
 from service.testhealth.store.uploads import Upload
@@ -52,7 +52,7 @@ def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: 
     """Explain the failures of the live runs on this commit, if their queues asked.
 
     Also those that are explained already: a late upload may take an excuse back, and revoke a
-    pass that was forgiven.
+    pass that was excused.
     """
     now = runtime.clock.now()
     for queue_id, run_id in queues.run_of_sha(session, repository.id, sha):
@@ -68,13 +68,17 @@ def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: 
 
 
 def note_late_failures(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload: Upload, payload: UploadTold
+    session: Tx,
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    upload: Upload,
+    payload: UploadSummary,
 ) -> None:
     """Notify of an upload with failures that are not quarantined, if its run has landed."""
     if payload.failed <= payload.quarantined_failures:
         return
     run = queue_facts.tested_run(session, repository.id, Sha(upload.sha), upload.branch)
-    if run is None or run.sha != upload.sha or not _was_forgiven(session, repository, run, upload):
+    if run is None or run.sha != upload.sha or not _was_excused(session, repository, run, upload):
         return
     prs = landings.landed_prs(session, run.id)
     if not prs:
@@ -97,7 +101,7 @@ def note_late_failures(
     outbox.append(session, repository.id, None, 0, items)
 
 
-def _was_forgiven(session: Tx, repository: RepositoryRecord, run: Run, upload: Upload) -> bool:
+def _was_excused(session: Tx, repository: RepositoryRecord, run: Run, upload: Upload) -> bool:
     """Return whether earlier results of the same job had failures, all quarantined."""
     sent = uploads.of_test_run(session, repository.id, Sha(upload.sha), run.created_at)
     ids = [each.id for each in sent if each.job == upload.job and each.id != upload.id]

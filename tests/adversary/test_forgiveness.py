@@ -128,8 +128,8 @@ async def test_a_job_does_not_borrow_the_expectation_of_a_smaller_one(
     assert await landed_on(world) == []
 
 
-async def test_a_late_upload_takes_forgiveness_back(world: World, ask: Asker) -> None:
-    """Hurts everybody who builds main: the failure that counts arrives when all looks forgiven."""
+async def test_a_late_upload_takes_an_excuse_back(world: World, ask: Asker) -> None:
+    """Hurts everybody who builds main: the failure that counts arrives when all looks excused."""
     ahead = await merging(world)
     number = await merging(world)
     first = await gates.under_test(world, ahead)
@@ -176,7 +176,7 @@ async def passed(world: World, gate: gates.Gate) -> None:
     [{}, {"session": "b" * 32, "command_exit_code": 1}, {"session": "a" * 32}],
     ids=["plain upload", "another command", "same command"],
 )
-async def test_a_late_upload_fails_a_check_that_passed_by_forgiveness(
+async def test_a_late_upload_fails_a_check_that_passed_by_an_excuse(
     world: World, ask: Asker, late: dict[str, Any]
 ) -> None:
     """Hurts everybody who builds main: the check is green by `headgate test`, the rest is late."""
@@ -194,7 +194,7 @@ async def test_a_late_upload_fails_a_check_that_passed_by_forgiveness(
     assert "tests/mail.py::mail" in world.comment_on(number)
 
 
-async def test_an_upload_of_a_later_step_fails_a_job_that_was_forgiven(
+async def test_an_upload_of_a_later_step_fails_a_job_that_was_excused(
     world: World, ask: Asker
 ) -> None:
     """Hurts everybody who builds main: the failure comes before the check turns green."""
@@ -208,7 +208,7 @@ async def test_an_upload_of_a_later_step_fails_a_job_that_was_forgiven(
     assert await world.state(number) == "FAILED"
 
 
-async def test_a_job_that_was_not_forgiven_stays_green_whatever_it_reports(
+async def test_a_job_that_was_not_excused_stays_green_whatever_it_reports(
     world: World, ask: Asker
 ) -> None:
     """Hurts authors: a project that lets failures of a job pass would never merge again."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from time import process_time
 
-from service.testhealth.operations import parser_answer, parser_process
+from service.testhealth.operations import parser_process
 from service.testhealth.operations.parser_process import Limits, Work
 from service.testhealth.reports.reading import ReadOptions
 
@@ -23,7 +23,7 @@ def main() -> None:
     began = process_time()
     done = parser_process.read(work)
     seconds = process_time() - began
-    for _ in parser_answer.told(done):
+    for _ in parser_process.encoded(done):
         pass
     status = Path("/proc/self/status").read_text("utf-8")
     peak_kib = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))

@@ -20,10 +20,10 @@ from service.database.database import Tx
 from service.database.types import Utc
 from service.runtime import Runtime
 from service.testhealth.detector import figures as day_figures
-from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import count_days
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import Outcome
+from service.testhealth.settings import TestSettings
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import bitmaps, days, figures, quarantine, sets, states, uploads
 from service.testhealth.store import cases as test_cases

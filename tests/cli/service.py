@@ -223,8 +223,8 @@ def a_queue(**differences) -> dict:
     return queue | differences
 
 
-def an_upload(failed: int = 0, forgiven: int = 0, exit_code: int = 0, **differences) -> dict:
-    """An answer to an upload; the forgiven come last."""
+def an_upload(failed: int = 0, excused: int = 0, exit_code: int = 0, **differences) -> dict:
+    """An answer to an upload; the excused come last."""
     reason = "ALWAYS_QUARANTINE until 2026-12-12: #991"
     failures = [
         {
@@ -235,8 +235,8 @@ def an_upload(failed: int = 0, forgiven: int = 0, exit_code: int = 0, **differen
             "file_path": "tests/ui/test_cart.py",
             "variant": "",
             "status": "flaky",
-            "quarantined": number >= failed - forgiven,
-            "quarantine_reason": reason if number >= failed - forgiven else None,
+            "quarantined": number >= failed - excused,
+            "quarantine_reason": reason if number >= failed - excused else None,
             "summary": "AssertionError: 10.0 != 10.01",
         }
         for number in range(failed)
@@ -253,8 +253,8 @@ def an_upload(failed: int = 0, forgiven: int = 0, exit_code: int = 0, **differen
         ],
         "failures": failures,
         "failures_truncated": False,
-        "quarantined_failures": forgiven,
-        "unquarantined_failures": failed - forgiven,
+        "quarantined_failures": excused,
+        "unquarantined_failures": failed - excused,
         "verdict": {"exit_code": exit_code, "passed": exit_code == 0, "message": "…"},
         "warnings": [],
         "html_url": "http://x/uploads/b7e0a3c4",

@@ -60,12 +60,12 @@ def test_every_input_is_handed_on():
     assert set(ACTION["outputs"]) == {"failed", "forgiven"}
 
 
-@pytest.mark.parametrize(("failed", "forgiven", "code"), [(3, 3, 0), (3, 2, 1), (0, 0, 0)])
-def test_reports_are_uploaded_and_the_job_page_says_so(checkout, failed, forgiven, code):
+@pytest.mark.parametrize(("failed", "excused", "code"), [(3, 3, 0), (3, 2, 1), (0, 0, 0)])
+def test_reports_are_uploaded_and_the_job_page_says_so(checkout, failed, excused, code):
     a_checkout_commit(checkout)
     matrix = '{"python": "3.12", "os": "linux", "more": {"x": 1}}'
     with service.served() as api:
-        api.says(UPLOAD, an_upload(failed, forgiven, code))
+        api.says(UPLOAD, an_upload(failed, excused, code))
         done = run(
             checkout,
             INPUT_URL=api.url,
@@ -85,9 +85,9 @@ def test_reports_are_uploaded_and_the_job_page_says_so(checkout, failed, forgive
     )
     assert asked["job"] == "ci / unit @ Linux-X64 (3.12, linux)"
     assert asked["repo"] == {"host": "github.com", "owner": "octo", "name": "widgets"}
-    assert Path(checkout / "output").read_text() == f"failed={failed}\nforgiven={forgiven}\n"
+    assert Path(checkout / "output").read_text() == f"failed={failed}\nforgiven={excused}\n"
     summary = Path(checkout / "summary.md").read_text()
-    assert f"| 412 | {failed - forgiven} | {forgiven} | [upload](http://x/uploads" in summary
+    assert f"| 412 | {failed - excused} | {excused} | [upload](http://x/uploads" in summary
 
 
 def test_without_a_token_there_is_a_notice_and_no_request(checkout):

@@ -86,7 +86,7 @@ def test_an_organization_that_is_named_is_not_asked_for(api):
 
 
 def test_the_command_runs_first_and_its_code_and_start_are_told(api):
-    api.says(UPLOAD, an_upload(failed=2, forgiven=2, exit_code=0))
+    api.says(UPLOAD, an_upload(failed=2, excused=2, exit_code=0))
     assert headgate(command=FAILS) == 0
     asked = api.asked[1][1]
     assert (asked["command_exit_code"], asked["files"]) == (3, {"a.xml": REPORT})
@@ -134,7 +134,7 @@ def test_the_verdict_decides(api, capsys, answer, code, said):
     assert said in capsys.readouterr().err
 
 
-def test_a_report_that_was_not_read_whole_forgives_nothing(api, capsys):
+def test_a_report_that_was_not_read_whole_excuses_nothing(api, capsys):
     partial = [{"name": "a.xml", "status": "partial"}]
     api.says(UPLOAD, an_upload(1, 1, 3, files=partial, warnings=["a.xml is cut."]))
     assert headgate(command=FAILS) == 3
@@ -159,14 +159,14 @@ def refused_port():
         return taken.getsockname()[1]
 
 
-UNREAD = "could not read the quarantine list ({why}). No failure is forgiven in this run.\n"
+UNREAD = "could not read the quarantine list ({why}). No failure is excused in this run.\n"
 
 
 @pytest.mark.parametrize(
     ("options", "command", "code"),
     [((), (), 0), ((), FAILS, 3), (("--strict",), FAILS, 3), (("--strict",), PASSES, 70)],
 )
-def test_a_service_that_is_not_there_forgives_nothing(monkeypatch, capsys, options, command, code):
+def test_a_service_that_is_not_there_excuses_nothing(monkeypatch, capsys, options, command, code):
     monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
     monkeypatch.setenv("HEADGATE_URL", f"http://127.0.0.1:{refused_port()}")
     monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
@@ -202,7 +202,7 @@ def test_a_service_that_hangs_is_not_asked_twice(monkeypatch, capsys):
         (422, "limit_reached", "no"),
     ],
 )
-def test_a_refused_upload_forgives_nothing(api, capsys, status, code, said):
+def test_a_refused_upload_excuses_nothing(api, capsys, status, code, said):
     api.refuses(UPLOAD, status, code)
     assert headgate("--strict", "--org", "octo", command=PASSES) == 70
     may_pass = status >= 500 or status == 429
@@ -231,13 +231,13 @@ def test_the_service_says_how_long_to_wait(wait):
 
 
 @pytest.mark.parametrize("body", [{}, {"verdict": 1}, an_upload(files=[1]), an_upload(counts={})])
-def test_an_answer_that_is_none_forgives_nothing(api, capsys, body):
+def test_an_answer_that_is_none_excuses_nothing(api, capsys, body):
     api.says(UPLOAD, body)
     assert headgate(command=FAILS) == 3
-    assert "is it Headgate). No failure is forgiven" in capsys.readouterr().err
+    assert "is it Headgate). No failure is excused" in capsys.readouterr().err
 
 
-def test_a_bad_token_forgives_nothing(api, capsys, monkeypatch):
+def test_a_bad_token_excuses_nothing(api, capsys, monkeypatch):
     monkeypatch.setenv("HEADGATE_TOKEN", "hgt_other")
     assert headgate(command=FAILS) == 3
     assert "the token is unknown, expired or revoked" in capsys.readouterr().err
@@ -275,7 +275,7 @@ def test_a_report_of_an_earlier_run_is_ignored(api, capsys):
 
 
 def test_more_than_a_hundred_files_go_in_several_uploads(api, capsys):
-    """One without failures has no say against one that forgives."""
+    """One without failures has no say against one that excuses."""
     for number in range(101):
         Path(f"{number:03}.xml").write_bytes(REPORT)
         os.utime(f"{number:03}.xml", (4e9, 4e9))
@@ -309,7 +309,7 @@ def test_what_the_command_prints_is_no_part_of_the_json(api, capfd):
 
 
 def test_a_killed_command_prints_the_code_that_it_ends_with(api, capfd):
-    """Also where the service forgives."""
+    """Also where the service excuses."""
     api.says(UPLOAD, an_upload(1, 1, 0))
     dies = f"open('a.xml', 'wb').write({REPORT!r}); import os; os.kill(os.getpid(), 11)"
     assert headgate("--json", command=[sys.executable, "-c", dies]) == 139
@@ -349,7 +349,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_runs(api, arguments):
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_report_that_cannot_be_read_here_forgives_nothing(api, capsys, monkeypatch, code):
+def test_a_report_that_cannot_be_read_here_excuses_nothing(api, capsys, monkeypatch, code):
     api.says(UPLOAD, an_upload(1, 1, 0))
     Path("b.xml").write_bytes(REPORT)
     real = Path.read_bytes
@@ -398,7 +398,7 @@ def test_an_upload_without_results_does_not_stop_the_next(api):
 
 
 @pytest.mark.parametrize("url", ["http://a..b", f"http://{'a' * 70}.example"])
-def test_an_address_that_no_host_can_have_forgives_nothing(monkeypatch, capsys, url):
+def test_an_address_that_no_host_can_have_excuses_nothing(monkeypatch, capsys, url):
     monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
     monkeypatch.setenv("HEADGATE_URL", url)
     monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
@@ -412,7 +412,7 @@ def test_the_token_follows_nobody_elsewhere(api, capsys):
         api.says(UPLOAD, {}, 302, Location=f"{elsewhere.url}/v1{UPLOAD}")
         assert headgate("--org", "octo", command=FAILS) == 3
     assert elsewhere.asked == []
-    assert "use that address). No failure is forgiven" in capsys.readouterr().err
+    assert "use that address). No failure is excused" in capsys.readouterr().err
 
 
 def over(body, *lines):
@@ -434,7 +434,7 @@ DEEP = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + b"[" * 50_000
     ],
     ids=["cut", "hangs", "odd pause", "other protocol", "deep"],
 )
-def test_an_answer_that_breaks_off_forgives_nothing(monkeypatch, capsys, answer, why):
+def test_an_answer_that_breaks_off_excuses_nothing(monkeypatch, capsys, answer, why):
     monkeypatch.setattr(transport, "UPLOAD_PAUSES_S", ())
     monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
     monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
@@ -466,7 +466,7 @@ def test_an_answer_that_is_cut_short_is_asked_for_again(api, capsys):
     assert "the answer breaks off; trying again" in capsys.readouterr().err
 
 
-def test_an_answer_that_is_always_cut_short_forgives_nothing(api, capsys):
+def test_an_answer_that_is_always_cut_short_excuses_nothing(api, capsys):
     api.cuts(UPLOAD)
     assert headgate("--org", "octo", command=FAILS) == 3
     assert len(api.asked) == 3

@@ -67,7 +67,7 @@ def test_what_passes_and_what_fails_is_told_apart(place, capsys):
     assert headgate(*command(a_report("b"), 0)) == 1
 
 
-def test_quarantined_failures_are_forgiven(place, capsys):
+def test_quarantined_failures_are_excused(place, capsys):
     Path("first.xml").write_text(a_report("c", "d"))
     assert app.run(["upload", "--junit", "first.xml", "--sha", SHA]) == 1
     ask(place, "update-settings", quarantine_enabled=True)
@@ -82,12 +82,12 @@ def test_quarantined_failures_are_forgiven(place, capsys):
     ask(place, "update-settings", quarantine_enabled=False)
 
 
-def test_no_result_forgives_nothing(place, capsys):
+def test_no_result_excuses_nothing(place, capsys):
     assert headgate(*command("<!DOCTYPE x><testsuite/>", 4), strict=True) == 4
     assert "No test report matched" in capsys.readouterr().err
 
 
-def test_a_refused_token_forgives_nothing(place, capsys, monkeypatch):
+def test_a_refused_token_excuses_nothing(place, capsys, monkeypatch):
     monkeypatch.setenv("HEADGATE_TOKEN", place.ci_token[:-1] + "x")
     assert headgate(*command(a_report("b"), 3)) == 3
     assert headgate(*command(a_report(passing=["a"]), 0), strict=True) == 70

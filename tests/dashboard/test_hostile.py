@@ -64,7 +64,9 @@ def check(page, html):
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 async def test_what_a_report_says_is_shown_as_text(stage, text):
     case = upload_stage.a_case(text, "F", classname=text, parent=text, file=text)
-    case = case._replace(told=(case.told[0]._replace(message=text, error_type=text),))
+    case = case._replace(
+        explicit_attempts=(case.explicit_attempts[0]._replace(message=text, error_type=text),)
+    )
     fault = Fault(text, 1, 1)
     file = a_file({}, text, cases=(case,), status=FileStatus.PARTIAL, fault=fault)
     answer = await stage.send(

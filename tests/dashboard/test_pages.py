@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import flags, overrides, tickets
 from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.operations.tickets import TicketLink
 from service.testhealth.reports.results import Fault, FileStatus
+from service.testhealth.settings import TestSettings
 from service.testhealth.store import quarantine
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import Since
@@ -90,7 +90,9 @@ async def test_the_page_of_an_upload_shows_how_it_was_read_and_what_failed(stage
         fault=Fault("The file ends in the middle of an element.", 12, 3),
     )
     odd = a_case("total", "F")
-    odd = odd._replace(told=(odd.told[0]._replace(message="TimeoutError: no answer"),))
+    odd = odd._replace(
+        explicit_attempts=(odd.explicit_attempts[0]._replace(message="TimeoutError: no answer"),)
+    )
     whole = a_file({"other": "S"})
     whole = a_file({"other": "S"}, cases=(*whole.report.cases, odd))
     answer = await stage.send(

@@ -73,7 +73,7 @@ async def test_who_failed_is_told_which_tests_failed_and_what_they_were_before(
     assert "TimeoutError" in await page_of(world, path[1])
 
 
-async def test_a_forgiven_failure_stands_on_the_pull_request_that_it_did_not_stop(
+async def test_an_excused_failure_stands_on_the_pull_request_that_it_did_not_stop(
     world: World, ask: Asker
 ) -> None:
     await ci.on_main(ask, GREEN, "1")

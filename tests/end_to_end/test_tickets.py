@@ -12,7 +12,6 @@ from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.testhealth.operations import flags, settings
 from service.testhealth.operations.flags import FlagRequest
-from service.testhealth.operations.settings import SettingsRequest
 from service.testhealth.store import quarantine
 from service.testhealth.store.cases import cases
 from service.vocabulary import SYSTEM, Flag, RepoRef
@@ -46,8 +45,8 @@ async def repository(world: World) -> RepositoryRecord:
 
 async def switch(world: World) -> None:
     """The repository wants issues."""
-    wish = SettingsRequest({"ticket_issues": True})
-    await settings.update(world.runtime, await repository(world), wish, SYSTEM)
+    changes = {"ticket_issues": True}
+    await settings.update(world.runtime, await repository(world), changes, SYSTEM)
 
 
 def _only(session: Tx) -> Any:
@@ -57,8 +56,8 @@ def _only(session: Tx) -> Any:
 async def flag(world: World, flag: Flag) -> None:
     """Somebody says how the only test is."""
     test = await world.runtime.store.read(_only)
-    wish = FlagRequest(test.id, flag, None if flag is Flag.NONE else "it is")
-    await flags.put(world.runtime, await repository(world), wish, SYSTEM)
+    request = FlagRequest(test.id, flag, None if flag is Flag.NONE else "it is")
+    await flags.put(world.runtime, await repository(world), request, SYSTEM)
 
 
 def issues(world: World) -> list[Issue]:

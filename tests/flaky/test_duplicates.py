@@ -13,7 +13,7 @@ OUTCOMES = {"p": Outcome.PASSED, "f": Outcome.FAILED, "s": Outcome.SKIPPED}
 def a_case(outcomes="p", file="", line=None, parent=""):
     """A case with these attempts, a letter each."""
     told = tuple(Attempt(OUTCOMES[letter]) for letter in outcomes)
-    return CaseResult("n", "", parent, file, told=told, line=line)
+    return CaseResult("n", "", parent, file, explicit_attempts=told, line=line)
 
 
 def letters(attempts):

@@ -13,8 +13,8 @@ from service.testhealth.detector.excuses import (
     FailedCheck,
     FailedTest,
     Knowledge,
+    Relation,
     Rules,
-    Standing,
     Suspect,
 )
 from service.vocabulary import Explanation
@@ -45,29 +45,29 @@ def why(check: FailedCheck, *suspects: Suspect, excused_max: int = 5) -> Explana
 @pytest.mark.parametrize(
     ("test", "standing"),
     [
-        (QUARANTINED, Standing.FORGIVEN),
-        (replace(RED, was_quarantined=True), Standing.FORGIVEN),
-        (RED, Standing.RED_ON_BASE),
-        (replace(FLAKY, was_red_on_base=True), Standing.RED_ON_BASE),
-        (FLAKY, Standing.KNOWN),
-        (replace(FLAKY, keys=frozenset({"k1", "new"})), Standing.OWN),
+        (QUARANTINED, Relation.EXCUSED),
+        (replace(RED, was_quarantined=True), Relation.EXCUSED),
+        (RED, Relation.RED_ON_BASE),
+        (replace(FLAKY, was_red_on_base=True), Relation.RED_ON_BASE),
+        (FLAKY, Relation.KNOWN),
+        (replace(FLAKY, keys=frozenset({"k1", "new"})), Relation.OWN),
         (
             replace(FLAKY, keys=frozenset({"new"}), known_keys=frozenset("abcde")),
-            Standing.KNOWN,
+            Relation.KNOWN,
         ),
-        (replace(FLAKY, keys=frozenset({"new"}), known_keys=frozenset("abcd")), Standing.OWN),
-        (PLAIN, Standing.OWN),
-        (replace(PLAIN, known_keys=frozenset({"k1"})), Standing.OWN),
+        (replace(FLAKY, keys=frozenset({"new"}), known_keys=frozenset("abcd")), Relation.OWN),
+        (PLAIN, Relation.OWN),
+        (replace(PLAIN, known_keys=frozenset({"k1"})), Relation.OWN),
     ],
 )
-def test_a_failed_test_is_the_first_that_holds(test: FailedTest, standing: Standing) -> None:
-    assert excuses.standing_of(test, [STRANGER]) is standing
+def test_a_failed_test_is_the_first_that_holds(test: FailedTest, standing: Relation) -> None:
+    assert excuses.relation_of(test, [STRANGER]) is standing
 
 
 @pytest.mark.parametrize("test", [QUARANTINED, RED, FLAKY])
 def test_whoever_changes_the_file_of_a_test_is_asked_about_it(test: FailedTest) -> None:
     author = Suspect(8, frozenset({"tests/cart.py"}))
-    assert excuses.standing_of(test, [STRANGER, author]) is Standing.OWN
+    assert excuses.relation_of(test, [STRANGER, author]) is Relation.OWN
     assert why(a_check(test), STRANGER, author) is Explanation.UNEXPLAINED
 
 
@@ -85,12 +85,12 @@ def test_whoever_changes_the_file_of_a_test_is_asked_about_it(test: FailedTest) 
 def test_a_report_may_name_files_from_elsewhere_than_the_root(
     file: str, path: str, is_own: bool
 ) -> None:
-    standing = excuses.standing_of(replace(QUARANTINED, file=file), [Suspect(8, frozenset({path}))])
-    assert (standing is Standing.OWN) is is_own
+    standing = excuses.relation_of(replace(QUARANTINED, file=file), [Suspect(8, frozenset({path}))])
+    assert (standing is Relation.OWN) is is_own
 
 
 def test_who_may_change_anything_is_asked_about_everything() -> None:
-    assert excuses.standing_of(QUARANTINED, [Suspect(8, None)]) is Standing.OWN
+    assert excuses.relation_of(QUARANTINED, [Suspect(8, None)]) is Relation.OWN
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_test_without_file_stands_where_its_class_may(
     path: str, classname: str, holds: bool
 ) -> None:
     test = replace(QUARANTINED, file="", classname=classname)
-    own = excuses.standing_of(test, [Suspect(8, frozenset({path}))]) is Standing.OWN
+    own = excuses.relation_of(test, [Suspect(8, frozenset({path}))]) is Relation.OWN
     assert own is holds
 
 
@@ -133,7 +133,7 @@ def test_a_failed_check_is_explained_by_the_first_that_holds(
     assert why(check) is expected
 
 
-def test_too_many_forgiven_tests_in_the_whole_run_are_not_forgiven() -> None:
+def test_too_many_excused_tests_in_the_whole_run_are_not_excused() -> None:
     many = [another(QUARANTINED, f"t{place}") for place in range(4)]
     checks = [a_check(*many[:2], name="unit"), a_check(*many[1:], name="e2e")]
     assert set(excuses.judge(checks, [STRANGER], Rules(4)).explanations.values()) == {
@@ -144,7 +144,7 @@ def test_too_many_forgiven_tests_in_the_whole_run_are_not_forgiven() -> None:
     }
 
 
-def test_too_many_forgiven_tests_leave_trouble_of_the_machine_what_it_is() -> None:
+def test_too_many_excused_tests_leave_trouble_of_the_machine_what_it_is() -> None:
     mass = replace(a_check(PLAIN, name="e2e"), is_mass=True)
     found = excuses.judge([a_check(QUARANTINED), mass], [STRANGER], Rules(0)).explanations
     assert found == {"unit": Explanation.UNEXPLAINED, "e2e": Explanation.INFRA}
@@ -156,7 +156,7 @@ def test_where_flakes_are_not_to_be_known_they_explain_nothing() -> None:
     assert found == {"unit": Explanation.UNEXPLAINED, "e2e": Explanation.QUARANTINED}
 
 
-def test_a_forgiven_test_that_fails_in_a_new_way_is_named() -> None:
+def test_an_excused_test_that_fails_in_a_new_way_is_named() -> None:
     new = replace(another(QUARANTINED), keys=frozenset({"new"}))
     assert judged(a_check(QUARANTINED, new)).new_texts == ("t2",)
 

@@ -433,7 +433,7 @@ def test_what_failed_outside_of_every_test_is_a_failure(name):
     report = read(content)
     synthetic = [case for case in report.cases if case.kind is CaseKind.SYNTHETIC]
     assert shown(report.cases) == lines(expected)
-    assert [case.told[0].message for case in synthetic] == said
+    assert [case.explicit_attempts[0].message for case in synthetic] == said
 
 
 TRX_WORD = '<TestRun><Results><UnitTestResult testName="n" outcome="WORD"/></Results></TestRun>'

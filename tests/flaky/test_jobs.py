@@ -1,4 +1,4 @@
-"""Which uploads tell of a failed check: each rule, and that nobody forgives by another's."""
+"""Which uploads tell of a failed check: each rule, and that nobody excuses by another's."""
 
 import pytest
 

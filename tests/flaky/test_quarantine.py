@@ -7,7 +7,7 @@ import pytest
 
 from service.testhealth.detector import quarantine
 from service.testhealth.detector.quarantine import QuarantineSetting
-from service.testhealth.detector.settings import TestSettings
+from service.testhealth.settings import TestSettings
 from service.vocabulary import Health, Override
 
 NOW = datetime(2026, 3, 2, 14, tzinfo=UTC)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.testhealth.detector import ticketing
-from service.testhealth.detector.ticketing import Standing, TicketIssue, Writing
+from service.testhealth.detector.ticketing import ProviderIssue, TicketIssue, Writing
 from service.vocabulary import Health
 
 HEALTHY, FLAKY, BROKEN = Health.HEALTHY, Health.FLAKY, Health.BROKEN
@@ -16,13 +16,13 @@ URL = "https://github.test/octo/widgets/issues/9"
 
 ASKED = ticketing.asked(7, FLAKY, NOW)
 KEPT = replace(ASKED, number=9, html_url=URL)
-OPEN = Standing(9, URL, None)
+OPEN = ProviderIssue(9, URL, None)
 FRESH = replace(OPEN, closed_at=NOW - 9 * DAY)
 OLD = replace(OPEN, closed_at=NOW - 10 * DAY)
 
 TEXT = Writing()
 COMMENT = Writing(comments=True)
-WRITINGS: dict[str, tuple[TicketIssue, Standing | None, Health, Writing | None]] = {
+WRITINGS: dict[str, tuple[TicketIssue, ProviderIssue | None, Health, Writing | None]] = {
     "made when it was asked for": (ASKED, None, FLAKY, Writing(is_open=True)),
     "not made when the test is healthy by then": (ASKED, None, HEALTHY, None),
     "found again after a stop": (ASKED, OPEN, FLAKY, TEXT),
@@ -52,7 +52,7 @@ def test_what_is_written(name: str):
     assert ticketing.writing_of(issue, found, status, NOW) == writing
 
 
-REMEMBERED: dict[str, tuple[TicketIssue, Standing | None, Health, TicketIssue | None]] = {
+REMEMBERED: dict[str, tuple[TicketIssue, ProviderIssue | None, Health, TicketIssue | None]] = {
     "made": (ASKED, OPEN, FLAKY, replace(KEPT, look_at=NOW + DAY)),
     "never made": (ASKED, None, HEALTHY, None),
     "told of another status": (KEPT, OPEN, BROKEN, replace(KEPT, told=BROKEN, look_at=NOW + DAY)),

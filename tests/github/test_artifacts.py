@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver
 
 from bot.github import artifacts
-from bot.github.artifacts import UNSAFE, Downloads, PublicOnly
+from bot.github.artifacts import UNSAFE, Artifacts, PublicOnly
 from bot.github.options import GitHubOptions, addresses_of
 from bot.github.wire import Broken
 from service.provider import archives
@@ -44,7 +44,7 @@ async def served():
 
 @pytest.fixture
 async def fetch():
-    made = Downloads(OPTIONS)
+    made = Artifacts(OPTIONS)
     yield made.fetch
     await made.close()
 
@@ -77,7 +77,7 @@ async def test_odd_addresses_are_not_called(fetch, url):
     ["http://a.example/b", "https://10.0.0.1/b", "https://[::1]/b", "https://2130706433/b"],
 )
 async def test_for_the_public_host_only_names_under_https_are_called(url):
-    made = Downloads(PUBLIC)
+    made = Artifacts(PUBLIC)
     assert await made.fetch(url) == UNSAFE
     await made.close()
 
@@ -127,7 +127,7 @@ async def test_a_public_name_is_found():
 
 async def test_a_private_name_is_not_called_for_the_public_host(monkeypatch):
     monkeypatch.setattr(artifacts, "ThreadedResolver", lambda: Finder("127.0.0.1"))
-    made = Downloads(PUBLIC)
+    made = Artifacts(PUBLIC)
     with pytest.raises(Broken):
         await made.fetch("https://storage.example/archive")
     await made.close()

@@ -12,7 +12,7 @@ from service.testhealth.operations import code_owners
 from service.testhealth.reports import owners
 from service.testhealth.store import code_owners as stored
 from service.testhealth.store.cases import Place
-from service.testhealth.store.code_owners import FoundFile
+from service.testhealth.store.code_owners import OwnersText
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import HOST, NOW, a_case, a_file
@@ -275,7 +275,7 @@ async def test_owners_by_an_older_file_are_not_given_any_more(shelf):
     await shelf.stage.ran({"total": "P"})
     store, repository = shelf.stage.runtime.store, shelf.stage.repository
     place = Place(repository.org_id, repository.id)
-    await store.run(stored.put, place.repository_id, FoundFile(OWN, "1", ""), NOW)
+    await store.run(stored.put, place.repository_id, OwnersText(OWN, "1", ""), NOW)
     assert await store.run(stored.own, place, NOW - MINUTE, {1: WEB}, 1) is False
     assert await shelf.owners() == {"total": ()}
     assert await store.run(stored.own, place, NOW, {1: WEB}, 1) is True

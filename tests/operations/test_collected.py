@@ -24,13 +24,14 @@ from service.mergequeue.store.pull_requests import PullRequestHead
 from service.process import effects, signals
 from service.process.workers import flows
 from service.process.workers.flow import Flow
+from service.provider.errors import Unavailable
 from service.provider.signals import CiRunEnded, Where
-from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import collected, parsing, take_in
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports.collecting import CollectReports
 from service.testhealth.reports.results import FileStatus
+from service.testhealth.settings import TestSettings
 from service.testhealth.store import quarantine
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import Since
@@ -40,6 +41,8 @@ from tests.operations import upload_stage
 from tests.provider.stage import HOST, on_sandbox
 
 ADDS = "{ name: adds, rules: [ { exists: [bad.txt], conclusion: failure } ] }"
+SLOW = "{ name: slow, seconds: 9, reports: { artifact: junit-all, tests: [ { name: a } ] } }"
+LINT = "{ name: lint, reports: { artifact: lint-log, tests: [ { name: long-line } ] } }"
 UNIT = f"{{ name: unit, runner: linux-7, reports: {{ tests: [ {ADDS}, {{ name: divides }} ] }} }}"
 GOOD = "<testsuite><testcase classname='c' name='adds'/></testsuite>"
 SECOND = timedelta(seconds=1)
@@ -63,6 +66,9 @@ class Yard:
         await self.ended(run, attempt)
         await self.collecting.drain()
         return await self.uploads()
+
+    async def fetch(self, run, attempt=1):
+        await collected.fetch(self.runtime, self.repository.id, CollectReports(run, attempt))
 
     async def uploads(self):
         return await self.runtime.store.read(_uploads)
@@ -146,6 +152,62 @@ async def test_each_attempt_is_an_upload_of_the_same_code(yard):
     assert (first.code_id, first.job) == (second.code_id, second.job)
 
 
+async def test_artifacts_of_wanted_names_are_taken_in_with_the_machine_of_their_job(yard):
+    await yard.stage.plan_ci([UNIT, LINT, SLOW])
+    run, head = await yard.pushed({"a.txt": "a\n"})
+    assert {(each.job, each.machine, each.sha) for each in await yard.collected(run)} == {
+        ("ci / junit-unit", "linux-7", head),
+        ("ci / junit-all", None, head),
+    }
+
+
+async def test_artifacts_taken_in_before_are_not_fetched_again(yard):
+    run, _ = await yard.pushed({"a.txt": "a\n"})
+    await yard.fetch(run)
+    before = len(yard.stage.calls())
+    await yard.fetch(run)
+    paths = [call["path"].rpartition("/")[2] for call in yard.stage.calls(before)]
+    assert (paths, len(await yard.uploads())) == (["artifacts"], 1)
+
+
+async def test_a_run_that_left_nothing_of_interest_costs_one_read(yard):
+    run, _ = await yard.pushed({".sandbox/ci.yml": "triggers: { push: true }\nchecks: []\n"})
+    before = len(yard.stage.calls())
+    await yard.fetch(run)
+    assert (len(yard.stage.calls(before)), await yard.uploads()) == (1, [])
+
+
+async def test_each_attempt_gets_its_own_artifacts_even_when_it_is_fetched_late(yard):
+    await yard.stage.plan_ci([UNIT, SLOW])
+    run, _ = await yard.pushed({"a.txt": "a\n"})
+    await yard.stage.clock.sleep(60)
+    yard.stage.fail_jobs(run)
+    await yard.stage.run_again(run, failed_only=True)
+    for attempt in (1, 2):
+        await yard.fetch(run, attempt)
+        await yard.stage.clock.sleep(1)
+    jobs = ["ci / junit-all", "ci / junit-unit"]
+    for attempt in (1, 2):
+        uploads = [each for each in await yard.uploads() if each.run_attempt == attempt]
+        assert sorted(each.job for each in uploads) == jobs
+
+
+async def test_an_artifact_that_cannot_be_fetched_leaves_the_rest_for_the_next_time(yard):
+    await yard.stage.plan_ci([UNIT, SLOW])
+    run, _ = await yard.pushed({"a.txt": "a\n"})
+    await yard.stage.fault("fail_before", path="/_storage/*", nth=2, times=1)
+    with pytest.raises(Unavailable):
+        await yard.fetch(run)
+    assert [each.job for each in await yard.uploads()] == ["ci / junit-unit"]
+    await yard.fetch(run)
+    assert {each.job for each in await yard.uploads()} == {"ci / junit-unit", "ci / junit-all"}
+
+
+async def test_a_run_that_does_not_exist_any_more_left_nothing(yard):
+    await yard.fetch("999")
+    assert await yard.uploads() == []
+
+
 async def test_a_pull_request_is_judged_by_its_run_and_counted_for_it(yard):
     number, head = await yard.stage.open({"bad.txt": "x\n"})
     run = yard.stage.ci_run(head)
@@ -199,7 +261,7 @@ async def test_what_cannot_be_read_is_refused_once_and_says_why(yard, packed, re
     assert await yard.tests() == {}
     answer = await take_in.upload_answer(yard.runtime, yard.repository, upload.id)
     assert answer.warnings == (reason,)
-    await collected.fetch(yard.runtime, yard.repository.id, CollectReports(run, 1))
+    await yard.fetch(run)
     assert len(await yard.uploads()) == 1
 
 
@@ -235,7 +297,7 @@ async def test_what_ci_has_sent_itself_is_a_duplicate_under_whatever_job(yard):
     run, head = await yard.pushed({"a.txt": "a\n"})
     await sent_already(yard, run, head)
     assert [upload.job for upload in await yard.collected(run)] == ["another job"]
-    await collected.fetch(yard.runtime, yard.repository.id, CollectReports(run, 1))
+    await yard.fetch(run)
     assert len(await yard.uploads()) == 1
 
 

@@ -18,7 +18,6 @@ from service.testhealth.operations import flags, overrides, records, settings, s
 from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.overrides import OverrideRequest
-from service.testhealth.operations.settings import SettingsRequest
 from service.testhealth.reports.results import Attempt, FileStatus, Outcome
 from service.testhealth.store import uploads
 from service.vocabulary import SYSTEM, Flag, Override, Sha
@@ -80,7 +79,7 @@ async def test_a_flake_of_others_is_known_by_its_failure(stage):
     assert (test.file, test.classname) == ("tests/total.py", "Cart")
 
 
-async def test_who_made_a_test_flaky_is_not_forgiven_by_it(stage):
+async def test_who_made_a_test_flaky_is_not_excused_by_it(stage):
     await flaky_on(stage, pr_number=5)
     sent = await failed_now(stage)
     (check,) = (await looked_up(stage, sent, heads={5: HEAD})).checks
@@ -91,20 +90,20 @@ async def test_who_made_a_test_flaky_is_not_forgiven_by_it(stage):
 async def quarantining(stage: Stage, **more) -> None:
     """Quarantine flaky and broken tests by themselves."""
     values = {"quarantine_enabled": True, "auto_quarantine_enabled": True, **more}
-    await settings.update(stage.runtime, stage.repository, SettingsRequest(values), SYSTEM)
+    await settings.update(stage.runtime, stage.repository, values, SYSTEM)
 
 
-@pytest.mark.parametrize(("suspect", "is_forgiven"), [(5, False), (6, True)])
-async def test_who_made_a_test_flaky_is_not_forgiven_by_its_quarantine(stage, suspect, is_forgiven):
+@pytest.mark.parametrize(("suspect", "is_excused"), [(5, False), (6, True)])
+async def test_who_made_a_test_flaky_is_not_excused_by_its_quarantine(stage, suspect, is_excused):
     await quarantining(stage)
     await flaky_on(stage, pr_number=5)
     sent = await failed_now(stage)
     assert sent.quarantined_failures == 1
     (check,) = (await looked_up(stage, sent, heads={suspect: HEAD})).checks
-    assert [each.was_quarantined for each in check.tests] == [is_forgiven]
+    assert [each.was_quarantined for each in check.tests] == [is_excused]
 
 
-async def test_who_made_a_test_flaky_is_forgiven_by_a_persons_word(stage):
+async def test_who_made_a_test_flaky_is_excused_by_a_persons_word(stage):
     await quarantining(stage)
     await flaky_on(stage, pr_number=5)
     wish = OverrideRequest(
@@ -127,15 +126,15 @@ async def test_a_persons_word_counts_from_its_time_to_its_end(stage):
     await overrides.put(stage.runtime, stage.repository, wish, SYSTEM)
     sent = await failed_now(stage)
 
-    async def is_forgiven() -> bool:
+    async def is_excused() -> bool:
         (check,) = (await looked_up(stage, sent, heads={5: HEAD})).checks
         return check.tests[0].was_quarantined
 
-    assert not await is_forgiven()
+    assert not await is_excused()
     stage.clock.present += MINUTE
-    assert await is_forgiven()
+    assert await is_excused()
     stage.clock.present = soon + MINUTE
-    assert not await is_forgiven()
+    assert not await is_excused()
 
 
 async def test_what_is_said_after_the_run_began_does_not_change_what_was_known(stage):
@@ -289,7 +288,7 @@ async def test_more_failures_than_are_looked_at_explain_nothing(stage, monkeypat
 async def test_a_test_has_failed_as_it_ended_where_its_stack_says(stage):
     failed = Attempt(Outcome.FAILED, stack='  File "src/total.py", line 3, in total')
     cases = (
-        a_case("total", "F", told=(failed,)),
+        a_case("total", "F", explicit_attempts=(failed,)),
         a_case("mail", "FP"),
         a_case("cart", "FS"),
         a_case("list", "PF"),

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from service.testhealth.detector import history
-from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import (
     flags,
     judge,
@@ -19,7 +18,7 @@ from service.testhealth.operations import (
     settings as test_settings,
 )
 from service.testhealth.operations.flags import FlagRequest
-from service.testhealth.operations.settings import SettingsRequest
+from service.testhealth.settings import TestSettings
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import figures, quarantine
 from service.testhealth.store import uploads as stored_uploads
@@ -169,9 +168,7 @@ async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(
     await asyncio.gather(
         stage.ran(tests, run_id="second"),
         flags.put(runtime, here, FlagRequest(case.id, Flag.NONE), SYSTEM),
-        test_settings.update(
-            runtime, here, SettingsRequest({"sensitivity": Sensitivity.EAGER}), SYSTEM
-        ),
+        test_settings.update(runtime, here, {"sensitivity": Sensitivity.EAGER}, SYSTEM),
         remove.remove(runtime, here, first.upload_id, SYSTEM),
         judge.catch_up(runtime),
         stage.ran(tests, run_id="third"),
@@ -184,8 +181,8 @@ async def test_another_sensitivity_reads_no_evidence_anew(store):
     await stage.ran({"total": "FP"})
     before = store.caches.of(IndexCache).take(stage.repository.id)
     store.caches.of(IndexCache).put(stage.repository.id, before)
-    wish = SettingsRequest({"sensitivity": Sensitivity.STRICT})
-    await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
+    changes = {"sensitivity": Sensitivity.STRICT}
+    await test_settings.update(stage.runtime, stage.repository, changes, SYSTEM)
     assert store.caches.of(IndexCache).take(stage.repository.id).index is before.index
 
 
@@ -311,8 +308,8 @@ async def test_what_taking_a_flag_back_settles_is_kept(store):
     case = await stage.case("total")
     for flag, day in ((Flag.FLAKY, 42), (Flag.NONE, 50)):
         stage.clock.present = NOW + timedelta(days=day)
-        wish = FlagRequest(case.id, flag, "no clock")
-        await flags.put(stage.runtime, stage.repository, wish, SYSTEM)
+        request = FlagRequest(case.id, flag, "no clock")
+        await flags.put(stage.runtime, stage.repository, request, SYSTEM)
     await ran_on(stage, 50, "P")
     state, _ = (await stage.states())["total"]
     assert (state.value, state.since) == (Health.FLAKY, before.since)
@@ -324,8 +321,8 @@ async def test_what_is_settled_in_a_long_pause_ends_after_it(store):
         await ran_on(stage, day, "FP")
     await ran_on(stage, 40, "P")
     stage.clock.present = NOW + timedelta(days=80)
-    wish = SettingsRequest({"sensitivity": Sensitivity.NORMAL})
-    await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
+    changes = {"sensitivity": Sensitivity.NORMAL}
+    await test_settings.update(stage.runtime, stage.repository, changes, SYSTEM)
     (state, _) = (await stage.states())["total"]
     assert state.value is Health.FLAKY
     await ran_on(stage, 82, "P")
@@ -360,8 +357,8 @@ async def test_a_changed_sensitivity_judges_at_once(store):
         await stage.ran({"total": letters}, ran_at=at, run_id=f"{number}")
     found = []
     for word in (Sensitivity.EAGER, Sensitivity.STRICT, Sensitivity.EAGER):
-        wish = SettingsRequest({"sensitivity": word})
-        await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
+        changes = {"sensitivity": word}
+        await test_settings.update(stage.runtime, stage.repository, changes, SYSTEM)
         found.append((await stage.states())["total"][0].value)
     assert found == [Health.FLAKY, Health.HEALTHY, Health.FLAKY]
 
@@ -396,8 +393,8 @@ async def test_a_persons_word_stands_while_uploads_come(store):
     await stage.ran({"total": "F"}, ran_at=NOW - timedelta(hours=5), branch="topic")
     case = await stage.case("total")
     for flag, value in ((Flag.BROKEN, Health.BROKEN), (Flag.NONE, Health.HEALTHY)):
-        wish = FlagRequest(case.id, flag, "no clock")
-        await flags.put(stage.runtime, stage.repository, wish, SYSTEM)
+        request = FlagRequest(case.id, flag, "no clock")
+        await flags.put(stage.runtime, stage.repository, request, SYSTEM)
         stage.clock.present += timedelta(minutes=10)
         told = {"sha": Sha(flag.value), "ran_at": stage.clock.present, "branch": "other"}
         await stage.ran({"total": "P"}, **told)

@@ -14,9 +14,9 @@ from service.mergequeue.operations import queues
 from service.mergequeue.operations.queues import QueueRequest
 from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Unavailable
-from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import collected
 from service.testhealth.reports.collecting import CollectReports
+from service.testhealth.settings import TestSettings
 from service.testhealth.store import quarantine
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import Since

@@ -11,9 +11,8 @@ import pytest
 
 from service.accounts import repositories
 from service.errors import Invalid, Overloaded
-from service.testhealth.operations import parser_answer, parsing
-from service.testhealth.operations.parser_answer import Done
-from service.testhealth.operations.parser_process import Limits
+from service.testhealth.operations import parser_process, parsing
+from service.testhealth.operations.parser_process import Done, Limits
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import reading, reports
@@ -67,9 +66,9 @@ def test_what_a_process_read_comes_back_in_pieces_that_hold_nobody_up():
         Done(str(n), reports.read(content, None, ReadOptions()))
         for n, content in enumerate((LARGE, b"nothing", a_report(3)))
     ]
-    pieces = list(parser_answer.told(done))
-    assert parser_answer.heard(b"".join(pieces)) == done
-    assert len(pieces) == 1 + 10_000 // parser_answer.CASES_OF_PIECE + 1
+    pieces = list(parser_process.encoded(done))
+    assert parser_process.decoded(b"".join(pieces)) == done
+    assert len(pieces) == 1 + 10_000 // parser_process.CASES_OF_PIECE + 1
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,12 @@ def failures(*quarantined: bool) -> list[FailedIn]:
         (failures(False), Health.HEALTHY, ("other",), Standing.SEEN),
         (failures(False), Health.FLAKY, (), Standing.FLAKY),
         (failures(False), Health.BROKEN, ("key",), Standing.BROKEN),
-        (failures(True), Health.BROKEN, ("key",), Standing.FORGIVEN),
-        (failures(True, True), Health.HEALTHY, (), Standing.FORGIVEN),
+        (failures(True), Health.BROKEN, ("key",), Standing.EXCUSED),
+        (failures(True, True), Health.HEALTHY, (), Standing.EXCUSED),
         (failures(True, False), Health.FLAKY, (), Standing.FLAKY),
     ],
 )
-def test_a_failed_test_is_what_it_was_before_unless_all_of_it_is_forgiven(
+def test_a_failed_test_is_what_it_was_before_unless_all_of_it_is_excused(
     found, health, known_keys, standing
 ):
     assert run_failures.standing_of(found, health, known_keys) is standing

@@ -21,7 +21,6 @@ from service.provider.tickets import Ticket, TicketRequest
 from service.provider.values import NotPossible, Reply
 from service.testhealth.operations import flags, settings, sweeps, tickets
 from service.testhealth.operations.flags import FlagRequest
-from service.testhealth.operations.settings import SettingsRequest
 from service.testhealth.operations.tickets import TicketLink
 from service.testhealth.store import quarantine
 from service.testhealth.store import ticket_issues as stored
@@ -66,15 +65,15 @@ class Desk:
 
     async def turn(self, *, on: bool) -> None:
         """Switch issues on or off."""
-        wish = SettingsRequest({"ticket_issues": on})
-        await settings.update(self.stage.runtime, self.stage.repository, wish, SYSTEM)
+        changes = {"ticket_issues": on}
+        await settings.update(self.stage.runtime, self.stage.repository, changes, SYSTEM)
 
     async def flag(self, flag: Flag, name: str = "total", why: str = "it is") -> None:
         """Somebody says how a test is; everything due is done."""
-        wish = FlagRequest(
+        request = FlagRequest(
             (await self.stage.case(name)).id, flag, None if flag is Flag.NONE else why
         )
-        await flags.put(self.stage.runtime, self.stage.repository, wish, SYSTEM)
+        await flags.put(self.stage.runtime, self.stage.repository, request, SYSTEM)
         await self.work()
 
     async def passes(self, span: timedelta) -> None:
@@ -196,8 +195,8 @@ async def test_at_most_five_are_opened_in_a_day_those_that_hit_most_first(desk):
 
 async def test_a_test_with_a_ticket_of_people_gets_no_issue(desk):
     url = "https://tickets.example.org/KAN-7"
-    wish = TicketLink((await desk.stage.case("total")).id, url)
-    await tickets.link(desk.stage.runtime, desk.stage.repository, wish, SYSTEM)
+    request = TicketLink((await desk.stage.case("total")).id, url)
+    await tickets.link(desk.stage.runtime, desk.stage.repository, request, SYSTEM)
     await desk.flag(Flag.FLAKY)
     await desk.passes(2 * DAY)
     assert desk.tracker.tickets == {}
@@ -206,8 +205,8 @@ async def test_a_test_with_a_ticket_of_people_gets_no_issue(desk):
 
 async def test_a_link_that_people_set_later_stays_and_the_issue_is_kept_all_the_same(opened):
     url = "https://tickets.example.org/KAN-7"
-    wish = TicketLink((await opened.stage.case("total")).id, url)
-    await tickets.link(opened.stage.runtime, opened.stage.repository, wish, SYSTEM)
+    request = TicketLink((await opened.stage.case("total")).id, url)
+    await tickets.link(opened.stage.runtime, opened.stage.repository, request, SYSTEM)
     await opened.flag(Flag.BROKEN)
     assert opened.issue.title == "Broken test: total"
     assert await opened.link() == url
@@ -217,13 +216,13 @@ async def test_a_link_that_people_set_before_the_issue_is_made_stands_instead(de
     desk.tracker.before = Unavailable("away", desk.stage.clock.present)
     await desk.flag(Flag.FLAKY)
     await desk.passes(DAY)
-    wish = TicketLink((await desk.stage.case("total")).id, "https://tickets.example.org/KAN-7")
-    await tickets.link(desk.stage.runtime, desk.stage.repository, wish, SYSTEM)
+    request = TicketLink((await desk.stage.case("total")).id, "https://tickets.example.org/KAN-7")
+    await tickets.link(desk.stage.runtime, desk.stage.repository, request, SYSTEM)
     desk.tracker.before = None
     await desk.passes(2 * DAY)
     assert desk.tracker.tickets == {}
     await tickets.link(
-        desk.stage.runtime, desk.stage.repository, replace(wish, html_url=""), SYSTEM
+        desk.stage.runtime, desk.stage.repository, replace(request, html_url=""), SYSTEM
     )
     await desk.passes(HOUR)
     assert desk.issue.is_open

@@ -13,7 +13,6 @@ from service.notifications.store.notifications import messages
 from service.notifications.store.subscribers import Endpoint
 from service.provider.ci import CiRun, CiTrigger, ProvedJob
 from service.provider.errors import Unavailable
-from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import (
     answers,
     overrides,
@@ -25,9 +24,9 @@ from service.testhealth.operations import (
     settings as test_settings,
 )
 from service.testhealth.operations.overrides import OverrideRequest
-from service.testhealth.operations.settings import SettingsRequest
 from service.testhealth.reports import duplicates
 from service.testhealth.reports.results import Fault, FileStatus
+from service.testhealth.settings import TestSettings
 from service.testhealth.store import quarantine
 from service.testhealth.store import uploads as stored_uploads
 from service.testhealth.store.cases import Place
@@ -104,7 +103,7 @@ async def test_an_answer_shows_the_first_failures_and_counts_all(stage, monkeypa
 
 
 @pytest.mark.parametrize(("minutes", "quarantined"), [(-1, False), (0, True), (1, True)])
-async def test_a_run_that_began_before_the_switch_was_on_is_forgiven_nothing(
+async def test_a_run_that_began_before_the_switch_was_on_is_excused_nothing(
     stage, minutes, quarantined
 ):
     await stage.ran({"total": "FP"}, ran_at=NOW - 2 * HOUR)
@@ -113,8 +112,8 @@ async def test_a_run_that_began_before_the_switch_was_on_is_forgiven_nothing(
     stage.clock.present = NOW - 2 * HOUR
     await overrides.put(stage.runtime, stage.repository, said, SYSTEM)
     stage.clock.present = NOW
-    wish = SettingsRequest({"quarantine_enabled": True})
-    await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
+    changes = {"quarantine_enabled": True}
+    await test_settings.update(stage.runtime, stage.repository, changes, SYSTEM)
     since = await stage.runtime.store.read(quarantine.since_of, stage.repository.id)
     result = duplicates.result_of([a_case("total", "F")])
 
@@ -210,7 +209,7 @@ async def test_more_failures_than_can_be_kept_in_one_go_are_refused(stage, monke
     assert "3 failed attempts, more than 2" in refused.value.detail
 
 
-async def test_a_refused_file_spoils_forgiveness_and_nothing_else(stage):
+async def test_a_refused_file_spoils_excuses_and_nothing_else(stage):
     await quarantining(stage)
     await stage.ran({"total": "FP"}, ran_at=NOW - 2 * HOUR)
     refused = a_file({}, "b.xml", status=FileStatus.REFUSED, fault=Fault("Not a report."))

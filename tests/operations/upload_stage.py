@@ -92,7 +92,7 @@ def a_file(tests: Mapping[str, str], name: str = "junit.xml", **facts: Any) -> R
 def a_case(name: str, letters: str, **facts: Any) -> CaseResult:
     """A case with these attempts."""
     told = tuple(Attempt(LETTERS[each], 0.5, MESSAGE if each == "F" else "") for each in letters)
-    case = CaseResult(name, "Cart", "ui", f"tests/{name}.py", told=told)
+    case = CaseResult(name, "Cart", "ui", f"tests/{name}.py", explicit_attempts=told)
     return case._replace(**facts)
 
 

@@ -30,7 +30,7 @@ from service.testhealth.store import (
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store.attempts import SeenFailure
 from service.testhealth.store.cases import Place
-from service.testhealth.store.code_owners import Claimed, FoundFile
+from service.testhealth.store.code_owners import Claimed, OwnersText
 from service.testhealth.store.day_counts import Daily, DaySums, FailureDaily, Part
 from service.testhealth.store.days import OpenDay, Span
 from service.testhealth.store.listings import UnhealthyTests
@@ -133,7 +133,7 @@ def due(session: Connection) -> Claimed:
 
 def read_at(session: Connection) -> datetime:
     """When the file of repository 7 was read."""
-    code_owners.put(session, 7, FoundFile(), NOW)
+    code_owners.put(session, 7, OwnersText(), NOW)
     return NOW
 
 
@@ -146,7 +146,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "code_owners.read_sooner": lambda s: code_owners.read_sooner(s, 7, LONG_AGO),
     "code_owners.claim, finish": lambda s: code_owners.finish(s, due(s), NOW + DAY),
     "code_owners.claim, none": lambda s: code_owners.claim(s, LONG_AGO, NOW),
-    "code_owners.put": lambda s: code_owners.put(s, 7, FoundFile("CODEOWNERS", "x", "y"), NOW),
+    "code_owners.put": lambda s: code_owners.put(s, 7, OwnersText("CODEOWNERS", "x", "y"), NOW),
     "code_owners.cases_after": lambda s: code_owners.cases_after(s, 7, 26, 100),
     "code_owners.own": lambda s: code_owners.own(s, PLACE, read_at(s), {6: ("@a",)}, 6),
     "days.open_day": lambda s: days.open_day(s, PLACE, NOW, NOW),

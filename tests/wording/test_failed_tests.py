@@ -40,27 +40,27 @@ BROKEN = FailedTest(
     prs_hit=12,
 )
 SEEN = FailedTest("Cart::test_sum", Standing.SEEN, week_rate=0.004, prs_hit=1, log=LOG)
-FORGIVEN = FailedTest(
+EXCUSED = FailedTest(
     "tests/e2e/test_mail.py::test_send",
-    Standing.FORGIVEN,
+    Standing.EXCUSED,
     is_new_text=True,
     until=LATER,
     page=f"{PAGES}/3",
 )
-AUTO = FailedTest("tests/e2e/test_sms.py::test_send", Standing.FORGIVEN)
+AUTO = FailedTest("tests/e2e/test_sms.py::test_send", Standing.EXCUSED)
 
 
 def some(*shown: FailedTest, more: int = 0) -> FailedTests:
     """These tests, and so many more that are not named."""
-    forgiven = sum(each.standing is Standing.FORGIVEN for each in shown)
-    return FailedTests(len(shown) - forgiven + more, forgiven, shown)
+    excused = sum(each.standing is Standing.EXCUSED for each in shown)
+    return FailedTests(len(shown) - excused + more, excused, shown)
 
 
 SECTIONS = {
-    "few": some(NEW, FLAKY, FORGIVEN),
+    "few": some(NEW, FLAKY, EXCUSED),
     "folded": some(NEW, BROKEN, SEEN, FLAKY, AUTO),
     "many": some(NEW, NEW, NEW, NEW, NEW, more=1207),
-    "forgiven": some(AUTO),
+    "excused": some(AUTO),
 }
 
 
@@ -76,7 +76,7 @@ def test_without_a_failure_there_is_no_section():
 
 
 def test_a_date_of_another_year_says_so():
-    later = replace(FORGIVEN, until=LATER.replace(year=2027))
+    later = replace(EXCUSED, until=LATER.replace(year=2027))
     assert "until 12 Apr 2027" in failed_tests.section(some(later), LINKS, NOW)
 
 

@@ -74,9 +74,9 @@ SELECT_NUMBERS = (
 def of_job(session: Connection, repository_id: int, branch: str, job: str) -> tuple[Upload, ...]:
     """Return the newest uploads of a job on a target branch, the newest first."""
     binds = {"of_repository": repository_id, "of_branch": branch, "of_job": job}
-    found = [UPLOAD.value(row) for one in SELECT_OF_JOB for row in session.execute(one, binds)]
-    found.sort(key=lambda upload: (upload.ran_at, upload.digest), reverse=True)
-    return tuple(found[:UPLOADS_MAX])
+    newest = [UPLOAD.value(row) for one in SELECT_OF_JOB for row in session.execute(one, binds)]
+    newest.sort(key=lambda upload: (upload.ran_at, upload.digest), reverse=True)
+    return tuple(newest[:UPLOADS_MAX])
 
 
 def are_there(session: Connection, repository_id: int, branch: str, but: Set[str]) -> bool:
@@ -103,7 +103,7 @@ def jobs_of_runs(session: Connection, repository_id: int, run_ids: Sequence[str]
 def tests_in(session: Connection, sets: StoredSets, given: Sequence[Upload]) -> set[int]:
     """Return the numbers of all tests that these uploads report."""
     keys = {key for upload in given for key in (upload.passed, upload.skipped) if key is not None}
-    found = set[int]().union(*(sets.numbers(key) for key in keys))
+    tests = set[int]().union(*(sets.numbers(key) for key in keys))
     binds = {"of_uploads": [upload.id for upload in given]}
-    found.update(session.execute(SELECT_NUMBERS, binds).scalars())
-    return found
+    tests.update(session.execute(SELECT_NUMBERS, binds).scalars())
+    return tests

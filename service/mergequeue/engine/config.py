@@ -7,13 +7,11 @@ docs/reference/queue-settings.md are made from `QueueConfig`.
 # ruff: noqa: RUF009 - `setting` returns a field, whose default is immutable
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
 
+from service.settings import Chars, Items, Range, definitions, setting
 from service.vocabulary import MergeMethod
-
-Value = TypeVar("Value")
 
 
 class Mode(StrEnum):
@@ -88,57 +86,6 @@ class BatchingRule:
 
 ConfigValue = bool | int | float | str | None | tuple[str, ...] | tuple[BatchingRule, ...]
 """What one setting can hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Least and greatest value of a number, both allowed."""
-
-    minimum: float
-    maximum: float
-
-
-@dataclass(frozen=True, slots=True)
-class Chars:
-    """Greatest length of a text of one line, which is not empty."""
-
-    maximum: int
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """A list of texts of one line: what they are, their greatest length, whether they differ."""
-
-    noun: str
-    chars_max: int
-    are_distinct: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What type and default of a setting do not say: documentation, bounds, initial value.
-
-    `meaning` and `advice` (when to change it) are Markdown. `cli_default` is what the command
-    line, the dashboard and the first `/merge` set instead of the default.
-    """
-
-    meaning: str
-    advice: str
-    bounds: Range | Chars | Items | None
-    cli_default: ConfigValue
-
-
-def setting(
-    default: Value,
-    meaning: str,
-    advice: str = "",
-    bounds: Range | Chars | Items | None = None,
-    cli_default: ConfigValue = None,
-) -> Value:
-    """Return a field of `QueueConfig`."""
-    described = Setting(meaning, advice, bounds, cli_default)
-    made: Value = field(default=default, metadata={"setting": described})
-    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,9 +307,7 @@ class QueueConfig:
     )
 
 
-SETTINGS: Mapping[str, Setting] = {
-    each.name: each.metadata["setting"] for each in fields(QueueConfig)
-}
+SETTINGS = definitions(QueueConfig)
 
 RANGES: Mapping[str, Range] = {
     name: each.bounds for name, each in SETTINGS.items() if isinstance(each.bounds, Range)

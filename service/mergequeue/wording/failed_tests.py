@@ -27,7 +27,7 @@ class Standing(StrEnum):
     SEEN = "seen"
     FLAKY = "flaky"
     BROKEN = "broken"
-    FORGIVEN = "forgiven"
+    EXCUSED = "excused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class FailedTest:
 
 @dataclass(frozen=True, slots=True)
 class FailedTests:
-    """The number of failed and forgiven tests, and the first few of all.
+    """The number of failed and excused tests, and the first few of all.
 
     `gaps` are required statuses whose reports are not complete, each with what they lack.
-    `revoked` are those that passed by forgiveness and count as failed.
+    `revoked` are those that passed because failures were excused and count as failed.
     """
 
     failed: int = 0
-    forgiven: int = 0
+    excused: int = 0
     shown: tuple[FailedTest, ...] = ()
     gaps: tuple[tuple[str, tuple[str, ...]], ...] = ()
     revoked: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ WORDS = {
     Standing.SEEN: "failed before",
     Standing.FLAKY: "known flaky",
     Standing.BROKEN: "broken before this PR",
-    Standing.FORGIVEN: "failed, excused",
+    Standing.EXCUSED: "failed, excused",
 }
 """The text for each kind of failed test."""
 
@@ -80,11 +80,11 @@ def section(tests: FailedTests, links: Links, now: datetime) -> str:
     """The tests section; empty when no test failed. At most five are named."""
     if not tests.shown:
         return ""
-    parts = {"failed": tests.failed, "excused": tests.forgiven}
+    parts = {"failed": tests.failed, "excused": tests.excused}
     counts = " · ".join(f"{number:,} {word}" for word, number in parts.items() if number)
     shown = tests.shown[: phrases.NAMES_SHOWN_MAX]
     lines = [_line(each, links, now) for each in shown]
-    left = tests.failed + tests.forgiven - len(shown)
+    left = tests.failed + tests.excused - len(shown)
     if left > 0:
         lines.append(f"- and {left:,} more")
     listed = "\n".join(lines)
@@ -110,7 +110,7 @@ def _revoked(name: str) -> str:
 
 
 def after_landing(job: str, names: Sequence[str], upload_url: str) -> str:
-    """A comment: failures arrived after the pull request merged, and earlier ones were forgiven."""
+    """A comment: failures arrived after the pull request merged, and earlier ones were excused."""
     shown = [f"- ❌ {markdown.code(name)}" for name in names[: phrases.NAMES_SHOWN_MAX]]
     if len(names) > len(shown):
         shown.append(f"- and {len(names) - len(shown):,} more")
@@ -123,14 +123,14 @@ def after_landing(job: str, names: Sequence[str], upload_url: str) -> str:
 
 
 def _line(test: FailedTest, links: Links, now: datetime) -> str:
-    glyph = "🟦" if test.standing is Standing.FORGIVEN else "❌"
+    glyph = "🟦" if test.standing is Standing.EXCUSED else "❌"
     what = WORDS[test.standing] + (", new failure text" if test.is_new_text else "")
     facts = _facts(test, now)
     return f"- {glyph} {markdown.code(test.name)}: *{what}*{facts}{_links(test, links)}"
 
 
 def _facts(test: FailedTest, now: datetime) -> str:
-    if test.standing is Standing.FORGIVEN:
+    if test.standing is Standing.EXCUSED:
         until = "" if test.until is None else f" until {times.day_of(test.until, now)}"
         return f" (quarantined{until})"
     if test.standing is Standing.NEW:

@@ -54,13 +54,13 @@ def expanded(body: bytes) -> bytes:
     """
     bytes_max = min(EXPANDED_BYTES_MAX, EXPANSION_RATIO_MAX * len(body))
     member = zlib.decompressobj(GZIP_WINDOW)
-    found = bytearray()
+    content = bytearray()
     rest = body
     try:
         while rest and not member.eof:
-            found += member.decompress(rest, EXPANSION_STEP_BYTES)
+            content += member.decompress(rest, EXPANSION_STEP_BYTES)
             rest = member.unconsumed_tail
-            if len(found) > bytes_max:
+            if len(content) > bytes_max:
                 raise HttpRefused(
                     "body_too_large",
                     "The body expands to more than 100 MiB or 200 times its size.",
@@ -69,7 +69,7 @@ def expanded(body: bytes) -> bytes:
         raise _broken("the gzip stream is damaged") from damaged
     if not member.eof or member.unused_data:
         raise _broken("the gzip stream ends early or is followed by something")
-    return bytes(found)
+    return bytes(content)
 
 
 def parts(body: bytes, boundary: bytes) -> Iterator[Part]:

@@ -18,12 +18,9 @@ from service.testhealth.operations import (
     settings,
     tickets,
 )
-from service.testhealth.operations import (
-    details as test_details,
-)
 from service.testhealth.operations.lists import FailingTest, Quarantined
 from service.testhealth.operations.pages import Page
-from service.testhealth.operations.records import CommonFailures, FoundHome, ShownTest
+from service.testhealth.operations.records import CommonFailures, RepositoryAddresses, ShownTest
 from service.vocabulary import Role
 
 SUMMARY_MAX = 200
@@ -88,7 +85,7 @@ async def list_quarantined(
 async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestFound:
     """`/flaky-tests/get-test-details`."""
     home = await _home(call, asked)
-    details = await test_details.read(call.runtime, home.repository, asked.test_id.lower())
+    details = await lists.details(call.runtime, home.repository, asked.test_id.lower())
     week, day = details.test.rates or (0.0, 0.0)
     test = _shown(
         answers.TestDetailsRecord,
@@ -192,16 +189,16 @@ async def update_settings(call: Call, asked: models.UpdateSettings) -> answers.T
     """`/flaky-tests/update-settings`."""
     home = await _home(call, asked)
     return answers.TestSettingsShown.of(
-        await settings.update(call.runtime, home.repository, asked.request(), call.actor)
+        await settings.update(call.runtime, home.repository, asked.changes(), call.actor)
     )
 
 
-async def _home(call: Call, asked: models.AboutTests | models.LinkTicket) -> FoundHome:
+async def _home(call: Call, asked: models.AboutTests | models.LinkTicket) -> RepositoryAddresses:
     ref, slug = asked.repo.ref, asked.org_url_slug
     return await records.find_home(call.runtime, call.caller, ref, slug)
 
 
-def record(home: FoundHome, test: ShownTest) -> answers.TestRecord:
+def record(home: RepositoryAddresses, test: ShownTest) -> answers.TestRecord:
     """Return a test with its health."""
     return _shown(answers.TestRecord, home, test, status=_health(test))
 
@@ -211,7 +208,7 @@ def _health(test: ShownTest) -> answers.HealthShown:
     return answers.HealthShown(value=status, reason=test.reason, timestamp=test.case.since)
 
 
-def _failing(home: FoundHome, row: FailingTest) -> answers.FailingTestRecord:
+def _failing(home: RepositoryAddresses, row: FailingTest) -> answers.FailingTestRecord:
     status = answers.StatusShown(reason=row.test.reason, timestamp=row.test.case.since)
     return _shown(
         answers.FailingTestRecord,
@@ -224,7 +221,7 @@ def _failing(home: FoundHome, row: FailingTest) -> answers.FailingTestRecord:
     )
 
 
-def _shown(kind: type[Shown], home: FoundHome, test: ShownTest, **more: object) -> Shown:
+def _shown(kind: type[Shown], home: RepositoryAddresses, test: ShownTest, **more: object) -> Shown:
     """Return a record of this kind; empty texts are left out."""
     case = test.case
     return kind.of(
@@ -253,7 +250,7 @@ def _common(failures: CommonFailures) -> list[answers.CommonFailureShown]:
     ]
 
 
-def _quarantined(home: FoundHome, row: Quarantined) -> answers.QuarantinedTest:
+def _quarantined(home: RepositoryAddresses, row: Quarantined) -> answers.QuarantinedTest:
     case = row.test.case
     is_by_override = row.setting.value == case.override.value
     return answers.QuarantinedTest.of(

@@ -81,31 +81,31 @@ def read(_model: type[common.Request], request: web.BaseRequest, body: bytes) ->
     is_packed = "Content-Encoding" in request.headers
     plain = multipart.expanded(body) if is_packed else body
     boundary = multipart.boundary_of(request.headers.get("Content-Type", "")) or b""
-    found = _parts(plain, boundary)
-    if not found or found[0].name != METADATA:
+    parts = _parts(plain, boundary)
+    if not parts or parts[0].name != METADATA:
         raise _faulty(METADATA, "missing", "must be the first part")
     for name in (METADATA, CODEOWNERS):
-        if [each.name for each in found].count(name) > 1:
+        if [each.name for each in parts].count(name) > 1:
             raise _faulty(name, "length", "must come once")
-    _check_size(found[0], METADATA_BYTES_MAX)
-    asked = intake.read_json(UploadTestResults, request, found[0].content)
+    _check_size(parts[0], METADATA_BYTES_MAX)
+    asked = intake.read_json(UploadTestResults, request, parts[0].content)
     if not isinstance(asked, UploadTestResults):
         raise TypeError("a model is read as itself")
-    return Upload(asked, _files(found, is_packed=is_packed), _codeowners(found))
+    return Upload(asked, _files(parts, is_packed=is_packed), _codeowners(parts))
 
 
 def _parts(body: bytes, boundary: bytes) -> list[Part]:
-    found: list[Part] = []
+    parts: list[Part] = []
     for part in multipart.parts(body, boundary):
-        found.append(part)
-        if len(found) > PARTS_MAX:
+        parts.append(part)
+        if len(parts) > PARTS_MAX:
             raise _faulty(FILE, "length", f"must come {FILES_MAX} times at most")
-    return found
+    return parts
 
 
-def _files(found: Sequence[Part], *, is_packed: bool) -> tuple[SentFile, ...]:
+def _files(parts: Sequence[Part], *, is_packed: bool) -> tuple[SentFile, ...]:
     """The reports, each with its name."""
-    files = [each for each in found if each.name == FILE]
+    files = [each for each in parts if each.name == FILE]
     if not files:
         raise _faulty(FILE, "missing", "is required: a part with a file name")
     if len(files) > FILES_MAX:
@@ -148,9 +148,9 @@ def _check_container(part: Part, *, is_packed: bool) -> None:
             )
 
 
-def _codeowners(found: Sequence[Part]) -> str | None:
+def _codeowners(parts: Sequence[Part]) -> str | None:
     """The text of the part of that name, bytes that are no UTF-8 replaced; None without it."""
-    part = next((each for each in found if each.name == CODEOWNERS), None)
+    part = next((each for each in parts if each.name == CODEOWNERS), None)
     if part is None:
         return None
     _check_size(part, CODEOWNERS_BYTES_MAX)

@@ -14,9 +14,11 @@ from service.vocabulary import Role
 async def receive(call: Call, upload: Upload) -> UploadTaken:
     """`/flaky-tests/upload-test-results`."""
     asked = upload.asked
-    found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
+    addresses = await records.find_home(
+        call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
+    )
     meta = upload.meta()
-    home = found.repository
+    home = addresses.repository
     return UploadTaken.of(
         await take_in.receive(call.runtime, call.caller, home, meta, upload.files)
     )
@@ -32,9 +34,13 @@ async def receive(call: Call, upload: Upload) -> UploadTaken:
 )
 async def get(call: Call, asked: models.GetUpload) -> UploadTaken:
     """`/flaky-tests/get-upload`."""
-    found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
+    addresses = await records.find_home(
+        call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
+    )
     upload_id = asked.upload_id.lower()
-    return UploadTaken.of(await take_in.upload_answer(call.runtime, found.repository, upload_id))
+    return UploadTaken.of(
+        await take_in.upload_answer(call.runtime, addresses.repository, upload_id)
+    )
 
 
 @write(
@@ -47,9 +53,11 @@ async def get(call: Call, asked: models.GetUpload) -> UploadTaken:
 )
 async def delete(call: Call, asked: models.DeleteUpload) -> UploadDeleted:
     """`/flaky-tests/delete-upload`."""
-    found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
+    addresses = await records.find_home(
+        call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
+    )
     upload_id = asked.upload_id.lower()
-    await remove.remove(call.runtime, found.repository, upload_id, call.actor)
+    await remove.remove(call.runtime, addresses.repository, upload_id, call.actor)
     return UploadDeleted(upload_id=upload_id, deleted=True)
 
 

@@ -244,23 +244,23 @@ def _usual_code(runner: str, failed: int) -> str:
 
 def _unexpected(report: JobReport, is_changed: Callable[[MissingTest], bool]) -> Iterable[str]:
     """Whether the tests of the report are those that the job should have reported."""
-    found = report.expectation
-    if found is None:
+    expectation = report.expectation
+    if expectation is None:
         return
-    if not found.expected:
+    if not expectation.expected:
         yield (
             f"{_code(report.job)} has not reported on the target branch yet,"
             " so the tests that it should report are not known"
         )
         return
-    removed = [test for test in found.named if is_changed(test)]
-    missing = found.missing - len(removed)
-    if missing > found.expected * MISSING_SHARE_MAX:
+    removed = [test for test in expectation.named if is_changed(test)]
+    missing = expectation.missing - len(removed)
+    if missing > expectation.expected * MISSING_SHARE_MAX:
         gone = set(removed)
-        named = sorted(test.label for test in found.named if test not in gone)
+        named = sorted(test.label for test in expectation.named if test not in gone)
         example = f", such as {_code(named[0])}" if named else ""
         are = "is" if missing == 1 else "are"
-        of = f"{missing:,} of {found.expected:,} tests that {_code(report.job)} reported"
+        of = f"{missing:,} of {expectation.expected:,} tests that {_code(report.job)} reported"
         yield f"{of} on the target branch {are} missing{example}"
 
 

@@ -127,7 +127,7 @@ def is_mass_failure(tests_run: int, failed: int) -> bool:
 
 def disagreements(group: Group) -> tuple[Disagreement, ...]:
     """Each odd transition (1st, 3rd, ...) of the group, oldest first; empty: it agrees."""
-    return tuple(found for attempts in _comparable(group) for found in _odd(attempts))
+    return tuple(each for attempts in _comparable(group) for each in _odd(attempts))
 
 
 def _comparable(group: Group) -> Iterator[list[GroupAttempt]]:
@@ -152,15 +152,15 @@ def events_of(group: Group, charged: Mapping[str, Charged]) -> tuple[Event, ...]
     """The group's events of stream A; `charged` has every upload with a failed attempt in it."""
     return tuple(
         Event(
-            at=found.at,
+            at=each.at,
             stream=Stream.A,
             job=group.job,
             code=group.code,
-            weight=weight_of(charged[found.upload]),
-            upload=found.upload,
-            source=charged[found.upload].source,
+            weight=weight_of(charged[each.upload]),
+            upload=each.upload,
+            source=charged[each.upload].source,
         )
-        for found in disagreements(group)
+        for each in disagreements(group)
     )
 
 

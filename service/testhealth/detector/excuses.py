@@ -1,6 +1,6 @@
 """Explain why the checks of a run failed, by the tests that failed in them.
 
-The rules are in docs/design/evidence.md 3. Nothing is forgiven where anything is unknown: a check
+The rules are in docs/design/evidence.md 3. Nothing is excused where anything is unknown: a check
 whose report is missing, cut off or about more than its tests is unexplained.
 """
 
@@ -31,16 +31,16 @@ NEAR, SAME_FILE, OWN_HEAD = 3.0, 8.0, 20.0
 """How much more suspicious: a change beside an own test, of its file, one that fails it alone."""
 
 
-class Standing(StrEnum):
+class Relation(StrEnum):
     """What a failed test is to the run, the first that holds.
 
-    `own`: the run is to be asked about it. `forgiven`: it was quarantined when the run began.
+    `own`: the run is to be asked about it. `excused`: it was quarantined when the run began.
     `red_on_base`: it fails on the target branch as well. `known`: it was flaky before and
     fails as it has failed before.
     """
 
     OWN = "own"
-    FORGIVEN = "forgiven"
+    EXCUSED = "excused"
     RED_ON_BASE = "red_on_base"
     KNOWN = "known"
 
@@ -102,7 +102,7 @@ class Knowledge:
 
     `fingerprint` groups runs that failed alike, None without own failures. `own_head` are pull
     requests whose own head fails the same tests. `weights` has those above 1. `new_texts` are
-    ids of forgiven tests that failed in a way not seen before. `gaps` says what is missing in
+    ids of excused tests that failed in a way not seen before. `gaps` says what is missing in
     the reports of checks. One that would be excused otherwise has no explanation: more may arrive.
     """
 
@@ -118,15 +118,15 @@ class Knowledge:
 class Rules:
     """How much may be excused.
 
-    `excused_max`: more forgiven tests in the whole run explain nothing (`maxExcusedFailures`).
+    `excused_max`: more excused tests in the whole run explain nothing (`maxExcusedFailures`).
     `knows_flaky` false: a known flake explains nothing either (`flakyKnowledgeEnabled`).
-    `new_texts` says what a quarantined test is that fails in a way not seen before: forgiven,
+    `new_texts` says what a quarantined test is that fails in a way not seen before: excused,
     known (its check is run once more), or the run's own.
     """
 
     excused_max: int
     knows_flaky: bool = True
-    new_texts: Standing = Standing.FORGIVEN
+    new_texts: Relation = Relation.EXCUSED
 
 
 def judge(
@@ -140,17 +140,17 @@ def judge(
     `below` are the pull requests that the run is built on: what they delete is missing rightly.
     """
     standings = {
-        check.name: [(test, standing_of(test, suspects, rules.new_texts)) for test in check.tests]
+        check.name: [(test, relation_of(test, suspects, rules.new_texts)) for test in check.tests]
         for check in checks
     }
-    every = [one for found in standings.values() for one in found]
-    forgiven = {test.id for test, standing in every if standing is Standing.FORGIVEN}
-    is_too_much = len(forgiven) > rules.excused_max
+    every = [one for relations in standings.values() for one in relations]
+    excused = {test.id for test, standing in every if standing is Relation.EXCUSED}
+    is_too_much = len(excused) > rules.excused_max
     explanations, gaps = {}, {}
     changes = [each for each in (*suspects, *below) if each.paths is not None]
     for check in checks:
-        found = {standing for _, standing in standings[check.name]}
-        why = _why(check, found, is_too_much=is_too_much)
+        relations = {standing for _, standing in standings[check.name]}
+        why = _why(check, relations, is_too_much=is_too_much)
         if why is Explanation.FLAKY and not rules.knows_flaky:
             why = Explanation.UNEXPLAINED
         missing = _gaps_of(check, changes)
@@ -160,7 +160,7 @@ def judge(
             explanations[check.name] = why
         if not check.is_reported and missing:
             gaps[check.name] = missing
-    own = [test for test, standing in every if standing is Standing.OWN]
+    own = [test for test, standing in every if standing is Relation.OWN]
     own_ids = {test.id for test in own}
     return Knowledge(
         explanations=explanations,
@@ -182,26 +182,26 @@ def judge(
 
 def _gaps_of(check: FailedCheck, changes: Sequence[Suspect]) -> tuple[str, ...]:
     """What is missing in the reports of a check, each sentence once."""
-    found = (
+    sentences = (
         gap
         for report in check.reports
         for gap in completeness.gaps_of(report, lambda test: touches(changes, test))
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(sentences))
 
 
-def standing_of(
-    test: FailedTest, suspects: Iterable[Suspect], new_texts: Standing = Standing.FORGIVEN
-) -> Standing:
+def relation_of(
+    test: FailedTest, suspects: Iterable[Suspect], new_texts: Relation = Relation.EXCUSED
+) -> Relation:
     """What a failed test is to a run of these pull requests; `new_texts` as in `Rules`."""
     if any(_changes(suspect, test) for suspect in suspects):
-        return Standing.OWN
+        return Relation.OWN
     if test.was_quarantined:
-        return Standing.FORGIVEN if test.keys <= test.known_keys else new_texts
+        return Relation.EXCUSED if test.keys <= test.known_keys else new_texts
     if test.was_red_on_base:
-        return Standing.RED_ON_BASE
+        return Relation.RED_ON_BASE
     is_seen = test.keys <= test.known_keys or len(test.known_keys) >= KNOWN_KEYS_ENOUGH
-    return Standing.KNOWN if test.was_flaky and is_seen else Standing.OWN
+    return Relation.KNOWN if test.was_flaky and is_seen else Relation.OWN
 
 
 def fingerprint_of(own: Iterable[FailedTest]) -> str | None:
@@ -213,16 +213,16 @@ def fingerprint_of(own: Iterable[FailedTest]) -> str | None:
     return sha256(text.encode()).hexdigest()[:FINGERPRINT_HEX_DIGITS]
 
 
-def _why(check: FailedCheck, found: set[Standing], *, is_too_much: bool) -> Explanation:
+def _why(check: FailedCheck, relations: set[Relation], *, is_too_much: bool) -> Explanation:
     if not check.is_reported or (check.failed_steps or 0) > 1:
         return Explanation.UNEXPLAINED
     if check.is_mass:
         return Explanation.INFRA
-    if not found or Standing.OWN in found or is_too_much:
+    if not relations or Relation.OWN in relations or is_too_much:
         return Explanation.UNEXPLAINED
-    if found == {Standing.FORGIVEN}:
+    if relations == {Relation.EXCUSED}:
         return Explanation.QUARANTINED
-    return Explanation.BASE_RED if Standing.RED_ON_BASE in found else Explanation.FLAKY
+    return Explanation.BASE_RED if Relation.RED_ON_BASE in relations else Explanation.FLAKY
 
 
 def touches(changes: Iterable[Suspect], test: MissingTest) -> bool:

@@ -291,8 +291,8 @@ def _why_healthy(
     if failed:
         return reasons.failing(failed, failed + evidence.passes.between(first, newest))
     failing_days = [at.toordinal() for at in evidence.failures]
-    known = min(evidence.passes.by_day, default=evidence.first_run.toordinal())
-    since = max([known, *(day + 1 for day in failing_days)])
+    oldest_day = min(evidence.passes.by_day, default=evidence.first_run.toordinal())
+    since = max([oldest_day, *(day + 1 for day in failing_days)])
     runs = evidence.passes.between(since, newest)
     return reasons.clean(runs, date.fromordinal(since))
 

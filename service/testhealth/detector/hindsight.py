@@ -1,7 +1,7 @@
 """The health of a test as it was known when a queue's test run began.
 
 The rules are in docs/design/evidence.md 4. Events of the run's own pull requests do not count, or
-a pull request that makes a test flaky would be forgiven for it.
+a pull request that makes a test flaky would be excused for it.
 """
 
 from collections.abc import Set

@@ -44,9 +44,9 @@ def to_append(
     because its evidence is gone.
     """
     written = [each for each in effective(entries) if settled_at is None or each.at >= settled_at]
-    known = [each for each in now if settled_at is None or each.at >= settled_at]
-    agreed = sum(1 for _ in takewhile(_is_same, zip(written, known, strict=False)))
-    fresh, wrong = known[agreed:], written[agreed:]
+    current = [each for each in now if settled_at is None or each.at >= settled_at]
+    agreed = sum(1 for _ in takewhile(_is_same, zip(written, current, strict=False)))
+    fresh, wrong = current[agreed:], written[agreed:]
     if not wrong:
         return tuple(fresh)
     if fresh and fresh[0].at <= wrong[0].at:

@@ -28,7 +28,7 @@ _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TestFacts:
     """Facts about a test that are not in uploads: flags, settled conclusions, its past.
 
     `first_run` counts if it is before every indexed upload, unless these begin with the first one.
@@ -40,7 +40,7 @@ class Known:
     has_passed: bool = False
 
 
-NOTHING_KNOWN = Known()
+NO_FACTS = TestFacts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,9 @@ class EvidenceIndex:
         gone, day = self.going(before), before.toordinal()
         if not gone:
             return set()
-        frozen = {each: found for each, found in self.noise.items() if each < day + noise.DAYS}
+        frozen = {
+            each: measured for each, measured in self.noise.items() if each < day + noise.DAYS
+        }
         self.earlier = Earlier(self._first_day, frozen)
         return self.change((), gone, sets)
 
@@ -123,38 +125,38 @@ class EvidenceIndex:
         oldest = self.evidence.uploads.ordered
         return [upload_id for _, _, upload_id in oldest[: bisect_left(oldest, (before,))]]
 
-    def judge(self, no: int, known: Known = NOTHING_KNOWN) -> Health | None:
+    def judge(self, no: int, facts: TestFacts = NO_FACTS) -> Health | None:
         """Return the health of a test; None if no upload has it any more."""
-        found, scale = self.evidence.evidence_of(no), self.scale
-        if found is None or scale is None:
+        evidence, scale = self.evidence.evidence_of(no), self.scale
+        if evidence is None or scale is None:
             self._due.pop(no, None)
             self._ever_broken.discard(no)
             return None
-        judged = health.judge(self._with(found, known), scale)
-        self._note_due(no, found, judged, scale)
+        judged = health.judge(self._with(evidence, facts), scale)
+        self._note_due(no, evidence, judged, scale)
         return judged
 
-    def evidence_of(self, no: int, known: Known = NOTHING_KNOWN) -> Evidence | None:
+    def evidence_of(self, no: int, facts: TestFacts = NO_FACTS) -> Evidence | None:
         """Return all evidence of a test; None if no upload has it any more."""
-        found = self.evidence.evidence_of(no)
-        return None if found is None else self._with(found, known)
+        evidence = self.evidence.evidence_of(no)
+        return None if evidence is None else self._with(evidence, facts)
 
-    def _with(self, found: Evidence, known: Known) -> Evidence:
+    def _with(self, evidence: Evidence, facts: TestFacts) -> Evidence:
         """Add the facts that are not in uploads."""
-        told = replace(found, flags=known.flags, settled=known.settled)
-        if known.settled is not None and known.settled.broken:
-            begun = tuple(_begun(track, known.settled.broken) for track in found.tracks)
-            told = replace(told, tracks=begun)
-        if self.earlier is None or known.first_run is None or known.first_run > found.first_run:
-            return told
-        first_pass = found.first_pass
-        if first_pass is None and known.has_passed:
-            first_pass = known.first_run
-        return replace(told, first_run=known.first_run, first_pass=first_pass)
+        complete = replace(evidence, flags=facts.flags, settled=facts.settled)
+        if facts.settled is not None and facts.settled.broken:
+            begun = tuple(_begun(track, facts.settled.broken) for track in evidence.tracks)
+            complete = replace(complete, tracks=begun)
+        if self.earlier is None or facts.first_run is None or facts.first_run > evidence.first_run:
+            return complete
+        first_pass = evidence.first_pass
+        if first_pass is None and facts.has_passed:
+            first_pass = facts.first_run
+        return replace(complete, first_run=facts.first_run, first_pass=first_pass)
 
-    def _note_due(self, no: int, found: Evidence, judged: Health, scale: Scale) -> None:
+    def _note_due(self, no: int, evidence: Evidence, judged: Health, scale: Scale) -> None:
         """Remember when the clock alone may change the health of a test."""
-        due = [found.last_run + health.STALE_AFTER]
+        due = [evidence.last_run + health.STALE_AFTER]
         if any(span.until is None for span in judged.fold.spans):
             due.append(spans.midnight(scale.clock.toordinal()) + _DAY)
         later = [at for at in due if at > scale.clock]
@@ -198,8 +200,8 @@ class EvidenceIndex:
         newest, oldest = self._clock.toordinal(), self.evidence.uploads.ordered[0][0].toordinal()
         frozen = {} if self.earlier is None else self.earlier.noise
         kept = {
-            day: found for day, found in self.noise.items() if oldest <= day <= oldest_changed
-        } | {day: found for day, found in frozen.items() if oldest <= day <= newest}
+            day: measured for day, measured in self.noise.items() if oldest <= day <= oldest_changed
+        } | {day: measured for day, measured in frozen.items() if oldest <= day <= newest}
         self.noise = {
             day: kept[day] if day in kept else self._noise_on(day)
             for day in range(oldest, newest + 1)
@@ -213,11 +215,13 @@ class EvidenceIndex:
 
     def _tallies(self, days: range) -> Iterator[tuple[Tally, Tally]]:
         for no, events in self.evidence.events.items():
-            found = [event for event in events if event.at.toordinal() in days]
-            if found:
+            events_in_days = [event for event in events if event.at.toordinal() in days]
+            if events_in_days:
                 yield (
-                    Tally(_weight(found, Stream.A), self.evidence.passes_within(no, days)),
-                    Tally(_weight(found, Stream.B), self.evidence.verdicts_within(no, days)),
+                    Tally(_weight(events_in_days, Stream.A), self.evidence.passes_within(no, days)),
+                    Tally(
+                        _weight(events_in_days, Stream.B), self.evidence.verdicts_within(no, days)
+                    ),
                 )
 
 

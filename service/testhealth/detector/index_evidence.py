@@ -126,32 +126,32 @@ class IndexedEvidence:
 
     def _passes_of(self, no: int, bit: int) -> Passes:
         days = {event.at.toordinal() for event in self.events.get(no, ())}
-        known = self._times.pop(no, {})
-        times = {day: self._times_on(day, bit, known.get(day)) for day in days}
+        earlier = self._times.pop(no, {})
+        times = {day: self._times_on(day, bit, earlier.get(day)) for day in days}
         if times:
             self._times[no] = times
-        return Passes(self._passes.of(bit), {day: found.times for day, found in times.items()})
+        return Passes(self._passes.of(bit), {day: on_day.times for day, on_day in times.items()})
 
-    def _times_on(self, day: int, bit: int, known: "_Times | None") -> "_Times":
+    def _times_on(self, day: int, bit: int, earlier: "_Times | None") -> "_Times":
         """Return when a test passed on a day; unchanged days are not searched again."""
         changed = self._passes.changed(day)
-        if known is not None and known.changed == changed:
-            return known
-        found = (kept.upload.at for kept in self.uploads.on_day(day) if kept.passing >> bit & 1)
-        return _Times(changed, tuple(sorted(found)))
+        if earlier is not None and earlier.changed == changed:
+            return earlier
+        instants = (kept.upload.at for kept in self.uploads.on_day(day) if kept.passing >> bit & 1)
+        return _Times(changed, tuple(sorted(instants)))
 
     # Stream A.
 
     def _codes_to_group(self, changed: Iterable[IndexedUpload]) -> set[JobCode]:
         """Return the jobs and codes whose groups may have changed."""
-        found: set[JobCode] = set()
+        codes: set[JobCode] = set()
         for kept in changed:
             job = kept.upload.job
-            found.add((job, kept.upload.code))
+            codes.add((job, kept.upload.code))
             if self.uploads.is_ambiguous(job) != (job in self._ambiguous):
                 self._ambiguous ^= {job}
-                found |= self.uploads.codes_of(job)
-        return found
+                codes |= self.uploads.codes_of(job)
+        return codes
 
     def _regroup(self, codes: Iterable[JobCode], changed: Iterable[IndexedUpload]) -> int:
         """Compare attempts anew; return a bit for each test with an event of changed weight."""
@@ -177,14 +177,14 @@ class IndexedEvidence:
         touched = 0
         for kept in affected:
             upload = kept.upload
-            found = self._disagreeing_in(kept)
+            disagreeing = self._disagreeing_in(kept)
             in_run = bits_of(self._disagreeing_in(each) for each in self.uploads.of_run(kept))
             charged = Charged(
-                upload.tests_run, found.bit_count(), in_run.bit_count(), upload.source
+                upload.tests_run, disagreeing.bit_count(), in_run.bit_count(), upload.source
             )
             if self._charged.get(upload.digest) != charged:
                 self._charged[upload.digest] = charged
-                touched |= found
+                touched |= disagreeing
         return touched
 
     def _disagreeing_in(self, kept: IndexedUpload) -> int:
@@ -232,8 +232,8 @@ class IndexedEvidence:
                 del self._lines[name]
         return touched
 
-    def _count_verdicts(self, found: Iterable[Verdicts | None], sign: int) -> None:
-        for each in filter(None, found):
+    def _count_verdicts(self, verdicts: Iterable[Verdicts | None], sign: int) -> None:
+        for each in filter(None, verdicts):
             day = each.at.toordinal()
             self.verdicts_by_day[day] += sign * each.tests_run
             self.oldest_changed = min(self.oldest_changed, day)
@@ -269,10 +269,10 @@ def tests_at(together: Sequence[IndexedUpload], sets: PassedSets) -> int:
     if len(together) == 1:
         upload = together[0].upload
         return upload.tests_run - sum(1 for no in upload.attempts if no in upload.muddled)
-    found: set[int] = set()
+    tests: set[int] = set()
     for kept in together:
         upload = kept.upload
-        found.update(no for no in upload.attempts if no not in upload.muddled)
+        tests.update(no for no in upload.attempts if no not in upload.muddled)
         if upload.passed is not None:
-            found.update(sets.numbers(upload.passed))
-    return len(found)
+            tests.update(sets.numbers(upload.passed))
+    return len(tests)

@@ -17,7 +17,7 @@ class DailyPasses:
         self._digits: dict[int, list[int]] = {}
         self._changes = 0
         self._changed: dict[int, int] = {}
-        self._known: dict[int, tuple[int, Mapping[int, int]]] = {}
+        self._counted: dict[int, tuple[int, Mapping[int, int]]] = {}
 
     def add(self, day: int, tests: int) -> None:
         """These tests passed in one more upload of the day."""
@@ -49,7 +49,7 @@ class DailyPasses:
             return
         # So that only days that are there are gone through.
         del self._digits[day], self._changed[day]
-        self._known.clear()
+        self._counted.clear()
 
     def changed(self, day: int) -> int:
         """A number that is another whenever the day's counts are; 0: it has none."""
@@ -57,16 +57,16 @@ class DailyPasses:
 
     def of(self, bit: int) -> Mapping[int, int]:
         """Day → in how many uploads a test passed; days without any are left out."""
-        since, known = self._known.get(bit, (0, _NONE))
+        since, counted = self._counted.get(bit, (0, _NONE))
         if since == self._changes:
-            return known
-        found = dict(known)
+            return counted
+        counts = dict(counted)
         for day, changed in self._changed.items():
             if changed > since:
-                found[day] = self._count(day, bit)
-        found = {day: many for day, many in found.items() if many}
-        self._known[bit] = (self._changes, found)
-        return found
+                counts[day] = self._count(day, bit)
+        counts = {day: many for day, many in counts.items() if many}
+        self._counted[bit] = (self._changes, counts)
+        return counts
 
     def _note(self, day: int) -> None:
         self._changes += 1

@@ -53,7 +53,7 @@ class IndexedSeries:
     days: list[int] = field(default_factory=list)
     red: int = 0
     """A bit for each test with a failed verdict: no other test can be alone or broken here."""
-    known: dict[int, str] = field(default_factory=dict)
+    letters_of: dict[int, str] = field(default_factory=dict)
     """By bit, cached verdicts of tests, as far as they are still valid."""
 
     def put(self, changed: Mapping[PointKey, Verdicts | None]) -> int:
@@ -70,24 +70,26 @@ class IndexedSeries:
         self.shown = self.in_order = None
         self.days = [each.at.toordinal() for each in self._verdicts()]
         self.red = bits_of(each.red for each in self._verdicts())
-        self._keep_known(was, changed)
+        self._keep_letters(was, changed)
         return touched
 
-    def _keep_known(self, was: list[PointKey], changed: Mapping[PointKey, Verdicts | None]) -> None:
+    def _keep_letters(
+        self, was: list[PointKey], changed: Mapping[PointKey, Verdicts | None]
+    ) -> None:
         """Keep cached verdicts up to the first changed point; most new points are the newest."""
         gone = was.index(self.order[0]) if self.order and self.order[0] in was else len(was)
         pairs = zip(was[gone:], self.order, strict=False)
         same = takewhile(lambda pair: pair[0] == pair[1] and pair[0] not in changed, pairs)
         until = gone + sum(1 for _ in same)
         if until == gone:
-            self.known.clear()
+            self.letters_of.clear()
         elif gone or until < len(was):
-            self.known = {bit: letters[gone:until] for bit, letters in self.known.items()}
+            self.letters_of = {bit: letters[gone:until] for bit, letters in self.letters_of.items()}
 
     def note_passed(self, key: PointKey, passing: int) -> None:
         """Add tests that are followed from now on and passed at this point."""
-        found = self.points[key]
-        self.points[key] = found._replace(green=found.green | passing)
+        point = self.points[key]
+        self.points[key] = point._replace(green=point.green | passing)
         self.in_order = None
 
     def renew_lonely(self, tests: Iterable[tuple[int, int]]) -> set[PointKey]:
@@ -113,21 +115,21 @@ class IndexedSeries:
 
     def letters(self, bit: int) -> str:
         """Return the verdicts of a test, one for each point."""
-        known, mark = self.known.get(bit, ""), 1 << bit
-        if len(known) == len(self.order) and known:
-            return known
-        letters = known + "".join(
+        cached, mark = self.letters_of.get(bit, ""), 1 << bit
+        if len(cached) == len(self.order) and cached:
+            return cached
+        letters = cached + "".join(
             [
                 series.PASSED
                 if each.green & mark
                 else series.FAILED
                 if each.red & mark
                 else series.ABSENT
-                for each in self._verdicts()[len(known) :]
+                for each in self._verdicts()[len(cached) :]
             ]
         )
-        if known or len(self.known) < KNOWN_MAX:
-            self.known[bit] = letters
+        if cached or len(self.letters_of) < KNOWN_MAX:
+            self.letters_of[bit] = letters
         return letters
 
     def verdicts_within(self, bit: int, days: range) -> int:
@@ -156,6 +158,6 @@ class IndexedSeries:
 
     def _shown_points(self) -> Iterator[Point]:
         for code, run in self.order:
-            found = self.points[code, run]
+            point = self.points[code, run]
             alone = len(self.alone.get((code, run), ()))
-            yield Point(found.at, code, run, found.sha, found.tests_run, alone)
+            yield Point(point.at, code, run, point.sha, point.tests_run, alone)

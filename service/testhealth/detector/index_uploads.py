@@ -29,12 +29,12 @@ class IndexedUpload:
         """Return the attempts of a test without skips; `bit` is its place."""
         return self.upload.attempts.get(no) or PASSED * (self.won >> bit & 1)
 
-    def note_passed(self, found: int) -> None:
+    def note_passed(self, passing: int) -> None:
         """Set the bits of tests in its set of passed tests."""
-        self.ran |= found
-        self.won |= found
+        self.ran |= passing
+        self.won |= passing
         if not self.upload.is_mass:
-            self.passing |= found
+            self.passing |= passing
 
     def note_attempts(self, no: int, bit: int) -> None:
         """Set the bits of a test with attempts of its own."""
@@ -144,7 +144,7 @@ class IndexedUploads:
         keys = {each.upload.passed for each in wanted if each.upload.passed is not None}
         members = sets.members(sorted(keys), nos)
         chosen, whole = frozenset(nos), self.bits_for(nos)
-        passed = {key: self._passed(found, chosen, whole) for key, found in members.items()}
+        passed = {key: self._passed(numbers, chosen, whole) for key, numbers in members.items()}
         for kept in wanted:
             if kept.upload.passed is not None:
                 kept.note_passed(passed.get(kept.upload.passed, 0))
@@ -152,11 +152,11 @@ class IndexedUploads:
                 if no in chosen:
                     kept.note_attempts(no, self.bits[no])
 
-    def _passed(self, found: Sequence[int], asked: frozenset[int], whole: int) -> int:
+    def _passed(self, numbers: Sequence[int], asked: frozenset[int], whole: int) -> int:
         """Return the bits of the tests found, which are few or nearly all of those asked for."""
-        if len(found) * 2 < len(asked):
-            return self.bits_for(found)
-        return whole ^ self.bits_for(asked.difference(found))
+        if len(numbers) * 2 < len(asked):
+            return self.bits_for(numbers)
+        return whole ^ self.bits_for(asked.difference(numbers))
 
     def _file(self, kept: IndexedUpload) -> None:
         upload = kept.upload
@@ -207,8 +207,8 @@ class IndexedUploads:
 
     def failures(self, no: int) -> list[datetime]:
         """Return when the last attempt of the test failed, in any order."""
-        found = self._failed_in[no].values()
-        return [each.upload.at for each in found if each.upload.attempts[no][-1] == FAILED]
+        uploads = self._failed_in[no].values()
+        return [each.upload.at for each in uploads if each.upload.attempts[no][-1] == FAILED]
 
     def span(self, bit: int) -> Span | None:
         """Return when a test ran, None if never."""

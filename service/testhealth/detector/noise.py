@@ -61,6 +61,6 @@ def day_in_force(day: int, first_day: int, newest_day: int) -> int:
     return day
 
 
-def in_force(day: int, first_day: int, newest_day: int, known: Mapping[int, Noise]) -> Noise:
-    """The noise an event of `day` is held against; FLOOR where `known` has none for that day."""
-    return known.get(day_in_force(day, first_day, newest_day), FLOOR)
+def in_force(day: int, first_day: int, newest_day: int, measured: Mapping[int, Noise]) -> Noise:
+    """The noise an event of `day` is held against; FLOOR where `measured` has none for that day."""
+    return measured.get(day_in_force(day, first_day, newest_day), FLOOR)

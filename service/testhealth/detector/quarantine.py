@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from service.testhealth.detector.settings import TestSettings
+from service.testhealth.settings import TestSettings
 from service.vocabulary import Health, Override
 
 

@@ -186,10 +186,10 @@ class Moment:
 
 def ran_on(tracks: Iterable[Track]) -> dict[str, frozenset[str]]:
     """By branch, the code ids on which any of a test's jobs has a verdict for it."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    days: defaultdict[str, set[str]] = defaultdict(set)
     for track in tracks:
-        found[track.series.branch].update(point.code for point in track.ran())
-    return {branch: frozenset(codes) for branch, codes in found.items()}
+        days[track.series.branch].update(point.code for point in track.ran())
+    return {branch: frozenset(codes) for branch, codes in days.items()}
 
 
 def is_red(track: Track, moment: Moment) -> bool:
@@ -197,9 +197,9 @@ def is_red(track: Track, moment: Moment) -> bool:
 
     It ends as a broken span does: the test is not run there any more, or nothing is.
     """
-    known = len([point for point in track.series.points if point.at <= moment.clock])
-    points = track.series.points[:known]
-    track = Track(replace(track.series, points=points), track.verdicts[:known])
+    count = len([point for point in track.series.points if point.at <= moment.clock])
+    points = track.series.points[:count]
+    track = Track(replace(track.series, points=points), track.verdicts[:count])
     letters = track.letters()
     if not letters.endswith(FAILED * RED_VERDICTS):
         return False

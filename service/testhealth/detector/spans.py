@@ -132,16 +132,16 @@ def fold(
 
 
 def settled_at(
-    found: Fold,
+    fold: Fold,
     at: datetime,
     broken: Mapping[tuple[str, str], datetime],
     before: Settled | None = None,
 ) -> Settled:
     """What a fold of less evidence must know of this one; `before`: what this one knew."""
-    ended = [span.until for span in found.spans if span.until is not None and span.until <= at]
+    ended = [span.until for span in fold.spans if span.until is not None and span.until <= at]
     lasting = [
         span.since
-        for span in found.spans
+        for span in fold.spans
         if span.since < at and (span.until is None or span.until > at)
     ]
     return Settled(
@@ -270,9 +270,9 @@ class _Walk:
             return None
         at = self._newest.at
         a, b = self._tallies(at)
-        known = self._scale.noise_on(at.toordinal())
+        level = self._scale.noise_on(at.toordinal())
         events = self._window.events() if with_events else ()
-        return Measure(at, a, b, known, score.log_score(a, b, known), events)
+        return Measure(at, a, b, level, score.log_score(a, b, level), events)
 
     def _last(self) -> Measure | None:
         """The newest measure that still reaches K, else the one that began the span."""

@@ -7,7 +7,7 @@ reopened open, until the test's status changes.
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.testhealth.detector.settings import UNHEALTHY
+from service.testhealth.settings import UNHEALTHY
 from service.vocabulary import Health
 
 OPEN_AFTER = timedelta(hours=24)
@@ -38,8 +38,8 @@ class KeepTicket:
 class TicketIssue:
     """What is remembered of a test's issue.
 
-    `told` is the status it tells of. `number` and `html_url` are None until it is made. While
-    `reopens` it is closed and has been told of a status since: it opens again when it has been
+    `told` is the status in its text. `number` and `html_url` are None until it is made.
+    While `reopens` it is closed and its text names a later status: it opens again when it has been
     closed for long enough. `look_at` is when to look again although nothing happened.
     """
 
@@ -53,7 +53,7 @@ class TicketIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProviderIssue:
     """The issue as the provider has it; `closed_at` is None while it is open."""
 
     number: int
@@ -90,35 +90,35 @@ def asked(no: int, status: Health, now: datetime) -> TicketIssue:
 
 def writing_of(
     issue: TicketIssue,
-    found: Standing | None,
+    present: ProviderIssue | None,
     status: Health,
     now: datetime,
     *,
     is_linked: bool = False,
 ) -> Writing | None:
-    """What to write, None: nothing. `found` None: there is no such issue, or none any more.
+    """What to write, None: nothing. `present` None: there is no such issue, or none any more.
 
     `is_linked`: the test has a ticket.
     """
     is_sick = status in UNHEALTHY
-    if found is None:
+    if present is None:
         # One that somebody deleted is not made again for the same status, and none is made
         # where people have linked a ticket of theirs since it was asked for.
         is_wanted = is_sick and issue.number is None and not is_linked
         return Writing(is_open=True) if is_wanted else None
-    is_news = _is_news(issue, found, status)
+    is_news = _is_news(issue, present, status)
     if not is_sick:
         return Writing(comments=True, is_open=False) if is_news else None
-    if found.closed_at is None:
+    if present.closed_at is None:
         return Writing(comments=is_news)
-    is_due = now - found.closed_at >= REOPEN_AFTER
+    is_due = now - present.closed_at >= REOPEN_AFTER
     if is_news:
         return Writing(comments=True, is_open=True if is_due else None)
     return Writing(is_open=True) if issue.reopens and is_due else None
 
 
 def remembered(
-    issue: TicketIssue, stands: Standing | None, status: Health, now: datetime
+    issue: TicketIssue, stands: ProviderIssue | None, status: Health, now: datetime
 ) -> TicketIssue | None:
     """What to remember once it is written, `stands` being the issue then; None: nothing.
 
@@ -139,6 +139,6 @@ def remembered(
     )
 
 
-def _is_news(issue: TicketIssue, found: Standing, status: Health) -> bool:
+def _is_news(issue: TicketIssue, present: ProviderIssue, status: Health) -> bool:
     """Whether the issue tells of another status; a closed one that we had lost tells of none."""
-    return status is not issue.told or (issue.number is None and found.closed_at is not None)
+    return status is not issue.told or (issue.number is None and present.closed_at is not None)

@@ -7,7 +7,6 @@ from datetime import datetime
 from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.detector import history
-from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import checks, page_addresses, records
 from service.testhealth.operations.records import Home
 from service.testhealth.operations.upload_values import (
@@ -20,6 +19,7 @@ from service.testhealth.operations.upload_values import (
 from service.testhealth.reports import failures, identity
 from service.testhealth.reports.duplicates import Result
 from service.testhealth.reports.results import Counts, Fault, FileStatus, Outcome
+from service.testhealth.settings import TestSettings
 from service.testhealth.store import listings, quarantine
 from service.testhealth.store import states as test_states
 from service.testhealth.store.attempts import StoredAttempt
@@ -155,15 +155,15 @@ def answered(
     if started_at is not None:
         home = replace(home, now=started_at, settings=_switched_at(session, home, started_at))
     nos = [each.no for each in failing if each.no is not None]
-    known = _listed(session, home, _marked(session, home, nos), started_at)
+    listed = _listed(session, home, _marked(session, home, nos), started_at)
     quarantined = frozenset(
-        no for no, case in known.items() if records.setting_of(home, case) is not None
+        no for no, case in listed.items() if records.setting_of(home, case) is not None
     )
     shown = sorted(failing, key=lambda each: each.no in quarantined)[:FAILURES_MAX]
-    others = [each.no for each in shown if each.no is not None and each.no not in known]
-    known |= _listed(session, home, others, started_at)
-    found = tuple(_failure(home, each, known, variant) for each in shown)
-    return Answered(found, len(failing), quarantined)
+    others = [each.no for each in shown if each.no is not None and each.no not in listed]
+    listed |= _listed(session, home, others, started_at)
+    answered_failures = tuple(_failure(home, each, listed, variant) for each in shown)
+    return Answered(answered_failures, len(failing), quarantined)
 
 
 def _marked(session: Tx, home: Home, nos: Sequence[int]) -> list[int]:
@@ -179,12 +179,12 @@ def _listed(
     session: Tx, home: Home, nos: Sequence[int], at: datetime | None = None
 ) -> dict[int, ListedCase]:
     """Return the tests by number; `at`: as they were known to be then."""
-    found: dict[int, ListedCase] = {}
+    listed: dict[int, ListedCase] = {}
     for start in range(0, len(nos), ASKED_AT_ONCE):
         some = nos[start : start + ASKED_AT_ONCE]
         cases = listings.records(session, home.repository.id, some)
-        found |= {case.no: case for case in cases}
-    return found if at is None else _as_of(session, home, found, at)
+        listed |= {case.no: case for case in cases}
+    return listed if at is None else _as_of(session, home, listed, at)
 
 
 def _switched_at(session: Tx, home: Home, at: datetime) -> TestSettings:
@@ -233,14 +233,14 @@ def _failure(
 ) -> AnsweredFailure:
     case = None if failing.no is None else listed.get(failing.no)
     checked = None if case is None else checks.checked(home, case)
-    told = failing.result.case
+    reported = failing.result.case
     return AnsweredFailure(
         test_id=failing.test_id if case is None else case.id,
-        name=told.name[:TEXT_MAX],
-        parent=told.parent[:TEXT_MAX],
-        classname=told.classname[:TEXT_MAX],
-        file=told.file[:TEXT_MAX],
-        variant=identity.variant_of(told, variant)[:TEXT_MAX],
+        name=reported.name[:TEXT_MAX],
+        parent=reported.parent[:TEXT_MAX],
+        classname=reported.classname[:TEXT_MAX],
+        file=reported.file[:TEXT_MAX],
+        variant=identity.variant_of(reported, variant)[:TEXT_MAX],
         status=Health.HEALTHY if case is None else case.status,
         quarantined=checked is not None and checked.quarantined,
         quarantine_reason=None if checked is None else checked.reason,
@@ -267,7 +267,7 @@ def _failures_of(session: Tx, home: Home, attempts: Sequence[StoredAttempt]) -> 
     last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
     failed = {no: each for no, each in last.items() if each.outcome is Outcome.FAILED}
     listed = _listed(session, home, sorted(failed))
-    found = [
+    answered_failures = [
         AnsweredFailure(
             test_id=case.id,
             name=case.name,
@@ -284,6 +284,6 @@ def _failures_of(session: Tx, home: Home, attempts: Sequence[StoredAttempt]) -> 
         )
         for no, case in listed.items()
     ]
-    ordered = sorted(found, key=lambda each: (each.quarantined, each.test_id))
+    ordered = sorted(answered_failures, key=lambda each: (each.quarantined, each.test_id))
     quarantined = frozenset(no for no in listed if failed[no].is_quarantined)
-    return Answered(tuple(ordered[:FAILURES_MAX]), len(found), quarantined)
+    return Answered(tuple(ordered[:FAILURES_MAX]), len(answered_failures), quarantined)

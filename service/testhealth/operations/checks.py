@@ -62,13 +62,13 @@ async def check(
         home = records.home_of(session, runtime, repository, now)
         names = names_of(session, repository, present)
         meant = [_ids_of(each, names, home) for each in asked]
-        known = cases.by_ids(session, repository.id, [each for ids in meant for each in ids])
-        found = [next((known[each] for each in ids if each in known), None) for ids in meant]
-        nos = sorted({case.no for case in found if case is not None})
+        by_id = cases.by_ids(session, repository.id, [each for ids in meant for each in ids])
+        matches = [next((by_id[each] for each in ids if each in by_id), None) for ids in meant]
+        nos = sorted({case.no for case in matches if case is not None})
         listed = {each.no: each for each in listings.records(session, repository.id, nos)}
         tests = tuple(
             CheckedTest(ids[0]) if case is None else checked(home, listed[case.no])
-            for ids, case in zip(meant, found, strict=True)
+            for ids, case in zip(meant, matches, strict=True)
         )
         return Checked(home.settings.quarantine_enabled, now, tests)
 
@@ -84,8 +84,8 @@ def names_of(
     session: Tx, repository: RepositoryRecord, present: RepositoryKey
 ) -> tuple[RepositoryKey, ...]:
     """The names under which the test may have been seen first, the present one in front."""
-    known = cases.shared_by(session, repository.id).names
-    return (present, *(name for name in reversed(known) if name != present))
+    stored = cases.shared_by(session, repository.id).names
+    return (present, *(name for name in reversed(stored) if name != present))
 
 
 def _ids_of(asked: AskedTest, names: Sequence[RepositoryKey], home: Home) -> list[str]:

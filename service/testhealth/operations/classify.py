@@ -18,12 +18,12 @@ from service.provider.errors import Gone, ProviderError
 from service.provider.port import Provider
 from service.runtime import Runtime
 from service.testhealth.detector.completeness import Proof
-from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations.queue_links import QueueLinks, TestedRun
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import collecting, globs
 from service.testhealth.reports.collecting import Ran
 from service.testhealth.reports.uploads import UploadClass
+from service.testhealth.settings import TestSettings
 from service.testhealth.store import quarantine
 from service.vocabulary import Role, Sha
 
@@ -154,8 +154,8 @@ async def _checked(
     try:
         async with asyncio.timeout(ASKED_S):
             run = await _run_of(look, meta)
-            found = (meta, unasked) if run is None else await _by_run(look, meta, run)
-            return await _on_branch(look, *found)
+            checked = (meta, unasked) if run is None else await _by_run(look, meta, run)
+            return await _on_branch(look, *checked)
     except (ProviderError, TimeoutError):
         return meta, unasked
 
@@ -204,8 +204,8 @@ async def _pull_request_of(look: Look, meta: UploadMeta, run: CiRun) -> int | No
     """The pull request that the run tests; the claimed one if it has the run's head or branch."""
     here = look.repository
     queues = look.runtime.links.of(QueueLinks)
-    known = await look.runtime.store.read(queues.pull_requests_at, here.id, run.head_sha)
-    numbers = {*run.pull_requests, *known}
+    seen = await look.runtime.store.read(queues.pull_requests_at, here.id, run.head_sha)
+    numbers = {*run.pull_requests, *seen}
     claimed = meta.pr_number
     if claimed in numbers:
         return claimed
@@ -295,23 +295,23 @@ class Facts:
         return self.queues.tested_run(self.session, self.repository.id, sha, branch)
 
 
-def classified(facts: Facts, meta: UploadMeta, known: Doubts | Collected) -> Classified:
+def classified(facts: Facts, meta: UploadMeta, source: Doubts | Collected) -> Classified:
     """Return the class of an upload, by what we know ourselves and what the provider says."""
-    if isinstance(known, Collected):
-        return _of_collected(facts, known)
-    return _of_claimed(facts, meta, known)
+    if isinstance(source, Collected):
+        return _of_collected(facts, source)
+    return _of_claimed(facts, meta, source)
 
 
-def _of_collected(facts: Facts, known: Collected) -> Classified:
-    ran = known.ran
+def _of_collected(facts: Facts, source: Collected) -> Classified:
+    ran = source.ran
     run = facts.tested_run(Sha(ran.head_sha), ran.head_branch)
     stable = stable_branches(facts)
     kind = collecting.class_of(ran, stable, is_of_queue=run is not None)
     if run is not None and kind is UploadClass.QUEUE:
-        tree = run.tree if run.sha == ran.head_sha and run.tree else known.tree
+        tree = run.tree if run.sha == ran.head_sha and run.tree else source.tree
         return Classified(kind, run.prs, collecting.code_id(ran, tree), run.created_at)
-    prs = known.prs if kind in (UploadClass.PR, UploadClass.UNTRUSTED) else ()
-    return Classified(kind, prs, collecting.code_id(ran, known.tree))
+    prs = source.prs if kind in (UploadClass.PR, UploadClass.UNTRUSTED) else ()
+    return Classified(kind, prs, collecting.code_id(ran, source.tree))
 
 
 def _of_claimed(facts: Facts, meta: UploadMeta, doubts: Doubts) -> Classified:

@@ -23,7 +23,7 @@ from service.testhealth.reports.classes import Tree
 from service.testhealth.reports.owners import CodeOwners
 from service.testhealth.store import code_owners
 from service.testhealth.store.cases import Place
-from service.testhealth.store.code_owners import Claimed, FoundFile, OwnedCase
+from service.testhealth.store.code_owners import Claimed, OwnedCase, OwnersText
 from service.vocabulary import RepoRef, Sha
 
 FRESH_FOR = timedelta(days=1)
@@ -79,12 +79,12 @@ async def _look_after(runtime: Runtime, claimed: Claimed, now: datetime) -> None
 
 async def _own_new(runtime: Runtime, claimed: Claimed) -> None:
     """Give tests that came since the file was read their owners by it."""
-    known = claimed.file
-    if known.path and known.read_at is not None:
-        rules = await asyncio.to_thread(owners.owners_in, known.text)
-        some = _Owning(claimed.place, rules, NO_TREE, known.read_at)
-        if await _own(runtime, some, known.owned_no):
-            at = known.read_at + CLASSES_FRESH_FOR
+    file = claimed.file
+    if file.path and file.read_at is not None:
+        rules = await asyncio.to_thread(owners.owners_in, file.text)
+        some = _Owning(claimed.place, rules, NO_TREE, file.read_at)
+        if await _own(runtime, some, file.owned_no):
+            at = file.read_at + CLASSES_FRESH_FOR
             await runtime.store.run(code_owners.read_sooner, claimed.place.repository_id, at)
 
 
@@ -100,34 +100,34 @@ async def _read(
     if tip is None:
         return
     tree = await provider.tree_paths(ref, tip.sha)
-    found = await _found(provider, ref, tip.sha, tree, claimed.file.found)
-    await runtime.store.run(code_owners.put, repository.id, found, at)
-    log.info("owners_read", repo=ref.slug, path=found.path, has_changed=found != claimed.file.found)
-    if found.path or claimed.file.path:
-        rules = await asyncio.to_thread(owners.owners_in, found.text)
+    file = await _find_file(provider, ref, tip.sha, tree, claimed.file.content)
+    await runtime.store.run(code_owners.put, repository.id, file, at)
+    log.info("owners_read", repo=ref.slug, path=file.path, has_changed=file != claimed.file.content)
+    if file.path or claimed.file.path:
+        rules = await asyncio.to_thread(owners.owners_in, file.text)
         held = await asyncio.to_thread(classes.tree_of, tree.ids if tree.complete else ())
         await _own(runtime, _Owning(claimed.place, rules, held, at), 0)
 
 
-async def _found(
-    provider: Provider, ref: RepoRef, commit: Sha, tree: TreePaths, known: FoundFile
-) -> FoundFile:
+async def _find_file(
+    provider: Provider, ref: RepoRef, commit: Sha, tree: TreePaths, before: OwnersText
+) -> OwnersText:
     """The file that counts; what is known of one that has not changed is not read again."""
     places = [path for path in owners.PLACES if path in tree.ids or not tree.complete]
     for path in places:
         blob = tree.ids.get(path, "")
-        if blob and (path, blob) == (known.path, known.blob):
-            return known
+        if blob and (path, blob) == (before.path, before.blob):
+            return before
         try:
             content = await provider.read_file(ref, path, commit, owners.BYTES_MAX)
         except Refused as refused:
             if refused.code is not RefusedCode.TOO_LARGE:
                 raise
             # Nobody owns anything by it then, as at the hosts.
-            return FoundFile(path, blob)
+            return OwnersText(path, blob)
         if content is not None:
-            return FoundFile(path, blob, _text(content))
-    return FoundFile()
+            return OwnersText(path, blob, _text(content))
+    return OwnersText()
 
 
 def _text(content: bytes) -> str:

@@ -7,7 +7,7 @@ each becomes an upload, or a refused one with the reason.
 import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -18,32 +18,25 @@ from service.database.database import Tx
 from service.database.outbox import OutboxItem
 from service.database.records import Lane, RepositoryRecord
 from service.errors import Invalid, Malformed, Overloaded
-from service.provider.archives import ArchiveFile, RefusedFile
-from service.provider.ci import CiRun, CiTrigger
+from service.provider.archives import ArchiveFile, NoArchive, RefusedFile
+from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger
 from service.provider.errors import ProviderError, Unavailable
+from service.provider.port import Provider
 from service.runtime import Runtime
-from service.testhealth.operations import (
-    answers,
-    classify,
-    collecting,
-    parsing,
-    take_in,
-)
-from service.testhealth.operations import (
-    settings as test_settings,
-)
-from service.testhealth.operations.classify import Collected as Known
+from service.testhealth.operations import answers, classify, parsing, take_in
+from service.testhealth.operations import settings as test_settings
+from service.testhealth.operations.classify import Collected as Origin
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.reports import collecting as decisions
 from service.testhealth.reports import results
-from service.testhealth.reports.collecting import CollectReports
+from service.testhealth.reports.collecting import CollectReports, Ran
 from service.testhealth.reports.results import Fault, FileStatus, ReportFile
 from service.testhealth.store import artifacts, quarantine, uploads
 from service.testhealth.store.cases import Place
 from service.testhealth.store.uploads import Upload
-from service.vocabulary import Sha
+from service.vocabulary import RepoRef, Sha
 
 TOPIC = "collecting"
 """Wakes whoever fetches."""
@@ -87,8 +80,8 @@ def unasked(
 ) -> tuple[CollectReports, ...]:
     """Those that nobody has asked for, within the time that effects are kept."""
     keys = {each: _key(repository_id, each) for each in attempts}
-    known = outbox.known(session, keys.values())
-    return tuple(each for each, key in keys.items() if key not in known)
+    keys_sent = outbox.known(session, keys.values())
+    return tuple(each for each, key in keys.items() if key not in keys_sent)
 
 
 def _key(repository_id: int, wanted: CollectReports) -> str:
@@ -98,7 +91,8 @@ def _key(repository_id: int, wanted: CollectReports) -> str:
 async def fetch(runtime: Runtime, repository_id: int, wanted: CollectReports) -> None:
     """Take in what the attempt left, as the settings are by now; safe to repeat.
 
-    Raises the provider's errors; what was taken in before one stays.
+    What was taken in or refused before is not fetched again. A run that left nothing of interest
+    costs one read. Raises the provider's errors; what was taken in before one stays.
     """
     repository = await runtime.store.read(access.repository, repository_id)
     if repository is None:
@@ -106,128 +100,146 @@ async def fetch(runtime: Runtime, repository_id: int, wanted: CollectReports) ->
     settings = await test_settings.read(runtime, repository)
     if not settings.collect_artifacts:
         return
-    provider = runtime.providers.get(repository.ref.host)
+    ref = repository.ref
+    provider = runtime.providers.get(ref.host)
     if provider is None:
-        raise ProviderError(f"No provider is set for {repository.ref.host}.")
-    of = (wanted.run_id, wanted.attempt)
-    intake = StoredIntake(runtime, repository)
-    count = await collecting.collect(
-        provider, repository.ref, of, settings.artifact_patterns, intake
-    )
-    log.info("collected", repo=repository.ref.slug, run=wanted.run_id, artifacts=count)
+        raise ProviderError(f"No provider is set for {ref.host}.")
+    left = await provider.ci_artifacts(ref, wanted.run_id)
+    named = [each for each in left if decisions.is_wanted(each.name, settings.artifact_patterns)]
+    ids = [each.id for each in named]
+    seen = await runtime.store.read(artifacts.seen, repository_id, ids) if ids else frozenset()
+    unseen = [each for each in named if each.id not in seen]
+    run = await provider.ci_run(ref, wanted.run_id, wanted.attempt) if unseen else None
+    if run is None:
+        return
+    following = await provider.ci_run(ref, run.id, run.attempt + 1)
+    until = None if following is None else following.started_at
+    chosen = [each for each in unseen if _is_of(each, run, until)]
+    if not chosen:
+        return
+    jobs = await provider.ci_jobs(ref, run.id, run.attempt)
+    prs = await _pull_requests(runtime, repository, run)
+    tree = await _tree(provider, ref, run)
+    for artifact in chosen:
+        source = _source_of(artifact, run, jobs, prs, tree)
+        async with provider.ci_artifact(ref, artifact) as archive:
+            if isinstance(archive, NoArchive):
+                files = (_whole(artifact, archive.reason),)
+                await _keep_refused(runtime, repository, source, archive.reason, files)
+            else:
+                await _take_in(runtime, repository, source, archive.files())
+    log.info("collected", repo=ref.slug, run=run.id, artifacts=len(chosen))
+
+
+def _is_of(artifact: Artifact, run: CiRun, until: datetime | None) -> bool:
+    """Return whether the attempt left the artifact; the next attempt began at `until`."""
+    at = artifact.created_at
+    return at is None or (run.started_at <= at and (until is None or at < until))
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """An artifact on its way in: what a client would say of it, and what CI itself says."""
+class _Source:
+    """An artifact, what a client would say of it, and what CI itself says."""
 
+    artifact: Artifact
     meta: UploadMeta
-    known: Known
+    origin: Origin
 
 
-@dataclass(slots=True)
-class StoredIntake:
-    """Reports of one repository become its uploads; see `collecting.Intake`."""
+def _source_of(
+    artifact: Artifact, run: CiRun, jobs: Sequence[CiJob], prs: tuple[int, ...], tree: Sha | None
+) -> _Source:
+    ran = Ran(
+        run_id=run.id,
+        attempt=run.attempt,
+        head_sha=run.head_sha,
+        head_branch=run.head_branch,
+        of_fork=run.of_fork,
+        tests_head=run.trigger is CiTrigger.HEAD,
+        tests_merge=run.trigger is CiTrigger.PULL_REQUEST,
+    )
+    workflow = next((job.workflow for job in jobs if job.workflow), "")
+    plain = decisions.plain_name(artifact.name, ran)
+    runners = [job.runner for job in jobs if decisions.names_job(plain, job.name)]
+    meta = UploadMeta(
+        sha=run.head_sha,
+        branch=run.head_branch or None,
+        pr_number=prs[0] if prs else None,
+        run_id=run.id,
+        run_attempt=run.attempt,
+        run_url=run.url or None,
+        job=decisions.job_key(workflow, plain),
+        ran_at=run.started_at,
+        machine=(runners[0] or None) if len(runners) == 1 else None,
+    )
+    return _Source(artifact, meta, Origin(artifact.id, ran, tree, prs))
 
-    runtime: Runtime
-    repository: RepositoryRecord
-    trees: dict[Sha, Sha | None] = field(default_factory=dict)
 
-    async def unseen(self, artifact_ids: Sequence[str]) -> frozenset[str]:
-        """Those of which nothing is known."""
-        seen = await self.runtime.store.read(artifacts.seen, self.repository.id, artifact_ids)
-        return frozenset(artifact_ids) - seen
+async def _pull_requests(
+    runtime: Runtime, repository: RepositoryRecord, run: CiRun
+) -> tuple[int, ...]:
+    """Return whom a run tested: the provider names none of forks, we may have seen the head."""
+    if run.trigger is not CiTrigger.PULL_REQUEST:
+        return ()
+    pull_requests_at = runtime.links.of(QueueLinks).pull_requests_at
+    seen = await runtime.store.read(pull_requests_at, repository.id, run.head_sha)
+    return tuple(sorted({*seen, *run.pull_requests}))
 
-    async def take_in(
-        self, collected: collecting.Collected, files: Iterator[ArchiveFile | RefusedFile]
-    ) -> None:
-        """Make an upload of it; a refused one where no report can be used.
 
-        Raises Unavailable while too much else is being read, and the provider's errors.
-        """
-        told = await self._told(collected)
-        read: list[ReadFile] = []
-        try:
-            await self._read(told.meta, files, read)
-            if not read:
-                await self._keep_refused(told, NO_REPORT, (_whole(collected, NO_REPORT),))
-                return
-            await take_in.take_in_collected(
-                self.runtime, self.repository, told.meta, tuple(read), told.known
-            )
-        except (Invalid, Malformed) as refusal:
-            kept = read or [_whole(collected, refusal.detail)]
-            await self._keep_refused(told, refusal.detail, kept)
-        except Overloaded as busy:
-            # Like a provider that is away: it counts no try, for the reports are good.
-            later = self.runtime.clock.now() + timedelta(seconds=busy.retry_after_s)
-            raise Unavailable(busy.detail, later) from busy
+async def _tree(provider: Provider, ref: RepoRef, run: CiRun) -> Sha | None:
+    """Return the tree of a head that was tested as it is."""
+    commit = await provider.commit(ref, run.head_sha) if run.trigger is CiTrigger.HEAD else None
+    return None if commit is None else commit.tree
 
-    async def refuse(self, collected: collecting.Collected, reason: str) -> None:
-        """Keep that it cannot be read, as an upload without results."""
-        await self._keep_refused(await self._told(collected), reason, (_whole(collected, reason),))
 
-    async def _read(
-        self, meta: UploadMeta, files: Iterator[ArchiveFile | RefusedFile], read: list[ReadFile]
-    ) -> None:
-        """Add the reports among the files to `read`, some megabytes at a time."""
+async def _take_in(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    source: _Source,
+    files: Iterator[ArchiveFile | RefusedFile],
+) -> None:
+    """Make an upload of it; a refused one where no report can be used.
+
+    Raises Unavailable while too much else is being read, and the provider's errors.
+    """
+    read: list[ReadFile] = []
+    try:
+        # Some megabytes at a time; a file is unpacked when it is asked for.
         while portion := await asyncio.to_thread(_portion, files):
             sent = [
                 SentFile(each.name, each.content)
                 for each in portion
                 if isinstance(each, ArchiveFile)
             ]
-            parsed = await parsing.read_files(self.runtime, self.repository, meta, sent)
+            parsed = await parsing.read_files(runtime, repository, source.meta, sent)
             read += [each for each in parsed if decisions.is_report(each.report)]
             read += [_unread(each) for each in portion if isinstance(each, RefusedFile)]
             take_in.check_size(read)
-
-    async def _told(self, collected: collecting.Collected) -> _Told:
-        run = collected.run
-        prs = await self._pull_requests(run)
-        meta = UploadMeta(
-            sha=run.head_sha,
-            branch=run.head_branch or None,
-            pr_number=prs[0] if prs else None,
-            run_id=run.id,
-            run_attempt=run.attempt,
-            run_url=run.url or None,
-            job=collected.job,
-            ran_at=collected.ran_at,
-            machine=collected.machine,
+        if not read:
+            raise Invalid(NO_REPORT)
+        await take_in.take_in_collected(
+            runtime, repository, source.meta, tuple(read), source.origin
         )
-        known = Known(collected.artifact.id, collected.ran, await self._tree(run), prs)
-        return _Told(meta, known)
+    except (Invalid, Malformed) as refusal:
+        kept = read or [_whole(source.artifact, refusal.detail)]
+        await _keep_refused(runtime, repository, source, refusal.detail, kept)
+    except Overloaded as busy:
+        # Like a provider that is away: it counts no try, for the reports are good.
+        later = runtime.clock.now() + timedelta(seconds=busy.retry_after_s)
+        raise Unavailable(busy.detail, later) from busy
 
-    async def _pull_requests(self, run: CiRun) -> tuple[int, ...]:
-        """Whom a run tested: the provider names none of forks, we may have seen the head."""
-        if run.trigger is not CiTrigger.PULL_REQUEST:
-            return ()
-        pull_requests_at = self.runtime.links.of(QueueLinks).pull_requests_at
-        seen = await self.runtime.store.read(pull_requests_at, self.repository.id, run.head_sha)
-        return tuple(sorted({*seen, *run.pull_requests}))
 
-    async def _tree(self, run: CiRun) -> Sha | None:
-        """The tree of a head that was tested as it stands, asked for once."""
-        if run.trigger is not CiTrigger.HEAD:
-            return None
-        sha = run.head_sha
-        if sha not in self.trees:
-            ref = self.repository.ref
-            commit = await self.runtime.providers[ref.host].commit(ref, sha)
-            self.trees[sha] = None if commit is None else commit.tree
-        return self.trees[sha]
-
-    async def _keep_refused(self, told: _Told, reason: str, files: Sequence[ReadFile]) -> None:
-        artifact = told.known.artifact_id
-        log.info("artifact_refused", repo=self.repository.ref.slug, artifact=artifact, why=reason)
-        await self.runtime.store.run(
-            _refuse,
-            self.runtime,
-            self.repository,
-            told,
-            _Refusal(self.runtime.ids.uuid(), reason, files),
-        )
+async def _keep_refused(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    source: _Source,
+    reason: str,
+    files: Sequence[ReadFile],
+) -> None:
+    """Store an upload without results, so that the artifact is not fetched again."""
+    log.info("artifact_refused", repo=repository.ref.slug, artifact=source.artifact.id, why=reason)
+    refusal = _Refusal(runtime.ids.uuid(), reason, files)
+    await runtime.store.run(_refuse, runtime, repository, source, refusal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,28 +252,28 @@ class _Refusal:
 
 
 def _refuse(
-    session: Tx, runtime: Runtime, repository: RepositoryRecord, told: _Told, refusal: _Refusal
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, source: _Source, refusal: _Refusal
 ) -> None:
     now = runtime.clock.now()
     place = Place(repository.org_id, repository.id)
-    meta, known = told.meta, told.known
+    meta, origin = source.meta, source.origin
     settings = quarantine.settings_of(session, repository.id)
     facts = classify.Facts(session, runtime.links.of(QueueLinks), repository, settings)
-    found = classify.classified(facts, meta, known)
-    if not artifacts.note(session, place, known.artifact_id, refusal.upload_id, now):
+    classified = classify.classified(facts, meta, origin)
+    if not artifacts.note(session, place, origin.artifact_id, refusal.upload_id, now):
         return
     upload = Upload(
         id=refusal.upload_id,
-        digest=_digest_of(repository, known),
-        kind=found.kind.value,
-        code_id=found.code_id,
+        digest=_digest_of(repository, origin),
+        kind=classified.kind.value,
+        code_id=classified.code_id,
         sha=meta.sha,
         job=meta.job,
         ran_at=meta.ran_at or now,
         received_at=now,
         branch=meta.branch,
         pr_number=meta.pr_number,
-        prs=found.prs,
+        prs=classified.prs,
         run_id=meta.run_id,
         run_attempt=meta.run_attempt,
         run_url=meta.run_url,
@@ -277,9 +289,9 @@ def _refuse(
     uploads.record(session, place, upload, ())
 
 
-def _digest_of(repository: RepositoryRecord, known: Known) -> str:
+def _digest_of(repository: RepositoryRecord, origin: Origin) -> str:
     """Nothing was read that could be told apart by its content, so the artifact itself is."""
-    return hashlib.sha256(f"artifact\0{repository.id}\0{known.artifact_id}".encode()).hexdigest()
+    return hashlib.sha256(f"artifact\0{repository.id}\0{origin.artifact_id}".encode()).hexdigest()
 
 
 def _portion(files: Iterator[ArchiveFile | RefusedFile]) -> list[ArchiveFile | RefusedFile]:
@@ -299,6 +311,6 @@ def _unread(file: RefusedFile) -> ReadFile:
     return ReadFile(file.name, "", ReportFile(None, FileStatus.REFUSED, fault=Fault(file.reason)))
 
 
-def _whole(collected: collecting.Collected, reason: str) -> ReadFile:
+def _whole(artifact: Artifact, reason: str) -> ReadFile:
     """The archive as the one file that was refused."""
-    return _unread(RefusedFile(collected.artifact.name, reason))
+    return _unread(RefusedFile(artifact.name, reason))

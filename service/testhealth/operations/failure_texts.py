@@ -20,16 +20,16 @@ Failed = Mapping[int, list[StoredAttempt]]
 """Number of each test that failed in the end → its failed attempts."""
 
 
-def known(
+def known_keys(
     session: Tx, repository_id: int, nos: Iterable[int], at: datetime, prs: Collection[int]
 ) -> Keys:
     """Return the failures of each test by then, except those of these pull requests alone."""
     span = Span(at - KEYS_KNOWN, at)
     own = frozenset(prs)
-    found = test_attempts.failure_keys(session, repository_id, nos, span)
+    keys_of_tests = test_attempts.failure_keys(session, repository_id, nos, span)
     return {
         no: frozenset(key for key, seen in keys.items() if any(own.isdisjoint(of) for of in seen))
-        for no, keys in found.items()
+        for no, keys in keys_of_tests.items()
     }
 
 

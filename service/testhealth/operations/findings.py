@@ -55,7 +55,7 @@ class Arrived:
     files: tuple[ReadFile, ...]
     ran_at: datetime
     now: datetime
-    known: Doubts | Collected
+    source: Doubts | Collected
     counts: Counts
 
     @property
@@ -93,11 +93,11 @@ class Findings:
         return len(self.new_passed) + len(self.new_skipped) + len(self.apart)
 
 
-def findings_of(arrived: Arrived, found: Sorted[int], known: Numbers) -> Findings:
-    """Take an upload's results apart; `found` has them by the number of the test."""
-    passed, skipped = list(found.passed), []
+def findings_of(arrived: Arrived, results: Sorted[int], numbers: Numbers) -> Findings:
+    """Take an upload's results apart; `results` has them by the number of the test."""
+    passed, skipped = list(results.passed), []
     apart: dict[int, Result] = {}
-    for no, result in sorted(found.others.items()):
+    for no, result in sorted(results.others.items()):
         if not is_once(result):
             apart[no] = result
         elif result.attempts[0].outcome is Outcome.PASSED:
@@ -108,8 +108,8 @@ def findings_of(arrived: Arrived, found: Sorted[int], known: Numbers) -> Finding
         passed=bitmaps.packed_set(passed),
         passed_size=len(passed),
         skipped=bitmaps.packed_set(skipped),
-        new_passed=[no for no in passed if no in known.unrun or no in known.unpassed],
-        new_skipped=[no for no in skipped if no in known.unrun],
+        new_passed=[no for no in passed if no in numbers.unrun or no in numbers.unpassed],
+        new_skipped=[no for no in skipped if no in numbers.unrun],
         apart=apart,
         letters={
             no: "".join(LETTERS[each.outcome] for each in result.attempts)
@@ -118,7 +118,7 @@ def findings_of(arrived: Arrived, found: Sorted[int], known: Numbers) -> Finding
         attempts=tuple(
             attempt for no, result in apart.items() for attempt in _attempts(arrived, no, result)
         ),
-        owners=_owners(found, arrived.meta.codeowners),
+        owners=_owners(results, arrived.meta.codeowners),
     )
 
 
@@ -132,12 +132,12 @@ def is_once(result: Result) -> bool:
     )
 
 
-def _owners(found: Sorted[int], codeowners: str | None) -> Mapping[int, tuple[str, ...]]:
+def _owners(results: Sorted[int], codeowners: str | None) -> Mapping[int, tuple[str, ...]]:
     """Return the number of each test → its owners; empty when the upload names none."""
     if codeowners is None:
         return {}
     rules = owners.owners_in(codeowners)
-    cases = found.first_cases()
+    cases = results.first_cases()
     of_file = {file: rules.of(file) for file in {each.file for each in cases.values()}}
     return {no: of_file[case.file] for no, case in cases.items()}
 
@@ -175,13 +175,13 @@ class Sums:
     warnings: tuple[str, ...]
 
 
-def sums_of(found: Identified) -> Sums:
+def sums_of(tests: Identified) -> Sums:
     """Sum up the results."""
-    others = found.results.others
+    others = tests.results.others
     failing = {each: did for each, did in others.items() if did.outcome is Outcome.FAILED}
     muddled = duplicates.duplicates_warned(others.values())
-    warnings = found.warnings if muddled is None else (*found.warnings, muddled.text)
-    return Sums(failing, is_mass_failure(found.results.ran, len(failing)), warnings)
+    warnings = tests.warnings if muddled is None else (*tests.warnings, muddled.text)
+    return Sums(failing, is_mass_failure(tests.results.ran, len(failing)), warnings)
 
 
 def upload_of(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) -> Upload:
@@ -221,7 +221,7 @@ def upload_of(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) ->
 
 def _account_of(arrived: Arrived) -> Account:
     """Return what the upload says about its own completeness, and the proof of its CI run."""
-    meta, files, known = arrived.meta, arrived.files, arrived.known
+    meta, files, source = arrived.meta, arrived.files, arrived.source
     return Account(
         exit_code=meta.command_exit_code,
         runner=meta.runner.lower(),
@@ -231,7 +231,7 @@ def _account_of(arrived: Arrived) -> Account:
         unsent_files=meta.unsent_files,
         is_interrupted=any(each.report.is_interrupted for each in files),
         undelivered=sum(each.report.undelivered for each in files),
-        proof=Proof.SENDER if isinstance(known, Collected) else known.proof,
+        proof=Proof.SENDER if isinstance(source, Collected) else source.proof,
     )
 
 
@@ -314,8 +314,11 @@ def _holder_of(session: Tx, arrived: Arrived, kin: Kin) -> Upload | None:
     wanted = sorted({each.sha256 for each in arrived.files} - {""})
     if not wanted or not holders.keys() >= set(wanted):
         return None
-    if not isinstance(arrived.known, Collected):
-        found = {holders[each].id for each in wanted}
-        if artifacts.uploads_among(session, arrived.repository.id, found) != found:
+    if not isinstance(arrived.source, Collected):
+        uploads_holding = {holders[each].id for each in wanted}
+        if (
+            artifacts.uploads_among(session, arrived.repository.id, uploads_holding)
+            != uploads_holding
+        ):
             return None
     return holders[wanted[0]]

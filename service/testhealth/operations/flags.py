@@ -110,28 +110,28 @@ def _flagged(
 
 def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judged, CachedIndex]:
     """Return the health of a test without its flag, and the index to cache."""
-    kept, found = judge.evidence_now(tests, [no])
-    known, scale = found.get(no), kept.index.scale
-    if known is None or scale is None:
-        said = _said_of_unjudged(tests.session, tests.home, no)
+    kept, evidence = judge.evidence_now(tests, [no])
+    own_evidence, scale = evidence.get(no), kept.index.scale
+    if own_evidence is None or scale is None:
+        said = _reason_of_unjudged(tests.session, tests.home, no)
         return _Judged(Health.HEALTHY, said), kept
     taken_back = health.Flag(row.at, Health.HEALTHY, row.actor.login)
-    judged = health.judge(replace(known, flags=(*known.flags, taken_back)), scale)
+    judged = health.judge(replace(own_evidence, flags=(*own_evidence.flags, taken_back)), scale)
     return _Judged(judged.value, judged.reason), kept
 
 
 def _state(session: Tx, home: Home, case: Case) -> CaseState:
     """Return the state of a test, judged or not."""
-    known = states.state(session, home.repository.id, case.no)
-    if known is not None:
-        return known
-    said = _said_of_unjudged(session, home, case.no)
+    stored = states.state(session, home.repository.id, case.no)
+    if stored is not None:
+        return stored
+    said = _reason_of_unjudged(session, home, case.no)
     return CaseState(case.no, case.status, said, case.status_since)
 
 
-def _said_of_unjudged(session: Tx, home: Home, no: int) -> str:
-    found = listings.records(session, home.repository.id, [no])
-    return records.reasons_of_unjudged(session, home, found)[no]
+def _reason_of_unjudged(session: Tx, home: Home, no: int) -> str:
+    cases = listings.records(session, home.repository.id, [no])
+    return records.reasons_of_unjudged(session, home, cases)[no]
 
 
 def _since(before: CaseState, value: Health, now: datetime) -> datetime:

@@ -56,7 +56,7 @@ class Identified:
     """
 
     results: Sorted[str]
-    known: Numbers
+    existing: Numbers
     warnings: tuple[str, ...] = ()
     removal: int = 0
     last_no: int = 0
@@ -64,16 +64,16 @@ class Identified:
     @property
     def numbers(self) -> Mapping[str, int]:
         """Id → number of the tests that exist."""
-        return self.known.by_id
+        return self.existing.by_id
 
     def new(self) -> dict[str, CaseResult]:
         """Return the first case of each test that does not exist, by id."""
-        known = self.numbers
-        if len(known) == len(self.results.passed) + len(self.results.others):
+        existing = self.numbers
+        if len(existing) == len(self.results.passed) + len(self.results.others):
             return {}
-        passed = {each: case for each, case in self.results.passed.items() if each not in known}
+        passed = {each: case for each, case in self.results.passed.items() if each not in existing}
         others = self.results.others.items()
-        return passed | {each: did.case for each, did in others if each not in known}
+        return passed | {each: did.case for each, did in others if each not in existing}
 
 
 def identified(
@@ -86,15 +86,17 @@ def identified(
     ids = identity.ids_of(names[0], cases, lookup.variant)
     numbers, meant = _looked_up(session, lookup, ids)
     for name in names[1:]:
-        known = numbers.by_id
-        unknown = [n for n, each in enumerate(ids) if each not in known and each not in meant]
+        by_id = numbers.by_id
+        unknown = [n for n, each in enumerate(ids) if each not in by_id and each not in meant]
         older = identity.ids_of(name, [cases[n] for n in unknown], lookup.variant)
-        found, others = _looked_up(session, lookup, older)
+        matching, others = _looked_up(session, lookup, older)
         for n, each in zip(unknown, older, strict=True):
-            if each in found.by_id or each in others:
+            if each in matching.by_id or each in others:
                 ids[n] = each
         numbers = Numbers(
-            known | found.by_id, numbers.unrun | found.unrun, numbers.unpassed | found.unpassed
+            by_id | matching.by_id,
+            numbers.unrun | matching.unrun,
+            numbers.unpassed | matching.unpassed,
         )
         meant |= others
     tests = [meant[each].id if each in meant else each for each in ids] if meant else ids
@@ -123,7 +125,7 @@ def _looked_up(
 
 
 def aliases_of(
-    new: Mapping[str, CaseResult], found: Identified, name: RepositoryKey, variant: str
+    new: Mapping[str, CaseResult], tests: Identified, name: RepositoryKey, variant: str
 ) -> dict[str, str]:
     """Return the id of each new test in nested suites → its other id, if it has one."""
     nested = {
@@ -133,7 +135,7 @@ def aliases_of(
     }
     others = identity.aliases_of(name, nested, variant)
     return {
-        str(test): str(alias) for alias, test in others.items() if not found.results.has(str(alias))
+        str(test): str(alias) for alias, test in others.items() if not tests.results.has(str(alias))
     }
 
 
@@ -166,13 +168,13 @@ def enter(
     place, (name, looked_up_at) = lookup.place, under
     shared = test_cases.name_repository(session, place, name)
     last_no = test_cases.lock(session, place.repository_id).last_no
-    known: dict[str, int] = {}
+    existing: dict[str, int] = {}
     if last_no != looked_up_at:
         numbers, meant = _looked_up(session, lookup, [each for each, _ in new])
-        known = numbers.by_id | {each: test.no for each, test in meant.items()}
-    missing = [(each, case) for each, case in new if each not in known]
+        existing = numbers.by_id | {each: test.no for each, test in meant.items()}
+    missing = [(each, case) for each, case in new if each not in existing]
     if not missing:
-        return Entered(known, looked_up_at)
+        return Entered(existing, looked_up_at)
     first = test_cases.take_numbers(session, place.repository_id, len(missing))
     named_under = shared.names.index(name)
     groups: dict[str, list[Own]] = {}
@@ -191,12 +193,12 @@ def enter(
         )
         test_cases.add(session, place, alike, some)
     entered = {each: no for no, (each, _) in enumerate(missing, first)}
-    found = {aliases[each]: no for each, no in entered.items() if each in aliases}
-    test_cases.add_aliases(session, place, found)
+    new_aliases = {aliases[each]: no for each, no in entered.items() if each in aliases}
+    test_cases.add_aliases(session, place, new_aliases)
     # Tests that another upload has entered meanwhile may be among the chunks that follow.
     is_alone = last_no == looked_up_at
     last = first + len(missing) - 1 if is_alone else looked_up_at
-    return Entered(known | entered, last)
+    return Entered(existing | entered, last)
 
 
 # Warnings about names.
@@ -234,12 +236,12 @@ def _clashing(session: Tx, repository_id: int, odd: Sequence[tuple[str, CaseResu
     failed_first = sorted(doubtful, key=lambda each: each[1].outcome is not Outcome.FAILED)
     asked = list(dict.fromkeys(each for each, _ in failed_first))[:COMPARED_MAX]
     owners = test_cases.fields_of(session, repository_id, asked)
-    found = (
+    clashing = (
         case.name
         for each, case in doubtful
         if owners.setdefault(each, _fields_of(case)) != _fields_of(case)
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(clashing))
 
 
 def _fields_of(case: CaseResult) -> Fields:

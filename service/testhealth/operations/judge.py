@@ -15,7 +15,7 @@ from service.runtime import Runtime
 from service.testhealth.detector import figures, health, history, noise, score
 from service.testhealth.detector.health import Flag, Health
 from service.testhealth.detector.history import Change
-from service.testhealth.detector.index import Earlier, EvidenceIndex, Known, Settling
+from service.testhealth.detector.index import Earlier, EvidenceIndex, Settling, TestFacts
 from service.testhealth.detector.spans import Settled
 from service.testhealth.operations import messages, records, ticket_issues
 from service.testhealth.operations.records import Home
@@ -98,10 +98,10 @@ async def alone(
         ready = await runtime.store.read(_made_ready, runtime, repository_id)
         if ready is not None:
             cache.put(repository_id, ready)
-        found, kept = await runtime.store.run(change, *args, **kwargs)
+        result, kept = await runtime.store.run(change, *args, **kwargs)
         if kept is not None:
             cache.put(repository_id, kept)
-    return found, kept
+    return result, kept
 
 
 def judge(
@@ -148,9 +148,9 @@ def evidence_now(
     """
     index = judge(tests, ())
     asked = sorted(nos)
-    known = _known(tests, asked, _states(tests, asked))
-    found = {no: index.evidence_of(no, known[no]) for no in asked}
-    return kept_of(tests, index), {no: each for no, each in found.items() if each is not None}
+    facts = _facts_of(tests, asked, _states(tests, asked))
+    evidence = {no: index.evidence_of(no, facts[no]) for no in asked}
+    return kept_of(tests, index), {no: each for no, each in evidence.items() if each is not None}
 
 
 async def catch_up(runtime: Runtime) -> None:
@@ -224,7 +224,7 @@ def _earlier(tests: RepositoryTests) -> Earlier | None:
     if first is None or first >= horizon:
         return None
     until = horizon + noise.DAYS
-    return Earlier(first, {day: found for day, found in days.items() if day < until})
+    return Earlier(first, {day: measured for day, measured in days.items() if day < until})
 
 
 def _settle_some(tests: RepositoryTests, index: EvidenceIndex, at_most: int) -> None:
@@ -257,12 +257,12 @@ def _forget(tests: RepositoryTests, index: EvidenceIndex) -> None:
 def _settle(tests: RepositoryTests, index: EvidenceIndex, nos: list[int]) -> None:
     at = tests.horizon + timedelta(days=SETTLED_AFTER_DAYS)
     states = _states(tests, nos)
-    known, put = _known(tests, nos, states), list[CaseState]()
+    facts, put = _facts_of(tests, nos, states), list[CaseState]()
     for no in nos:
-        judged, state = index.judge(no, known[no]), states.get(no)
+        judged, state = index.judge(no, facts[no]), states.get(no)
         if judged is None or state is None:
             continue
-        settled = _to_store(health.settled_at(judged, at, known[no].settled))
+        settled = _to_store(health.settled_at(judged, at, facts[no].settled))
         if state.settled is not None or settled != StoredSettled(settled.at):
             put.append(replace(state, settled=settled))
     test_states.put(tests.session, tests.place, *put)
@@ -271,13 +271,13 @@ def _settle(tests: RepositoryTests, index: EvidenceIndex, nos: list[int]) -> Non
 def _judge_all(tests: RepositoryTests, index: EvidenceIndex, nos: Iterable[int]) -> None:
     asked = sorted(nos)
     states = _states(tests, asked)
-    known = _known(tests, asked, states)
+    facts = _facts_of(tests, asked, states)
     written = test_states.histories_of(tests.session, tests.place.repository_id, asked)
     noted: list[StateChange] = []
     put: list[CaseState] = []
-    told: list[tuple[CaseState, Status]] = []
+    changed: list[tuple[CaseState, Status]] = []
     for no in asked:
-        judged = index.judge(no, known[no])
+        judged = index.judge(no, facts[no])
         before = states.get(no)
         after = _state(no, judged, before)
         if after is None:
@@ -289,10 +289,10 @@ def _judge_all(tests: RepositoryTests, index: EvidenceIndex, nos: Iterable[int])
             put.append(after)
         was = Status.HEALTHY if before is None else before.value
         if after.value is not was:
-            told.append((after, was))
+            changed.append((after, was))
     test_states.note(tests.session, tests.place, *noted)
     test_states.put(tests.session, tests.place, *put)
-    for after, was in told:
+    for after, was in changed:
         messages.tell_status(tests.session, tests.runtime, tests.home, after, was)
         ticket_issues.note_status(tests.session, tests.runtime, tests.home, after.no)
 
@@ -344,15 +344,15 @@ def _states(tests: RepositoryTests, nos: Iterable[int]) -> Mapping[int, CaseStat
     return test_states.states_of(tests.session, tests.place.repository_id, nos)
 
 
-def _known(
+def _facts_of(
     tests: RepositoryTests, asked: list[int], states: Mapping[int, CaseState]
-) -> Mapping[int, Known]:
+) -> Mapping[int, TestFacts]:
     """Return the facts of each test that are not in uploads."""
     here = tests.place.repository_id
     flags = test_states.flags_of(tests.session, here, asked)
     pasts = cases.pasts_of(tests.session, here, asked)
     return {
-        no: Known(
+        no: TestFacts(
             flags=tuple(_flag(each) for each in flags.get(no, ())),
             settled=_from_store(states[no].settled) if no in states else None,
             first_run=pasts[no].first_run_at if no in pasts else None,
@@ -386,10 +386,10 @@ def _keep_noise(tests: RepositoryTests, index: EvidenceIndex) -> None:
     evidence = index.evidence
     changed = [
         test_states.DayOfNoise(
-            day, evidence.passing_by_day[day], evidence.verdicts_by_day[day], found
+            day, evidence.passing_by_day[day], evidence.verdicts_by_day[day], measured
         )
-        for day, found in index.noise.items()
-        if index.noted.get(day) != found
+        for day, measured in index.noise.items()
+        if index.noted.get(day) != measured
     ]
     test_states.put_noise(tests.session, tests.place, changed)
     index.noted = dict(index.noise)

@@ -1,4 +1,4 @@
-"""The lists of tests: unhealthy ones, failing ones, quarantined ones."""
+"""The lists of tests: unhealthy, failing and quarantined ones; and one test with its figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,24 +16,16 @@ from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.operations import pages, records
 from service.testhealth.operations.pages import Page, PageRequest
 from service.testhealth.operations.records import CommonFailures, Home, ShownTest
-from service.testhealth.store import (
-    cases as test_cases,
-)
-from service.testhealth.store import (
-    failing as failing_tests,
-)
-from service.testhealth.store import (
-    figures,
-    listings,
-    quarantine,
-)
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import failing as failing_tests
+from service.testhealth.store import figures, listings, quarantine
 from service.testhealth.store.days import Span
 from service.testhealth.store.failing import FailingTests
 from service.testhealth.store.figures import Rates
 from service.testhealth.store.listings import UnhealthyTests
 from service.testhealth.store.quarantine import Since
 from service.testhealth.store.quarantined import QuarantinedTests
-from service.vocabulary import Health
+from service.vocabulary import Health, Override
 
 SPAN_MAX = timedelta(hours=7 * 24)
 
@@ -101,8 +93,8 @@ async def failing(
         tests = _counted(session, runtime, repository.id, stored)
         cut, rows = pages.cut(session, tests, place)
         nos = [int(tests.key(row)[1]) for row in rows]
-        found = measured(session, home, nos, stored)
-        return pages.page_of(runtime.keys, listing, place, cut, found)
+        shown = measured(session, home, nos, stored)
+        return pages.page_of(runtime.keys, listing, place, cut, shown)
 
     return await runtime.store.read(find)
 
@@ -120,9 +112,9 @@ def _counted(session: Tx, runtime: Runtime, repository_id: int, span: Span) -> F
     kept = runtime.memory.failing_tests.get(key)
     if isinstance(kept, FailingTests):
         return kept
-    found = failing_tests.counted(session, repository_id, span, shared.last_no)
-    runtime.memory.failing_tests.put(key, found)
-    return found
+    counted = failing_tests.counted(session, repository_id, span, shared.last_no)
+    runtime.memory.failing_tests.put(key, counted)
+    return counted
 
 
 def measured(session: Tx, home: Home, nos: Sequence[int], span: Span) -> list[FailingTest]:
@@ -200,3 +192,30 @@ def _row(home: Home, test: ShownTest, switched: Since) -> Quarantined | None:
         return None
     since = max(moment for moment in moments if moment is not None)
     return Quarantined(test, setting, since)
+
+
+class Details(NamedTuple):
+    """A test with its figures; `failures` are those of the last 168 hours."""
+
+    test: ShownTest
+    override: Override
+    expires_at: datetime | None
+    first_seen_at: datetime
+    last_run_at: datetime
+
+
+async def details(runtime: Runtime, repository: RepositoryRecord, test_id: str) -> Details:
+    """Return the test with this id, or with this other id. Raises NotFound(test_not_found)."""
+    now = runtime.clock.now()
+
+    def find(session: Tx) -> Details:
+        home = records.home_of(session, runtime, repository, now)
+        case = records.find_case(session, repository, test_id)
+        span = Span(now - days_and_rates.WEEK, now)
+        (test,) = with_figures(session, home, [case.no], span)
+        last = records.last_run(session, home, case)
+        override = records.override_of(home, test.case)
+        expires_at = None if override is Override.UNSPECIFIED else test.case.expires_at
+        return Details(test, override, expires_at, case.first_run_at, last)
+
+    return await runtime.store.read(find)

@@ -115,7 +115,7 @@ def _repository(ref: RepoRef) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class UploadTold:
+class UploadSummary:
     """An upload as messages show it; `tests` and `failed` count those of its reports."""
 
     organization: str
@@ -128,30 +128,30 @@ class UploadTold:
     html_url: str
 
 
-def processed(told: UploadTold, at: datetime) -> Message:
+def processed(upload: UploadSummary, at: datetime) -> Message:
     """Return `upload.processed`: the upload counts, and its tests are judged."""
-    return message_of(PROCESSED, at, _of_upload(PROCESSED, told, at))
+    return message_of(PROCESSED, at, _of_upload(PROCESSED, upload, at))
 
 
 def failed_after_landing(
-    told: UploadTold, prs: Sequence[int], tests: Sequence[str], at: datetime
+    upload: UploadSummary, prs: Sequence[int], tests: Sequence[str], at: datetime
 ) -> Message:
     """Return `upload.failed_after_landing`: its failures would have kept `prs` from landing."""
-    fields = _of_upload(FAILED_AFTER_LANDING, told, at)
+    fields = _of_upload(FAILED_AFTER_LANDING, upload, at)
     fields |= {"pull_requests": list(prs), "failed_tests": list(tests[:TESTS_MAX])}
     return message_of(FAILED_AFTER_LANDING, at, fields)
 
 
-def _of_upload(event: str, told: UploadTold, at: datetime) -> dict[str, object]:
+def _of_upload(event: str, upload: UploadSummary, at: datetime) -> dict[str, object]:
     return {
-        **common_fields(event, told.organization, at),
-        "repository": _repository(told.repo),
+        **common_fields(event, upload.organization, at),
+        "repository": _repository(upload.repo),
         "upload": {
-            "id": told.id,
-            "sha": told.sha,
-            "tests": told.tests,
-            "failed": told.failed,
-            "quarantined_failures": told.quarantined_failures,
-            "html_url": told.html_url,
+            "id": upload.id,
+            "sha": upload.sha,
+            "tests": upload.tests,
+            "failed": upload.failed,
+            "quarantined_failures": upload.quarantined_failures,
+            "html_url": upload.html_url,
         },
     }

@@ -92,8 +92,8 @@ def changed_owners(session: Tx, place: Place, owners: Mapping[int, tuple[str, ..
     """Return the tests that have other owners than these."""
     if code_owners.path_of(session, place.repository_id):
         return []
-    known = cases.owners_of(session, place.repository_id, owners)
-    return [no for no, names in known.items() if names != owners[no]]
+    stored = cases.owners_of(session, place.repository_id, owners)
+    return [no for no, names in stored.items() if names != owners[no]]
 
 
 def own_within(
@@ -137,10 +137,10 @@ def _note_next(
     Return the highest number noted, the repository and its revision before; None: all is noted.
     """
     upload_id, after = at
-    found = uploads.by_id(session, upload_id)
-    if found is None:
+    placed = uploads.by_id(session, upload_id)
+    if placed is None:
         return None
-    place, upload = found
+    place, upload = placed
     revision = cases.lock(session, place.repository_id)
     stored = StoredSets(session, sets, place.repository_id)
     passed, skipped = (

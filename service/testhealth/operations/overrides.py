@@ -131,8 +131,8 @@ async def expire(runtime: Runtime) -> None:
 
 def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
     """Remove as many as fit in a transaction; return whether there were any."""
-    found = quarantine.expired(session, row.at)
-    for place, before in found:
+    expired = quarantine.expired(session, row.at)
+    for place, before in expired:
         test_cases.lock(session, place.repository_id)
         if quarantine.override_of(session, place.repository_id, before.no) != before:
             # It was replaced meanwhile.
@@ -151,7 +151,7 @@ def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
             data={"before": _words(before), "after": _words(said)},
         )
         audit.append(session, deed)
-    return bool(found)
+    return bool(expired)
 
 
 def _words(said: StoredOverride | None) -> dict[str, str | None]:

@@ -12,7 +12,7 @@ from service.testhealth.detector import figures
 from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.operations import lists, notices, records
 from service.testhealth.operations.notices import QuarantineLarge
-from service.testhealth.operations.records import FoundHome, ShownTest
+from service.testhealth.operations.records import RepositoryAddresses, ShownTest
 from service.testhealth.store import quarantine, states
 from service.testhealth.store import runs as test_runs
 from service.testhealth.store.cases import Case
@@ -77,14 +77,14 @@ class PageOfTest:
     now: datetime
 
 
-async def read(runtime: Runtime, where: FoundHome, test_id: str) -> PageOfTest:
+async def read(runtime: Runtime, where: RepositoryAddresses, test_id: str) -> PageOfTest:
     """The page of the test with this id, or with this other id of it.
 
     Raises NotFound(test_not_found).
     """
     now, repository = runtime.clock.now(), where.repository
 
-    def found(session: Tx) -> PageOfTest:
+    def find(session: Tx) -> PageOfTest:
         home = records.home_of(session, runtime, repository, now)
         case = records.find_case(session, repository, test_id)
         sets, here = runtime.store.caches.of(OutcomeSets), repository.id
@@ -106,7 +106,7 @@ async def read(runtime: Runtime, where: FoundHome, test_id: str) -> PageOfTest:
             now=now,
         )
 
-    return await runtime.store.read(found)
+    return await runtime.store.read(find)
 
 
 def _changes(session: Tx, repository_id: int, no: int) -> tuple[Change, ...]:

@@ -7,14 +7,9 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.runtime import Runtime
-from service.testhealth.operations import (
-    answers,
-    failure_texts,
-    notices,
-    records,
-)
+from service.testhealth.operations import answers, failure_texts, notices, records
 from service.testhealth.operations.notices import QuarantineLarge
-from service.testhealth.operations.records import FoundHome
+from service.testhealth.operations.records import RepositoryAddresses
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import listings, states, uploads
@@ -47,18 +42,18 @@ class PageOfUpload:
     large: QuarantineLarge | None
 
 
-async def read(runtime: Runtime, where: FoundHome, upload_id: str) -> PageOfUpload:
+async def read(runtime: Runtime, where: RepositoryAddresses, upload_id: str) -> PageOfUpload:
     """The page of an upload of this repository, a refused one too.
 
     Raises NotFound(upload_not_found).
     """
     now, repository = runtime.clock.now(), where.repository
 
-    def found(session: Tx) -> PageOfUpload:
-        known = uploads.by_id(session, upload_id)
-        if known is None or known.place.repository_id != repository.id:
+    def find(session: Tx) -> PageOfUpload:
+        stored = uploads.by_id(session, upload_id)
+        if stored is None or stored.place.repository_id != repository.id:
             raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
-        upload = known.upload
+        upload = stored.upload
         home = records.home_of(session, runtime, repository, now)
         attempts = test_attempts.attempts_of(session, upload_id)
         return PageOfUpload(
@@ -70,21 +65,21 @@ async def read(runtime: Runtime, where: FoundHome, upload_id: str) -> PageOfUplo
             large=notices.quarantine_large(session, home),
         )
 
-    return await runtime.store.read(found)
+    return await runtime.store.read(find)
 
 
 def _new_texts(
     session: Tx, repository_id: int, upload: Upload, failed: failure_texts.Failed
 ) -> frozenset[str]:
     nos = sorted(failed)[: answers.FAILURES_MAX]
-    known = failure_texts.known(session, repository_id, nos, upload.ran_at, upload.prs)
-    new = [no for no in nos if failure_texts.is_new(failed[no], known.get(no, frozenset()))]
+    keys_by_test = failure_texts.known_keys(session, repository_id, nos, upload.ran_at, upload.prs)
+    new = [no for no in nos if failure_texts.is_new(failed[no], keys_by_test.get(no, frozenset()))]
     return frozenset(case.id for case in listings.records(session, repository_id, new))
 
 
 def _shifts(session: Tx, repository_id: int, upload: Upload) -> tuple[Shift, ...]:
     """What judging the upload wrote down, in the transaction and at the instant of its receipt."""
-    found = states.written_at(session, repository_id, upload.received_at)
-    listed = listings.records(session, repository_id, sorted(found))
-    shifts = [Shift(case, *found[case.no]) for case in listed]
+    changes = states.written_at(session, repository_id, upload.received_at)
+    listed = listings.records(session, repository_id, sorted(changes))
+    shifts = [Shift(case, *changes[case.no]) for case in listed]
     return tuple(sorted(shifts, key=lambda each: (each.case.name, each.case.id)))

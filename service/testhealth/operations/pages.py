@@ -98,9 +98,9 @@ def cut(session: Tx, rows: Rows[Row], place: PagePlace) -> tuple[Cut, Sequence[R
     """
     total, boundary = rows.count(session), place.boundary
     if boundary is not None and boundary.backwards:
-        found, shown = _backwards(session, rows, boundary, (total, place.size))
+        page, shown = _backwards(session, rows, boundary, (total, place.size))
         if shown:
-            return found, shown
+            return page, shown
         boundary = None
     return _forwards(session, rows, boundary or Boundary(()), (total, place.size))
 
@@ -110,10 +110,10 @@ def _forwards(
 ) -> tuple[Cut, Sequence[Row]]:
     total, size = counts
     start = boundary.rows_before
-    found = rows.after(session, boundary.key or None, size + 1)
-    shown = found[:size]
+    fetched = rows.after(session, boundary.key or None, size + 1)
+    shown = fetched[:size]
     following = preceding = None
-    if len(found) > size:
+    if len(fetched) > size:
         following = Boundary(rows.key(shown[-1]), start + size)
     if boundary.key:
         # An empty page has no row to stand before; what is before it is the end of the list.
@@ -129,9 +129,9 @@ def _backwards(
     is_end = not boundary.key
     if is_end and total:
         size = total % size or size
-    found = rows.before(session, boundary.key or None, size + 1)
-    has_more = len(found) > size
-    shown = found[-size:]
+    fetched = rows.before(session, boundary.key or None, size + 1)
+    has_more = len(fetched) > size
+    shown = fetched[-size:]
     end = total if is_end else boundary.rows_before
     start = max(0, end - len(shown)) if has_more else 0
     following = preceding = None
@@ -143,21 +143,21 @@ def _backwards(
 
 
 def page_of(
-    keys: Keys, listing: Listing, place: PagePlace, found: Cut, rows: Sequence[Row]
+    keys: Keys, listing: Listing, place: PagePlace, page: Cut, rows: Sequence[Row]
 ) -> Page[Row]:
     """Return a page with its rows as they are shown, and with fresh tokens."""
-    pages = -(-found.total // place.size)
-    last = Boundary((), found.total, backwards=True) if pages > 1 else None
+    pages = -(-page.total // place.size)
+    last = Boundary((), page.total, backwards=True) if pages > 1 else None
 
     def token(boundary: Boundary | None) -> str:
         return "" if boundary is None else paging.token(keys, listing, boundary, place.now)
 
     return Page(
         rows=tuple(rows),
-        total_rows=found.total,
+        total_rows=page.total,
         total_pages=pages,
-        index=found.start // place.size,
-        next_token=token(found.following),
-        prev_token=token(found.preceding),
+        index=page.start // place.size,
+        next_token=token(page.following),
+        prev_token=token(page.preceding),
         last_token=token(last),
     )

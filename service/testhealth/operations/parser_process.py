@@ -7,20 +7,25 @@ the pure readers, so that it starts in a fraction of a second.
 
 import gc
 import hashlib
+import io
 import pickle
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
-from service.testhealth.operations import parser_answer
-from service.testhealth.operations.parser_answer import Done
 from service.testhealth.reports import reports
 from service.testhealth.reports.reading import ReadOptions
-from service.testhealth.reports.results import Format
+from service.testhealth.reports.results import CaseResult, Format, ReportFile
 from service.testhealth.reports.text import Unpacked, unpacked
 
 EXIT_NO_MEMORY = 3
+
+CASES_OF_PIECE = 2_000
+"""Cases are written as columns, so many at a time: mostly equal texts are quick to write and read,
+and no piece blocks the interpreter, and with it the event loop, for 10 ms."""
 
 
 class Limits(NamedTuple):
@@ -39,6 +44,13 @@ class Work(NamedTuple):
     limits: Limits
 
 
+class Done(NamedTuple):
+    """One file, read; `sha256` is the hex digest of its bytes without compression."""
+
+    sha256: str
+    report: ReportFile
+
+
 def read(work: Work) -> list[Done]:
     """Every file of the work, in order."""
     return [
@@ -53,6 +65,31 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(plain.content if isinstance(plain, Unpacked) else content).hexdigest()
 
 
+def encoded(done: Sequence[Done]) -> Iterator[bytes]:
+    """Return the heads of the files as bytes, then their cases, piece by piece."""
+    heads = [(each.sha256, replace(each.report, cases=()), len(each.report.cases)) for each in done]
+    yield pickle.dumps(heads, pickle.HIGHEST_PROTOCOL)
+    for each in done:
+        for first in range(0, len(each.report.cases), CASES_OF_PIECE):
+            columns = list(zip(*each.report.cases[first : first + CASES_OF_PIECE], strict=True))
+            yield pickle.dumps(columns, pickle.HIGHEST_PROTOCOL)
+
+
+def decoded(pieces: bytes) -> list[Done]:
+    """Return the files again: our own code encoded them a moment ago, from plain values."""
+    source = io.BytesIO(pieces)
+    files: list[Done] = []
+    # What a namedtuple's `_make` does, without a call of Python for each.
+    case_of = partial(tuple.__new__, CaseResult)
+    for sha256, head, count in pickle.load(source):  # noqa: S301
+        cases: list[CaseResult] = []
+        while len(cases) < count:
+            columns = pickle.load(source)  # noqa: S301
+            cases += map(case_of, zip(*columns, strict=True))
+        files.append(Done(sha256, replace(head, cases=tuple(cases))))
+    return files
+
+
 def main() -> int:
     """Do the work of standard input, say all of it; the exit code."""
     # Nothing of what is made lies in a circle, and all of it goes with the process.
@@ -62,7 +99,7 @@ def main() -> int:
     limit(resource.RLIMIT_CPU, work.limits.computing_s)
     limit(resource.RLIMIT_AS, work.limits.memory_bytes)
     try:
-        for piece in parser_answer.told(read(work)):
+        for piece in encoded(read(work)):
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
     except MemoryError:

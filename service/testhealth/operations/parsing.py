@@ -19,16 +19,9 @@ import service
 from service.database.records import RepositoryRecord
 from service.errors import Invalid, Overloaded, ServiceError
 from service.runtime import Runtime
-from service.testhealth.operations import (
-    collector,
-    parser_answer,
-    parser_process,
-)
-from service.testhealth.operations import (
-    settings as test_settings,
-)
-from service.testhealth.operations.parser_answer import Done
-from service.testhealth.operations.parser_process import EXIT_NO_MEMORY, Limits, Work
+from service.testhealth.operations import collector, parser_process
+from service.testhealth.operations import settings as test_settings
+from service.testhealth.operations.parser_process import EXIT_NO_MEMORY, Done, Limits, Work
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.reports import text
 from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, ReadOptions
@@ -106,15 +99,15 @@ def is_small(contents: Sequence[bytes]) -> bool:
 
 def _expanded_bytes(content: bytes, enough: int) -> int:
     """How much comes out of a gzip file; counting stops above `enough`, and where it breaks."""
-    found = 0
+    size = 0
     try:
         for piece in text.expanded(content):
-            found += len(piece)
-            if found > enough:
+            size += len(piece)
+            if size > enough:
                 break
     except (zlib.error, EOFError):
-        return found
-    return found
+        return size
+    return size
 
 
 @asynccontextmanager
@@ -161,7 +154,7 @@ async def _read_apart(work: Work, files: Sequence[SentFile]) -> list[Done]:
 
 def _values_of(said: bytes) -> list[Done]:
     with collector.put_off():
-        return parser_answer.heard(said)
+        return parser_process.decoded(said)
 
 
 def _stopped(why: str, files: Sequence[SentFile]) -> Invalid:
@@ -179,9 +172,9 @@ def _stopped(why: str, files: Sequence[SentFile]) -> Invalid:
     return Invalid(message, code="no_results", members={"files": refused})
 
 
-def _check_count(found: Sequence[ReportFile]) -> None:
+def _check_count(reports: Sequence[ReportFile]) -> None:
     """Raise Invalid(limit_reached) when a file holds more tests than an upload may."""
-    if any(each.fault is not None and each.fault.message == TOO_MANY for each in found):
+    if any(each.fault is not None and each.fault.message == TOO_MANY for each in reports):
         raise Invalid(
             f"An upload may hold {CASES_MAX:,} tests; send them in several.", code="limit_reached"
         )

@@ -11,7 +11,7 @@ from typing import Protocol
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.runtime import Runtime
-from service.testhealth.operations.messages import UploadTold
+from service.testhealth.operations.messages import UploadSummary
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import Sha
@@ -57,4 +57,4 @@ class QueueLinks:
     note_sending: Callable[[Runtime, int | None], Awaitable[None]]
     explain_again: Callable[[Tx, Runtime, RepositoryRecord, Sha], None]
     check_answer: CheckAnswer
-    note_late_failures: Callable[[Tx, Runtime, RepositoryRecord, Upload, UploadTold], None]
+    note_late_failures: Callable[[Tx, Runtime, RepositoryRecord, Upload, UploadSummary], None]

@@ -13,16 +13,10 @@ from service.http.callers import Caller
 from service.runtime import Options, Runtime
 from service.testhealth.detector import quarantine
 from service.testhealth.detector.quarantine import QuarantineSetting
-from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import page_addresses
-from service.testhealth.store import (
-    cases,
-    figures,
-    listings,
-)
-from service.testhealth.store import (
-    quarantine as test_quarantine,
-)
+from service.testhealth.settings import TestSettings
+from service.testhealth.store import cases, figures, listings
+from service.testhealth.store import quarantine as test_quarantine
 from service.testhealth.store.cases import Case
 from service.testhealth.store.failing import CommonFailure
 from service.testhealth.store.figures import Rates
@@ -54,7 +48,7 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundHome:
+class RepositoryAddresses:
     """A repository whose tests are asked for, and where people see it and them."""
 
     repository: RepositoryRecord
@@ -72,7 +66,7 @@ class FoundHome:
 
 async def find_home(
     runtime: Runtime, caller: Caller, ref: RepoRef, org_slug: str | None
-) -> FoundHome:
+) -> RepositoryAddresses:
     """The repository, asked for under the caller's own organization.
 
     Raises NotFound: organization_not_found, repository_not_found.
@@ -83,8 +77,8 @@ async def find_home(
             "`GET /v1/tokens/self` names its own.",
             code="organization_not_found",
         )
-    found = await access.find_repository(runtime, caller, ref)
-    return FoundHome(found, runtime.options)
+    repository = await access.find_repository(runtime, caller, ref)
+    return RepositoryAddresses(repository, runtime.options)
 
 
 def home_of(session: Tx, runtime: Runtime, repository: RepositoryRecord, now: datetime) -> Home:
@@ -95,13 +89,13 @@ def home_of(session: Tx, runtime: Runtime, repository: RepositoryRecord, now: da
 
 def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:
     """A known test by its id, or one of its other ids. Raises NotFound(test_not_found)."""
-    found = cases.by_ids(session, repository.id, [test_id]).get(test_id)
-    if found is None:
+    case = cases.by_ids(session, repository.id, [test_id]).get(test_id)
+    if case is None:
         raise NotFound(
             f"{repository.ref.slug} has no test {test_id}; the lists of tests name their ids.",
             code="test_not_found",
         )
-    return found
+    return case
 
 
 def last_run(session: Tx, home: Home, case: Case) -> datetime:
@@ -116,9 +110,9 @@ def shown_case(session: Tx, home: Home, case: Case) -> ShownTest:
     return shown(session, home, [listed])[0]
 
 
-def shown(session: Tx, home: Home, found: Sequence[ListedCase]) -> list[ShownTest]:
+def shown(session: Tx, home: Home, listed: Sequence[ListedCase]) -> list[ShownTest]:
     """Return tests with their reasons, and whether they are quarantined."""
-    unjudged = [case for case in found if case.reason is None]
+    unjudged = [case for case in listed if case.reason is None]
     reasons = reasons_of_unjudged(session, home, unjudged) if unjudged else {}
     return [
         ShownTest(
@@ -126,7 +120,7 @@ def shown(session: Tx, home: Home, found: Sequence[ListedCase]) -> list[ShownTes
             reasons[case.no] if case.reason is None else case.reason,
             setting_of(home, case) is not None,
         )
-        for case in found
+        for case in listed
     ]
 
 

@@ -40,10 +40,10 @@ def _remove(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditRow
 ) -> tuple[None, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
-    found = uploads.by_id(session, upload_id)
-    if found is None or found.place.repository_id != repository.id:
+    stored = uploads.by_id(session, upload_id)
+    if stored is None or stored.place.repository_id != repository.id:
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
-    upload = found.upload
+    upload = stored.upload
     cases.lock(session, repository.id)
     tests = RepositoryTests(session, runtime, records.home_of(session, runtime, repository, row.at))
     attempts = test_attempts.attempts_of(session, upload_id)
@@ -96,16 +96,16 @@ def _first_in(
     tests: RepositoryTests, ordered: Iterable[Contents], nos: set[int]
 ) -> dict[int, datetime]:
     """Return the number of each test → when the first of these uploads with it in a set ran."""
-    found: dict[int, datetime] = {}
+    first_runs: dict[int, datetime] = {}
     asked: set[str] = set()
     missing = set(nos)
     for each in ordered:
         for key in filter(None, (each.passed, each.skipped)):
             if not missing:
-                return found
+                return first_runs
             if key not in asked:
                 asked.add(key)
                 members = tests.sets.members([key], sorted(missing)).get(key, ())
-                found.update(dict.fromkeys(members, each.ran_at))
+                first_runs.update(dict.fromkeys(members, each.ran_at))
                 missing.difference_update(members)
-    return found
+    return first_runs

@@ -1,7 +1,7 @@
 """Read and change the test settings of a repository."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from service.accounts import access, audit_entries
@@ -12,11 +12,10 @@ from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
-from service.testhealth.detector import settings
-from service.testhealth.detector.settings import SettingValue, TestSettings
 from service.testhealth.operations import judge
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.records import Home
+from service.testhealth.settings import SettingValue, TestSettings
 from service.testhealth.store import cases, quarantine, ticket_issues
 from service.testhealth.store.cases import Place
 from service.testhealth.store.index_cache import CachedIndex
@@ -25,33 +24,29 @@ from service.testhealth.store.sets import OutcomeSets
 from service.vocabulary import Actor, RepoRef
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsRequest:
-    """Settings to change, by name; what is not named stays."""
-
-    values: Mapping[str, SettingValue]
-
-
 async def read(runtime: Runtime, repository: RepositoryRecord) -> TestSettings:
-    """The settings that hold."""
+    """Return the settings of the repository."""
     return await runtime.store.read(quarantine.settings_of, repository.id)
 
 
 async def update(
-    runtime: Runtime, repository: RepositoryRecord, request: SettingsRequest, actor: Actor
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    changes: Mapping[str, SettingValue],
+    actor: Actor,
 ) -> TestSettings:
-    """Change what is named; all settings as they are then.
+    """Change the named settings and return all of them.
 
     Raises Invalid(issues_not_writable) for `ticket_issues` where issues cannot be written, and
-    the provider's errors where that cannot be told.
+    the provider's errors if it does not answer.
     """
-    if request.values.get("ticket_issues") and not (await read(runtime, repository)).ticket_issues:
+    if changes.get("ticket_issues") and not (await read(runtime, repository)).ticket_issues:
         await _require_issues(runtime, repository.ref)
     subject = f"repository/{repository.id}"
     now = runtime.clock.now()
     row = audit_entries.allowed(actor, repository.org_id, "test.update_settings", subject, now)
     here = repository.id
-    after, kept = await judge.alone(runtime, here, _update, runtime, repository, request, row)
+    after, kept = await judge.alone(runtime, here, _update, runtime, repository, changes, row)
     if kept is not None:
         runtime.wakeups.wake("outbox")
     return after
@@ -74,13 +69,13 @@ def _update(
     session: Tx,
     runtime: Runtime,
     repository: RepositoryRecord,
-    request: SettingsRequest,
+    changes: Mapping[str, SettingValue],
     row: AuditRow,
 ) -> tuple[TestSettings, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
     place = Place(repository.org_id, repository.id)
     before = quarantine.settings_to_change(session, place)
-    after = settings.changed(before, request.values)
+    after = replace(before, **changes)  # type: ignore[arg-type]
     if after == before:
         return before, None
     since = quarantine.since_of(session, repository.id)
@@ -91,7 +86,7 @@ def _update(
     quarantine.put_settings(session, place, after, since)
     if after.ticket_issues and not before.ticket_issues:
         ticket_issues.look_again(session, repository.id, row.at)
-    names = [name for name in request.values if getattr(before, name) != getattr(after, name)]
+    names = [name for name in changes if getattr(before, name) != getattr(after, name)]
     changed = {
         "before": {name: getattr(before, name) for name in names},
         "after": {name: getattr(after, name) for name in names},

@@ -1,13 +1,7 @@
 """What time alone changes of tests, once a minute."""
 
 from service.runtime import Runtime
-from service.testhealth.operations import (
-    count_days,
-    judge,
-    noting,
-    overrides,
-    ticket_issues,
-)
+from service.testhealth.operations import count_days, judge, noting, overrides, ticket_issues
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.store import attempts as test_attempts
 

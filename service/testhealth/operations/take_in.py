@@ -37,7 +37,7 @@ from service.testhealth.operations.classify import Classified, Collected, Doubts
 from service.testhealth.operations.findings import Arrived, Findings, Sums
 from service.testhealth.operations.identify import Identified, Lookup
 from service.testhealth.operations.judge import RepositoryTests
-from service.testhealth.operations.messages import UploadTold
+from service.testhealth.operations.messages import UploadSummary
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.operations.records import Home
@@ -109,7 +109,7 @@ async def take_in_collected(
     repository: RepositoryRecord,
     meta: UploadMeta,
     files: tuple[ReadFile, ...],
-    known: Collected,
+    source: Collected,
 ) -> UploadAnswer:
     """Take in an artifact that we fetched ourselves, so that no client makes claims about it.
 
@@ -118,7 +118,7 @@ async def take_in_collected(
     """
     _refuse_useless(files)
     sender = (SYSTEM, runtime.clock.now())
-    return await _enter(runtime, await _arrived(runtime, sender, repository, (meta, known), files))
+    return await _enter(runtime, await _arrived(runtime, sender, repository, (meta, source), files))
 
 
 async def _arrived(
@@ -128,7 +128,7 @@ async def _arrived(
     about: tuple[UploadMeta, Doubts | Collected],
     files: tuple[ReadFile, ...],
 ) -> Arrived:
-    (actor, now), (meta, known) = sender, about
+    (actor, now), (meta, source) = sender, about
     return Arrived(
         id=runtime.ids.uuid(),
         actor=actor,
@@ -137,7 +137,7 @@ async def _arrived(
         files=files,
         ran_at=_ran_at(meta, now),
         now=now,
-        known=known,
+        source=source,
         counts=await asyncio.to_thread(_counted, files),
     )
 
@@ -149,14 +149,14 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
         here, answer, kept = arrived.repository.id, None, None
         # Uploads and tests may be removed meanwhile: then all is looked up again.
         while answer is None:
-            found = await _made_ready(runtime, arrived)
-            answer, kept = await judge.alone(runtime, here, _complete, runtime, arrived, found)
+            ready = await _made_ready(runtime, arrived)
+            answer, kept = await judge.alone(runtime, here, _complete, runtime, arrived, ready)
     if not answer.duplicate:
-        if found.is_large:
+        if ready.is_large:
             await noting.finish(runtime, arrived.id)
         if answer.trusted:
-            later = found.owners[noting.TESTS_AT_ONCE :]
-            await noting.own(runtime, arrived.place, arrived.ran_at, later, found.told.owners)
+            later = ready.owners[noting.TESTS_AT_ONCE :]
+            await noting.own(runtime, arrived.place, arrived.ran_at, later, ready.results.owners)
     if kept is not None:
         await queues.note_sending(runtime, arrived.repository.id)
         runtime.wakeups.wake("outbox")
@@ -172,20 +172,22 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
 
 async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
     """Enter new tests, and prepare all that is stored of the upload."""
-    known, name = await runtime.store.read(_identified, arrived)
-    variant, lookup, last_no = arrived.meta.variant, _lookup(arrived), known.last_no
-    new = await asyncio.to_thread(known.new)
-    aliases = await asyncio.to_thread(identify.aliases_of, new, known, name, variant)
-    numbers = dict(known.numbers)
+    tests, name = await runtime.store.read(_identified, arrived)
+    variant, lookup, last_no = arrived.meta.variant, _lookup(arrived), tests.last_no
+    new = await asyncio.to_thread(tests.new)
+    aliases = await asyncio.to_thread(identify.aliases_of, new, tests, name, variant)
+    numbers = dict(tests.numbers)
     for chunk in identify.chunks(new):
         under = (name, last_no)
         entered = await runtime.store.run(identify.enter, lookup, under, chunk, aliases)
         numbers.update(entered.numbers)
         last_no = entered.last_no
-    ready = await asyncio.to_thread(_ready, arrived, known, numbers, name)
-    if ready.told.owners:
-        changed = await runtime.store.read(noting.changed_owners, arrived.place, ready.told.owners)
-        apart = ready.told.apart
+    ready = await asyncio.to_thread(_ready, arrived, tests, numbers, name)
+    if ready.results.owners:
+        changed = await runtime.store.read(
+            noting.changed_owners, arrived.place, ready.results.owners
+        )
+        apart = ready.results.apart
         ready = replace(ready, owners=sorted(changed, key=lambda no: (no not in apart, no)))
     return ready
 
@@ -202,29 +204,29 @@ class _Ready:
     has_new: bool
     sums: Sums
     failing: Sequence[Failing]
-    told: Findings
+    results: Findings
     removal: int
     owners: Sequence[int] = ()
 
     @property
     def is_large(self) -> bool:
         """Whether the upload is noted after it is stored, because other writers would wait."""
-        return self.told.changes > noting.TESTS_AT_ONCE
+        return self.results.changes > noting.TESTS_AT_ONCE
 
 
 def _ready(
-    arrived: Arrived, known: Identified, numbers: Mapping[str, int], name: RepositoryKey
+    arrived: Arrived, tests: Identified, numbers: Mapping[str, int], name: RepositoryKey
 ) -> _Ready:
     by_no = Sorted(
-        {numbers[each]: case for each, case in known.results.passed.items()},
-        {numbers[each]: result for each, result in known.results.others.items()},
+        {numbers[each]: case for each, case in tests.results.passed.items()},
+        {numbers[each]: result for each, result in tests.results.others.items()},
     )
-    new = numbers.keys() - known.numbers.keys() if len(numbers) > len(known.numbers) else ()
-    unrun = known.known.unrun.union(numbers[each] for each in new)
-    told = findings.findings_of(arrived, by_no, Numbers({}, unrun, known.known.unpassed))
-    sums = findings.sums_of(known)
+    new = numbers.keys() - tests.numbers.keys() if len(numbers) > len(tests.numbers) else ()
+    unrun = tests.existing.unrun.union(numbers[each] for each in new)
+    results = findings.findings_of(arrived, by_no, Numbers({}, unrun, tests.existing.unpassed))
+    sums = findings.sums_of(tests)
     failing = answers.failing_in(sums.failing, numbers)
-    return _Ready(name, bool(new), sums, failing, told, known.removal)
+    return _Ready(name, bool(new), sums, failing, results, tests.removal)
 
 
 async def upload_answer(
@@ -236,7 +238,7 @@ async def upload_answer(
 
 
 def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
-    told = [
+    described = [
         {
             "name": each.name,
             "format": each.report.format,
@@ -250,7 +252,7 @@ def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
         raise Invalid(
             "No file could be read as a report of tests.",
             code="no_results",
-            members={"files": told},
+            members={"files": described},
         )
 
 
@@ -269,8 +271,8 @@ def check_size(files: Iterable[ReadFile]) -> None:
             f"The upload has {cases:,} tests, more than {TESTS_MAX:,}: send its files in several.",
             code="limit_reached",
         )
-    told = (attempt for each in read for case in each for attempt in case.told)
-    failed = sum(1 for attempt in told if attempt.outcome is Outcome.FAILED)
+    attempts = (attempt for each in read for case in each for attempt in case.explicit_attempts)
+    failed = sum(1 for attempt in attempts if attempt.outcome is Outcome.FAILED)
     if failed > FAILURES_MAX:
         raise Invalid(
             f"The upload has {failed:,} failed attempts, more than {FAILURES_MAX:,}: send its files"
@@ -306,11 +308,11 @@ def _lookup(arrived: Arrived) -> Lookup:
 
 def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """Return the answer that the upload would get."""
-    found, _ = _identified(session, arrived)
+    tests, _ = _identified(session, arrived)
     home = records.home_of(session, runtime, arrived.repository, arrived.now)
     classified = _classified(session, runtime, home, arrived)
-    sums = findings.sums_of(found)
-    failing = answers.failing_in(sums.failing, found.numbers)
+    sums = findings.sums_of(tests)
+    failing = answers.failing_in(sums.failing, tests.numbers)
     said = answers.answered(session, home, failing, arrived.meta.variant, classified.started_at)
     kin = findings.kin_of(session, arrived.repository.id, arrived.meta)
     upload = findings.upload_of(arrived, sums, classified, kin)
@@ -319,17 +321,17 @@ def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
 
 def _classified(session: Tx, runtime: Runtime, home: Home, arrived: Arrived) -> Classified:
     facts = classify.Facts(session, runtime.links.of(QueueLinks), arrived.repository, home.settings)
-    return classify.classified(facts, arrived.meta, arrived.known)
+    return classify.classified(facts, arrived.meta, arrived.source)
 
 
 def _complete(
-    session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready
+    session: Tx, runtime: Runtime, arrived: Arrived, ready: _Ready
 ) -> tuple[UploadAnswer | None, CachedIndex | None]:
-    """Store all that the upload changes; return the answer, None if `found` is stale."""
+    """Store all that the upload changes; return the answer, None if `ready` is stale."""
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
-    test_cases.name_repository(session, place, found.name)
-    if test_cases.lock(session, place.repository_id).removal != found.removal:
+    test_cases.name_repository(session, place, ready.name)
+    if test_cases.lock(session, place.repository_id).removal != ready.removal:
         return None, None
     home = records.home_of(session, runtime, repository, arrived.now)
     tests = RepositoryTests(session, runtime, home)
@@ -338,19 +340,19 @@ def _complete(
     first = findings.first_of(session, arrived, classified, kin)
     upload, index = first, None
     if upload is None:
-        draft = findings.upload_of(arrived, found.sums, classified, kin)
-        upload, index = _evidence_of(tests, draft, found)
-    if isinstance(arrived.known, Collected):
-        artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
+        draft = findings.upload_of(arrived, ready.sums, classified, kin)
+        upload, index = _evidence_of(tests, draft, ready)
+    if isinstance(arrived.source, Collected):
+        artifacts.note(session, place, arrived.source.artifact_id, upload.id, arrived.now)
     said = answers.answered(
-        session, home, found.failing, arrived.meta.variant, classified.started_at
+        session, home, ready.failing, arrived.meta.variant, classified.started_at
     )
     address = page_addresses.upload(runtime.options, repository.ref, upload.id)
     answer = answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
         return replace(answer, duplicate=True), None
-    _record(tests, upload, found, said.quarantined)
-    _tell(tests, upload, answer)
+    _record(tests, upload, ready, said.quarantined)
+    _announce(tests, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         explain_again = runtime.links.of(QueueLinks).explain_again
         explain_again(session, runtime, repository, arrived.meta.sha)
@@ -358,35 +360,35 @@ def _complete(
 
 
 def _evidence_of(
-    tests: RepositoryTests, draft: Upload, found: _Ready
+    tests: RepositoryTests, draft: Upload, ready: _Ready
 ) -> tuple[Upload, EvidenceIndex | None]:
     """Store the sets of the upload and judge by it; return the upload with its sets.
 
     An untrusted upload is no evidence.
     """
-    session, place, told = tests.session, tests.place, found.told
-    passed = sets.put_set(session, place, told.passed, draft.ran_at)
-    skipped = sets.put_set(session, place, told.skipped, draft.ran_at)
-    for each in (told.passed, told.skipped):
+    session, place, results = tests.session, tests.place, ready.results
+    passed = sets.put_set(session, place, results.passed, draft.ran_at)
+    skipped = sets.put_set(session, place, results.skipped, draft.ran_at)
+    for each in (results.passed, results.skipped):
         if each is not None:
             tests.sets.keep(each)
     upload = replace(draft, passed=passed, skipped=skipped)
-    won = {no for no, letters in told.letters.items() if PASSED in letters}
-    noting.note_runs(session, place, upload, (won, told.apart.keys() - won))
-    if not found.is_large:
-        noting.note_runs(session, place, upload, (told.new_passed, told.new_skipped))
+    won = {no for no, letters in results.letters.items() if PASSED in letters}
+    noting.note_runs(session, place, upload, (won, results.apart.keys() - won))
+    if not ready.is_large:
+        noting.note_runs(session, place, upload, (results.new_passed, results.new_skipped))
     if not upload.is_eligible:
         test_cases.note_change(session, place.repository_id)
         return upload, None
-    failed = [no for no, letters in told.letters.items() if FAILED in letters]
+    failed = [no for no, letters in results.letters.items() if FAILED in letters]
     test_cases.note_failed(session, place.repository_id, failed, upload.ran_at)
-    _look_after_owners(tests, has_new=found.has_new)
-    owners = {no: told.owners[no] for no in found.owners[: noting.TESTS_AT_ONCE]}
+    _look_after_owners(tests, has_new=ready.has_new)
+    owners = {no: results.owners[no] for no in ready.owners[: noting.TESTS_AT_ONCE]}
     noting.own_within(tests.session, tests.sets.sets, place, upload.ran_at, owners)
     days.open_day(session, place, upload.ran_at, tests.home.now)
-    letters = {no: each for no, each in told.letters.items() if each}
-    muddled = frozenset(no for no in letters if not told.apart[no].is_comparable)
-    evidence = uploads.evidence_of(upload, letters, muddled, told.passed_size)
+    letters = {no: each for no, each in results.letters.items() if each}
+    muddled = frozenset(no for no in letters if not results.apart[no].is_comparable)
+    evidence = uploads.evidence_of(upload, letters, muddled, results.passed_size)
     return upload, judge.judge(tests, [evidence])
 
 
@@ -403,7 +405,7 @@ def _look_after_owners(tests: RepositoryTests, *, has_new: bool) -> None:
         code_owners.look_sooner(session, place.repository_id, tests.home.now)
 
 
-def _record(tests: RepositoryTests, upload: Upload, found: _Ready, quarantined: Set[int]) -> None:
+def _record(tests: RepositoryTests, upload: Upload, ready: _Ready, quarantined: Set[int]) -> None:
     """Store the upload with its attempts, and note their failures unless it is large."""
     session, place = tests.session, tests.place
     attempts = [
@@ -414,16 +416,16 @@ def _record(tests: RepositoryTests, upload: Upload, found: _Ready, quarantined: 
         )
         if not upload.is_eligible or each.no in quarantined
         else each
-        for each in found.told.attempts
+        for each in ready.results.attempts
     ]
-    uploads.record(session, place, upload, attempts, is_noted=not found.is_large)
-    if not found.is_large:
+    uploads.record(session, place, upload, attempts, is_noted=not ready.is_large)
+    if not ready.is_large:
         noting.note_failures(session, place, upload, attempts, tests.home.now)
 
 
-def _tell(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:
+def _announce(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:
     repository = tests.home.repository
-    told = UploadTold(
+    summary = UploadSummary(
         organization=subscribers.organization_slug(tests.session, repository.org_id),
         repo=repository.ref,
         id=upload.id,
@@ -433,19 +435,19 @@ def _tell(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:
         quarantined_failures=answer.quarantined_failures,
         html_url=answer.html_url or "",
     )
-    message = messages.processed(told, tests.home.now)
+    message = messages.processed(summary, tests.home.now)
     messages.tell(tests.session, tests.runtime, repository, message)
     if upload.kind == UploadClass.QUEUE.value:
         note_late_failures = tests.runtime.links.of(QueueLinks).note_late_failures
-        note_late_failures(tests.session, tests.runtime, repository, upload, told)
+        note_late_failures(tests.session, tests.runtime, repository, upload, summary)
 
 
 def _remembered(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str
 ) -> UploadAnswer:
-    found = uploads.by_id(session, upload_id)
-    if found is None or found.place.repository_id != repository.id:
+    stored = uploads.by_id(session, upload_id)
+    if stored is None or stored.place.repository_id != repository.id:
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
     home = records.home_of(session, runtime, repository, runtime.clock.now())
     attempts = test_attempts.attempts_of(session, upload_id)
-    return answers.answer_again(session, runtime, home, found.upload, attempts)
+    return answers.answer_again(session, runtime, home, stored.upload, attempts)

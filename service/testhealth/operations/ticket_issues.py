@@ -21,7 +21,7 @@ from service.provider.values import Reply
 from service.runtime import Runtime
 from service.testhealth import tickets
 from service.testhealth.detector import figures, ticketing
-from service.testhealth.detector.ticketing import KeepTicket, Standing, TicketIssue, Writing
+from service.testhealth.detector.ticketing import KeepTicket, ProviderIssue, TicketIssue, Writing
 from service.testhealth.operations import lists, page_addresses, records
 from service.testhealth.operations import tickets as test_tickets
 from service.testhealth.operations.records import Home, ShownTest
@@ -159,12 +159,12 @@ def _kept(session: Tx, runtime: Runtime, of: tuple[int, int], now: datetime) -> 
     if issue is None or not home.settings.ticket_issues:
         return None
     span = Span(now - figures.WEEK, now)
-    found = lists.with_figures(session, home, [no], span)
-    return Kept(home, found[0], issue) if found else None
+    measured = lists.with_figures(session, home, [no], span)
+    return Kept(home, measured[0], issue) if measured else None
 
 
-def _standing(ticket: Ticket | None) -> Standing | None:
-    return None if ticket is None else Standing(ticket.number, ticket.url, ticket.closed_at)
+def _standing(ticket: Ticket | None) -> ProviderIssue | None:
+    return None if ticket is None else ProviderIssue(ticket.number, ticket.url, ticket.closed_at)
 
 
 def _opens_at(stands: Ticket, writing: Writing, status: Health) -> datetime | None:
@@ -175,7 +175,7 @@ def _opens_at(stands: Ticket, writing: Writing, status: Health) -> datetime | No
 
 
 def _remember(
-    session: Tx, runtime: Runtime, kept: Kept, stands: Standing | None, deed: AuditRow
+    session: Tx, runtime: Runtime, kept: Kept, stands: ProviderIssue | None, deed: AuditRow
 ) -> None:
     repository = kept.home.repository
     no, before = kept.issue.no, kept.issue.html_url

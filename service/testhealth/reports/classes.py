@@ -30,8 +30,8 @@ class Tree:
     def file_of(self, classname: str) -> str:
         """The one file that may hold the class; empty when there is none, or several."""
         near = (self.by_stem.get(name, ()) for name in _names_of(classname)[-2:])
-        found = {file for files in near for file in files if may_hold(file, classname)}
-        return found.pop() if len(found) == 1 else ""
+        candidates = {file for files in near for file in files if may_hold(file, classname)}
+        return candidates.pop() if len(candidates) == 1 else ""
 
 
 def tree_of(files: Iterable[str]) -> Tree:
@@ -39,7 +39,7 @@ def tree_of(files: Iterable[str]) -> Tree:
     by_stem: dict[str, list[str]] = {}
     for file in files:
         by_stem.setdefault(_stem(file).rpartition("/")[2], []).append(file)
-    return Tree({name: tuple(found) for name, found in by_stem.items()})
+    return Tree({name: tuple(paths_of_stem) for name, paths_of_stem in by_stem.items()})
 
 
 def _names_of(classname: str) -> list[str]:

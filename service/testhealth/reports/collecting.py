@@ -1,7 +1,7 @@
 """What an artifact of a CI run counts as: whether it is read, its job key, class and code id.
 
 Decisions about collected uploads (docs/design/reports.md 2, 10); pure, and without a word of a
-provider. Fetching is done by `testhealth/operations/collecting.py`.
+provider. `testhealth/operations/collected.py` fetches.
 """
 
 import re

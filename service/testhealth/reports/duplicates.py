@@ -78,7 +78,7 @@ def sorted_by_test(tests: Sequence[K], cases: Sequence[CaseResult]) -> Sorted[K]
     others = {
         test: several.get(test) or _alone(case)
         for test, case in zip(tests, cases, strict=True)
-        if case.told or case.kind is not plain or test in several
+        if case.explicit_attempts or case.kind is not plain or test in several
     }
     for test in others:
         del passed[test]

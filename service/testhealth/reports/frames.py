@@ -34,19 +34,19 @@ class Frame:
     function: str
 
 
-def frame_in(found: re.Match[str]) -> Frame:
+def frame_in(match: re.Match[str]) -> Frame:
     """The frame whose file and function the expression names."""
-    names = found.groupdict()
+    names = match.groupdict()
     return Frame(names["file"], names.get("function") or "")
 
 
-def jvm_frame_in(found: re.Match[str]) -> Frame:
+def jvm_frame_in(match: re.Match[str]) -> Frame:
     """A JVM frame; its package is the folder of its file."""
-    module, _, function = found["function"].rpartition(".")
-    if found["function"].startswith(JVM_FOREIGN):
+    module, _, function = match["function"].rpartition(".")
+    if match["function"].startswith(JVM_FOREIGN):
         return Frame("", "")
     folder = module.rpartition(".")[0].replace(".", "/")
-    return Frame(f"{folder}/{found['file']}".lstrip("/"), function)
+    return Frame(f"{folder}/{match['file']}".lstrip("/"), function)
 
 
 Reading = Callable[[re.Match[str]], Frame]
@@ -104,7 +104,7 @@ def innermost_frame(stack: str, source_root: str = "") -> str:
     Inside is a relative path, after `source_root` was taken off, not below a folder of others'
     code.
     """
-    found = ""
+    innermost = ""
     for line in stack.split("\n", LINES_MAX)[:LINES_MAX]:
         read = frame_of(line.strip()[:LINE_CHARACTERS_MAX])
         if read is None:
@@ -112,10 +112,10 @@ def innermost_frame(stack: str, source_root: str = "") -> str:
         frame, is_last_innermost = read
         file = normalized_file(frame.file, source_root)
         if is_inside(file):
-            found = f"{file}:{frame.function}"
+            innermost = f"{file}:{frame.function}"
             if not is_last_innermost:
-                return found
-    return found
+                return innermost
+    return innermost
 
 
 def files_in(stack: str) -> frozenset[str]:

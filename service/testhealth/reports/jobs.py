@@ -1,6 +1,6 @@
 """Which uploads tell of a failed check: those of the CI job that it is (docs/design/evidence.md 2).
 
-One that could be of another job counts for none: a failure must never be forgiven by the
+One that could be of another job counts for none: a failure must never be excused by the
 results of others.
 """
 
@@ -44,9 +44,9 @@ def uploads_of(job: Job, jobs: Sequence[Job], sent: Sequence[Sent]) -> tuple[str
     where it alone failed, whatever is of no other job.
     """
     for rule in RULES:
-        found = tuple(each.upload for each in sent if _is_only(job, jobs, each, rule))
-        if found:
-            return found
+        uploads = tuple(each.upload for each in sent if _is_only(job, jobs, each, rule))
+        if uploads:
+            return uploads
     if [each.id for each in jobs if each.has_failed] != [job.id]:
         return ()
     others = [each for each in jobs if each.id != job.id]

@@ -88,7 +88,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Found:
+class CaseDetails:
     """What the elements inside a case say."""
 
     retries: list[Attempt] = field(default_factory=list)
@@ -134,17 +134,17 @@ class JUnitElements:
         self._is_pytest = False
         # The open case, and what was found in it: None while it is empty, as nearly all are.
         self._case: Attributes | None = None
-        self._found: Found | None = None
+        self._details: CaseDetails | None = None
         self._heard: list[Heard] = []
         # What is open around the innermost case: no producer nests them, some file will.
-        self._around: list[tuple[Attributes | None, Found | None, list[Heard]]] = []
+        self._around: list[tuple[Attributes | None, CaseDetails | None, list[Heard]]] = []
 
     def start(self, name: str, attributes: Attributes) -> bool:
         """An element begins; the answer is whether its text is wanted."""
         if name == CASE:
             if self._case is not None or self._heard:
-                self._around.append((self._case, self._found, self._heard))
-                self._found, self._heard = None, []
+                self._around.append((self._case, self._details, self._heard))
+                self._details, self._heard = None, []
             self._case = attributes
         elif self._heard:
             self._start_inside(self._heard[-1], name, attributes)
@@ -290,15 +290,15 @@ class JUnitElements:
     def _output(self) -> Captured:
         """Where output goes: both streams of a case, or of a suite, share one place."""
         is_of_case = self._case is not None
-        owner: Found | Suite = self._found_in_case() if is_of_case else self._suites[-1]
+        owner: CaseDetails | Suite = self._details_of_case() if is_of_case else self._suites[-1]
         if owner.output is None:
             owner.output = capture.output()
         return owner.output
 
-    def _found_in_case(self) -> Found:
-        if self._found is None:
-            self._found = Found()
-        return self._found
+    def _details_of_case(self) -> CaseDetails:
+        if self._details is None:
+            self._details = CaseDetails()
+        return self._details
 
     def _start_inside(self, around: Heard, name: str, attributes: Attributes) -> None:
         """An element in one that is heard: its text is part of that, except in a retry."""
@@ -320,21 +320,21 @@ class JUnitElements:
         elif self._case is None:
             self._add_suite_failure(heard)
         else:
-            self._find(self._found_in_case(), heard)
+            self._note_detail(self._details_of_case(), heard)
 
-    def _find(self, found: Found, heard: Heard) -> None:
+    def _note_detail(self, details: CaseDetails, heard: Heard) -> None:
         """Note what an ended element says of its case."""
         if heard.name in RANKS:
-            if not found.decider or _rank_of(heard) > _rank_of(found.decider):
-                found.decider = heard
+            if not details.decider or _rank_of(heard) > _rank_of(details.decider):
+                details.decider = heard
         elif heard.name in RETRIES:
-            found.retries.append(
+            details.retries.append(
                 self._failure(heard, self._reading.seconds(heard.attributes.get("time", "")))
             )
-        elif heard.name == PROPERTY and len(found.properties) < PROPERTIES_MAX:
+        elif heard.name == PROPERTY and len(details.properties) < PROPERTIES_MAX:
             value = heard.attributes.get("value") or heard.text.text()
             name = heard.attributes.get("name", "")[:PROPERTY_CHARACTERS_MAX]
-            found.properties.append((name, value[:PROPERTY_CHARACTERS_MAX]))
+            details.properties.append((name, value[:PROPERTY_CHARACTERS_MAX]))
 
     def _failure(self, heard: Heard, seconds: float | None) -> Attempt:
         stack = heard.stack_trace if heard.stack_trace.strip() else heard.text.text()
@@ -358,7 +358,7 @@ class JUnitElements:
                     "",
                     self._parent,
                     self._reading.file(self._suite_file),
-                    told=(self._failure(heard, None),),
+                    explicit_attempts=(self._failure(heard, None),),
                     outermost_suite=self._outermost,
                     kind=CaseKind.SYNTHETIC,
                 )
@@ -382,43 +382,50 @@ class JUnitElements:
             reading.claim(attributes["id"]) if "id" in attributes else "",
             self._outermost,
         )
-        if self._found is not None:
-            result = self._completed(result, attributes, self._found)
-            self._found = None
+        if self._details is not None:
+            result = self._completed(result, attributes, self._details)
+            self._details = None
         elif "status" in attributes or "result" in attributes:
-            result = result._replace(told=told_by_attribute(attributes, result.duration_s))
+            result = result._replace(
+                explicit_attempts=attempts_by_attribute(attributes, result.duration_s)
+            )
         if self._is_first:
             result = result._replace(is_first=True)
             self._is_first = self._writes_once
-        if self._is_pytest and not (result.name or result.classname or result.told):
+        if self._is_pytest and not (result.name or result.classname or result.explicit_attempts):
             # pytest leaves the test that it was in when it stopped, without its name.
             reading.is_interrupted = True
         else:
             reading.add(result)
         self._case = None
         if self._around:
-            self._case, self._found, self._heard = self._around.pop()
+            self._case, self._details, self._heard = self._around.pop()
 
-    def _completed(self, result: CaseResult, attributes: Attributes, found: Found) -> CaseResult:
+    def _completed(
+        self, result: CaseResult, attributes: Attributes, details: CaseDetails
+    ) -> CaseResult:
         """The case with all that was found inside it."""
-        told = (*found.retries, *self._told(attributes, found.decider, result.duration_s))
-        if found.retries and len(told) == len(found.retries):
-            told = (*told, Attempt(Outcome.PASSED, result.duration_s))
-        is_failed = bool(told) and told[-1].outcome is Outcome.FAILED
+        attempts = (
+            *details.retries,
+            *self._own_attempts(attributes, details.decider, result.duration_s),
+        )
+        if details.retries and len(attempts) == len(details.retries):
+            attempts = (*attempts, Attempt(Outcome.PASSED, result.duration_s))
+        is_failed = bool(attempts) and attempts[-1].outcome is Outcome.FAILED
         return result._replace(
-            told=told,
+            explicit_attempts=attempts,
             claimed_id=result.claimed_id
-            or self._reading.claim(dict(found.properties).get("id", "")),
-            properties=tuple(found.properties),
-            output=without_escapes(found.output.text()) if found.output and is_failed else "",
+            or self._reading.claim(dict(details.properties).get("id", "")),
+            properties=tuple(details.properties),
+            output=without_escapes(details.output.text()) if details.output and is_failed else "",
         )
 
-    def _told(
+    def _own_attempts(
         self, attributes: Attributes, decider: Heard | None, seconds: float | None
     ) -> tuple[Attempt, ...]:
         """The case's own attempt, or nothing where nothing says that it did not pass."""
         if decider is None:
-            return told_by_attribute(attributes, seconds)
+            return attempts_by_attribute(attributes, seconds)
         if decider.name != "skipped":
             return (self._failure(decider, seconds),)
         message = decider.attributes.get("message") or decider.text.text()
@@ -439,7 +446,7 @@ def line_of(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= DIGITS_MAX else None
 
 
-def told_by_attribute(attributes: Attributes, seconds: float | None) -> tuple[Attempt, ...]:
+def attempts_by_attribute(attributes: Attributes, seconds: float | None) -> tuple[Attempt, ...]:
     """The attempt of a case whose attributes alone say that it did not pass, else nothing."""
     status = attributes.get("status", "").lower()
     if status in FAILED_STATUSES:

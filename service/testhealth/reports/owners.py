@@ -65,8 +65,8 @@ class CodeOwners:
     def _asked(self, names: Sequence[str]) -> Iterator[int]:
         """Rules that may match, the last first."""
         words = {NO_WORD, *patterns.words_in(names, self._lengths)}
-        found = (reversed(self._of_word[word]) for word in words if word in self._of_word)
-        return merge(*found, reverse=True)
+        candidates = (reversed(self._of_word[word]) for word in words if word in self._of_word)
+        return merge(*candidates, reverse=True)
 
     def _fitted(self, no: int) -> tuple[Segment, ...]:
         if no not in self._segments:

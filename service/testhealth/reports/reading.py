@@ -14,6 +14,7 @@ from service.testhealth.reports.results import (
     Fault,
     FileStatus,
     Format,
+    Outcome,
     ReportFile,
     Warned,
     WarningCode,
@@ -24,7 +25,7 @@ from service.testhealth.reports.xml import Stopped
 # docs/design/limits.md 5.
 CASES_MAX = 500_000
 # Each is stored with its texts, in one transaction. A run in which more fail is no evidence of
-# any test, and is not forgiven anyway.
+# any test, and is not excused anyway.
 FAILURES_MAX = 100_000
 MESSAGE_CHARACTERS_MAX = 8_000
 ERROR_TYPE_CHARACTERS_MAX = 1_000
@@ -141,6 +142,13 @@ class Reading:
         """
         return text if text and is_claim(text) else ""
 
+    def finished(self, attempt: Attempt) -> Attempt:
+        """Return the attempt with the texts that are kept: a passed one has none."""
+        if attempt.outcome is Outcome.FAILED:
+            return self.failed(attempt)
+        message = attempt.message if attempt.outcome is Outcome.SKIPPED else ""
+        return Attempt(attempt.outcome, attempt.duration_s, self.bounded(without_escapes(message)))
+
     def failed(self, said: Attempt) -> Attempt:
         """The attempt with its texts cleaned, bounded and completed.
 
@@ -196,14 +204,14 @@ class Reading:
         if not cases:
             self.warn(WarningCode.NO_TESTS)
         warnings = [*before, *(warned(code, n) for code, n in self._odd.items())]
-        told = (self.declared, self.is_interrupted)
+        marks = (self.declared, self.is_interrupted)
         if not fault:
             return ReportFile(
-                self._format, FileStatus.ACCEPTED, cases, tuple(warnings), None, *told
+                self._format, FileStatus.ACCEPTED, cases, tuple(warnings), None, *marks
             )
         text = f"Only the {len(cases)} whole tests before the fault were read. {fault.message}"
         warnings.append(Warned(WarningCode.MALFORMED, text))
-        return ReportFile(self._format, FileStatus.PARTIAL, cases, tuple(warnings), fault, *told)
+        return ReportFile(self._format, FileStatus.PARTIAL, cases, tuple(warnings), fault, *marks)
 
     def takes_milliseconds(self) -> bool:
         """Whether a case took longer than its job, so that the unit must be another one."""
@@ -216,7 +224,7 @@ class Reading:
 
 def durations_of(case: CaseResult) -> list[float]:
     """The known durations of a case."""
-    durations = (case.duration_s, *(attempt.duration_s for attempt in case.told))
+    durations = (case.duration_s, *(attempt.duration_s for attempt in case.explicit_attempts))
     return [seconds for seconds in durations if seconds is not None]
 
 
@@ -232,8 +240,10 @@ def warned(code: WarningCode, count: int) -> Warned:
 
 def in_milliseconds(case: CaseResult) -> CaseResult:
     """The case with durations that were milliseconds all along."""
-    told = (each._replace(duration_s=thousandth(each.duration_s)) for each in case.told)
-    return case._replace(duration_s=thousandth(case.duration_s), told=tuple(told))
+    attempts = (
+        each._replace(duration_s=thousandth(each.duration_s)) for each in case.explicit_attempts
+    )
+    return case._replace(duration_s=thousandth(case.duration_s), explicit_attempts=tuple(attempts))
 
 
 def thousandth(value: float | None) -> float | None:

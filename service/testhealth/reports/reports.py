@@ -50,13 +50,13 @@ def read(content: bytes, wanted: Format | None, read_options: ReadOptions) -> Re
     if bytes_read.content.startswith(GZIP_MAGIC):
         return refused(Fault(NO_FORMAT))
     text = text_of(bytes_read.content)
-    found = format_of(text)
-    if found is None or wanted not in (None, found):
+    format_found = format_of(text)
+    if format_found is None or wanted not in (None, format_found):
         return refused(Fault(NO_FORMAT))
     try:
-        report = READERS[found](text, read_options)
+        report = READERS[format_found](text, read_options)
     except Stopped as stopped:
-        return refused(stopped.fault, found)
+        return refused(stopped.fault, format_found)
     if report.status is FileStatus.REFUSED:
         return report
     report = replace(report, warnings=(*text.warnings, *report.warnings))
@@ -79,7 +79,7 @@ def format_of(text: Text) -> Format | None:
     begins = first[:HEAD_BYTES].lstrip()
     if not begins.startswith("<"):
         lines = first.split("\n", LINES_BEFORE_EVENT_MAX)[:LINES_BEFORE_EVENT_MAX]
-        if any(map(go_json.is_event, lines)):
+        if any(go_json.event_of(line) is not None for line in lines):
             return Format.GO_JSON
         if begins.startswith("{"):
             return Format.CTRF

@@ -100,8 +100,8 @@ class CaseResult(NamedTuple):
     `is_first` is true where the case before it in the report is no attempt of the same test: the
     first case of each suite element, and each case of a runner that writes every test once.
 
-    A case that passed at once, as nearly all do, has `told` empty and its `duration_s` here:
-    one value less to make and to keep. Read `attempts` and `outcome`, which know both.
+    A case that passed at once, as nearly all do, has `explicit_attempts` empty and its `duration_s`
+    here: one value less to make and to keep. Read `attempts` and `outcome`, which know both.
     """
 
     name: str
@@ -109,7 +109,7 @@ class CaseResult(NamedTuple):
     parent: str
     file: str
     duration_s: float | None = None
-    told: tuple[Attempt, ...] = ()
+    explicit_attempts: tuple[Attempt, ...] = ()
     line: int | None = None
     claimed_id: str = ""
     outermost_suite: str = ""
@@ -122,12 +122,12 @@ class CaseResult(NamedTuple):
     @property
     def attempts(self) -> tuple[Attempt, ...]:
         """Every attempt in order, at least one."""
-        return self.told or (Attempt(Outcome.PASSED, self.duration_s),)
+        return self.explicit_attempts or (Attempt(Outcome.PASSED, self.duration_s),)
 
     @property
     def outcome(self) -> Outcome:
         """The outcome of the last attempt."""
-        return self.told[-1].outcome if self.told else Outcome.PASSED
+        return self.explicit_attempts[-1].outcome if self.explicit_attempts else Outcome.PASSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +229,8 @@ def counts_of(files: Iterable[ReportFile]) -> Counts:
     synthetic = CaseKind.SYNTHETIC
     tests = [case for case in cases if case.kind is not synthetic]
     # Of nearly all tests one attempt passed and nothing is told; the few others are looked at.
-    told = [case.told for case in tests if case.told]
-    lasts = [attempts[-1] for attempts in told]
+    attempts_of_cases = [case.explicit_attempts for case in tests if case.explicit_attempts]
+    lasts = [attempts[-1] for attempts in attempts_of_cases]
     outcomes = [last.outcome for last in lasts]
     failed, skipped = outcomes.count(Outcome.FAILED), outcomes.count(Outcome.SKIPPED)
     return Counts(
@@ -241,7 +241,7 @@ def counts_of(files: Iterable[ReportFile]) -> Counts:
         failed=failed,
         errors=sum(last.is_error for last in lasts),
         skipped=skipped,
-        attempts=len(tests) - len(told) + sum(map(len, told)),
+        attempts=len(tests) - len(attempts_of_cases) + sum(map(len, attempts_of_cases)),
         suite_failures=len(cases) - len(tests),
     )
 

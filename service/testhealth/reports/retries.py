@@ -56,7 +56,7 @@ def joined(cases: Sequence[CaseResult], declared: int | None) -> list[CaseResult
             elif waiting:
                 before[at], waiting = waiting, []
     made = [
-        case._replace(told=(*before[at], *case.attempts)) if at in before else case
+        case._replace(explicit_attempts=(*before[at], *case.attempts)) if at in before else case
         for at, case in enumerate(cases)
         if at not in hidden
     ]

@@ -15,13 +15,13 @@ artifacts = ArtifactRow.__table__
 
 def seen(session: Connection, repository_id: int, ids: Iterable[str]) -> frozenset[str]:
     """Return those of the artifacts that were read."""
-    found: set[str] = set()
+    stored: set[str] = set()
     for some in bulk.parts(sorted(set(ids)), ASKED_AT_ONCE):
         statement = select(artifacts.c.id).where(
             artifacts.c.repository_id == repository_id, artifacts.c.id.in_(some)
         )
-        found.update(session.execute(statement).scalars())
-    return frozenset(found)
+        stored.update(session.execute(statement).scalars())
+    return frozenset(stored)
 
 
 def uploads_among(session: Connection, repository_id: int, ids: Iterable[str]) -> set[str]:

@@ -203,11 +203,13 @@ def failure_keys(
             attempts.c.ran_at < span.until,
         )
     )
-    found: defaultdict[int, defaultdict[str, set[tuple[int, ...]]]]
-    found = defaultdict(lambda: defaultdict(set))
+    prs_by_key: defaultdict[int, defaultdict[str, set[tuple[int, ...]]]]
+    prs_by_key = defaultdict(lambda: defaultdict(set))
     for no, key, prs in in_parts(session, statement, nos):
-        found[no][key].add(PRS.decode(prs))
-    return {no: {key: frozenset(seen) for key, seen in keys.items()} for no, keys in found.items()}
+        prs_by_key[no][key].add(PRS.decode(prs))
+    return {
+        no: {key: frozenset(seen) for key, seen in keys.items()} for no, keys in prs_by_key.items()
+    }
 
 
 def attempted(
@@ -263,19 +265,19 @@ def note_impact(
 
 def expire_impacts(session: Connection, now: datetime) -> int:
     """Stop counting at most 1,000 impacts that are 168 hours old; return how many they were."""
-    found = session.execute(
+    expired = session.execute(
         select(impacts.c.repository_id, impacts.c.no, impacts.c.pr)
         .where(impacts.c.is_counted.is_(True), impacts.c.last_at <= now - figures.WEEK)
         .order_by(impacts.c.last_at)
         .limit(EXPIRED_AT_ONCE)
     ).all()
-    if found:
+    if expired:
         rows = [
-            dict(zip(("of_repository", "of_number", "of_pr"), row, strict=True)) for row in found
+            dict(zip(("of_repository", "of_number", "of_pr"), row, strict=True)) for row in expired
         ]
         session.execute(EXPIRE, rows)
-        _renew_ranks(session, {(each.repository_id, each.no) for each in found})
-    return len(found)
+        _renew_ranks(session, {(each.repository_id, each.no) for each in expired})
+    return len(expired)
 
 
 def renew_impacts(

@@ -64,8 +64,8 @@ def size(bits: bytes) -> int:
 
 def bits_of(nos: Iterable[int]) -> bytes:
     """Return the bits of a set of these numbers."""
-    found = list(nos)
-    return _bits_of(found) if found else b""
+    numbers = list(nos)
+    return _bits_of(numbers) if numbers else b""
 
 
 def packed_numbers(numbers: Iterable[int]) -> bytes:
@@ -86,9 +86,9 @@ def packed_counts(counts: Mapping[int, int]) -> bytes:
 
 def counts_in(packed: bytes) -> Iterator[tuple[int, int]]:
     """Return each number with its count."""
-    found = numbers_in(packed)
-    half = len(found) // 2
-    return zip(found[:half], found[half:], strict=True)
+    numbers = numbers_in(packed)
+    half = len(numbers) // 2
+    return zip(numbers[:half], numbers[half:], strict=True)
 
 
 def _bits_of(members: list[int]) -> bytes:

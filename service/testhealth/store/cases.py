@@ -197,11 +197,11 @@ def revision_of(session: Connection, repository_id: int) -> int:
 
 def name_repository(session: Connection, place: Place, present: RepositoryKey) -> Shared:
     """Store a name under which tests are first seen; return what is shared, with that name."""
-    known = shared_by(session, place.repository_id)
-    if present in known.names:
-        return known
-    names = NAMES.encode((*known.names, present))
-    if known.names:
+    stored = shared_by(session, place.repository_id)
+    if present in stored.names:
+        return stored
+    names = NAMES.encode((*stored.names, present))
+    if stored.names:
         _change_shared(session, place.repository_id, names=names)
     else:
         new = {"names": names, "last_no": 0, "revision": 0, "removal": 0}
@@ -305,7 +305,7 @@ def fields_of(session: Connection, repository_id: int, ids: Iterable[str]) -> di
 
 def by_ids(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Case]:
     """Return each id → the known test of that id, or of that other id; unknown ids are absent."""
-    found: dict[str, Case] = {}
+    tests: dict[str, Case] = {}
     by_id = select(*CASE.columns).where(cases.c.repository_id == repository_id)
     by_alias = (
         select(*CASE.columns, aliases.c.id.label("alias"))
@@ -317,12 +317,12 @@ def by_ids(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[
     for some in bulk.parts(list(dict.fromkeys(ids)), ASKED_AT_ONCE):
         for row in session.execute(by_id.where(cases.c.id.in_(some))):
             test = CASE.value(row)
-            found[test.id] = test
-        missing = [each for each in some if each not in found]
+            tests[test.id] = test
+        missing = [each for each in some if each not in tests]
         if missing:
             for row in session.execute(by_alias.where(aliases.c.id.in_(missing))):
-                found[row.alias] = CASE.value(row)
-    return {each: test for each, test in found.items() if test.is_known}
+                tests[row.alias] = CASE.value(row)
+    return {each: test for each, test in tests.items() if test.is_known}
 
 
 def pasts_of(session: Connection, repository_id: int, nos: Iterable[int]) -> dict[int, Past]:

@@ -18,7 +18,7 @@ from service.testhealth.store.cases import OWNERS, Place, keys_of
 from service.testhealth.store.tables_tests import CaseRow, CodeOwnersRow
 
 
-class FoundFile(NamedTuple):
+class OwnersText(NamedTuple):
     """A file, the id of what it holds, and the text itself; all empty: there is none."""
 
     path: str = ""
@@ -42,9 +42,9 @@ class OwnersFile:
     due_at: datetime
 
     @property
-    def found(self) -> FoundFile:
+    def content(self) -> OwnersText:
         """What was read."""
-        return FoundFile(self.path, self.blob, self.text)
+        return OwnersText(self.path, self.blob, self.text)
 
 
 class Claimed(NamedTuple):
@@ -74,8 +74,8 @@ FILE = RowCodec(OwnersFile, files, keys={"org_id", "repository_id"})
 def path_of(session: Connection, repository_id: int) -> str | None:
     """Return the path of the repository's file, empty without one; None: never looked for."""
     statement = select(files.c.path).where(files.c.repository_id == repository_id)
-    found: str | None = session.execute(statement).scalar_one_or_none()
-    return found
+    path: str | None = session.execute(statement).scalar_one_or_none()
+    return path
 
 
 def begin(session: Connection, place: Place, at: datetime) -> None:
@@ -123,9 +123,9 @@ def finish(session: Connection, claimed: Claimed, fresh_until: datetime) -> None
     _change(session, here, files.c.due_at == until, due_at=files.c.stale_at)
 
 
-def put(session: Connection, repository_id: int, found: FoundFile, at: datetime) -> None:
+def put(session: Connection, repository_id: int, read: OwnersText, at: datetime) -> None:
     """Store the file as it was read at an instant; no test has its owners by it yet."""
-    _change(session, repository_id, **found._asdict(), read_at=at, owned_no=0)
+    _change(session, repository_id, **read._asdict(), read_at=at, owned_no=0)
 
 
 def cases_after(

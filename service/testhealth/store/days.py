@@ -103,8 +103,8 @@ CLOSE = update(days).where(*_OPEN_AT_VERSION).values(is_counted=True, failed=bin
 def cover(session: Connection, repository_id: int, span: Span) -> Cover:
     """Split a span of time at the repository's counted days."""
     asked = _asked(repository_id, span)
-    found = tuple(session.execute(SELECT_COUNTED, asked).scalars())
-    return Cover(found, tuple(_gaps(span, found)))
+    counted = tuple(session.execute(SELECT_COUNTED, asked).scalars())
+    return Cover(counted, tuple(_gaps(span, counted)))
 
 
 def failed(
@@ -140,8 +140,8 @@ def due(session: Connection, now: datetime) -> tuple[OpenDay, ...]:
 
 def oldest_open(session: Connection) -> int | None:
     """Return the oldest open day of all repositories, None if there is none."""
-    found: int | None = session.execute(SELECT_OLDEST_OPEN).scalar()
-    return found
+    day: int | None = session.execute(SELECT_OLDEST_OPEN).scalar()
+    return day
 
 
 def lock(session: Connection, day: OpenDay) -> bool:

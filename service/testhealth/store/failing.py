@@ -150,15 +150,15 @@ def _ways(
     session: Connection, repository_id: int, nos: Sequence[int], span: Span
 ) -> dict[int, dict[str, tuple[int, datetime]]]:
     """Return each test's ways to fail: how often, and when it last did."""
-    found: dict[int, dict[str, tuple[int, datetime]]] = {}
+    ways: dict[int, dict[str, tuple[int, datetime]]] = {}
     if not nos:
-        return found
+        return ways
     cover = days.cover(session, repository_id, span)
     asked: dict[str, object] = {"of_repository": repository_id, "of_numbers": nos}
 
     def add(rows: Iterable[tuple[int, str, int, datetime]]) -> None:
         for no, key, count, at in rows:
-            of_test = found.setdefault(no, {})
+            of_test = ways.setdefault(no, {})
             before, last_at = of_test.get(key, (0, at))
             of_test[key] = before + count, max(last_at, at)
 
@@ -166,7 +166,7 @@ def _ways(
     for gap in cover.gaps:
         during = {"since": gap.since, "until": gap.until}
         add(session.execute(SELECT_ATTEMPTS, asked | during))
-    return found
+    return ways
 
 
 def _place(key: Key) -> int:

@@ -131,39 +131,39 @@ def attempts_within(
     session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], span: Span
 ) -> Attempts:
     """Count the attempts of tests over a span."""
-    found = Attempts(Counter(), Counter())
+    attempts = Attempts(Counter(), Counter())
     if not nos:
-        return found
+        return attempts
     cover = days.cover(session, repository_id, span)
     asked = {"of_repository": repository_id, "of_numbers": nos}
     if cover.days:
         for no, passed, failed, _ in session.execute(SELECT_DAILY, asked | {"of_days": cover.days}):
-            found.passed[no] += int(passed)
-            found.failed[no] += int(failed)
-    of_outcome = {Outcome.PASSED.value: found.passed, Outcome.FAILED.value: found.failed}
+            attempts.passed[no] += int(passed)
+            attempts.failed[no] += int(failed)
+    of_outcome = {Outcome.PASSED.value: attempts.passed, Outcome.FAILED.value: attempts.failed}
     for gap in cover.gaps:
         for no, outcome, count in session.execute(SELECT_ATTEMPTS, asked | _during(gap)):
             if outcome in of_outcome:
                 of_outcome[outcome][no] += count
-    found.passed.update(_passed(session, sets, repository_id, nos, cover.gaps))
-    return found
+    attempts.passed.update(_passed(session, sets, repository_id, nos, cover.gaps))
+    return attempts
 
 
 def results(
     session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int]
 ) -> Counter[int]:
     """Return the number of each test → its results of 400 days; tests without any are left out."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     if not nos:
-        return found
+        return counts
     cover = days.cover(session, repository_id, EVER)
     asked = {"of_repository": repository_id, "of_numbers": nos}
     for no, _, _, count in session.execute(SELECT_DAILY, asked | {"of_days": cover.days}):
-        found[no] += int(count)
+        counts[no] += int(count)
     for gap in cover.gaps:
-        found.update(dict(session.execute(SELECT_RESULTS, asked | _during(gap)).all()))
-    found.update(_passed(session, sets, repository_id, nos, cover.gaps))
-    return found
+        counts.update(dict(session.execute(SELECT_RESULTS, asked | _during(gap)).all()))
+    counts.update(_passed(session, sets, repository_id, nos, cover.gaps))
+    return counts
 
 
 def last_runs(
@@ -172,13 +172,13 @@ def last_runs(
     """Return the number of each test that ran within 400 days → when it last ran."""
     cover = days.cover(session, repository_id, EVER)
     asked = {"of_repository": repository_id, "of_numbers": nos}
-    found = dict(session.execute(SELECT_LAST_DAILY, asked | {"of_days": cover.days}).all())
+    runs = dict(session.execute(SELECT_LAST_DAILY, asked | {"of_days": cover.days}).all())
     for gap in cover.gaps:
         rows = session.execute(SELECT_LAST_ATTEMPTS, asked | _during(gap))
         for more in (rows, _last_in_sets(session, sets, repository_id, nos, gap).items()):
             for no, at in more:
-                found[no] = max(at, found.get(no, at))
-    return found
+                runs[no] = max(at, runs.get(no, at))
+    return runs
 
 
 def run_after(
@@ -187,8 +187,8 @@ def run_after(
     """Return those of the tests that ran after an instant, by stored uploads."""
     later = Span(at + INSTANT, EVER.until)
     asked = {"of_repository": repository_id, "of_numbers": nos}
-    found = {no for no, _ in session.execute(SELECT_LAST_ATTEMPTS, asked | _during(later))}
-    return found.union(_last_in_sets(session, sets, repository_id, nos, later))
+    numbers = {no for no, _ in session.execute(SELECT_LAST_ATTEMPTS, asked | _during(later))}
+    return numbers.union(_last_in_sets(session, sets, repository_id, nos, later))
 
 
 def _passed(
@@ -203,27 +203,27 @@ def _passed(
     for gap in gaps:
         asked = {"of_repository": repository_id} | _during(gap)
         uses.update(dict(session.execute(SELECT_PASSED, asked).all()))
-    found: Counter[int] = Counter()
+    passes: Counter[int] = Counter()
     for key, members in sets.members(session, repository_id, uses, nos).items():
         for no in members:
-            found[no] += uses[key]
-    return found
+            passes[no] += uses[key]
+    return passes
 
 
 def _last_in_sets(
     session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], span: Span
 ) -> Mapping[int, datetime]:
     """Return when tests last passed or were skipped at once in a span."""
-    found: dict[int, datetime] = {}
+    runs: dict[int, datetime] = {}
     missing = set(nos)
     for row in session.execute(SELECT_NEWEST, {"of_repository": repository_id} | _during(span)):
         if not missing:
             break
         keys = [key for key in (row.passed, row.skipped) if key is not None]
         for members in sets.members(session, repository_id, keys, sorted(missing)).values():
-            found.update(dict.fromkeys(members, row.at))
+            runs.update(dict.fromkeys(members, row.at))
             missing.difference_update(members)
-    return found
+    return runs
 
 
 def _during(span: Span) -> dict[str, object]:

@@ -37,8 +37,8 @@ class IndexCache:
     def put(self, repository_id: int, kept: CachedIndex) -> None:
         """Put an index back after the commit, unless a newer one is there."""
         with self._lock:
-            known = self._kept.get(repository_id)
-            if known is None or known.revision < kept.revision:
+            cached = self._kept.get(repository_id)
+            if cached is None or cached.revision < kept.revision:
                 self._kept[repository_id] = kept
                 self._kept.move_to_end(repository_id)
             if len(self._kept) > REPOSITORIES_MAX:

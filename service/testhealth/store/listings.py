@@ -170,8 +170,8 @@ def records(session: Connection, repository_id: int, nos: Sequence[int]) -> list
     if not nos:
         return []
     asked = {"of_repository": repository_id, "of_numbers": nos}
-    found = {row.no: row for row in session.execute(SELECT_NUMBERED, asked)}
-    return [_listed(found[no]) for no in nos if no in found]
+    rows = {row.no: row for row in session.execute(SELECT_NUMBERED, asked)}
+    return [_listed(rows[no]) for no in nos if no in rows]
 
 
 def _listed(row: Row[*tuple[object, ...]]) -> ListedCase:

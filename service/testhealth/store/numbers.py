@@ -73,39 +73,43 @@ def numbers_of(
     session: Connection, repository_id: int, ids: Iterable[str], at: datetime
 ) -> Numbers:
     """The tests of these very ids, each as it was given, if they run at an instant."""
-    found = Numbers({}, set(), set())
-    told = _told(repository_id, at)
-    for some, (places, nos, unrun, unpassed) in _found(session, SELECT_NUMBERS, ids, told):
-        found.by_id.update(zip(map(some.__getitem__, places), nos, strict=True))
-        found.unrun.update(unrun)
-        found.unpassed.update(unpassed)
-    return found
+    numbers = Numbers({}, set(), set())
+    binds = _binds(repository_id, at)
+    for some, (places, nos, unrun, unpassed) in _columns_of_ids(
+        session, SELECT_NUMBERS, ids, binds
+    ):
+        numbers.by_id.update(zip(map(some.__getitem__, places), nos, strict=True))
+        numbers.unrun.update(unrun)
+        numbers.unpassed.update(unpassed)
+    return numbers
 
 
 def aliased(session: Connection, repository_id: int, ids: Iterable[str], at: datetime) -> Aliased:
     """The tests of these other ids; ids that are nobody's are left out."""
-    found = Aliased({}, set(), set())
-    told = _told(repository_id, at)
-    for some, (places, nos, own, unrun, unpassed) in _found(session, SELECT_ALIASED, ids, told):
+    tests_meant = Aliased({}, set(), set())
+    binds = _binds(repository_id, at)
+    for some, (places, nos, own, unrun, unpassed) in _columns_of_ids(
+        session, SELECT_ALIASED, ids, binds
+    ):
         tests = map(Numbered, nos, own)
-        found.by_id.update(zip(map(some.__getitem__, places), tests, strict=True))
-        found.unrun.update(unrun)
-        found.unpassed.update(unpassed)
-    return found
+        tests_meant.by_id.update(zip(map(some.__getitem__, places), tests, strict=True))
+        tests_meant.unrun.update(unrun)
+        tests_meant.unpassed.update(unpassed)
+    return tests_meant
 
 
-def _found(
+def _columns_of_ids(
     session: Connection,
     question: Select[*tuple[object, ...]],
     ids: Iterable[str],
-    told: dict[str, object],
+    binds: dict[str, object],
 ) -> Iterator[tuple[Sequence[str], Raw]]:
     """Some of the ids, and columns of what is found, first of all its places among these."""
     # Sorted, so that a statement reads neighbours of the index and not all of it.
     for some in bulk.parts(sorted(ids)):
-        row = session.execute(question, bulk.texts_told(some) | told).one()
+        row = session.execute(question, bulk.texts_told(some) | binds).one()
         yield some, bulk.columns_of(tuple(row))
 
 
-def _told(repository_id: int, at: datetime) -> dict[str, object]:
+def _binds(repository_id: int, at: datetime) -> dict[str, object]:
     return {"of_repository": repository_id, "to_at": at}

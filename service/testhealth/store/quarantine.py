@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import bulk
 from service.database.codec import Raw, RowCodec
-from service.testhealth.detector.settings import TestSettings
+from service.testhealth.settings import TestSettings
 from service.testhealth.store import cases
 from service.testhealth.store.cases import Place, in_parts, keys_of
 from service.testhealth.store.tables_tests import CaseOverrideRow, TestSettingsRow, TicketRow
@@ -112,10 +112,10 @@ def override_histories(
     """Return the same of several tests, by number; tests without overrides are left out."""
     among = bulk.among(overrides.c.no, "of_numbers")
     statement = _overrides(repository_id).where(among).order_by(overrides.c.id)
-    found: dict[int, tuple[StoredOverride, ...]] = {}
+    histories: dict[int, tuple[StoredOverride, ...]] = {}
     for said in map(OVERRIDE.value, in_parts(session, statement, nos)):
-        found[said.no] = (*found.get(said.no, ()), said)
-    return found
+        histories[said.no] = (*histories.get(said.no, ()), said)
+    return histories
 
 
 def recent_overrides(
@@ -179,10 +179,10 @@ def remove_ticket(session: Connection, repository_id: int, no: int) -> None:
 
 def ticket_of(session: Connection, repository_id: int, no: int) -> str | None:
     """Return the address of a test's ticket, None if there is none."""
-    found: str | None = session.execute(
+    ticket: str | None = session.execute(
         select(tickets.c.html_url).where(*_ticket(repository_id, no))
     ).scalar()
-    return found
+    return ticket
 
 
 def _ticket(repository_id: int, no: int) -> tuple[ColumnElement[bool], ...]:

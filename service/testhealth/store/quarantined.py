@@ -91,19 +91,19 @@ class QuarantinedTests:
 
     def after(self, session: Connection, key: Key | None, limit: int) -> list[Moment]:
         """Return those after the key, which are older, or the newest ones."""
-        found = (
+        lists = (
             map(_moment, rows.after(session, asked, _parsed(key), limit))
             for rows, asked in self._parts()
         )
-        return list(islice(merge(*found, reverse=True), limit))
+        return list(islice(merge(*lists, reverse=True), limit))
 
     def before(self, session: Connection, key: Key | None, limit: int) -> list[Moment]:
         """Return those before the key, or the oldest ones, in the list's order."""
-        found = (
+        lists = (
             map(_moment, reversed(rows.before(session, asked, _parsed(key), limit)))
             for rows, asked in self._parts()
         )
-        return list(islice(merge(*found), limit))[::-1]
+        return list(islice(merge(*lists), limit))[::-1]
 
     def key(self, row: Moment) -> Key:
         """Return a row's place in the order."""

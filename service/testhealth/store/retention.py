@@ -98,13 +98,13 @@ def forget_strangers(session: Connection, before: datetime) -> int:
     """Delete tests that only untrusted uploads ever had, which have no counts."""
     is_old = cases.c.is_known.is_(False) & (cases.c.first_run_at < before)
     key = (cases.c.repository_id, cases.c.no)
-    found = session.execute(select(*key).where(is_old).limit(TESTS_AT_ONCE)).all()
+    rows = session.execute(select(*key).where(is_old).limit(TESTS_AT_ONCE)).all()
     by_repository: dict[int, list[int]] = {}
-    for row in found:
+    for row in rows:
         by_repository.setdefault(row.repository_id, []).append(row.no)
     for repository_id, nos in sorted(by_repository.items()):
         _forget_tests(session, repository_id, nos, before)
-    return len(found)
+    return len(rows)
 
 
 def _forget_tests(
@@ -156,15 +156,15 @@ def _forget(
 ) -> Sequence[Row[*tuple[int, ...]]]:
     """Delete some old rows; return their keys."""
     key = tuple(table.primary_key)
-    found = session.execute(select(*key).where(is_old).limit(at_most)).all()
-    if found:
+    rows = session.execute(select(*key).where(is_old).limit(at_most)).all()
+    if rows:
         # Row by row: SQLite looks a list of keys with several columns up in no index.
         names = [f"of_{column.name}" for column in key]
         this = and_(*(column == bindparam(f"of_{column.name}") for column in key))
-        asked = [dict(zip(names, row, strict=True)) for row in found]
+        asked = [dict(zip(names, row, strict=True)) for row in rows]
         # A row that was old when it was found may be used again by now.
         session.execute(delete(table).where(this, is_old), asked)
-    return found
+    return rows
 
 
 EVIDENCE: tuple[Forget, ...] = (

@@ -65,7 +65,7 @@ def newest(
     if not rows:
         return ()
     tried = _tried(session, repository_id, no, rows[-1].ran_at)
-    found: list[CaseRun] = []
+    case_runs: list[CaseRun] = []
     # Not all at once: of a large repository each set takes megabytes while it is searched.
     for some in bulk.parts(rows, UPLOADS_AT_ONCE):
         keys = {key for row in some for key in (row.passed, row.skipped) if key is not None}
@@ -77,10 +77,10 @@ def newest(
             elif one is None and no in members.get(row.skipped, ()):
                 one = SKIPPED
             if one is not None:
-                found.append(_run(row, one))
-        if len(found) >= at_most:
+                case_runs.append(_run(row, one))
+        if len(case_runs) >= at_most:
             break
-    return tuple(found[:at_most])
+    return tuple(case_runs[:at_most])
 
 
 def _run(row: Row[*tuple[object, ...]], tried: _Tried) -> CaseRun:
@@ -108,12 +108,12 @@ def _tried(session: Connection, repository_id: int, no: int, since: datetime) ->
         .where(of.is_eligible.is_(True), of.ran_at >= since)
         .order_by(of.upload, of.n)
     )
-    found: defaultdict[str, _Tried] = defaultdict(lambda: _Tried(()))
+    tried: defaultdict[str, _Tried] = defaultdict(lambda: _Tried(()))
     for upload, outcome, is_quarantined, headline in session.execute(statement):
-        before = found[upload]
-        found[upload] = _Tried(
+        before = tried[upload]
+        tried[upload] = _Tried(
             (*before.outcomes, Outcome(outcome)),
             before.is_quarantined or is_quarantined,
             headline or before.headline,
         )
-    return found
+    return tried

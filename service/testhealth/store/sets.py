@@ -81,9 +81,9 @@ class OutcomeSets:
         self, session: Connection, repository_id: int, keys: Sequence[str]
     ) -> Iterator[tuple[str, bytes]]:
         with self._lock:
-            known = [(key, self._kept.get((repository_id, key))) for key in keys]
-        yield from ((key, bits) for key, bits in known if bits is not None)
-        missing = [key for key, bits in known if bits is None]
+            cached = [(key, self._kept.get((repository_id, key))) for key in keys]
+        yield from ((key, bits) for key, bits in cached if bits is not None)
+        missing = [key for key, bits in cached if bits is None]
         if missing:
             asked = {"of_repository": repository_id, "of_keys": missing}
             for key, compressed in session.execute(SELECT_SETS, asked).all():
@@ -121,5 +121,5 @@ class StoredSets:
 
     def size(self, key: str) -> int:
         """Return how many tests are in a set."""
-        found = self.sets.bits(self.session, self.repository_id, [key])
-        return sum(bitmaps.size(bits) for _, bits in found)
+        sets_of_key = self.sets.bits(self.session, self.repository_id, [key])
+        return sum(bitmaps.size(bits) for _, bits in sets_of_key)

@@ -192,10 +192,10 @@ def _histories(
         .where(*which)
         .order_by(events.c.id)
     )
-    found: defaultdict[int, list[StateChange]] = defaultdict(list)
+    histories: defaultdict[int, list[StateChange]] = defaultdict(list)
     for change in map(CHANGE.value, in_parts(session, statement, nos)):
-        found[change.no].append(change)
-    return {no: tuple(changes) for no, changes in found.items()}
+        histories[change.no].append(change)
+    return {no: tuple(changes) for no, changes in histories.items()}
 
 
 def recent(
@@ -228,11 +228,11 @@ def written_at(
         .order_by(events.c.id)
         .limit(WRITTEN_MAX)
     )
-    found: dict[int, tuple[Health, Health]] = {}
+    changes: dict[int, tuple[Health, Health]] = {}
     for no, previous, value in session.execute(statement):
-        before = found[no][0] if no in found else Health(previous)
-        found[no] = (before, Health(value))
-    return {no: (before, after) for no, (before, after) in found.items() if before is not after}
+        before = changes[no][0] if no in changes else Health(previous)
+        changes[no] = (before, Health(value))
+    return {no: (before, after) for no, (before, after) in changes.items() if before is not after}
 
 
 def noise_of(session: Connection, repository_id: int) -> dict[int, Noise]:

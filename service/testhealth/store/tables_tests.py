@@ -195,7 +195,7 @@ class TicketRow(Row, table=True):
 class TicketIssueRow(Row, table=True):
     """An issue that we keep of a test; `number` and `html_url` once it is made.
 
-    `told` is the status it tells of, `look_at` when to look at it again by itself.
+    `told` is the status in its text, `look_at` when to look at it again by itself.
     """
 
     __tablename__ = "ticket_issue"

@@ -7,8 +7,8 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, or_, 
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.codec import RowCodec
-from service.testhealth.detector.settings import UNHEALTHY
 from service.testhealth.detector.ticketing import Opening, TicketIssue
+from service.testhealth.settings import UNHEALTHY
 from service.testhealth.store.cases import Place, keys_of
 from service.testhealth.store.tables_tests import (
     CaseRow,

@@ -85,7 +85,7 @@ class Upload:
         return self.counts.get("failed", 0) + self.counts.get("suite_failures", 0)
 
 
-class FoundUpload(NamedTuple):
+class StoredUpload(NamedTuple):
     """An upload and its repository."""
 
     place: Place
@@ -146,15 +146,15 @@ def note_done(session: Connection, upload_id: str) -> None:
 
 def by_digest(session: Connection, repository_id: int, digest: str) -> Upload | None:
     """Return the upload with this content, None if there is none."""
-    found = _found(session, repository_id, uploads.c.digest == digest)
-    return found[0] if found else None
+    stored = _stored(session, repository_id, uploads.c.digest == digest)
+    return stored[0] if stored else None
 
 
-def by_id(session: Connection, upload_id: str) -> FoundUpload | None:
+def by_id(session: Connection, upload_id: str) -> StoredUpload | None:
     """Return an upload of any repository."""
     columns = (uploads.c.org_id, uploads.c.repository_id, *UPLOAD.columns)
     row = session.execute(select(*columns).where(uploads.c.id == upload_id)).first()
-    return None if row is None else FoundUpload(Place(row[0], row[1]), UPLOAD.value(row[2:]))
+    return None if row is None else StoredUpload(Place(row[0], row[1]), UPLOAD.value(row[2:]))
 
 
 def of_run(
@@ -162,19 +162,19 @@ def of_run(
 ) -> tuple[Upload, ...]:
     """Return the complete uploads of an attempt of a CI run, of all jobs, in any order."""
     is_of_run = (uploads.c.run_id == run_id, uploads.c.run_attempt == attempt)
-    return _found(session, repository_id, *is_of_run, uploads.c.is_complete.is_(True))
+    return _stored(session, repository_id, *is_of_run, uploads.c.is_complete.is_(True))
 
 
 def of_sha(session: Connection, repository_id: int, sha: str) -> tuple[Upload, ...]:
     """Return the complete uploads of a commit, of all jobs, in any order."""
-    return _found(session, repository_id, uploads.c.sha == sha, uploads.c.is_complete.is_(True))
+    return _stored(session, repository_id, uploads.c.sha == sha, uploads.c.is_complete.is_(True))
 
 
 def of_test_run(
     session: Connection, repository_id: int, sha: Sha, since: datetime
 ) -> tuple[Upload, ...]:
     """Return eligible uploads of a queue's test run received since it began, oldest first."""
-    return _found(
+    return _stored(
         session,
         repository_id,
         uploads.c.is_eligible.is_(True),
@@ -189,7 +189,7 @@ def of_heads(
     session: Connection, repository_id: int, heads: Iterable[Sha], since: datetime
 ) -> tuple[Upload, ...]:
     """Return eligible uploads of pull requests on these heads, oldest first."""
-    return _found(
+    return _stored(
         session,
         repository_id,
         uploads.c.is_eligible.is_(True),
@@ -200,7 +200,7 @@ def of_heads(
     )
 
 
-def _found(
+def _stored(
     session: Connection,
     repository_id: int,
     *conditions: ColumnElement[bool],
@@ -214,13 +214,13 @@ def prs_of(
     session: Connection, repository_id: int, digests: Iterable[str]
 ) -> dict[str, tuple[int, ...]]:
     """Return the digest of each upload → the pull requests that it tested."""
-    found: dict[str, tuple[int, ...]] = {}
+    prs_by_digest: dict[str, tuple[int, ...]] = {}
     for some in bulk.parts(sorted(set(digests)), ASKED_AT_ONCE):
         statement = select(uploads.c.digest, uploads.c.prs).where(
             uploads.c.repository_id == repository_id, uploads.c.digest.in_(some)
         )
-        found |= {digest: PRS.decode(prs) for digest, prs in session.execute(statement)}
-    return found
+        prs_by_digest |= {digest: PRS.decode(prs) for digest, prs in session.execute(statement)}
+    return prs_by_digest
 
 
 def eligible(session: Connection, repository_id: int, since: datetime) -> set[str]:
@@ -252,8 +252,8 @@ def evidence(session: Connection, sets: StoredSets, ids: Iterable[str]) -> Itera
         for row in session.execute(select(*UPLOAD.columns).where(uploads.c.id.in_(some))):
             upload = UPLOAD.value(row)
             size = 0 if upload.passed is None else sets.size(upload.passed)
-            told = {no: word for no, word in letters[upload.id].items() if word}
-            yield evidence_of(upload, told, frozenset(muddled[upload.id]), size)
+            failed_letters = {no: word for no, word in letters[upload.id].items() if word}
+            yield evidence_of(upload, failed_letters, frozenset(muddled[upload.id]), size)
 
 
 def evidence_of(

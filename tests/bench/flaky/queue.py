@@ -1,6 +1,6 @@
 """What a queue makes of the detector's knowledge: one pull request after the other, tested once.
 
-A failure is forgiven when all tests that failed are flagged (automatic quarantine of both
+A failure is excused when all tests that failed are flagged (automatic quarantine of both
 statuses). Without that knowledge every failure removes the pull request.
 """
 
@@ -25,7 +25,7 @@ MINUTES = 30
 class QueueOutcome:
     """Counts of pull requests: (without knowledge, with it) where both can differ.
 
-    `unforgivable`: bad ones that were merged although a regression hit a test that was not
+    `inexcusable`: bad ones that were merged although a regression hit a test that was not
     quarantined; that must never be. `shielded`: bad ones all of whose regressions hit
     quarantined tests.
     """
@@ -34,7 +34,7 @@ class QueueOutcome:
     bad: int
     removed: tuple[int, int]
     merged_bad: int
-    unforgivable: int
+    inexcusable: int
     shielded: int
     runs: tuple[int, int]
 
@@ -42,7 +42,7 @@ class QueueOutcome:
 def played(world: World, judged: Mapping[int, Health]) -> QueueOutcome:
     """Every pull request of the world goes through the queue after its last push."""
     ci, chance = Ci(world), np.random.default_rng([world.seed, 3])
-    good = bad = merged_bad = unforgivable = shielded = 0
+    good = bad = merged_bad = inexcusable = shielded = 0
     removed, runs = [0, 0], [0, 0]
     for number, last in enumerate(run for run in world.runs if run.is_last):
         own = frozenset[int]()
@@ -52,9 +52,9 @@ def played(world: World, judged: Mapping[int, Health]) -> QueueOutcome:
         run = Run(len(world.runs) + number, last.day, last.pr, own)
         quarantined = {no for no, health in judged.items() if _is_flagged(health, last.day)}
         failed, tries = _failed(ci, world, run)
-        is_forgiven = failed <= quarantined
+        is_excused = failed <= quarantined
         good, bad = good + (not own), bad + bool(own)
-        is_removed = (bool(failed), not is_forgiven)
+        is_removed = (bool(failed), not is_excused)
         for side in (0, 1):
             wrongly = not own and is_removed[side]
             removed[side] += wrongly
@@ -62,10 +62,10 @@ def played(world: World, judged: Mapping[int, Health]) -> QueueOutcome:
             runs[side] += (1, tries)[side] + wrongly
         if own:
             shielded += own <= quarantined
-            merged_bad += is_forgiven
-            unforgivable += is_forgiven and not own <= quarantined
+            merged_bad += is_excused
+            inexcusable += is_excused and not own <= quarantined
     return QueueOutcome(
-        good, bad, (removed[0], removed[1]), merged_bad, unforgivable, shielded, (runs[0], runs[1])
+        good, bad, (removed[0], removed[1]), merged_bad, inexcusable, shielded, (runs[0], runs[1])
     )
 
 
@@ -77,7 +77,7 @@ def figures(outcomes: Sequence[QueueOutcome]) -> Iterator[tuple[str, float | Non
     yield "queue: good removed without knowledge", removed[0] / good, None
     yield "queue: good removed with it", removed[1] / good, None
     yield "queue: bad merged", sum(each.merged_bad for each in outcomes) / bad, None
-    yield "queue: bad merged, not shielded", sum(each.unforgivable for each in outcomes), 0
+    yield "queue: bad merged, not shielded", sum(each.inexcusable for each in outcomes), 0
     yield "queue: CI minutes a PR without", MINUTES * runs[0] / (good + bad), None
     yield "queue: CI minutes a PR with", MINUTES * runs[1] / (good + bad), None
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 from pydantic.json_schema import JsonSchemaValue
 
 from service.errors import FieldError
-from service.http.models import common
+from service.http.models import common, settings
 from service.http.models.common import Moment, Repository, SnakeRequest
 from service.http.models.shared import OrgSlug, PageQuery, Uuid
 from service.testhealth.operations.checks import AskedTest
@@ -15,59 +15,38 @@ from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.lists import FailingRequest
 from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.operations.pages import PageRequest
-from service.testhealth.operations.settings import SettingsRequest
 from service.testhealth.operations.tickets import TicketLink
-from service.vocabulary import Flag, Health, Override, QuarantineForgives, Sensitivity
+from service.testhealth.settings import UNHEALTHY, SettingValue, TestSettings
+from service.vocabulary import Flag, Health, Override
 
 TEXT_MAX = 1000
 """Characters of a name and its kin that are stored (docs/design/limits.md 5)."""
 
 TESTS_MAX = 5000
-GLOBS_MAX = 20
-BRANCHES_MAX = 10
+
+
+UNHEALTHY_WORDS: Mapping[str, Health] = {each.name: each for each in UNHEALTHY}
+"""The words that filter the list of unhealthy tests."""
 
 
 def unhealthy(value: object) -> object:
-    """`FLAKY` or `BROKEN`, in any letter case."""
+    """Return the status that `FLAKY` or `BROKEN`, in any letter case, names."""
     if not isinstance(value, str):
         raise common.wrong("type", "must be a string")
-    if value.upper() not in UNHEALTHY:
-        raise common.unknown_word(value, tuple(UNHEALTHY))
-    return UNHEALTHY[value.upper()]
+    if value.upper() not in UNHEALTHY_WORDS:
+        raise common.unknown_word(value, tuple(UNHEALTHY_WORDS))
+    return UNHEALTHY_WORDS[value.upper()]
 
-
-def _distinct(words: list[Health]) -> list[Health]:
-    return list(dict.fromkeys(words))
-
-
-UNHEALTHY: Mapping[str, Health] = {each.name: each for each in (Health.FLAKY, Health.BROKEN)}
-"""What the list of unhealthy tests is filtered by."""
 
 Filter = Annotated[
     Health,
     BeforeValidator(unhealthy),
-    WithJsonSchema({"type": "string", "enum": list(UNHEALTHY)}),
-]
-Quarantining = Annotated[
-    Health,
-    BeforeValidator(unhealthy),
-    WithJsonSchema({"type": "string", "enum": [each.value for each in UNHEALTHY.values()]}),
+    WithJsonSchema({"type": "string", "enum": list(UNHEALTHY_WORDS)}),
 ]
 Said = Annotated[str, Field(min_length=1, max_length=500, pattern=common.LINES)]
 FlagReason = Annotated[str, Field(min_length=1, max_length=256, pattern=common.LINE)]
 Text = Annotated[str, Field(max_length=TEXT_MAX, pattern=common.ANYTHING)]
-Branches = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=255, pattern=common.LINE)]],
-    Field(max_length=BRANCHES_MAX),
-]
-Artifacts = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=100, pattern=common.LINE)]],
-    Field(max_length=GLOBS_MAX),
-]
-Mask = Annotated[str, Field(max_length=255, pattern=common.ONE_STAR)]
-Masks = Annotated[list[Mask], Field(max_length=GLOBS_MAX)]
 Web = Annotated[str, Field(max_length=2000, pattern=common.WEB)]
-Template = Annotated[str, Field(max_length=2000, pattern=common.TEMPLATE)]
 TicketId = Annotated[str, Field(max_length=100, pattern=common.TICKET_ID)]
 
 
@@ -206,56 +185,44 @@ class GetSettings(AboutTests):
     """`/flaky-tests/get-settings`."""
 
 
-NULLABLE = frozenset({"stable_branches", "ticket_url_template"})
-"""Settings of which null is a value (docs/design/quarantine.md 3)."""
+NULLABLE = settings.nullable(TestSettings)
+"""Settings of which null is a value."""
 
 
 def _nothing_else(schema: JsonSchemaValue) -> None:
-    """What `faults_of_names` refuses, as a schema says it."""
+    """State in the schema what `faults_of_names` refuses."""
     schema["additionalProperties"] = False
 
 
+@settings.takes(TestSettings)
 class UpdateSettings(AboutTests):
     """`/flaky-tests/update-settings`: what is not sent stays; unknown names are errors."""
 
     model_config = ConfigDict(json_schema_extra=_nothing_else)
 
-    quarantine_enabled: bool | None = None
-    auto_quarantine_enabled: bool | None = None
-    auto_quarantine_statuses: (
-        Annotated[list[Quarantining], Field(min_length=1), AfterValidator(_distinct)] | None
-    ) = None
-    sensitivity: Annotated[Sensitivity, BeforeValidator(common.one_of(Sensitivity))] | None = None
-    stable_branches: Branches | None = None
-    ticket_url_template: Template | None = None
-    collect_artifacts: bool | None = None
-    artifact_patterns: Artifacts | None = None
-    name_masks: Masks | None = None
-    ticket_issues: bool | None = None
-    quarantine_forgives: (
-        Annotated[QuarantineForgives, BeforeValidator(common.one_of(QuarantineForgives))] | None
-    ) = None
-
     @classmethod
     def faults_of_names(cls, body: Mapping[str, object]) -> tuple[FieldError, ...]:
         """Names that are no settings."""
-        known = frozenset(cls.model_fields)
+        names = frozenset(cls.model_fields)
         return tuple(
             FieldError(
                 common.pointer(name),
                 "unknown",
                 "is no setting of tests",
-                common.nearest(name, tuple(sorted(known))),
+                common.nearest(name, tuple(sorted(names))),
             )
             for name in body
-            if name not in known
+            if name not in names
         )
 
-    def request(self) -> SettingsRequest:
-        """As operations take it; null changes only what can be null."""
-        values = {}
-        for name in self.model_fields_set - {"repo", "org_url_slug"}:
-            value = getattr(self, name)
-            if value is not None or name in NULLABLE:
-                values[name] = tuple(value) if isinstance(value, list) else value
-        return SettingsRequest(values)
+    def changes(self) -> dict[str, SettingValue]:
+        """Return the settings to change, by field name; null changes only what can be null."""
+        sent = {
+            name: getattr(self, name)
+            for name in self.model_fields_set & TestSettings.__dataclass_fields__.keys()
+        }
+        return {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in sent.items()
+            if value is not None or name in NULLABLE
+        }

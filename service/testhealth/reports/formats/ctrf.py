@@ -80,14 +80,10 @@ def retries_of(reading: Reading, test: Fields) -> tuple[Attempt, ...]:
 
 def attempt_of(reading: Reading, fields: Fields) -> Attempt:
     """The attempt that a test or one of its retries describes."""
-    seconds = seconds_of(fields)
     outcome = OUTCOMES.get(shapes.text(fields, "status"), Outcome.SKIPPED)
+    stack = capture.shortened_stack(without_escapes(shapes.text(fields, "trace")))
     message = shapes.text(fields, "message")
-    if outcome is Outcome.FAILED:
-        stack = capture.shortened_stack(without_escapes(shapes.text(fields, "trace")))
-        return reading.failed(Attempt(outcome, seconds, message, stack))
-    skipped = message if outcome is Outcome.SKIPPED else ""
-    return Attempt(outcome, seconds, reading.bounded(skipped))
+    return reading.finished(Attempt(outcome, seconds_of(fields), message, stack))
 
 
 def seconds_of(fields: Fields) -> float | None:

@@ -20,7 +20,7 @@ from service.testhealth.reports.results import (
     Outcome,
     ReportFile,
 )
-from service.testhealth.reports.text import Text, without_escapes
+from service.testhealth.reports.text import Text
 from service.testhealth.reports.xml import read_xml
 
 Attributes = dict[str, str]
@@ -48,11 +48,6 @@ class Dialect:
     # by its attributes, its message, and whether anything failed inside it.
     suite: str = ""
     failed_alone: Callable[[Attributes, str, bool], bool] = lambda *_: True
-
-
-def spanned(_: Reading, attributes: Attributes) -> float | None:
-    """Seconds of a time span."""
-    return clock_seconds_of(attributes.get("duration", ""))
 
 
 def counted(reading: Reading, attributes: Attributes) -> float | None:
@@ -84,7 +79,7 @@ TRX = Dialect(
     case="UnitTestResult",
     name="testName",
     classname=lambda _: "",
-    seconds=spanned,
+    seconds=lambda _, attributes: clock_seconds_of(attributes.get("duration", "")),
     outcome="outcome",
     outcomes={
         **dict.fromkeys(("Passed", "PassedButRunAborted", "Warning", "Completed"), PASSED),
@@ -146,14 +141,6 @@ class Open:
     texts: dict[str, Captured] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Awaited:
-    """Cases whose class is defined elsewhere in the file, by the id of its definition."""
-
-    cases: list[tuple[str, CaseResult]] = field(default_factory=list)
-    classes: dict[str, str] = field(default_factory=dict)
-
-
 def read_with(dialect: Dialect) -> Callable[[Text, ReadOptions], ReportFile]:
     """The reader of a dialect; the root element is known to be one of its own."""
 
@@ -179,8 +166,10 @@ class DotnetElements:
         self._is_in_failure = False
         self._heard: Captured | None = None
         self._depth = 0
+        # TRX defines the class of a test elsewhere in the file, by an id.
         self._defined = ""
-        self._awaited = Awaited()
+        self._classes: dict[str, str] = {}
+        self._without_class: list[tuple[str, CaseResult]] = []
 
     def start(self, name: str, attributes: Attributes) -> bool:
         """An element begins; the answer is whether its text is wanted."""
@@ -226,10 +215,9 @@ class DotnetElements:
         One without definition has no class where the file is whole: a failure must not be lost.
         In a file that was cut its class may have been what was cut, and so its identity.
         """
-        classes = self._awaited.classes
-        for definition, case in self._awaited.cases:
-            if is_whole or definition in classes:
-                self._reading.add(case._replace(classname=classes.get(definition, "")))
+        for definition, case in self._without_class:
+            if is_whole or definition in self._classes:
+                self._reading.add(case._replace(classname=self._classes.get(definition, "")))
 
     def _hear(self, case: Open, name: str, attributes: Attributes) -> None:
         dialect = self._dialect
@@ -246,8 +234,7 @@ class DotnetElements:
         elif name == "ResultSummary" and attributes.get("outcome") in TRX_STOPPED:
             self._reading.is_interrupted = True
         elif name == "TestMethod":
-            classname = attributes.get("className", "").partition(",")[0]
-            self._awaited.classes[self._defined] = classname
+            self._classes[self._defined] = attributes.get("className", "").partition(",")[0]
 
     def _close(self, case: Open) -> None:
         """A test that held others is their sum, not one of them."""
@@ -260,11 +247,11 @@ class DotnetElements:
                 dialect.classname(attributes),
                 "",
                 "",
-                told=(self._attempt(case),),
+                explicit_attempts=(self._attempt(case),),
             )
         )
         if dialect is TRX:
-            self._awaited.cases.append((attributes.get("testId", ""), result))
+            self._without_class.append((attributes.get("testId", ""), result))
         else:
             self._reading.add(result)
 
@@ -282,9 +269,11 @@ class DotnetElements:
         names = (attributes.get(each, "") for each in ("fullname", "name", "type"))
         parent = next(filter(None, names), "")
         said = Attempt(FAILED, None, message, stack, suite.error_type, is_error=True)
-        told = (self._reading.failed(said),)
+        attempts = (self._reading.failed(said),)
         self._reading.add(
-            CaseResult(SUITE_FAILURE, "", parent, "", told=told, kind=CaseKind.SYNTHETIC)
+            CaseResult(
+                SUITE_FAILURE, "", parent, "", explicit_attempts=attempts, kind=CaseKind.SYNTHETIC
+            )
         )
 
     def _said(self, element: Open) -> tuple[str, str]:
@@ -297,17 +286,14 @@ class DotnetElements:
 
     def _attempt(self, case: Open) -> Attempt:
         dialect, attributes = self._dialect, case.attributes
-        told = attributes.get(dialect.outcome, "")
-        outcome = dialect.outcomes.get(told, Outcome.SKIPPED)
+        outcome_word = attributes.get(dialect.outcome, "")
+        outcome = dialect.outcomes.get(outcome_word, Outcome.SKIPPED)
         if attributes.get("executed", "").lower() == "false":
             outcome = Outcome.SKIPPED
         seconds = dialect.seconds(self._reading, attributes)
         message, stack = self._said(case)
-        if outcome is PASSED:
-            return Attempt(outcome, seconds)
-        if outcome is Outcome.SKIPPED:
-            return Attempt(outcome, seconds, self._reading.bounded(without_escapes(message)))
-        self._failures += 1
-        is_error = told in dialect.errors or attributes.get("label") in dialect.errors
-        said = Attempt(outcome, seconds, message, stack, case.error_type, is_error)
-        return self._reading.failed(said)
+        self._failures += outcome is FAILED
+        is_error = outcome_word in dialect.errors or attributes.get("label") in dialect.errors
+        return self._reading.finished(
+            Attempt(outcome, seconds, message, stack, case.error_type, is_error)
+        )

@@ -91,11 +91,6 @@ class Build:
                 each.attempts.append(Attempt(Outcome.FAILED, None, stack=stack, is_error=True))
 
 
-def is_event(line: str) -> bool:
-    """Whether the line is an event of a test run."""
-    return event_of(line) is not None
-
-
 def read(text: Text, read_options: ReadOptions) -> ReportFile:
     """The report; lines that are no events are left out with a warning.
 
@@ -204,13 +199,15 @@ def has_failed(seen: Seen) -> bool:
 
 def case_of(reading: Reading, name: str, package: str, seen: Seen) -> CaseResult:
     """The case of a (package, test) that ended at least once."""
-    told = tuple(
+    attempts = tuple(
         reading.failed(attempt._replace(message=message_in(attempt.stack)))
         if attempt.outcome is Outcome.FAILED
         else attempt
         for attempt in seen.attempts
     )
-    return shapes.passed_at_once(CaseResult(reading.name(name), package, "", "", told=told))
+    return shapes.passed_at_once(
+        CaseResult(reading.name(name), package, "", "", explicit_attempts=attempts)
+    )
 
 
 def message_in(printed: str) -> str:

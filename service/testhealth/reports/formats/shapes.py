@@ -39,6 +39,6 @@ def number(fields: dict[str, object], name: str) -> float | None:
 
 def passed_at_once(case: CaseResult) -> CaseResult:
     """The case in its short form, where its only attempt passed."""
-    if len(case.told) == 1 and case.outcome is Outcome.PASSED:
-        return case._replace(duration_s=case.told[0].duration_s, told=())
+    if len(case.explicit_attempts) == 1 and case.outcome is Outcome.PASSED:
+        return case._replace(duration_s=case.explicit_attempts[0].duration_s, explicit_attempts=())
     return case

@@ -4,8 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from service.http.models import settings
 from service.http.models.answers.common import Count, Id, LeftOut, SnakeAnswer, Time
-from service.vocabulary import Health, Override, QuarantineForgives, Sensitivity
+from service.testhealth.settings import TestSettings
+from service.vocabulary import Health, Override
 
 Address = Annotated[str, Field(json_schema_extra={"format": "uri"})]
 """A URI."""
@@ -186,17 +188,6 @@ class OverrideSet(SnakeAnswer):
     quarantined: bool
 
 
+@settings.shows(TestSettings)
 class TestSettingsShown(SnakeAnswer):
-    """What a repository decides about its tests."""
-
-    quarantine_enabled: bool
-    auto_quarantine_enabled: bool
-    auto_quarantine_statuses: list[Health]
-    sensitivity: Sensitivity
-    stable_branches: list[str] | None
-    ticket_url_template: str | None
-    collect_artifacts: bool
-    artifact_patterns: list[str]
-    name_masks: list[str]
-    ticket_issues: bool
-    quarantine_forgives: QuarantineForgives
+    """The test settings of a repository."""

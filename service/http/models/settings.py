@@ -1,0 +1,131 @@
+"""Settings as fields of requests and answers, made from their definitions."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Annotated, TypeVar, get_args, get_type_hints
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    create_model,
+)
+
+from service.http.models import common
+from service.http.models.common import Integer
+from service.settings import Chars, Form, Items, Range, Setting, Words, definitions
+
+Model = TypeVar("Model", bound=BaseModel)
+
+PATTERNS: Mapping[Form, str] = {
+    Form.LINE: common.LINE,
+    Form.ADDRESS_TEMPLATE: common.TEMPLATE,
+    Form.NAME_MASK: common.ONE_STAR,
+}
+
+
+NO_TYPES: Mapping[object, object] = {}
+
+
+def takes(
+    settings: type, own_types: Mapping[object, object] = NO_TYPES
+) -> Callable[[type[Model]], type[Model]]:
+    """Return a decorator that adds every setting to a request: it may be left out or null.
+
+    `own_types` has the request's types for types of settings that only one capability has.
+    """
+
+    def type_of(kind: object, setting: Setting) -> object:
+        return (own_types.get(kind) or _checked(kind, setting)) | None  # type: ignore[operator]
+
+    return lambda model: _with_fields(model, settings, type_of, None)
+
+
+def shows(
+    settings: type, own_types: Mapping[object, object] = NO_TYPES
+) -> Callable[[type[Model]], type[Model]]:
+    """Return a decorator that adds every setting to an answer."""
+
+    def type_of(kind: object, _: Setting) -> object:
+        return own_types.get(kind) or _shown(kind)
+
+    return lambda model: _with_fields(model, settings, type_of, ...)
+
+
+def nullable(settings: type) -> frozenset[str]:
+    """Return the field names of the settings of which null is a value."""
+    return frozenset(
+        name for name, kind in get_type_hints(settings).items() if type(None) in get_args(kind)
+    )
+
+
+def _with_fields(
+    model: type[Model],
+    settings: type,
+    type_of: Callable[[object, Setting], object],
+    default: object,
+) -> type[Model]:
+    described = definitions(settings)
+    made: dict[str, object] = {
+        name: (
+            Annotated[type_of(kind, described[name]), Field(description=described[name].meaning)],
+            default,
+        )
+        for name, kind in get_type_hints(settings).items()
+    }
+    names = {"__module__": model.__module__, "__doc__": model.__doc__}
+    extended: type[Model] = create_model(model.__name__, __base__=model, **names, **made)  # type: ignore[call-overload]
+    return extended
+
+
+def _checked(kind: object, setting: Setting) -> object:
+    """Return the type of a setting in a request."""
+    match setting.bounds:
+        case Range(minimum, maximum):
+            number = Integer if kind is int else float
+            return Annotated[number, Field(ge=minimum, le=maximum)]
+        case Chars(maximum, form):
+            return _text(maximum, form)
+        case Items() as items:
+            texts = items_of(_text(items.chars_max, items.form), items.items_max)
+            return Annotated[texts, AfterValidator(_distinct)] if items.are_distinct else texts
+        case Words(allowed):
+            return Annotated[list[_word(allowed)], Field(min_length=1), AfterValidator(_distinct)]  # type: ignore[misc]
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return Annotated[kind, BeforeValidator(common.one_of(kind))]
+    return kind
+
+
+def items_of(element: object, items_max: int) -> object:
+    """Return the type of a list of at most so many elements."""
+    return Annotated[list[element], Field(max_length=items_max)]  # type: ignore[valid-type]
+
+
+def _text(chars_max: int, form: Form) -> object:
+    return Annotated[str, Field(min_length=1, max_length=chars_max, pattern=PATTERNS[form])]
+
+
+def _word(allowed: tuple[StrEnum, ...]) -> object:
+    words = type(allowed[0])
+    refused = [word for word in words if word not in allowed]
+    return Annotated[
+        words,
+        BeforeValidator(common.one_of(words, *refused)),
+        WithJsonSchema({"type": "string", "enum": [word.value for word in allowed]}),
+    ]
+
+
+def _distinct(values: list[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _shown(kind: object) -> object:
+    """Return the type of a setting in an answer; numbers have no needless fraction."""
+    return Annotated[float, PlainSerializer(_whole_if_possible)] if kind is float else kind
+
+
+def _whole_if_possible(number: float) -> int | float:
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,92 @@
+"""How a setting is defined: its type, default, bounds, meaning, and when to change it.
+
+A capability defines its settings once, as the fields of a frozen dataclass. Requests, answers, the
+OpenAPI document and the reference page are made from the definitions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+ITEMS_MAX = 100
+"""Elements of a list, where its setting has no lower limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Least and greatest value of a number, both allowed."""
+
+    minimum: float
+    maximum: float
+
+
+class Form(StrEnum):
+    """What a text must be, in the words of the reference page."""
+
+    LINE = "text of one line"
+    ADDRESS_TEMPLATE = "an https address with `{id}`"
+    NAME_MASK = "text of one line with one `*` beside other text"
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """Greatest length and form of a text, which is not empty."""
+
+    maximum: int
+    form: Form = Form.LINE
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of texts: what they are, their greatest length, whether they differ, their form."""
+
+    noun: str
+    chars_max: int
+    are_distinct: bool = False
+    form: Form = Form.LINE
+    items_max: int = ITEMS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A list of at least one of these words, without repeats."""
+
+    allowed: tuple[StrEnum, ...]
+
+
+Bounds = Range | Chars | Items | Words | None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What type and default of a setting do not say: documentation, bounds, initial value.
+
+    `meaning` and `advice` (when to change it) are Markdown. `cli_default` is what the command
+    line, the dashboard and the first `/merge` set instead of the default.
+    """
+
+    meaning: str
+    advice: str
+    bounds: Bounds
+    cli_default: bool | int | float | str | None
+
+
+def setting(
+    default: Value,
+    meaning: str,
+    advice: str = "",
+    bounds: Bounds = None,
+    cli_default: bool | int | float | str | None = None,
+) -> Value:
+    """Return a field of a dataclass of settings."""
+    described = Setting(meaning, advice, bounds, cli_default)
+    made: Value = field(default=default, metadata={"setting": described})
+    return made
+
+
+def definitions(settings: type) -> Mapping[str, Setting]:
+    """Return the definitions in a dataclass of settings, by field name."""
+    return {each.name: each.metadata["setting"] for each in fields(settings)}

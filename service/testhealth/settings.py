@@ -1,0 +1,97 @@
+"""The one definition of each test setting of a repository: type, default, bounds, documentation.
+
+The request and answer models, the OpenAPI document and the table in docs/reference/tests.md are
+made from `TestSettings`.
+"""
+
+# ruff: noqa: RUF009 - `setting` returns a field, whose default is immutable
+
+from dataclasses import dataclass
+
+from service.settings import Chars, Form, Items, Words, setting
+from service.vocabulary import Health, QuarantineForgives, Sensitivity
+
+UNHEALTHY = (Health.FLAKY, Health.BROKEN)
+
+SettingValue = (
+    bool | str | Sensitivity | QuarantineForgives | tuple[str, ...] | tuple[Health, ...] | None
+)
+"""What one setting can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestSettings:
+    """All test settings of one repository."""
+
+    __test__ = False
+
+    quarantine_enabled: bool = setting(
+        False,
+        "failures of quarantined tests count as passed",
+        "true when you want [quarantine](#quarantine)",
+    )
+    auto_quarantine_enabled: bool = setting(
+        False,
+        "tests are quarantined by their status, not only by an override of a person. No effect "
+        "while `quarantine_enabled` is false",
+        "true when you have looked at the lists of flaky and broken tests and agree with them",
+    )
+    auto_quarantine_statuses: tuple[Health, ...] = setting(
+        UNHEALTHY,
+        "the statuses of tests that are quarantined automatically",
+        '`["flaky"]` when broken tests must stop the queue until a person decides',
+        Words(UNHEALTHY),
+    )
+    sensitivity: Sensitivity = setting(
+        Sensitivity.NORMAL,
+        "how soon a test is called flaky",
+        "`strict` when sound tests are called flaky, `eager` when flaky tests are found too late",
+    )
+    stable_branches: tuple[str, ...] | None = setting(
+        None,
+        "patterns of branches whose results show that a test is broken; none: the default branch "
+        "and every branch with a queue",
+        "when other branches also contain only reviewed commits, for example `release/*`",
+        Items("patterns", 255, items_max=10),
+    )
+    ticket_url_template: str | None = setting(
+        None,
+        "the address of a ticket, with `{id}` in place of its id",
+        "to link tickets by `external_ticket_id`",
+        Chars(2000, Form.ADDRESS_TEMPLATE),
+    )
+    collect_artifacts: bool = setting(
+        True,
+        "whether Headgate reads test reports from CI's artifacts",
+        "false when every job uploads its reports itself",
+    )
+    artifact_patterns: tuple[str, ...] = setting(
+        (
+            "*junit*",
+            "*test-result*",
+            "*test_result*",
+            "*test-report*",
+            "*surefire*",
+        ),
+        "names of artifacts that are read",
+        "when your [artifacts with reports](#collected-artifacts) have other names",
+        Items("patterns", 100, items_max=20),
+    )
+    name_masks: tuple[str, ...] = setting(
+        (),
+        "masks for the names of tests: the part in place of `*` is ignored",
+        "when names contain a part that changes with every run, such as a seed or a port",
+        Items("masks", 255, form=Form.NAME_MASK, items_max=20),
+    )
+    ticket_issues: bool = setting(
+        False,
+        "whether Headgate keeps an issue for each test that stays flaky or broken. Refused (422 "
+        "`issues_not_writable`) where the App lacks `issues: write`, or issues are switched off",
+        "true to get [an issue for each such test](#issues)",
+    )
+    quarantine_forgives: QuarantineForgives = setting(
+        QuarantineForgives.ANY_FAILURE,
+        "which failures of a quarantined test count as passed",
+        "`KNOWN_FAILURES` when a quarantined test that fails [in a new way](#known-failures-alone) "
+        "must count as failed",
+    )
