@@ -14,6 +14,7 @@ from bot.settings import Settings
 OWN = frozenset(
     {
         "admin_listen",
+        "build_method",
         "data_dir",
         "database_pool",
         "database_url",
@@ -21,6 +22,7 @@ OWN = frozenset(
         "host",
         "log_format",
         "log_level",
+        "mirrors_max_gb",
         "port",
         "trusted_proxies",
         "workers",

@@ -225,6 +225,8 @@ class Settings(BaseSettings):
     github_webhook_secret_previous: Secret | None = None
     github_write_spacing_ms: Annotated[int, Field(ge=0, le=60_000)] | None = None
     github_limits: bool | None = None
+    build_method: Literal["auto", "git", "rest"] = "auto"
+    mirrors_max_gb: Annotated[int, Field(ge=1, le=10_000)] = 20
 
     @property
     def database_address(self) -> str:

@@ -26,7 +26,7 @@ from bot.github import oidc, webhook
 from bot.github import options as github_options
 from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.oidc import OidcTokens
-from bot.github.options import GitHubOptions
+from bot.github.options import BuildMethod, GitHubOptions, MirrorOptions
 from bot.github.pacing import Priority
 from bot.github.provider import GitHubProvider
 from bot.keys import KeyRing, secret_key_in
@@ -388,6 +388,12 @@ def github_options_of(settings: Settings) -> GitHubOptions:
         write_spacing_ms=settings.github_write_spacing_ms,
         limits=settings.github_limits,
         user_agent=f"headgate/{VERSION}",
+        mirrors=MirrorOptions(
+            BuildMethod(settings.build_method),
+            settings.data_dir.absolute() / "mirrors",
+            settings.mirrors_max_gb << 30,
+            os.environ,
+        ),
     )
 
 

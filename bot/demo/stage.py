@@ -174,6 +174,8 @@ def settings_of(sandbox: Sandbox, folder: Path, port: int) -> Settings:
         public_url=f"http://{LOOPBACK}:{port}",
         admin_listen="off",
         data_dir=folder / "headgate",
+        # Pushes keep ten seconds apart, which would slow the demonstration.
+        build_method="rest",
     )
 
 

@@ -21,7 +21,8 @@ decides.
 Caches. Commits, because they cannot change; the rules of a branch for five minutes; tokens, in
 memory, until shortly before they expire. Tips, checks and facts of pull requests are never cached.
 
-Worked example. `build` for pull request 3: `POST /git/refs` makes the scratch branch at the
+Worked example. `gitbuild` builds test branches in a mirror, where it can. Without it, `build` for
+pull request 3 is: `POST /git/refs` makes the scratch branch at the
 target's tip, `POST /merges` merges the head by its sha, the rename publishes the branch under
 the name that CI watches, one read confirms where it points, and `POST /pulls` opens the draft
 that starts `pull_request` workflows. After a crash the same call finds the scratch branch (its

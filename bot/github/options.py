@@ -6,8 +6,9 @@ Pure: no environment is read here; `bot/settings.py` does that and calls these f
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -43,9 +44,39 @@ class Addresses:
 
     def of_repository(self, repo: RepoRef) -> str:
         """Return the REST address of a repository. Raises Gone for a name such as `..`."""
-        if {repo.owner, repo.name} & {"", ".", ".."}:
-            raise Gone(f'"{repo.slug}" is not a repository.', GoneKind.REPOSITORY)
-        return f"{self.api}/repos/{quote(repo.owner, safe='')}/{quote(repo.name, safe='')}"
+        return f"{self.api}/repos/{_path_of(repo)}"
+
+    def git_of(self, repo: RepoRef) -> str:
+        """Return the address of a repository for git. Raises Gone for a name such as `..`."""
+        return f"{self.web}/{_path_of(repo)}.git"
+
+
+def _path_of(repo: RepoRef) -> str:
+    if {repo.owner, repo.name} & {"", ".", ".."}:
+        raise Gone(f'"{repo.slug}" is not a repository.', GoneKind.REPOSITORY)
+    return f"{quote(repo.owner, safe='')}/{quote(repo.name, safe='')}"
+
+
+class BuildMethod(StrEnum):
+    """How test branches are built (docs/design/git-builds.md 1)."""
+
+    AUTO = "auto"
+    GIT = "git"
+    REST = "rest"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorOptions:
+    """Whether git builds test branches, and where its mirrors are.
+
+    `bytes_max` is the limit of all mirrors together; `environment` is that of the process, of
+    which git inherits the search path and the proxy.
+    """
+
+    method: BuildMethod
+    folder: Path
+    bytes_max: int
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +85,7 @@ class GitHubOptions:
 
     `slug` is the App's name in addresses (`headgate` of `headgate[bot]`); None: asked when it
     is needed. `write_spacing_ms` None: the host's default. `limits`: whether the host limits
-    all callers, None: by its name.
+    all callers, None: by its name. `mirrors` None: the REST API builds every test branch.
     """
 
     host: str
@@ -66,6 +97,7 @@ class GitHubOptions:
     slug: str | None = None
     user_agent: str = "headgate"
     limits: bool | None = None
+    mirrors: MirrorOptions | None = None
 
 
 def addresses_of(host: str, url: str | None = None) -> Addresses:

@@ -259,6 +259,11 @@ async def binding_rules(client: RepositoryClient, branch: str) -> tuple[Rule, ..
     return tuple(rule for rule in rules if rule.ruleset not in passed)
 
 
+async def requires_signatures(client: RepositoryClient, branch: str) -> bool:
+    """Return whether a ruleset wants signed commits on a branch, which need not exist."""
+    return any(rule.type == "required_signatures" for rule in await _rulesets(client, branch))
+
+
 async def _rulesets(client: RepositoryClient, branch: str) -> tuple[Rule, ...]:
     try:
         listed, complete = await client.listed(

@@ -7,6 +7,7 @@ An answer that cannot be read becomes `Unavailable` where the verb may be repeat
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from bot.github import (
@@ -27,9 +28,11 @@ from bot.github.artifacts import Artifacts
 from bot.github.audits import audits
 from bot.github.checks import Reports
 from bot.github.client import GitHubClient, RepositoryClient
+from bot.github.gitbuild.builder import GitBuilder
+from bot.github.gitbuild.mirror import Mirrors
 from bot.github.landing import Landing
 from bot.github.notices import Notices
-from bot.github.options import GitHubOptions
+from bot.github.options import BuildMethod, GitHubOptions, MirrorOptions
 from bot.github.pacing import Priority
 from bot.github.protection import Protection
 from bot.github.pull_requests import PullRequests
@@ -77,6 +80,8 @@ from service.provider.values import (
 from service.telemetry import SILENT, Meter
 from service.vocabulary import Actor, RepoRef, Sha
 
+NO_MIRRORS = MirrorOptions(BuildMethod.REST, Path(), 0)
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -97,6 +102,10 @@ class GitHubProvider:
         self._notices = Notices(options.app_id)
         self._pulls = PullRequests(self._protection, options.app_id)
         self._landing = Landing(self._pulls, self._protection, self._notices)
+        chosen = options.mirrors or NO_MIRRORS
+        mirrors = Mirrors(options.host, chosen, clock)
+        readers = (self._pulls, self._protection)
+        self._builder = GitBuilder(chosen, mirrors, readers, clock, telemetry)
 
     def signals_of(self, delivery: Delivery) -> tuple[Signal, ...]:
         """Return the signals of a delivery; see `translate.signals_of`.
@@ -172,12 +181,10 @@ class GitHubProvider:
         return await self._repeatable(refs.is_ancestor, repo, Priority.VERDICT, ancestor, commit)
 
     async def build(self, request: BuildRequest) -> BuildResult:
-        return await self._repeatable(
-            testbranches.build, request.repo, Priority.BUILD, self._pulls, request
-        )
+        return await self._repeatable(self._builder.build, request.repo, Priority.BUILD, request)
 
     async def discard(self, repo: RepoRef, branch: str) -> None:
-        await self._repeatable(testbranches.discard, repo, Priority.BUILD, branch)
+        await self._repeatable(self._builder.discard, repo, Priority.BUILD, branch)
 
     async def restore(self, repo: RepoRef, branch: str, sha: Sha) -> None:
         await self._repeatable(testbranches.restore, repo, Priority.BUILD, branch, sha)
@@ -285,6 +292,7 @@ class GitHubProvider:
         return await self._once(drytest.start, request.repo, Priority.BUILD, request)
 
     async def close(self) -> None:
+        await self._builder.close()
         await self._github.close()
         await self._artifacts.close()
 

@@ -73,19 +73,23 @@ async def build(
 
     Raises Refused, Gone(PULL_REQUEST), Unavailable.
     """
-    if not 0 < len(request.steps) <= STEPS_MAX:
+    return await carry_out(Build(client, pulls, request))
+
+
+async def carry_out(made: "Build") -> BuildResult:
+    """Carry out a build; see `build`."""
+    if not 0 < len(made.request.steps) <= STEPS_MAX:
         raise Refused(f"A test branch merges 1 to {STEPS_MAX} heads.", RefusedCode.TOO_MANY)
-    made = Build(client, pulls, request)
     try:
         try:
             return await made.start()
         except OutcomeUnknown:
-            return await refs.retry_unknown(client, made.resume)
+            return await refs.retry_unknown(made.client, made.resume)
     except Refused as refused:
         if refused.code is not RefusedCode.OTHER:
             raise
         # The rules of the branch decide, not the sentence.
-        if not await protection.forbids_building(client, request.scratch):
+        if not await protection.forbids_building(made.client, made.request.scratch):
             raise
         raise Refused(refused.message, RefusedCode.RULE_DENIED) from refused
 
@@ -113,9 +117,9 @@ class Build:
     def __init__(
         self, client: RepositoryClient, pulls: PullRequests, request: BuildRequest
     ) -> None:
-        self._client = client
+        self.client = client
+        self.request = request
         self._pulls = pulls
-        self._request = request
 
     async def start(self) -> BuildResult:
         """Merge every step on the scratch branch, then publish it."""
@@ -123,41 +127,50 @@ class Build:
         if isinstance(made, Stopped):
             await self._delete_scratch()
             return await self._conflict(made)
-        tested = zip(made, self._request.steps, strict=True)
-        if all(prefix.contained for prefix, step in tested if step.tested):
+        if self.is_contained(made):
             await self._delete_scratch()
             return NothingToMerge()
-        if made[-1].tree in self._request.known_trees:
-            return await self._built(self._request.scratch, made)
+        if made[-1].tree in self.request.known_trees:
+            return await self.built(self.request.scratch, made)
         taken = await self._publish(made[-1].commit)
         if taken is not None:
             made = await self._completed(taken)
             await self._delete_scratch()
-        return await self._show(made)
+        return await self.show(made)
 
     async def resume(self) -> BuildResult:
         """Like `start`, unless the test branch exists already."""
-        tip = await refs.read_head(self._client, self._request.branch)
+        tip = await refs.read_head(self.client, self.request.branch)
         if tip is None:
             return await self.start()
         made = await self._completed(tip)
         await self._delete_scratch()
-        return await self._show(made)
+        return await self.show(made)
+
+    def is_contained(self, made: Prefixes) -> bool:
+        """Return whether every tested head was there before."""
+        steps = zip(made, self.request.steps, strict=True)
+        return all(prefix.contained for prefix, step in steps if step.tested)
 
     # The scratch branch.
 
     async def _merged(self) -> Prefixes | Stopped:
         """Merge every step, from where an earlier try stopped."""
-        steps = self._request.steps[:-1]
-        reused = next((n for n, step in enumerate(steps) if step.commit is None), len(steps))
-        start = await self._reused(reused)
-        sha = start[-1].commit if start else self._request.base_sha
-        if not await refs.create_branch(self._client, self._request.scratch, sha):
-            head = await refs.read_head(self._client, self._request.scratch)
+        reused = self.reusable
+        start = await self.reused(reused)
+        sha = start[-1].commit if start else self.request.base_sha
+        if not await refs.create_branch(self.client, self.request.scratch, sha):
+            head = await refs.read_head(self.client, self.request.scratch)
             if head is None:
                 raise self._unavailable("the scratch branch is not visible yet")
             start = await self._recognized(head)
-        return await self._with_own_tip(start, reused)
+        return await self.with_own_tip(start, reused)
+
+    @property
+    def reusable(self) -> int:
+        """How many leading steps name a commit; never the last one."""
+        steps = self.request.steps[:-1]
+        return next((n for n, step in enumerate(steps) if step.commit is None), len(steps))
 
     async def _recognized(self, tip: Sha) -> Prefixes:
         """Return the leading steps, or all, that a branch of ours already merges.
@@ -165,17 +178,17 @@ class Build:
         Raises Refused(NAME_TAKEN) when it contains anything else.
         """
         chain = await self._chain(tip)
-        before = await self._commit(self._request.base_sha)
+        before = await self._commit(self.request.base_sha)
         made: list[Prefix] = []
         place = 0
-        for step in self._request.steps:
+        for step in self.request.steps:
             if place == len(chain):
                 break
             if chain[place].parents == (before.sha, step.head_sha):
                 before = chain[place]
                 place += 1
                 made.append(Prefix(step.number, before.sha, before.tree, contained=False))
-            elif await refs.is_ancestor(self._client, step.head_sha, before.sha):
+            elif await refs.is_ancestor(self.client, step.head_sha, before.sha):
                 made.append(Prefix(step.number, before.sha, before.tree, contained=True))
             else:
                 raise self._foreign()
@@ -186,14 +199,14 @@ class Build:
     async def _completed(self, tip: Sha) -> Prefixes:
         """Like `_recognized`, for a branch that must contain every step."""
         made = list(await self._recognized(tip))
-        for step in self._request.steps[len(made) :]:
-            if not await refs.is_ancestor(self._client, step.head_sha, tip):
+        for step in self.request.steps[len(made) :]:
+            if not await refs.is_ancestor(self.client, step.head_sha, tip):
                 raise self._foreign()
             before = await self._commit(tip)
             made.append(Prefix(step.number, before.sha, before.tree, contained=True))
         return tuple(made)
 
-    async def _with_own_tip(self, start: Prefixes, reused: int) -> Prefixes | Stopped:
+    async def with_own_tip(self, start: Prefixes, reused: int) -> Prefixes | Stopped:
         """Merge what is missing; reuse one commit less while the tip belongs to another run.
 
         A run's tip is its own, and so are the reports on it, unless there is nothing to merge.
@@ -204,21 +217,25 @@ class Build:
                 reused -= 1
             reused = max(reused - 1, 0)
             start = made[:reused]
-            sha = start[-1].commit if start else self._request.base_sha
-            await refs.reset_branch(self._client, self._request.scratch, sha)
+            sha = start[-1].commit if start else self.request.base_sha
+            await self.reset(sha)
             made = await self._merge_after(start)
         return made
 
+    async def reset(self, sha: Sha) -> None:
+        """Continue from another commit."""
+        await refs.reset_branch(self.client, self.request.scratch, sha)
+
     def _needs_own_tip(self, made: Prefixes) -> bool:
-        pairs = zip(made, self._request.steps, strict=True)
+        pairs = zip(made, self.request.steps, strict=True)
         is_tested = any(step.tested and not prefix.contained for prefix, step in pairs)
-        return is_tested and made[-1].commit in {step.commit for step in self._request.steps}
+        return is_tested and made[-1].commit in {step.commit for step in self.request.steps}
 
     async def _merge_after(self, start: Prefixes) -> Prefixes | Stopped:
         made = list(start)
-        before = await self._commit(made[-1].commit if made else self._request.base_sha)
-        for step in self._request.steps[len(made) :]:
-            merged = await self._merge(step, before)
+        before = await self._commit(made[-1].commit if made else self.request.base_sha)
+        for step in self.request.steps[len(made) :]:
+            merged = await self.merge(step, before)
             if merged is None:
                 return Stopped(step, tuple(made))
             contained = merged.sha == before.sha
@@ -226,17 +243,17 @@ class Build:
             made.append(Prefix(step.number, before.sha, before.tree, contained))
         return tuple(made)
 
-    async def _merge(self, step: BuildStep, before: Commit) -> Commit | None:
+    async def merge(self, step: BuildStep, before: Commit) -> Commit | None:
         """Return the commit after this step; None when GitHub reported a conflict twice."""
         body = {
-            "base": self._request.scratch,
+            "base": self.request.scratch,
             "head": step.head_sha,
             "commit_message": step.message,
         }
         retries = Retries()
         while retries.conflicts < 2:
             try:
-                answer = await self._client.create("POST", "/merges", body, expects=(404, 409))
+                answer = await self.client.create("POST", "/merges", body, expects=(404, 409))
             except Refused as refused:
                 raise Refused(refused.message, refused.code, step.number) from refused
             if answer.status == 204:
@@ -245,7 +262,7 @@ class Build:
                 commit = reading.commit_of(answer.fields)
                 if commit.parents != (before.sha, step.head_sha):
                     raise self._foreign()
-                return self._client.caches.keep_commit(self._client.repo, commit)
+                return self.client.caches.keep_commit(self.client.repo, commit)
             await self._wait_to_retry(answer, step, before, retries)
         return None
 
@@ -258,39 +275,39 @@ class Build:
         elif CONFLICT_WORDS in answer.message.lower():
             retries.conflicts += 1
             if retries.conflicts == 1:
-                await self._client.clock.sleep(CONFLICT_PAUSE_S)
+                await self.client.clock.sleep(CONFLICT_PAUSE_S)
                 await self._check_both(step, before)
         elif retries.denials == DENIED_TRIES:
-            if await protection.forbids_building(self._client, self._request.scratch):
+            if await protection.forbids_building(self.client, self.request.scratch):
                 raise Refused(answer.message, RefusedCode.RULE_DENIED)
             raise self._unavailable(answer.message or "GitHub answered 409")
         else:
             # A passing permission fault looks like this; no pull request is to blame.
             retries.denials += 1
-            await self._client.clock.sleep(DENIED_PAUSE_S)
+            await self.client.clock.sleep(DENIED_PAUSE_S)
 
     async def _check_both(self, step: BuildStep, before: Commit) -> None:
         """Read base and head again: a conflict between other commits would prove nothing."""
-        if await refs.read_head(self._client, self._request.scratch) != before.sha:
+        if await refs.read_head(self.client, self.request.scratch) != before.sha:
             raise self._foreign()
-        if await refs.read_commit(self._client, step.head_sha) is None:
+        if await refs.read_commit(self.client, step.head_sha) is None:
             raise _head_gone(step)
 
     async def _wait_for_head(self, answer: Answer, step: BuildStep, retries: Retries) -> None:
         """Wait: a head just pushed, or our own scratch branch, may not be visible yet."""
         if retries.absences == len(limits.YOUNG_WAITS_S):
-            await self._client.check_repository()
+            await self.client.check_repository()
             if "base" in answer.message.lower():
                 raise self._unavailable("the scratch branch is gone")
             raise _head_gone(step)
-        await self._client.clock.sleep(limits.YOUNG_WAITS_S[retries.absences])
+        await self.client.clock.sleep(limits.YOUNG_WAITS_S[retries.absences])
         retries.absences += 1
 
-    async def _reused(self, count: int) -> Prefixes:
+    async def reused(self, count: int) -> Prefixes:
         """Return the leading steps with the commits that earlier runs made of them."""
         made: list[Prefix] = []
-        before = self._request.base_sha
-        for step in self._request.steps[:count]:
+        before = self.request.base_sha
+        for step in self.request.steps[:count]:
             commit = await self._commit(step.commit or before)
             is_contained = commit.sha == before
             made.append(Prefix(step.number, commit.sha, commit.tree, contained=is_contained))
@@ -301,79 +318,79 @@ class Build:
         """Return the first parents from the base, oldest first; a longer chain is not ours."""
         chain: list[Commit] = []
         at = tip
-        while at != self._request.base_sha:
+        while at != self.request.base_sha:
             commit = await self._commit(at)
-            if len(commit.parents) != 2 or len(chain) == len(self._request.steps):
+            if len(commit.parents) != 2 or len(chain) == len(self.request.steps):
                 raise self._foreign()
             chain.append(commit)
             at = commit.parents[0]
         return chain[::-1]
 
     async def _commit(self, sha: Sha) -> Commit:
-        commit = await refs.read_commit(self._client, sha)
+        commit = await refs.read_commit(self.client, sha)
         if commit is None:
             raise Gone(f"Commit {sha} is gone.", GoneKind.BRANCH)
         return commit
 
     async def _delete_scratch(self) -> None:
-        await refs.delete_branch(self._client, self._request.scratch)
+        await refs.delete_branch(self.client, self.request.scratch)
 
     # The test branch.
 
     async def _publish(self, tip: Sha) -> Sha | None:
         """Make the test branch appear at `tip`; return where it points if it is elsewhere."""
-        if self._request.construction is Construction.RENAME_TEMP_BRANCH:
+        if self.request.construction is Construction.RENAME_TEMP_BRANCH:
             head = await self._renamed()
             if head is not None:
                 return None if head == tip else head
-        if await refs.create_branch(self._client, self._request.branch, tip):
+        if await refs.create_branch(self.client, self.request.branch, tip):
             await self._delete_scratch()
             return None
-        head = await refs.read_head(self._client, self._request.branch)
+        head = await refs.read_head(self.client, self.request.branch)
         if head == tip:
             await self._delete_scratch()
         return None if head in (tip, None) else head
 
     async def _renamed(self) -> Sha | None:
         """Rename the scratch branch; return where the test branch points, None if it is absent."""
-        tail = f"/branches/{refs.branch_path(self._request.scratch)}/rename"
-        body = {"new_name": self._request.branch}
-        answer = await self._client.send("POST", tail, body, expects=(403, 404, 409, 422))
+        tail = f"/branches/{refs.branch_path(self.request.scratch)}/rename"
+        body = {"new_name": self.request.branch}
+        answer = await self.client.send("POST", tail, body, expects=(403, 404, 409, 422))
         for wait_s in RENAME_POLLS_S if answer.status < 300 else RENAME_POLLS_S[:1]:
-            await self._client.clock.sleep(wait_s)
-            head = await refs.read_head(self._client, self._request.branch, is_awaited=True)
+            await self.client.clock.sleep(wait_s)
+            head = await refs.read_head(self.client, self.request.branch, is_awaited=True)
             if head is not None:
                 return head
         return None
 
-    async def _show(self, made: Prefixes) -> BuildResult:
+    async def show(self, made: Prefixes) -> BuildResult:
         """Open the draft pull request of the published branch, where one is wanted."""
-        branch = self._request.branch
-        if self._request.vehicle is Vehicle.PUSH:
-            return await self._built(branch, made)
+        branch = self.request.branch
+        if self.request.vehicle is Vehicle.PUSH:
+            return await self.built(branch, made)
         try:
             draft = await self._draft()
         except Refused as refused:
             if refused.code is not RefusedCode.DRAFT_NOT_SUPPORTED:
                 raise
-            return replace(await self._built(branch, made), draft_refused=refused.message)
+            return replace(await self.built(branch, made), draft_refused=refused.message)
         if draft is None:
-            await refs.delete_branch(self._client, branch)
+            await refs.delete_branch(self.client, branch)
             return NothingToMerge()
-        return await self._built(branch, made, draft)
+        return await self.built(branch, made, draft)
 
     async def _draft(self) -> Draft | None:
         """Open or find the draft pull request of the branch; None: nothing to merge."""
         body = {
-            "title": self._request.title[:TITLE_CHARS_MAX],
-            "body": self._request.body,
-            "head": self._request.branch,
-            "base": self._request.target,
+            "title": self.request.title[:TITLE_CHARS_MAX],
+            "body": self.request.body,
+            "head": self.request.branch,
+            "base": self.request.target,
             "draft": True,
         }
         empty, absences = 0, iter(limits.YOUNG_WAITS_S)
         while empty < 2:
-            answer = await self._client.create("POST", "/pulls", body, expects=(422,))
+            answer = await self.client.create("POST", "/pulls", body, expects=(422,))
             words = answer.message.lower()
             if answer.status < 300:
                 number, _, url = reading.pull_ref_of(answer.fields)
@@ -383,51 +400,52 @@ class Build:
             if "no commits between" in words:
                 empty += 1
                 # Our ref may not be visible yet where pull requests are made.
-                await self._client.clock.sleep(NO_COMMITS_PAUSE_S if empty == 1 else 0.0)
+                await self.client.clock.sleep(NO_COMMITS_PAUSE_S if empty == 1 else 0.0)
                 continue
             wait_s = next(absences, None) if "head invalid" in words else None
             if wait_s is None:
-                raise self._client.github.error_of(answer, "/pulls")
-            await self._client.clock.sleep(wait_s)
+                raise self.client.github.error_of(answer, "/pulls")
+            await self.client.clock.sleep(wait_s)
         return None
 
     async def _open_draft(self, answer: Answer) -> Draft:
-        for number, _, url in await _pulls_of(self._client, self._request.branch, "open"):
+        for number, _, url in await _pulls_of(self.client, self.request.branch, "open"):
             return number, url
-        raise Unavailable(answer.message, self._client.clock.now() + timedelta(seconds=1))
+        raise Unavailable(answer.message, self.client.clock.now() + timedelta(seconds=1))
 
     async def _conflict(self, stopped: Stopped) -> Conflicted:
         number = stopped.step.number
         ahead = [each.number for each in stopped.before if not each.contained]
         if not ahead:
             return Conflicted(number, with_base=True, culprit=None, paths=())
-        facts = await self._pulls.pull_request(self._client, number)
+        facts = await self._pulls.pull_request(self.client, number)
         if facts.mergeability is Mergeability.NOT_MERGEABLE:
             return Conflicted(number, with_base=True, culprit=None, paths=())
         if len(ahead) > 1:
             return Conflicted(number, with_base=False, culprit=None, paths=())
-        own = await self._pulls.changed_files(self._client, number)
-        others = set((await self._pulls.changed_files(self._client, ahead[0])).paths)
+        own = await self._pulls.changed_files(self.client, number)
+        others = set((await self._pulls.changed_files(self.client, ahead[0])).paths)
         both = [path for path in own.paths if path in others]
         return Conflicted(number, False, ahead[0], tuple(both[:CONFLICT_PATHS_MAX]))
 
-    async def _built(self, branch: str, made: Prefixes, draft: Draft | None = None) -> Built:
+    async def built(self, branch: str, made: Prefixes, draft: Draft | None = None) -> Built:
+        """Return the result of a finished build."""
         return Built(
             tip=made[-1].commit,
-            base_tree=(await self._commit(self._request.base_sha)).tree,
+            base_tree=(await self._commit(self.request.base_sha)).tree,
             prefixes=made,
             branch=branch,
-            published=branch == self._request.branch,
+            published=branch == self.request.branch,
             vehicle_number=None if draft is None else draft[0],
             vehicle_url=None if draft is None else draft[1],
         )
 
     def _foreign(self) -> Refused:
-        words = f"{self._request.branch} or its scratch branch holds something else."
+        words = f"{self.request.branch} or its scratch branch holds something else."
         return Refused(words, RefusedCode.NAME_TAKEN)
 
     def _unavailable(self, words: str) -> Unavailable:
-        later = self._client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
+        later = self.client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
         return Unavailable(f"The test branch cannot be made now: {words}.", later)
 
 

@@ -80,6 +80,7 @@ ROUTES: tuple[Route, ...] = (
     *actions.ROUTES,
     *repositories.LATE_ROUTES,
 )
+GIT = ".git/"  # in every path of smart_http.py
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1", HOST})
 READS = ("GET", "HEAD", "OPTIONS")
 
@@ -306,12 +307,12 @@ def guard(hosts: frozenset[str]) -> Any:
 
 
 def fault_middleware(served: Door) -> Any:
-    """The middleware that logs every API call and applies faults to it."""
+    """The middleware that logs every call of API and git, and applies faults to it."""
 
     @web.middleware
     async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
         path, world = request.rel_url.path, served.world
-        if not path.startswith(("/api/", artifacts.STORAGE)):
+        if not path.startswith(("/api/", artifacts.STORAGE)) and GIT not in path:
             answer: web.StreamResponse = await handler(request)
             return answer
         request[doors.REQUEST_ID] = f"SBOX:{world.new_id():X}"

@@ -329,10 +329,12 @@ async def create(
     )
     # Packs would hide objects from the loose reader above, so git must never make one here.
     config = (
-        "[gc]\n\tauto = 0\n[receive]\n\tunpackLimit = 100000000\n[http]\n\treceivepack = true\n"
+        "[gc]\n\tauto = 0\n[receive]\n\tunpackLimit = 100000000\n\thideRefs = refs/pull\n"
+        "[http]\n\treceivepack = true\n"
+        "[uploadpack]\n\tallowAnySHA1InWant = true\n\tallowFilter = true\n"
     )
     with (folder / "config").open("a") as file:
-        file.write(config + "[uploadpack]\n\tallowAnySHA1InWant = true\n")
+        file.write(config)
     if parent is None:
         return BareRepository(folder, Objects(folder / "objects"))
     for inner in ("objects/info", "objects/pack", "objects"):

@@ -112,8 +112,12 @@ async def _receive(
 async def _move(repository: Repository, actor: Actor, one: Move) -> None:
     if one.ref.startswith("refs/pull/"):
         raise refused("push.hidden")
-    if one.before not in (None, ZERO) and one.after != ZERO:
-        await refs.refuse_workflow_files(repository, actor, one.before or ZERO, one.after)
+    if one.after != ZERO:
+        # A new branch is compared with the default branch, by reports of people who met it.
+        compared = repository.git.branch(repository.default_branch)
+        before = one.before if one.before not in (None, ZERO) else compared
+        if before is not None:
+            await refs.refuse_workflow_files(repository, actor, before, one.after)
     await refs.move(repository, actor, [one], How("git push"))
 
 

@@ -97,7 +97,7 @@ class Repository:
     """A repository with everything in it. Its forks share `lock`.
 
     `deployed` contains commits with the environment of a successful deployment, `scanned` commits
-    with results of code scanning.
+    with results of code scanning. `size_kib` is what the repository's facts show as its size.
     """
 
     world: "World" = field(repr=False, compare=False)
@@ -124,6 +124,7 @@ class Repository:
     stacks: list[Stack] = field(default_factory=list)
     deployed: set[tuple[str, str]] = field(default_factory=set)
     scanned: set[str] = field(default_factory=set)
+    size_kib: int = 0
 
     @property
     def full_name(self) -> str:

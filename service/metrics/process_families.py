@@ -52,6 +52,16 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
         (),
         "Requests left, of the installation that has the fewest.",
     ),
+    "headgate_test_branches_built_total": (
+        "counter",
+        ("method", "reason"),
+        "Test branches by what built them, git or rest, and why.",
+    ),
+    "headgate_build_disagreements_total": (
+        "counter",
+        (),
+        "Conflicts that git found and the provider did not.",
+    ),
     "headgate_credentials_rejected_total": (
         "counter",
         ("kind",),

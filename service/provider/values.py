@@ -162,7 +162,10 @@ class BuildStep:
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """A test branch to make. `branch` and `scratch` are full names without `refs/heads/`."""
+    """A test branch to make. `branch` and `scratch` are full names without `refs/heads/`.
+
+    `created_at`: when its run was created, the date of commits that are made here.
+    """
 
     repo: RepoRef
     run_id: str
@@ -177,6 +180,7 @@ class BuildRequest:
     construction: Construction
     title: str
     body: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

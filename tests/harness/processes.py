@@ -37,6 +37,7 @@ QUICK = {
     "HEADGATE_PERIOD_COMMENTS_S": "2",
     "HEADGATE_PERIOD_ORPHANS_S": "2",
     "HEADGATE_GITHUB_WRITE_SPACING_MS": "0",
+    "HEADGATE_BUILD_METHOD": "rest",
     "HEADGATE_LOG_FORMAT": "json",
 }
 """Sweeps as often as they may run, so that no test waits for a minute."""

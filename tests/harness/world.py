@@ -300,6 +300,7 @@ def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Setti
         "github_private_key": str(sandbox.key_path),
         "github_webhook_secret": sandbox.webhook_secret,
         "github_write_spacing_ms": 0,
+        "build_method": "rest",
         "database_url": address,
         "data_dir": str(folder),
         "port": 0,

@@ -95,18 +95,6 @@ class Branches:
         assert stage.branches() == {request.branch: built.tip}
         assert stage.drafts() == [built.vehicle_number]
 
-    async def test_a_half_built_branch_is_gone_on_from(self, stage):
-        pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
-        request = stage.request(*pulls)
-        await stage.fault("fail_before", path="*/merges", nth=2, times=1, status=422)
-        with pytest.raises(Refused):
-            await stage.provider.build(request)
-        assert list(stage.branches()) == [request.scratch]
-        first = stage.tip(request.scratch)
-        built = await stage.provider.build(request)
-        assert built.prefixes[0].commit == first
-        assert stage.branches() == {request.branch: built.tip}
-
     @BOTH
     async def test_commits_of_runs_ahead_are_used_again(self, stage, construction):
         pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
@@ -185,7 +173,8 @@ class Branches:
         pull = await stage.open({"app.py": "x\n"})
         await stage.act("push", branch="main", files={"app.py": "y\n"})
         conflict = await stage.provider.build(stage.request(pull))
-        assert conflict == Conflicted(pull[0], with_base=True, culprit=None, paths=())
+        paths = stage.conflicting("app.py")
+        assert conflict == Conflicted(pull[0], with_base=True, culprit=None, paths=paths)
         assert stage.branches() == {}
 
     async def test_a_conflict_with_the_only_one_ahead_names_it_and_the_files(self, stage):
@@ -199,7 +188,8 @@ class Branches:
         two = await stage.open({"b.txt": "b\n"})
         three = await stage.open({"app.py": "y\n"})
         conflict = await stage.provider.build(stage.request(one, two, three))
-        assert conflict == Conflicted(three[0], with_base=False, culprit=None, paths=())
+        paths = stage.conflicting("app.py")
+        assert conflict == Conflicted(three[0], with_base=False, culprit=None, paths=paths)
 
     async def test_a_conflict_behind_a_conflict_with_the_target_is_the_targets(self, stage):
         one = await stage.open({"a.txt": "a\n"})
@@ -234,13 +224,6 @@ class Branches:
             await stage.provider.build(request)
         assert refused.value.code is RefusedCode.NAME_TAKEN
         assert stage.tip(request.branch) == foreign
-
-    async def test_a_scratch_branch_with_other_content_is_not_adopted(self, stage):
-        request = stage.request(await stage.open({"a.txt": "a\n"}))
-        await stage.act("push", branch=request.scratch, files={"evil.txt": "x\n"})
-        with pytest.raises(Refused) as refused:
-            await stage.provider.build(request)
-        assert refused.value.code is RefusedCode.NAME_TAKEN
 
     async def test_a_merge_of_other_heads_is_not_adopted(self, stage):
         one, two = await stage.open({"a.txt": "a\n"}), await stage.open({"b.txt": "b\n"})
@@ -325,3 +308,26 @@ class Branches:
         built = await stage.provider.build(stage.request(await stage.open({"a.txt": "a\n"})))
         found = await stage.provider.vehicles(stage.repo)
         assert [(each.branch, each.sha) for each in found] == [(built.branch, built.tip)]
+
+
+class ScratchBranches:
+    """Test branches that are made on a scratch branch, call by call."""
+
+    async def test_a_half_built_branch_is_gone_on_from(self, stage):
+        pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
+        request = stage.request(*pulls)
+        await stage.fault("fail_before", path="*/merges", nth=2, times=1, status=422)
+        with pytest.raises(Refused):
+            await stage.provider.build(request)
+        assert list(stage.branches()) == [request.scratch]
+        first = stage.tip(request.scratch)
+        built = await stage.provider.build(request)
+        assert built.prefixes[0].commit == first
+        assert stage.branches() == {request.branch: built.tip}
+
+    async def test_a_scratch_branch_with_other_content_is_not_adopted(self, stage):
+        request = stage.request(await stage.open({"a.txt": "a\n"}))
+        await stage.act("push", branch=request.scratch, files={"evil.txt": "x\n"})
+        with pytest.raises(Refused) as refused:
+            await stage.provider.build(request)
+        assert refused.value.code is RefusedCode.NAME_TAKEN

@@ -47,8 +47,8 @@ BUILD_WRITES = [
 ]
 
 
-class Faults:
-    """Lost answers, limits, lost rights."""
+class BranchFaults:
+    """Lost answers about test branches."""
 
     @EACH_LOSS
     async def test_a_build_is_whole_and_single_whatever_is_lost(self, stage, kind, how):
@@ -81,6 +81,10 @@ class Faults:
         await stage.fault(kind, method="POST", path="*/git/refs", **how)
         await stage.provider.restore(stage.repo, built.branch, built.tip)
         assert stage.branches() == {built.branch: built.tip}
+
+
+class Faults(BranchFaults):
+    """Lost answers, limits, lost rights."""
 
     @EACH_LOSS
     async def test_everything_is_said_once_whatever_is_lost(self, stage, kind, how):

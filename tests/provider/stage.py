@@ -1,17 +1,22 @@
 """A provider with the world behind it: people act, clocks stand still until somebody waits."""
 
 import itertools
+import os
+import re
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from bot.github.options import GitHubOptions, addresses_of
+from bot.github.options import BuildMethod, GitHubOptions, MirrorOptions, addresses_of
 from bot.github.provider import GitHubProvider
 from bot.sandbox import artifacts, ci
 from bot.sandbox import auth as sandbox_auth
 from bot.sandbox.app import SandboxOptions, running
+from bot.sandbox.command import isolated_environment
+from service.metrics.process_families import ProcessMeter
 from service.provider.values import (
     AdvanceRequest,
     BuildRequest,
@@ -66,8 +71,12 @@ class SharedClock:
 class Stage:
     """The repository octo/widgets, a provider for it, and people who act there."""
 
-    def __init__(self, sandbox, provider, clock):
+    def __init__(self, sandbox, provider, clock, options, meter):
         self.sandbox = sandbox
+        self.options = options
+        self.mirrors = Path() if options.mirrors is None else options.mirrors.folder
+        self.meter = meter
+        self.builds_by_git = options.mirrors is not None
         self.provider = provider
         self.clock = clock
         self.repo = RepoRef(HOST, "octo", "widgets")
@@ -234,6 +243,28 @@ class Stage:
         )
         return done.stdout
 
+    def lacks(self, mirror, name):
+        """Whether a mirror does not have an object of the repository."""
+        sha = self.git("rev-parse", name).strip()
+        asked = ["git", "-C", str(mirror), "cat-file", "-e", sha]
+        environment = {**isolated_environment(), "GIT_ALLOW_PROTOCOL": "none"}
+        done = subprocess.run(asked, check=False, env=environment, capture_output=True)
+        return done.returncode != 0
+
+    def add_pack(self, mirror, number):
+        """One more pack in a mirror, with one object."""
+        environment = {**isolated_environment(), "GIT_DIR": str(mirror)}
+        commands = (
+            ["git", "hash-object", "-w", "--stdin"],
+            ["git", "pack-objects", "-q", str(mirror / "objects/pack/pack")],
+        )
+        feed = str(number).encode()
+        for words in commands:
+            done = subprocess.run(
+                words, check=True, input=feed, env=environment, capture_output=True
+            )
+            feed = done.stdout
+
     def message(self, sha):
         return self.world.git.objects.a_commit(sha).message
 
@@ -274,8 +305,28 @@ class Stage:
         ]
 
     def merges(self):
-        """How many merge calls were answered."""
-        return len([call for call in self.sandbox.world.calls if call["path"].endswith("/merges")])
+        """How many merge commits the branches have."""
+        return int(self.git("rev-list", "--all", "--merges", "--count"))
+
+    def conflicting(self, *paths):
+        """The paths of a conflict where the way of building knows them exactly."""
+        return paths if self.builds_by_git else ()
+
+    def pushes(self):
+        """When git pushed."""
+        calls = self.sandbox.world.calls
+        return [call["at"] for call in calls if call["path"].endswith("/git-receive-pack")]
+
+    def built_by(self):
+        """How test branches were built: pairs of method and reason, with their number."""
+        text = self.meter.text().decode()
+        listed = re.findall(r'_built_total{method="(\w+)",reason="(\w+)"} (\d+)', text)
+        return {(method, reason): int(count) for method, reason, count in listed}
+
+    @property
+    def mirror(self):
+        """The folder of the repository's mirror."""
+        return self.mirrors / HOST / f"{self.world.id}.git"
 
     async def knobs(self, **knobs):
         await self.sandbox.control.knobs(knobs)
@@ -348,7 +399,13 @@ class Stage:
         number = pulls[0][0] if pulls else 0
         run = f"00000000-0000-4000-8000-{next(self._runs):012d}"
         steps = tuple(
-            BuildStep(each, head, f"Headgate test: merge pr-{each}", tested=True, commit=None)
+            BuildStep(
+                each,
+                head,
+                f"Headgate test: merge pr-{each}\n\nHeadgate-Run: {run}",
+                tested=True,
+                commit=None,
+            )
             for each, head in pulls
         )
         request = BuildRequest(
@@ -365,6 +422,7 @@ class Stage:
             construction=Construction.RENAME_TEMP_BRANCH,
             title=f"headgate: test {number} on main",
             body="Opened by Headgate.",
+            created_at=self.clock.now(),
         )
         return replace(request, **changed)
 
@@ -388,9 +446,21 @@ class Stage:
         return replace(AdvanceRequest(self.repo, "main", self.tip(), to, test_branch), **changed)
 
 
+def mirrors_in(folder, method=BuildMethod.GIT, bytes_max=1 << 30):
+    """Options with which git builds; a build waits for its mirror unless `method` says AUTO."""
+    return MirrorOptions(method, folder / "mirrors", bytes_max, os.environ)
+
+
 @asynccontextmanager
-async def on_sandbox(start: datetime = START, **seeded) -> AsyncIterator[Stage]:
-    """The GitHub adapter before the sandbox; `seeded` changes the repository."""
+async def on_sandbox(
+    start: datetime = START,
+    mirrors: MirrorOptions | None = None,
+    **seeded,
+) -> AsyncIterator[Stage]:
+    """The GitHub adapter before the sandbox; `seeded` changes the repository.
+
+    With `mirrors`, git builds the test branches.
+    """
     clock = SharedClock(start)
     async with running(SandboxOptions(clock=clock)) as sandbox:
         files = {"README.md": "hello\n", "app.py": "1\n2\n3\n", ".sandbox/ci.yml": CI}
@@ -404,9 +474,11 @@ async def on_sandbox(start: datetime = START, **seeded) -> AsyncIterator[Stage]:
             private_keys=(sandbox_auth.private_key(),),
             webhook_secrets=(sandbox.webhook_secret,),
             write_spacing_ms=0,
+            mirrors=mirrors,
         )
-        provider = GitHubProvider(options, clock)
-        stage = Stage(sandbox, provider, clock)
+        meter = ProcessMeter("test", "3")
+        provider = GitHubProvider(options, clock, meter)
+        stage = Stage(sandbox, provider, clock, options, meter)
         try:
             await stage.settle()
             yield stage

@@ -40,6 +40,10 @@ class TestBranches(contract_branches.Branches):
     pass
 
 
+class TestScratchBranches(contract_branches.ScratchBranches):
+    pass
+
+
 class TestLanding(contract_landing.Landing):
     pass
 

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 
+import aiohttp
 import pytest
 
 from bot.sandbox.command import isolated_environment
@@ -123,3 +124,61 @@ async def test_the_head_of_a_fork_is_fetched_from_the_base(sandbox, git, clone):
     code, said = await git("fetch", "-q", "origin", f"refs/pull/{pull['number']}/head")
     assert code == 0, said
     assert (await git("rev-parse", "FETCH_HEAD"))[1].strip() == pull["head"]
+
+
+async def app_push(sandbox, http, git, *arguments):
+    """Push as the App."""
+    token = (await as_app(sandbox, http)).token
+    header = f"http.extraHeader=Authorization: Bearer {token}"
+    return await git("-c", header, "push", "--porcelain", "origin", *arguments)
+
+
+async def test_an_app_without_workflows_creates_no_branch_with_other_workflow_files(
+    sandbox, http, git, clone
+):
+    path = clone / ".github/workflows/ci.yml"
+    path.parent.mkdir(parents=True)
+    path.write_text("on: push\n")
+    await git("add", ".")
+    await git("commit", "-q", "-m", "Add CI")
+    code, said = await app_push(sandbox, http, git, "HEAD:refs/heads/work")
+    assert code != 0
+    assert "without `workflows` permission" in said
+    assert sandbox.repository(REPO).git.branch("work") is None
+    assert (await git("push", "origin", "HEAD:refs/heads/work", by="bob"))[0] == 0
+
+
+async def test_an_app_without_workflows_creates_a_branch_with_the_same_workflow_files(
+    sandbox, http, git, clone
+):
+    files = {".github/workflows/ci.yml": "on: push\n"}
+    await sandbox.act("push", "alice", REPO, branch="main", files=files)
+    await git("fetch", "-q", "origin", "main")
+    await git("checkout", "-q", "FETCH_HEAD")
+    await commit(git, clone, "a.txt")
+    assert (await app_push(sandbox, http, git, "HEAD:refs/heads/work"))[0] == 0
+
+
+async def test_refs_of_pull_requests_are_hidden_from_a_push(sandbox, git, clone):
+    await sandbox.act("open", "dave", REPO, files={"a.txt": "a"}, fork=True)
+    url = f"{sandbox.url}/{REPO}.git/info/refs"
+    async with aiohttp.ClientSession() as session:
+        headers = {"Authorization": f"Bearer {sandbox.credentials.person_token('bob')}"}
+        asked = {"service": "git-receive-pack"}
+        shown = await (await session.get(url, params=asked, headers=headers)).text()
+        fetched = await (await session.get(url, params={"service": "git-upload-pack"})).text()
+    assert "refs/heads/main" in shown
+    assert "refs/pull/" not in shown
+    assert "refs/pull/" in fetched
+
+
+async def test_a_lease_holds_until_the_push_arrives(sandbox, git, clone):
+    sha = await commit(git, clone, "a.txt")
+    act = {"repo": REPO, "as": "alice", "act": "push", "branch": "work", "files": {"b.txt": "b"}}
+    fault = {"kind": "before", "act": act}
+    await sandbox.control.add_fault({"match": {"path": "*/git-receive-pack"}, "fault": fault})
+    lease = "--force-with-lease=refs/heads/work:"
+    code, said = await git("push", lease, "origin", f"{sha}:refs/heads/work", by="bob")
+    assert code != 0
+    assert "remote rejected" in said
+    assert sandbox.repository(REPO).git.branch("work") != sha

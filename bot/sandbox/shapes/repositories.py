@@ -22,7 +22,7 @@ OTHER_LINKS = {
     "trees_url": "/git/trees",
 }
 ABSENT = ("homepage", "language", "license", "mirror_url")
-ZERO = ("size", "stargazers_count", "watchers", "watchers_count")
+ZERO = ("stargazers_count", "watchers", "watchers_count")
 
 
 def minimal(one: Repository) -> Json:
@@ -47,6 +47,7 @@ def repository(one: Repository) -> Json:
         **minimal(one),
         **dict.fromkeys(ABSENT),
         **dict.fromkeys(ZERO, 0),
+        "size": one.size_kib,
         "git_url": f"git:{one.page.partition(':')[2]}.git",
         "ssh_url": f"git@github.localhost:{one.full_name}.git",
         "clone_url": f"{one.page}.git",

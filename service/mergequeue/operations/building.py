@@ -161,6 +161,7 @@ async def _request(
         ),
         title=naming.draft_title(run, queue.branch),
         body=naming.draft_body(run, queue.branch, await _failed_before(runtime, queue, value, run)),
+        created_at=run.created_at,
     )
 
 

@@ -1,0 +1,267 @@
+"""The choice between git and the REST API for each test branch (docs/design/git-builds.md 1).
+
+Git is never needed: whatever fails, the REST API makes the branch, and adopts what git pushed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from bot.github import protection, testbranches
+from bot.github.client import RepositoryClient
+from bot.github.gitbuild import mirror as mirrors
+from bot.github.gitbuild.chain import Conflicting, GitBuild, Place
+from bot.github.gitbuild.command import VERSION_MIN, GitFailed
+from bot.github.gitbuild.mirror import Mirror, Mirrors, Reason, Unusable
+from bot.github.gitbuild.push import Pushes
+from bot.github.options import BuildMethod, MirrorOptions
+from bot.github.protection import Protection
+from bot.github.pull_requests import PullRequests
+from service.clock import Clock
+from service.provider.errors import ProviderError, Unavailable
+from service.provider.values import BuildRequest, BuildResult, Conflicted
+from service.telemetry import SILENT, Meter
+
+FULL_KIB_MAX = 2 << 20
+BLOBLESS_KIB_MAX = 10 << 20
+FACTS_KEPT_S = 300.0
+# No test branch has this name; a rule for headgate/** covers it like all of them.
+ANY_TEST_BRANCH = "headgate/merge/any"
+FAILURES_MAX = 2
+FAILURES_WITHIN_S = 3600.0
+DISAGREEMENTS_MAX = 3
+DISAGREEMENTS_WITHIN_S = 86_400.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the choice needs to know of a repository, as read at `read_s`."""
+
+    id: str
+    size_kib: int
+    signs: bool
+    read_s: float
+
+
+@dataclass(slots=True)
+class Incidents:
+    """Recent incidents; with too many of them git is not used for as long as they count."""
+
+    most: int
+    within_s: float
+    times_s: deque[float] = field(default_factory=deque)
+
+    def add(self, now_s: float) -> None:
+        """Count one."""
+        self.times_s.append(now_s)
+
+    def are_too_many(self, now_s: float) -> bool:
+        """Return whether there were too many lately."""
+        while self.times_s and now_s - self.times_s[0] > self.within_s:
+            self.times_s.popleft()
+        return len(self.times_s) >= self.most
+
+
+@dataclass(slots=True)
+class Seat:
+    """The state of one repository: its facts, what went wrong, its mirror, its pushes."""
+
+    facts: Facts | None = None
+    failures: Incidents = field(default_factory=lambda: Incidents(FAILURES_MAX, FAILURES_WITHIN_S))
+    disagreements: Incidents = field(
+        default_factory=lambda: Incidents(DISAGREEMENTS_MAX, DISAGREEMENTS_WITHIN_S)
+    )
+    place: Place | None = None
+    creating: asyncio.Task[None] | None = None
+    tended_s: float | None = None
+
+
+class GitBuilder:
+    """Builds test branches of one host, by git where it can."""
+
+    def __init__(
+        self,
+        options: MirrorOptions,
+        mirrors_of_host: Mirrors,
+        readers: tuple[PullRequests, Protection],
+        clock: Clock,
+        telemetry: Meter = SILENT,
+    ) -> None:
+        self._method = options.method
+        self._mirrors = mirrors_of_host
+        self._pulls, self._protection = readers
+        self._clock = clock
+        self._telemetry = telemetry
+        self._seats: dict[str, Seat] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._has_git: bool | None = None
+
+    async def build(self, client: RepositoryClient, request: BuildRequest) -> BuildResult:
+        """Make, or find and complete, the test branch; see `testbranches.build`."""
+        seat = self._seats.setdefault(client.repo.slug.lower(), Seat())
+        try:
+            place = await self._place(client, request, seat)
+            result = await testbranches.carry_out(GitBuild(client, self._pulls, request, place))
+        except Unusable as failure:
+            return await self._by_rest(client, request, seat, failure)
+        except Conflicting as conflict:
+            return await self._second_opinion(client, request, seat, conflict)
+        except OSError as failure:
+            lacking = Unusable(Reason.DISK, str(failure))
+            return await self._by_rest(client, request, seat, lacking)
+        self._report(request, BuildMethod.GIT, Reason.DEFAULT)
+        self._tend(seat, place)
+        return result
+
+    async def discard(self, client: RepositoryClient, branch: str) -> None:
+        """Delete a branch with a waiting push, else by the REST API."""
+        seat = self._seats.get(client.repo.slug.lower())
+        if seat is None or seat.place is None or not await seat.place.pushes.delete(client, branch):
+            await testbranches.discard(client, branch)
+
+    async def close(self) -> None:
+        """End what runs in the background."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _by_rest(
+        self, client: RepositoryClient, request: BuildRequest, seat: Seat, failure: Unusable
+    ) -> BuildResult:
+        if failure.is_failure:
+            seat.failures.add(self._clock.monotonic_s())
+        self._report(request, BuildMethod.REST, failure.reason, failure.words)
+        return await testbranches.build(client, self._pulls, request)
+
+    async def _second_opinion(
+        self, client: RepositoryClient, request: BuildRequest, seat: Seat, conflict: Conflicting
+    ) -> BuildResult:
+        """Let GitHub confirm a conflict; its answer counts, and git knows the paths."""
+        self._report(request, BuildMethod.REST, Reason.CONFLICT)
+        result = await testbranches.build(client, self._pulls, request)
+        if not isinstance(result, Conflicted):
+            seat.disagreements.add(self._clock.monotonic_s())
+            self._telemetry.count("headgate_build_disagreements_total")
+            log.warning("build_disagreement", repo=request.repo.slug, run=request.run_id)
+        elif result.number == conflict.number:
+            result = replace(result, paths=conflict.paths)
+        return result
+
+    async def _place(self, client: RepositoryClient, request: BuildRequest, seat: Seat) -> Place:
+        """Return the mirror to build in. Raises Unusable with the reason against git."""
+        now_s = self._clock.monotonic_s()
+        if self._method is BuildMethod.REST:
+            raise Unusable(Reason.SETTING, is_failure=False)
+        if not await self._finds_git():
+            raise Unusable(Reason.NO_GIT, is_failure=False)
+        if seat.disagreements.are_too_many(now_s):
+            raise Unusable(Reason.DISAGREED, is_failure=False)
+        if seat.failures.are_too_many(now_s):
+            raise Unusable(Reason.COOLING, is_failure=False)
+        facts = await self._facts(client, request, seat)
+        if facts.signs:
+            raise Unusable(Reason.SIGNATURES, is_failure=False)
+        if facts.size_kib > BLOBLESS_KIB_MAX and self._method is BuildMethod.AUTO:
+            raise Unusable(Reason.TOO_BIG, is_failure=False)
+        mirror = self._mirrors.of(facts.id, is_blobless=facts.size_kib > FULL_KIB_MAX)
+        if seat.place is None or seat.place.mirror is not mirror:
+            seat.place = Place(mirror, Pushes(mirror))
+        if not mirror.is_there():
+            await self._create(client, request, seat, facts)
+        return seat.place
+
+    async def _finds_git(self) -> bool:
+        if self._has_git is None:
+            version = await self._mirrors.git.version()
+            self._has_git = version >= VERSION_MIN
+            log.info("git_found", version=".".join(map(str, version)), usable=self._has_git)
+        return self._has_git
+
+    async def _facts(self, client: RepositoryClient, request: BuildRequest, seat: Seat) -> Facts:
+        """Return the facts of at most 5 minutes ago. Raises Unusable when they are unreadable."""
+        now_s = self._clock.monotonic_s()
+        facts = seat.facts
+        try:
+            if facts is None or now_s - facts.read_s > FACTS_KEPT_S:
+                answer = (await client.get("", is_kept=True)).fields
+                signs = await protection.requires_signatures(client, ANY_TEST_BRANCH)
+                facts = Facts(answer.id("id"), answer.number("size"), signs, now_s)
+                seat.facts = facts
+            rules = await self._protection.rules(client, request.target)
+        except Unavailable:
+            raise
+        except ProviderError as failure:
+            raise Unusable(Reason.UNREADABLE, failure.message, is_failure=False) from failure
+        return replace(facts, signs=facts.signs or rules.needs_signatures)
+
+    async def _create(
+        self, client: RepositoryClient, request: BuildRequest, seat: Seat, facts: Facts
+    ) -> None:
+        """Begin to make the mirror; with the method `git`, wait for it. Raises Unusable."""
+        if seat.creating is None or seat.creating.done():
+            # Without file contents less than half is left (docs/design/git-builds.md 7).
+            is_half = facts.size_kib > FULL_KIB_MAX
+            await self._mirrors.make_room((facts.size_kib << 10) // (2 if is_half else 1))
+            seat.creating = self._in_background(self._made(client, request, seat))
+        if self._method is BuildMethod.GIT:
+            await asyncio.wait({seat.creating})
+        if seat.place is None or not seat.place.mirror.is_there():
+            raise Unusable(Reason.NOT_READY, is_failure=False)
+
+    async def _made(self, client: RepositoryClient, request: BuildRequest, seat: Seat) -> None:
+        if seat.place is None:
+            return
+        started_s = self._clock.monotonic_s()
+        base = {mirrors.base_ref(request.target): request.base_sha}
+        try:
+            await seat.place.mirror.create(client, base)
+        except (GitFailed, Unusable, ProviderError, OSError) as failure:
+            seat.failures.add(self._clock.monotonic_s())
+            log.warning("mirror_failed", repo=request.repo.slug, why=str(failure))
+        else:
+            took_s = round(self._clock.monotonic_s() - started_s, 1)
+            log.info("mirror_made", repo=request.repo.slug, seconds=took_s)
+
+    def _tend(self, seat: Seat, place: Place) -> None:
+        """Look after the mirror once an hour, apart from any build."""
+        now_s = self._clock.monotonic_s()
+        if seat.tended_s is None:
+            seat.tended_s = now_s
+        elif now_s - seat.tended_s > mirrors.UPKEEP_EVERY_S:
+            seat.tended_s = now_s
+            self._in_background(self._tended(place.mirror))
+
+    async def _tended(self, mirror: Mirror) -> None:
+        try:
+            async with mirror.held():
+                await mirror.tend()
+            with suppress(Unusable):
+                await self._mirrors.make_room(0)
+        except (GitFailed, Unusable, OSError, ValueError) as failure:
+            log.warning("mirror_upkeep_failed", mirror=mirror.folder.name, why=str(failure))
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _report(
+        self, request: BuildRequest, method: BuildMethod, reason: Reason, words: str = ""
+    ) -> None:
+        """Say how a branch is built, and why."""
+        self._telemetry.count("headgate_test_branches_built_total", method.value, reason.value)
+        log.info(
+            "test_branch_method",
+            repo=request.repo.slug,
+            run=request.run_id,
+            method=method.value,
+            reason=reason.value,
+            words=words,
+        )

@@ -1,0 +1,158 @@
+"""Pushes to one repository: several branches at once, and not more often than every 10 seconds.
+
+See docs/design/git-builds.md 5. Whoever has the lock pushes what all the others wait for.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+
+from bot.github import refs
+from bot.github.client import RepositoryClient
+from bot.github.gitbuild.command import NETWORK_S, Command, GitFailed
+from bot.github.gitbuild.mirror import Mirror, Reason, Unusable
+from service.vocabulary import Sha
+
+SPACING_S = 10.0  # GitHub recommends at most 6 pushes a minute to a repository
+REFS_MAX = 5
+BRANCHES_MAX = 5_000
+OUR_BRANCH = re.compile(r"headgate/[a-z0-9/-]+")
+DONE = ("*", "=", "-")
+PUSH = (
+    "push",
+    "--porcelain",
+    "--no-verify",
+    "--no-signed",
+    "--recurse-submodules=no",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Creation:
+    """A branch that must not exist yet, unless at this commit."""
+
+    branch: str
+    sha: Sha
+    client: RepositoryClient
+
+    @property
+    def arguments(self) -> tuple[str, str]:
+        """The lease, and what is pushed."""
+        ref = f"{refs.HEADS}{self.branch}"
+        return f"--force-with-lease={ref}:", f"{self.sha}:{ref}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deletion:
+    """A branch to delete while it is still at this commit."""
+
+    branch: str
+    sha: Sha
+    client: RepositoryClient
+
+    @property
+    def arguments(self) -> tuple[str, str]:
+        """The lease, and what is pushed."""
+        ref = f"{refs.HEADS}{self.branch}"
+        return f"--force-with-lease={ref}:{self.sha}", f":{ref}"
+
+
+Change = Creation | Deletion
+
+
+class Pushes:
+    """The pushes of one repository."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+        self._turn = asyncio.Lock()
+        self._waiting: list[Change] = []
+        self._results: dict[Change, str] = {}
+        self._ended_s: float | None = None
+        self._tips: LRUCache[str, Sha] = LRUCache(BRANCHES_MAX)
+        self.sent = 0
+
+    async def create(self, creation: Creation) -> None:
+        """Create a branch; one that is there already is done. Raises Unusable(PUSH)."""
+        if not OUR_BRANCH.fullmatch(creation.branch):
+            raise Unusable(Reason.PUSH, "not a branch of ours")
+        words = await self._carry(creation)
+        if words:
+            # Refused, or the answer was lost: only the branch itself knows.
+            client = creation.client
+            if await refs.read_head(client, creation.branch, is_awaited=True) != creation.sha:
+                raise Unusable(Reason.PUSH, words)
+        self._tips[creation.branch] = creation.sha
+
+    async def delete(self, client: RepositoryClient, branch: str) -> bool:
+        """Delete a branch of ours with a push that waits; False where that cannot be done.
+
+        Deletions that no push waits for are left to the REST API: they would delay a creation.
+        """
+        sha = self._tips.get(branch)
+        if sha is None or not any(isinstance(each, Creation) for each in self._waiting):
+            return False
+        is_done = not await self._carry(Deletion(branch, sha, client))
+        if is_done:
+            self._tips.pop(branch, None)
+        return is_done
+
+    async def _carry(self, change: Change) -> str:
+        """Wait until a push has carried the change; why it was refused, empty if it was not."""
+        self._waiting.append(change)
+        try:
+            async with self._turn:
+                while change not in self._results:
+                    await self._wait_for_turn()
+                    await self._push(self._plan())
+        finally:
+            if change in self._waiting:
+                self._waiting.remove(change)
+        return self._results.pop(change)
+
+    async def _wait_for_turn(self) -> None:
+        if self._ended_s is None:
+            return
+        left_s = self._ended_s + SPACING_S - self._mirror.clock.monotonic_s()
+        if left_s > 0:
+            await self._mirror.clock.sleep(left_s)
+
+    def _plan(self) -> list[Change]:
+        """Return what goes now: creations first, each branch once."""
+        ordered = sorted(self._waiting, key=lambda each: isinstance(each, Deletion))
+        planned: dict[str, Change] = {}
+        for change in ordered:
+            planned.setdefault(change.branch, change)
+        return list(planned.values())[:REFS_MAX]
+
+    async def _push(self, plan: list[Change]) -> None:
+        """Send one push; a refused branch refuses no other."""
+        leases, changes = zip(*(each.arguments for each in plan), strict=True)
+        command = Command((*PUSH, *leases, "origin", *changes), expects=(1,), within_s=NETWORK_S)
+        self.sent += 1
+        try:
+            output = await self._mirror.run(command, plan[0].client)
+        except GitFailed as failed:
+            results = {f"{refs.HEADS}{each.branch}": failed.words for each in plan}
+        else:
+            results = results_of(output.text)
+        finally:
+            self._ended_s = self._mirror.clock.monotonic_s()
+        for change in plan:
+            if change not in self._waiting:
+                continue  # nobody waits for it any more
+            self._waiting.remove(change)
+            self._results[change] = results.get(f"{refs.HEADS}{change.branch}", "no answer")
+
+
+def results_of(output: bytes) -> dict[str, str]:
+    """Return why each ref of `push --porcelain` was refused, empty if it was not."""
+    results = {}
+    for line in output.decode(errors="replace").splitlines():
+        flag, _, rest = line.partition("\t")
+        change, _, words = rest.partition("\t")
+        if flag in ("!", *DONE):
+            results[change.rpartition(":")[2]] = "" if flag in DONE else words
+    return results

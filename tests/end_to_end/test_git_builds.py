@@ -1,0 +1,64 @@
+"""Stories whose test branches are built by git, over the sandbox's own git server."""
+
+import pytest
+
+from tests.harness.world import World, WorldOptions
+
+
+@pytest.fixture
+def world_options() -> WorldOptions:
+    """Every test branch is built by git; the first one waits for the mirror."""
+    return WorldOptions(settings={"build_method": "git"})
+
+
+def merge_calls(world: World) -> list[str]:
+    """Calls that build a branch by the REST API."""
+    calls = world.sandbox.world.calls
+    return [call["path"] for call in calls if call["path"].endswith(("/merges", "/git/refs"))]
+
+
+def pushes(world: World) -> int:
+    """How often the service pushed."""
+    calls = world.sandbox.world.calls
+    return sum(call["path"].endswith("/git-receive-pack") for call in calls)
+
+
+def ours(world: World) -> list[str]:
+    """Branches of ours in the repository."""
+    return [name for name in world.branches() if name.startswith("headgate/")]
+
+
+async def test_a_pull_request_lands_as_git_built_it(world: World) -> None:
+    number = await world.open()
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert await world.merged() == [number]
+    assert await world.landed_trees() == await world.tested_trees([number])
+    assert (merge_calls(world), pushes(world), ours(world)) == ([], 1, [])
+
+
+@pytest.mark.parametrize("method", ["SQUASH", "MERGE_COMMIT"])
+async def test_a_batch_lands_from_one_push(method: str, world: World) -> None:
+    numbers = [await world.open() for _ in range(3)]
+    await world.settle()
+    await world.make_queue(batch=True, batching_min_size=3, merge_method=method)
+    for number in numbers:
+        await world.comment("/merge", on=number)
+    await world.settle()
+    assert [number for number in await world.merged() if number in numbers] == numbers
+    assert (merge_calls(world), pushes(world), ours(world)) == ([], 1, [])
+
+
+async def test_a_conflict_is_confirmed_by_github_and_names_its_files(world: World) -> None:
+    one = await world.open(files={"shared.txt": "1\n", "own.txt": "1\n"})
+    two = await world.open(files={"shared.txt": "2\n", "other.txt": "2\n"})
+    await world.settle()
+    await world.make_queue(batch=False)
+    await world.comment("/merge", on=one)
+    await world.comment("/merge", on=two)
+    await world.settle()
+    assert await world.state(one) == "MERGED"
+    assert await world.state(two) != "MERGED"
+    assert "conflict" in world.comment_on(two).lower()
+    assert merge_calls(world) != []
+    assert ours(world) == []
