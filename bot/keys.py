@@ -110,7 +110,7 @@ def secret_key_in(data_dir: Path) -> str:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
-            place_new_key(path)
+            place_secret(path, secrets.token_urlsafe(KEY_BYTES) + "\n")
         return key_of(path)
     except OSError as failed:
         raise StartRefused(
@@ -119,20 +119,29 @@ def secret_key_in(data_dir: Path) -> str:
         ) from failed
 
 
-def place_new_key(path: Path) -> None:
-    """Write 32 random bytes as text, whole or not at all; of two processes the first one wins."""
+def place_secret(path: Path, text: str) -> bool:
+    """Write a new file that we alone can read, whole or not at all.
+
+    Returns False, and leaves the file as it is, if there is one: of two processes the first wins.
+    """
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(secrets.token_urlsafe(KEY_BYTES) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
     try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         path.hardlink_to(draft)
     except FileExistsError:
-        pass
+        return False
     finally:
         draft.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return True
 
 
 def key_of(path: Path) -> str:

@@ -41,11 +41,16 @@ from service.vocabulary import Network
 
 PREFIX = "HEADGATE_"
 DOTENV = ".env"
+APP_FILE = "github-app.env"
+"""In the data directory: the credentials of the App that was registered by `/setup`."""
 
 # Names of clients and tests, which a server may find in its environment.
 KNOWN_ELSEWHERE = frozenset(
     {
         "CHROMIUM",
+        # In the file of the registered App, for a sign-in with GitHub.
+        "GITHUB_CLIENT_ID",
+        "GITHUB_CLIENT_SECRET",
         "CONTRACT_TOKEN",
         "CONTRACT_URL",
         "REQUIRE_ALL",
@@ -240,6 +245,17 @@ class Settings(BaseSettings):
         return self.database_address.startswith("sqlite:")
 
     @property
+    def app_file(self) -> Path:
+        """Where the credentials of an App are kept that was registered by `/setup`."""
+        return self.data_dir / APP_FILE
+
+    @property
+    def has_app(self) -> bool:
+        """Whether a credential of the App is set; if none is, the App is to be registered."""
+        given = (self.github_app_id, self.github_private_key, self.github_webhook_secret)
+        return any(one is not None for one in given)
+
+    @property
     def provider_is_loopback(self) -> bool:
         """Whether the only provider is on this machine."""
         address = self.github_url or f"https://{self.github_host}"
@@ -302,7 +318,7 @@ def read(**options: str | int | bool | Path | None) -> Settings:
     refuse_unknown(environment_of_headgate())
     chosen = {name: value for name, value in options.items() if value is not None}
     try:
-        settings = Settings.model_validate(chosen)
+        settings = with_registered_app(Settings.model_validate(chosen))
     except ValidationError as refused:
         raise StartRefused(first_fault(refused)) from None
     if settings.fault_boundary and not settings.provider_is_loopback:
@@ -311,6 +327,49 @@ def read(**options: str | int | bool | Path | None) -> Settings:
             f"Unset it, or set {PREFIX}GITHUB_URL to a sandbox's address"
         )
     return settings
+
+
+def with_registered_app(settings: Settings) -> Settings:
+    """Return the settings with the App that was registered by `/setup`, unless they name one.
+
+    Raises StartRefused for a file that others can read, that is not whole, or that is of an App
+    on another host than the settings say.
+    """
+    path = settings.app_file
+    if settings.has_app or not path.exists():
+        return settings
+    try:
+        refuse_open_file(path)
+        lines = DotEnvSettingsSource(Settings, env_file=path).env_vars
+    except (OSError, ValueError) as failed:
+        reason = failed.strerror if isinstance(failed, OSError) else str(failed)
+        raise StartRefused(f"{path} cannot be used ({reason})") from None
+    names = {name.upper(): value for name, value in lines.items()}
+    stored = {
+        name: value
+        for name in REGISTERED
+        if (value := names.get(f"{PREFIX}{name.upper()}")) is not None
+    }
+    lacking = [f"{PREFIX}{name.upper()}" for name in REGISTERED if name not in stored]
+    if lacking:
+        raise StartRefused(f"{path} lacks {lacking[0]}. Put the backed-up file back")
+    given = {name: getattr(settings, name) for name in settings.model_fields_set}
+    if given.get("github_host", stored["github_host"]) != stored["github_host"]:
+        raise StartRefused(
+            f"{PREFIX}GITHUB_HOST is {settings.github_host}, but the App of {path} is registered "
+            f"on {stored['github_host']}. Unset it, or move the file away to register another App"
+        )
+    return type(settings).model_validate(stored | given)
+
+
+REGISTERED = (
+    "github_app_id",
+    "github_private_key",
+    "github_webhook_secret",
+    "github_host",
+    "public_url",
+)
+"""Settings that the file of a registered App holds."""
 
 
 class Alone(Settings):

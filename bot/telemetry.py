@@ -26,6 +26,7 @@ SECRET_TEXT = re.compile(
     gh[opsur]_[A-Za-z0-9._-]+
   | github_pat_[A-Za-z0-9_]+
   | hg[tu]_[A-Za-z0-9_-]+
+  | (?<=/setup\?token=)[A-Za-z0-9_-]+
   | whsec_[A-Za-z0-9+/=_-]+
   | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z\ ]*PRIVATE\ KEY-----|\Z)
   | (?<=://)[^/\s:@]*:[^/\s@]+(?=@)

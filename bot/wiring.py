@@ -32,6 +32,9 @@ from bot.github.provider import GitHubProvider
 from bot.keys import KeyRing, secret_key_in
 from bot.program import VERSION
 from bot.settings import PREFIX, FaultBoundary, Settings, Strike
+from bot.setup import registering
+from bot.setup.first_queue import FirstQueue
+from bot.setup.sessions import Sessions
 from service.accounts.api.admission import Admission
 from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock
@@ -127,9 +130,11 @@ async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, world: World, *, migrate: bool = True
+    settings: Settings, world: World, *, migrate: bool = True, sessions: Sessions | None = None
 ) -> AsyncIterator[Running]:
     """Run a whole service, from its first connection to the last.
+
+    `sessions`: those of browsers that have just registered the App.
 
     Listens as soon as the database is open, for deliveries alone; other requests are answered
     after the recovery. At the end: no new connections, no new work, an open landing is closed,
@@ -143,7 +148,8 @@ async def running(
         )
         readiness.mark("database", "ok")
         readiness.mark("schema", "ok")
-        runner = connections.runner(build_app(runtime, settings, readiness))
+        found = sessions or Sessions(settings, world.clock)
+        runner = connections.runner(build_app(runtime, settings, readiness, found))
         operators = listening.runner_for_operators(runtime, readiness)
         try:
             url = await listening.listen(runner, settings)
@@ -171,12 +177,19 @@ async def running(
 
 
 async def serve(settings: Settings, *, migrate: bool = True) -> None:
-    """Run until SIGTERM or SIGINT, also while it starts; a second signal ends it at once."""
+    """Run until SIGTERM or SIGINT, also while it starts; a second signal ends it at once.
+
+    Without the App's credentials it waits for their registration first.
+    """
     async with listening.until_stopped() as told:
         started = asyncio.Event()
 
         async def run_until_told() -> None:
-            async with running(settings, world_of(settings), migrate=migrate):
+            world = world_of(settings)
+            sessions = Sessions(settings, world.clock)
+            key_ring(settings)
+            whole = await registering.registered(settings, sessions, world.clock)
+            async with running(whole, world, migrate=migrate, sessions=sessions):
                 started.set()
                 await told.wait()
 
@@ -212,7 +225,9 @@ def live_client(settings: Settings, repo: RepoRef, clock: Clock) -> RepositoryCl
     return RepositoryClient(github, repo, Priority.BUILD)
 
 
-def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web.Application:
+def build_app(
+    runtime: Runtime, settings: Settings, readiness: Readiness, sessions: Sessions
+) -> web.Application:
     """Return the application: the service's routes, the provider's own, and the pages."""
     receive = webhook.receiver(
         webhook.Receiver(
@@ -224,7 +239,8 @@ def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web
             budget=runtime.unproved,
         )
     )
-    return build_own_app(runtime, readiness, (web.post(webhook.PATH, receive),))
+    setup = FirstQueue(runtime, settings, readiness, sessions).routes()
+    return build_own_app(runtime, readiness, (web.post(webhook.PATH, receive), *setup))
 
 
 def build_own_app(

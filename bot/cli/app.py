@@ -17,6 +17,7 @@ from bot.cli import (
     pull_requests,
     queues,
     server,
+    setup,
     simulate,
     targets,
     tests,
@@ -41,6 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(server.app)
+app.add_typer(setup.app)
 app.add_typer(access.app, name="token")
 app.add_typer(queues.app, name="queue")
 app.add_typer(targets.app, name="targets")

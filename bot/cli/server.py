@@ -108,6 +108,9 @@ def sandbox(
     pass_env: Annotated[
         list[str] | None, typer.Option("--pass-env", help="Variable passed to CI; repeatable.")
     ] = None,
+    without_app: Annotated[
+        bool, typer.Option("--without-app", help="Register the App in the browser, by /setup.")
+    ] = False,
     ghes: Annotated[bool, typer.Option("--ghes", help="Behave as Enterprise Server.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the settings as JSON.")] = False,
 ) -> None:
@@ -125,6 +128,7 @@ def sandbox(
         allow_commands=allow_commands,
         pass_env=tuple(pass_env or ()),
         is_ghes=ghes,
+        has_app=not without_app,
     )
     servers.run_sandbox(chosen, is_exposed=expose, as_json=as_json)
 

@@ -164,7 +164,7 @@ class GitHubProvider:
         self._protection.forget(repo, keeps_queue=keeps_queue)
 
     async def forget_access(self, repo: RepoRef) -> None:
-        self._github.tokens.drop(repo)
+        self._github.tokens.forget_name(repo)
 
     async def checks(self, repo: RepoRef, sha: Sha, *, skipped_pass: bool) -> Checks:
         return await self._repeatable(

@@ -230,6 +230,10 @@ def _repository_edited(event: Event) -> Signals:
     return (DefaultBranchRenamed(event.where, changed.text("from"), branch),)
 
 
+def _repository_added(event: Event) -> Signals:
+    return (RepositoryAdded(event.where),)
+
+
 def _repository_changed(event: Event) -> Signals:
     return (RepositoryChanged(event.where),)
 
@@ -311,16 +315,22 @@ TABLE: Mapping[tuple[str, str | None], Translation] = {
     ("push", None): _push,
     **_each("repository_ruleset", "created", "edited", "deleted", by=_rules),
     **_each("branch_protection_rule", "created", "edited", "deleted", by=_rules),
+    ("repository", "created"): _repository_added,
     ("repository", "edited"): _repository_edited,
     **_each("repository", "renamed", "archived", "unarchived", by=_repository_changed),
     **_each("repository", "privatized", "publicized", by=_repository_changed),
     ("repository", "deleted"): _repository_lost(RemovedWhy.DELETED),
     ("repository", "transferred"): _repository_lost(RemovedWhy.TRANSFERRED),
     ("installation", "created"): _added("repositories"),
-    ("installation", "deleted"): _removed("repositories"),
     ("installation", "suspend"): partial(_access, suspended=True),
-    **_each("installation", "unsuspend", by=partial(_access, suspended=False)),
-    **_each("installation", "new_permissions_accepted", by=partial(_access, suspended=False)),
+    # What GitHub lists of a deleted installation may not be all that we know of it.
+    **_each(
+        "installation",
+        "deleted",
+        "unsuspend",
+        "new_permissions_accepted",
+        by=partial(_access, suspended=False),
+    ),
     ("installation_repositories", "added"): _added("repositories_added"),
     ("installation_repositories", "removed"): _removed("repositories_removed"),
     ("installation_target", "renamed"): partial(_access, suspended=False),

@@ -35,7 +35,10 @@ class Broken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request with a bearer token, which is the App's own if `is_app`; `body` is JSON."""
+    """A request with a bearer token, which is the App's own if `is_app`; `body` is JSON.
+
+    An empty `bearer` is not sent.
+    """
 
     method: str
     url: str
@@ -131,7 +134,7 @@ class Wire:
 
     async def _sent(self, exchange: Exchange) -> Answer:
         token = {"jwt" if exchange.is_app else "oauth_token": exchange.bearer}
-        headers = sansio.create_headers(self._agent, **token)
+        headers = sansio.create_headers(self._agent, **(token if exchange.bearer else {}))
         headers["accept"] = "application/vnd.github+json"
         headers["x-github-api-version"] = API_VERSION
         if exchange.etag is not None:

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import artifacts, command, deliver
+from bot.sandbox import artifacts, command, deliver, registration
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.control import Control
@@ -25,7 +25,8 @@ from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
 from bot.sandbox.pages import Pages
-from bot.sandbox.records import HOST, Json
+from bot.sandbox.records import HOST, App, Json
+from bot.sandbox.registration import NEW, Registration
 from bot.sandbox.rest import (
     actions,
     apps,
@@ -72,6 +73,7 @@ EVENTS = [
 ]
 ROUTES: tuple[Route, ...] = (
     *apps.ROUTES,
+    *registration.ROUTES,
     *repositories.ROUTES,
     *git_data.ROUTES,
     *pulls.ROUTES,
@@ -91,7 +93,8 @@ class SandboxOptions:
 
     Port 0 takes a free one. Without `data` everything is in a temporary folder. With a `clock`
     nothing happens by itself: the owner of the clock also runs the jobs. At most
-    `commands_at_once` commands of checks run at the same time.
+    `commands_at_once` commands of checks run at the same time. Without `has_app` the App is first
+    registered and installed in the browser.
     """
 
     host: str = "127.0.0.1"
@@ -107,6 +110,7 @@ class SandboxOptions:
     is_ghes: bool = False
     is_manual: bool = False
     clock: Clock | None = None
+    has_app: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,14 @@ class Sandbox:
     @property
     def app_id(self) -> int:
         """The id of the App."""
-        return self.world.apps[APP_SLUG].id
+        return self.app.id
+
+    @property
+    def app(self) -> App:
+        """The App. Raises KeyError before it is registered."""
+        if self.world.app is None:
+            raise KeyError("no App is registered")
+        return self.world.app
 
     @property
     def webhook_secret(self) -> str:
@@ -151,9 +162,11 @@ class Sandbox:
 
     def environment(self) -> dict[str, str]:
         """The settings with which Headgate finds this sandbox."""
+        address = {"HEADGATE_GITHUB_URL": self.url, "HEADGATE_GITHUB_HOST": HOST}
+        if self.world.app is None:
+            return address
         return {
-            "HEADGATE_GITHUB_URL": self.url,
-            "HEADGATE_GITHUB_HOST": HOST,
+            **address,
             "HEADGATE_GITHUB_APP_ID": str(self.app_id),
             "HEADGATE_GITHUB_PRIVATE_KEY": str(self.key_path),
             "HEADGATE_GITHUB_WEBHOOK_SECRET": self.webhook_secret,
@@ -221,7 +234,9 @@ def make_world(options: SandboxOptions, folder: Path) -> World:
     world.pass_env = options.pass_env
     for login in (*seeds.PEOPLE, seeds.STRANGER):
         world.add_account(login)
-    world.add_app(APP_SLUG, dict(PERMISSIONS), list(EVENTS))
+    world.installs_itself = options.has_app
+    if options.has_app:
+        world.add_app(APP_SLUG, dict(PERMISSIONS), list(EVENTS))
     return world
 
 
@@ -270,7 +285,9 @@ def build_app(
     app.add_routes(control.routes())
     app.add_routes(SmartHttp(world, credentials).routes())
     app.router.add_get(artifacts.STORAGE + r"{id:\d+}", partial(artifacts.serve, world))
-    Pages(world).add_to(app)
+    pages = Pages(world)
+    Registration(world, pages).add_to(app)
+    pages.add_to(app)
     return app
 
 
@@ -285,7 +302,8 @@ def guard(hosts: frozenset[str]) -> Any:
     """The middleware that refuses what a page of another site makes a browser send.
 
     With `--allow-commands` such a write could run programs on this machine. `hosts` are the
-    names under which the sandbox may be asked; without any, every name will do.
+    names under which the sandbox may be asked; without any, every name will do. A manifest comes
+    from another site; its page only asks.
     """
 
     @web.middleware
@@ -298,7 +316,8 @@ def guard(hosts: frozenset[str]) -> Any:
         is_foreign = site not in ("none", "same-origin") or (
             origin is not None and origin.partition("://")[2] != request.host
         )
-        if is_foreign and request.method not in READS:
+        is_manifest = request.path.endswith(NEW)
+        if is_foreign and not is_manifest and request.method not in READS:
             raise web.HTTPForbidden(text="refused: the request comes from another site")
         answer: web.StreamResponse = await handler(request)
         return answer

@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.types import Options
 
-from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.records import Account, Actor, App, Installation
 from bot.sandbox.refusal import refused
 from bot.sandbox.world import Repository, World
@@ -50,7 +49,7 @@ class InstallationToken:
     def sees(self, repository: Repository) -> bool:
         """Return whether the token is for a repository."""
         is_chosen = self.repositories is None or repository.id in self.repositories
-        return is_chosen and repository.owner is self.installation.account
+        return is_chosen and repository.world.covers(self.installation, repository)
 
 
 Caller = App | InstallationToken | Account | None
@@ -143,7 +142,7 @@ class Credentials:
         if expires - now > JWT_LIFETIME_MAX_S:
             raise refused("auth.exp_far")
         issuer = str(claims.get("iss", ""))
-        app = self.world.apps.get(APP_SLUG)
+        app = self.world.app
         if app is None or issuer not in (str(app.id), app.client_id):
             raise refused("auth.gone")
         return app

@@ -24,7 +24,7 @@ TIMEOUT_S = 10.0
 LOG_KEPT = timedelta(days=3)
 LOG_KEPT_GHES = timedelta(days=7)
 APP_SLUG = "headgate"
-ALWAYS_SENT = frozenset({"installation", "installation_repositories"})
+ALWAYS_SENT = frozenset({"installation", "installation_repositories", "installation_target"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def emit(
 ) -> None:
     """Send an event of a repository to the App, if an installation sees it and wants it."""
     world = repository.world
-    app = world.apps.get(APP_SLUG)
+    app = world.app
     if app is None or not (name in ALWAYS_SENT or name in app.events):
         return
     for installation in list(world.installations.values()):
@@ -139,7 +139,7 @@ def headers_of(world: World, attempt: Attempt) -> dict[str, str]:
         "X-GitHub-Delivery": attempt.guid,
         "X-GitHub-Event": attempt.event,
         "X-GitHub-Hook-ID": "1",
-        "X-GitHub-Hook-Installation-Target-ID": str(world.apps[APP_SLUG].id),
+        "X-GitHub-Hook-Installation-Target-ID": str(world.app.id if world.app else 0),
         "X-GitHub-Hook-Installation-Target-Type": "integration",
         "X-Hub-Signature": f"sha1={hmac.new(secret, attempt.body, 'sha1').hexdigest()}",
         "X-Hub-Signature-256": f"sha256={hmac.new(secret, attempt.body, 'sha256').hexdigest()}",

@@ -16,7 +16,6 @@ from aiohttp import web
 
 from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import actions_by_people, pull_states
-from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.markdown import rendered
 from bot.sandbox.records import Account, CheckRun, Json, Kind, Status
 from bot.sandbox.refusal import Refusal
@@ -99,13 +98,14 @@ class Pages:
                 return await show(request)
             except web.HTTPNotFound:
                 message = f"Nothing is at {request.path}."
-                return self._show(request, "refused.html", 404, message=message)
+                return self.show(request, "refused.html", 404, message=message)
 
         return shown
 
-    def _show(
+    def show(
         self, request: web.Request, name: str, status: int = 200, **values: Any
     ) -> web.Response:
+        """Return the page of a template."""
         repository = values.setdefault("repository", None)
         roles = [
             (one, repository.role_of(one) if repository is not None else "")
@@ -114,14 +114,14 @@ class Pages:
         ]
         html = self._templates.get_template(name).render(
             values,
-            me=self._me(request),
+            me=self.me(request),
             people=roles,
             here=request.path.removesuffix("/acts"),
             rendered=rendered,
         )
         return web.Response(text=html, content_type="text/html", status=status, headers=SECURITY)
 
-    def _me(self, request: web.Request) -> Account:
+    def me(self, request: web.Request) -> Account:
         """The person chosen in this browser; the first one before any choice."""
         chosen = self.world.account(request.cookies.get(COOKIE, ""))
         if chosen is not None and chosen.kind is Kind.USER:
@@ -137,7 +137,7 @@ class Pages:
     async def home(self, request: web.Request) -> web.Response:
         """All repositories."""
         listed = list(self.world.repositories.values())
-        return self._show(request, "home.html", repositories=listed, web=self.world.web)
+        return self.show(request, "home.html", repositories=listed, web=self.world.web)
 
     async def history(self, request: web.Request) -> web.Response:
         """The first-parent history of a branch."""
@@ -145,7 +145,7 @@ class Pages:
         branch = request.query.get("branch", repository.default_branch)
         tip = repository.git.branch(branch)
         commits = repository.git.objects.first_parents(tip, HISTORY_SHOWN) if tip else []
-        return self._show(
+        return self.show(
             request,
             "history.html",
             repository=repository,
@@ -158,7 +158,7 @@ class Pages:
         """The pull requests: open ones first, newest first; an App's apart."""
         repository = self._repository(request)
         pulls = sorted(repository.pulls(), key=lambda pull: (not pull.open, -pull.number))
-        return self._show(
+        return self.show(
             request,
             "pulls.html",
             repository=repository,
@@ -175,7 +175,7 @@ class Pages:
         if pull is None:
             raise web.HTTPNotFound
         unknown = "Checking whether it can be merged…" if pull.open else ""
-        return self._show(
+        return self.show(
             request,
             "pull.html",
             422 if error else 200,
@@ -202,14 +202,14 @@ class Pages:
         if run is None:
             raise web.HTTPNotFound
         check = _run_line(repository, run)
-        return self._show(request, "run.html", repository=repository, run=run, check=check)
+        return self.show(request, "run.html", repository=repository, run=run, check=check)
 
     async def act(self, request: web.Request) -> web.StreamResponse:
         """Do the action of a form as the chosen person, and go back to the page."""
         repository = self._repository(request)
         form = await request.post()
         value: Json = {name: str(form[name]) for name in FIELDS.split() if form.get(name)}
-        value |= {"act": str(form.get("act", "")), "as": self._me(request).login}
+        value |= {"act": str(form.get("act", "")), "as": self.me(request).login}
         value["repo"] = repository.full_name
         if form.get("path"):
             value["files"] = {str(form["path"]): _written(str(form.get("text", "")))}
@@ -220,7 +220,7 @@ class Pages:
         except Refusal as refused:
             if "number" in request.match_info:
                 return await self.pull(request, refused.message)
-            return self._show(request, "refused.html", 422, message=refused.message)
+            return self.show(request, "refused.html", 422, message=refused.message)
         number = request.match_info.get("number") or made.get("number")
         page = f"/{quote(repository.full_name)}"
         anchor = f"#issuecomment-{made['comment']}" if made.get("comment") else ""
@@ -278,7 +278,7 @@ def _checks(repository: Repository, sha: str) -> list[CheckLine]:
 
 def _run_line(repository: Repository, run: CheckRun) -> CheckLine:
     word, app = run.conclusion or run.status, run.suite.app
-    has_buttons = run.status == "completed" and app.slug == APP_SLUG
+    has_buttons = run.status == "completed" and app is repository.world.app
     buttons = tuple(run.actions) if has_buttons else ()
     glyph = GLYPHS.get(word, "●" if run.conclusion is None else "✗")
     url = f"/{repository.full_name}/runs/{run.id}"

@@ -48,11 +48,12 @@ class App:
     permissions: dict[str, str]
     events: list[str]
     created_at: datetime
+    setup_url: str | None = None
 
 
 @dataclass(slots=True)
 class Installation:
-    """The App on one owner, for all of its repositories."""
+    """The App on one owner; `selected` are ids of repositories, None: all of the owner's."""
 
     id: int
     app: App
@@ -60,6 +61,7 @@ class Installation:
     permissions: dict[str, str]
     created_at: datetime
     suspended_at: datetime | None = None
+    selected: set[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,6 +308,8 @@ class World:
         self.allow_commands = False
         self.command_places = asyncio.Semaphore(COMMANDS_AT_ONCE)
         self.pass_env: tuple[str, ...] = ()
+        self.installs_itself = True
+        self.manifest_codes: dict[str, datetime] = {}
         self.webhook_url: str | None = None
         self.webhook_secret = ""
         self.accounts: dict[int, Account] = {}
@@ -369,6 +371,11 @@ class World:
         self.apps[slug] = app
         return app
 
+    @property
+    def app(self) -> App | None:
+        """The one App of this world; None before it is registered."""
+        return next(iter(self.apps.values()), None)
+
     def repository(self, full_name: str) -> Repository | None:
         """The repository of a name, in any case, or of a name it once had."""
         number = self._names.get(full_name.lower())
@@ -378,6 +385,13 @@ class World:
         """Add a repository, or the new name of one; an old name leads to it until it is taken."""
         self.repositories[repository.id] = repository
         self._names[repository.full_name.lower()] = repository.id
+
+    def remove_repository(self, repository: Repository) -> None:
+        """Forget a repository, and every name that leads to it."""
+        del self.repositories[repository.id]
+        self._names = {
+            name: number for name, number in self._names.items() if number != repository.id
+        }
 
     def installation_of(self, app: App, owner: Account) -> Installation | None:
         """The installation of an App on an owner."""
@@ -392,4 +406,6 @@ class World:
 
     def covers(self, installation: Installation, repository: Repository) -> bool:
         """Return whether an installation can see a repository."""
-        return repository.owner is installation.account
+        if repository.owner is not installation.account:
+            return False
+        return installation.selected is None or repository.id in installation.selected

@@ -14,7 +14,6 @@ from service.accounts.store import access
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunStatus
 from service.mergequeue.operations import comments, naming, reconcile, turn
 from service.mergequeue.store import pull_requests, queues
@@ -60,7 +59,6 @@ OfRepository = (
     | BranchGone
     | DefaultBranchRenamed
     | RulesChanged
-    | RepositoryRemoved
     | RepositoryChanged
 )
 """Signals about a repository that we should know."""
@@ -76,6 +74,8 @@ async def receive(runtime: Runtime, signal: Signal, received_at: datetime) -> No
             await _access_changed(runtime, signal)
         case RepositoryAdded(where=where):
             await _added(runtime, where)
+        case RepositoryRemoved(where=where, why=why):
+            await _removed(runtime, where, why)
         case _:
             repository = await _known(runtime, signal.where)
             if repository is not None:
@@ -102,10 +102,9 @@ async def _about(
             await _branch_changed(runtime, repository, signal)
         case RulesChanged():
             await _rules_changed(runtime, repository)
-        case RepositoryRemoved(why=why):
-            await _removed(runtime, repository, why)
-        case RepositoryChanged():
-            await reconcile.read_repository(runtime, repository.id)
+        case RepositoryChanged(where=where):
+            await reconcile.read_repository(runtime, repository.id, where.ref)
+            await reconcile.read_returned(runtime, repository.id)
         case _:
             assert_never(signal)
 
@@ -123,10 +122,9 @@ async def _branch_changed(
                 await _workflows_changed(runtime, repository, branch)
         case BranchGone(branch=branch):
             await _branch_gone(runtime, repository, branch)
-        case DefaultBranchRenamed(old=old, new=new):
-            renamed = await runtime.store.run(_rename_branch, repository, old, new)
-            if renamed is not None:
-                runtime.store.caches.of(QueueCache).drop(renamed)
+        case DefaultBranchRenamed(where=where, old=old, new=new):
+            await reconcile.read_repository(runtime, repository.id, where.ref)
+            await _default_branch_changed(runtime, repository, old, new)
 
 
 async def _known(runtime: Runtime, where: Where) -> RepositoryRecord | None:
@@ -147,6 +145,7 @@ async def _added(runtime: Runtime, where: Where) -> RepositoryRecord | None:
         await _branch_moved(runtime, record, branch)
     await remember_heads(runtime, record.id, record.ref, record.default_branch)
     await reconcile.read_repository(runtime, record.id)
+    await reconcile.read_returned(runtime, record.id)
     return record
 
 
@@ -281,6 +280,18 @@ async def _branch_gone(runtime: Runtime, repository: RepositoryRecord, branch: s
                 await reconcile.restore_branch(runtime, queue, run.id)
 
 
+async def _default_branch_changed(
+    runtime: Runtime, repository: RepositoryRecord, old: str, new: str
+) -> None:
+    """Let a queue follow its renamed branch; a branch that is still there was not renamed."""
+    if await runtime.providers[repository.ref.host].tip(repository.ref, old) is not None:
+        return
+    renamed = await runtime.store.run(_rename_branch, repository, old, new)
+    if renamed is not None:
+        runtime.store.caches.of(QueueCache).drop(renamed)
+        await _branch_moved(runtime, repository, new)
+
+
 def _rename_branch(session: Tx, repository: RepositoryRecord, old: str, new: str) -> int | None:
     """The queue follows its branch, unless the new name has one; the queue's id if it did."""
     queue = queues.queue_ref(session, repository.org_id, repository.id, old)
@@ -298,19 +309,29 @@ async def _rules_changed(runtime: Runtime, repository: RepositoryRecord) -> None
         await reconcile.rules_changed(runtime, queue)
 
 
-async def _removed(runtime: Runtime, repository: RepositoryRecord, why: RemovedWhy) -> None:
-    await runtime.store.run(access.set_repository_available, repository.id, False)
-    await reconcile.tell_queues_of(
-        runtime,
-        repository.id,
-        HoldReason.REPOSITORY_UNAVAILABLE,
-        f"The repository is gone from the App's reach: {why.value}.",
-    )
+LOST = {
+    RemovedWhy.UNINSTALLED: "The App was removed from the repository.",
+    RemovedWhy.DELETED: "The repository was deleted.",
+    RemovedWhy.TRANSFERRED: "The repository was transferred to an owner without the App.",
+}
+"""What the queues of a lost repository say."""
+
+
+async def _removed(runtime: Runtime, where: Where, why: RemovedWhy) -> None:
+    """Hold the queues of a repository, unless a fresh read finds it: the event may be old."""
+    known = await runtime.store.read(access.repository_by_provider_id, where.id.host, where.id.id)
+    if known is None or where.ref.host not in runtime.providers:
+        return
+    for ref in {known.ref, where.ref}:
+        await runtime.providers[ref.host].forget_access(ref)
+    await reconcile.read_repository(runtime, known.id, where.ref, LOST[why])
+    await reconcile.read_returned(runtime, known.id)
 
 
 async def _access_changed(runtime: Runtime, signal: AccessChanged) -> None:
-    """Suspended, restored, other rights: every repository of that owner is read again, by them."""
+    """Read every repository of that owner again, with the rights of now."""
     theirs = await runtime.store.read(access.repositories_of_owner, signal.host, signal.owner_id)
     for repository in theirs:
         await runtime.providers[signal.host].forget_access(repository.ref)
         await reconcile.read_repository(runtime, repository.id)
+        await reconcile.read_returned(runtime, repository.id)

@@ -220,7 +220,7 @@ class BranchGone:
 
 @dataclass(frozen=True, slots=True)
 class DefaultBranchRenamed:
-    """The default branch has another name now."""
+    """Another branch is the default one now: the old one was renamed, or it lost its place."""
 
     where: Where
     old: str
@@ -251,7 +251,7 @@ class RemovedWhy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RepositoryRemoved:
-    """Our App cannot see this repository any more."""
+    """Our App cannot see this repository any more, as far as the provider says."""
 
     where: Where
     why: RemovedWhy
@@ -266,7 +266,10 @@ class RepositoryChanged:
 
 @dataclass(frozen=True, slots=True)
 class AccessChanged:
-    """An owner suspended, restored or re-permitted our App: read everything of it again."""
+    """An owner removed, suspended, restored or re-permitted our App, or has another name.
+
+    Read everything of it again.
+    """
 
     host: str
     owner_id: str

@@ -2,7 +2,6 @@
 
 import pytest
 
-from bot.sandbox.deliver import APP_SLUG
 from service.provider.values import Vehicle
 from tests.adversary.judge import files_on, landed_on
 from tests.harness.world import World
@@ -79,7 +78,7 @@ async def test_two_triggers_do_not_give_a_test_branch_two_suites(world: World) -
     await with_ci(world, PUSHED, triggers, skips=False)
     numbers = await two_halves(world)
     assert len(await landed_on(world)) == 1
-    app = world.sandbox.world.apps[APP_SLUG]
+    app = world.sandbox.app
     heads = {pull.head_sha for pull in world.repository.pulls() if pull.number in numbers}
     suites = [
         len([one for one in listed if one.app is not app])

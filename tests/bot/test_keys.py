@@ -83,10 +83,10 @@ def test_a_data_directory_makes_its_key_once_and_keeps_it_to_itself(tmp_path):
 
 def test_of_two_that_make_the_key_at_once_the_first_one_wins(tmp_path):
     path = tmp_path / keys.KEY_FILE
-    keys.place_new_key(path)
-    first = path.read_text()
-    keys.place_new_key(path)
-    assert path.read_text() == first
+    assert keys.place_secret(path, "first")
+    assert not keys.place_secret(path, "second")
+    assert path.read_text() == "first"
+    assert [each.name for each in tmp_path.iterdir()] == [keys.KEY_FILE]
 
 
 @pytest.mark.parametrize(

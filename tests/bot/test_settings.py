@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot import forms, settings
+from bot import forms, settings, wiring
 from bot.settings import FaultBoundary, Strike
 from service.errors import StartRefused
 from service.memory import Rate
@@ -189,3 +189,62 @@ def test_a_crash_test_needs_a_provider_on_this_machine(monkeypatch):
 )
 def test_this_machine_is_known_by_its_names_and_addresses(host, expected):
     assert forms.is_loopback(host) is expected
+
+
+APP = {
+    "PUBLIC_URL": "https://queue.example.org",
+    "GITHUB_HOST": "github.example.org",
+    "GITHUB_APP_ID": "77",
+    "GITHUB_PRIVATE_KEY": r"-----BEGIN\n-----END",
+    "GITHUB_WEBHOOK_SECRET": "w" * 40,
+    "GITHUB_CLIENT_ID": "Iv1",
+    "GITHUB_CLIENT_SECRET": "s" * 40,
+}
+
+
+@pytest.fixture
+def registered(tmp_path):
+    """Writes the file of a registered App, without some names."""
+
+    def write(*without, mode=0o600):
+        path = tmp_path / "headgate-data" / settings.APP_FILE
+        path.parent.mkdir(exist_ok=True)
+        lines = [f'HEADGATE_{name}="{value}"\n' for name, value in APP.items()]
+        path.write_text("".join(line for line in lines if not any(one in line for one in without)))
+        path.chmod(mode)
+
+    return write
+
+
+def test_the_app_that_was_registered_is_found_in_the_data_directory(registered):
+    registered()
+    chosen = settings.read()
+    assert (chosen.github_app_id, chosen.github_host) == ("77", "github.example.org")
+    assert wiring.webhook_secrets_of(chosen) == ("w" * 40,)
+    assert chosen.public_url == "https://queue.example.org"
+
+
+def test_settings_win_over_the_registered_app(monkeypatch, registered):
+    registered()
+    monkeypatch.setenv("HEADGATE_PUBLIC_URL", "https://other.example.org")
+    assert settings.read().public_url == "https://other.example.org"
+    monkeypatch.setenv("HEADGATE_GITHUB_APP_ID", "5")
+    chosen = settings.read()
+    assert (chosen.github_app_id, chosen.github_webhook_secret) == ("5", None)
+    assert chosen.github_host == "github.com"
+
+
+def test_the_registered_app_must_be_whole_and_closed_to_others(registered):
+    registered("WEBHOOK_SECRET")
+    with pytest.raises(StartRefused, match="lacks HEADGATE_GITHUB_WEBHOOK_SECRET"):
+        settings.read()
+    registered(mode=0o644)
+    with pytest.raises(StartRefused, match="others may read it"):
+        settings.read()
+
+
+def test_the_registered_app_belongs_to_one_host(monkeypatch, registered):
+    registered()
+    monkeypatch.setenv("HEADGATE_GITHUB_HOST", "github.com")
+    with pytest.raises(StartRefused, match=r"is registered on github\.example\.org"):
+        settings.read()

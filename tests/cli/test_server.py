@@ -284,3 +284,22 @@ def test_a_sandbox_on_a_taken_port_is_refused(headgate):
         code, _, err = headgate("sandbox", "--port", port)
     assert code == 8
     assert "--port" in err
+
+
+def test_setup_url_prints_a_link_that_opens_the_set_up_pages_once(service, headgate):
+    port = service.url.rpartition(":")[2]
+    code, out, _ = headgate("setup-url", HEADGATE_PORT=port)
+    assert code == 0
+    link = out.strip()
+    assert link.startswith(f"{service.url}/setup?token=")
+    opened = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with opened.open(link) as answer:
+        assert (answer.status, answer.url) == (200, f"{service.url}/setup/queues")
+    with pytest.raises(urllib.error.HTTPError) as refused, urllib.request.urlopen(link):
+        pass
+    with refused.value as answer:
+        assert answer.code == 403
+
+
+def test_setup_mode_needs_a_folder_that_can_be_written(refused):
+    assert "HEADGATE_DATA_DIR" in refused("--data-dir", "/proc/none", HEADGATE_SECRET_KEY=KEY)

@@ -121,6 +121,7 @@ TOUCHED = {**PUSH, "forced": False, "commits": COMMITS}
 MANY = {**TOUCHED, "commits": COMMITS * 1024}
 GONE = {**PUSH, "deleted": True, "after": "0" * 40}
 INSTALLED = {"installation": {"id": 1, "account": {"id": 99}}}
+REREAD = AccessChanged(HOST, "99", False)
 LABEL = {"label": {"name": "headgate-submit"}}
 
 
@@ -200,6 +201,11 @@ TOLD = [
         {"changes": {"default_branch": {"from": "main"}}},
         (DefaultBranchRenamed(WHERE, "main", "trunk"),),
     ),
+    ("repository", "created", {}, (RepositoryAdded(WHERE),)),
+    *(
+        ("repository", action, {}, (RepositoryChanged(WHERE),))
+        for action in ("unarchived", "privatized", "publicized")
+    ),
     ("repository", "deleted", {}, (RepositoryRemoved(WHERE, RemovedWhy.DELETED),)),
     ("repository", "transferred", {}, (RepositoryRemoved(WHERE, RemovedWhy.TRANSFERRED),)),
     (
@@ -208,12 +214,7 @@ TOLD = [
         {"repositories": TWO},
         (RepositoryAdded(A), RepositoryAdded(B)),
     ),
-    (
-        "installation",
-        "deleted",
-        {"repositories": TWO},
-        tuple(RepositoryRemoved(each, RemovedWhy.UNINSTALLED) for each in (A, B)),
-    ),
+    ("installation", "deleted", {**INSTALLED, "repositories": TWO}, (REREAD,)),
     ("installation", "suspend", INSTALLED, (AccessChanged(HOST, "99", True),)),
     ("installation", "unsuspend", INSTALLED, (AccessChanged(HOST, "99", False),)),
     (

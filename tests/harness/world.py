@@ -16,7 +16,6 @@ from bot import wiring
 from bot.sandbox import app as sandbox_app
 from bot.sandbox.acts import seeds
 from bot.sandbox.app import PERMISSIONS, Sandbox, SandboxOptions
-from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.git import BareRepository
 from bot.sandbox.world import Repository
 from bot.settings import Settings
@@ -193,14 +192,14 @@ class World:
 
     def comment_on(self, number: int) -> str:
         """The status comment of our App on a pull request; empty when there is none."""
-        bot = self.sandbox.world.apps[APP_SLUG].bot
+        bot = self.sandbox.app.bot
         own = [one.body for one in self.repository.issues[number].comments if one.author is bot]
         return own[0] if own else ""
 
     def check_on(self, number: int) -> str:
         """Title and conclusion of our check on a pull request's head, `Merged (success)`."""
         pull = self.repository.issues[number].pull
-        app = self.sandbox.world.apps[APP_SLUG]
+        app = self.sandbox.app
         checks = self.repository.check_runs(pull.head_sha) if pull is not None else []
         own = [one for one in checks if one.suite.app is app]
         return f"{own[-1].title} ({own[-1].conclusion or own[-1].status})" if own else ""

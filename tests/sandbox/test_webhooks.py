@@ -198,3 +198,48 @@ async def test_a_receiver_that_is_away_is_a_failed_delivery(sandbox, jwt_client)
     await sandbox.settle()
     shown = await jwt_client.get("/app/hook/deliveries?status=failure")
     assert shown[0]["status"] == "failed to connect to host"
+
+
+async def test_every_change_of_an_installation_is_told(sandbox, receiver):
+    await sandbox.act("suspend", "alice", REPO)
+    await sandbox.act("suspend", "alice", REPO, suspended=False)
+    await sandbox.act("permissions", "alice", REPO, permissions={"contents": "read"})
+    await sandbox.act("select", "alice", REPO, names=[])
+    await sandbox.act("select", "alice", REPO)
+    await sandbox.act("rename_owner", "alice", REPO, to="octopus")
+    await sandbox.act("uninstall", "alice", "octopus/widgets")
+    await sandbox.act("install", "alice", "octopus/widgets")
+    await sandbox.settle()
+    assert receiver.events() == [
+        "installation.suspend",
+        "installation.unsuspend",
+        "installation.new_permissions_accepted",
+        "installation_repositories.removed",
+        "installation_repositories.added",
+        "installation_target.renamed",
+        "installation.deleted",
+        "installation.created",
+    ]
+
+
+async def test_every_change_of_a_repository_is_told_to_whoever_sees_it(sandbox, receiver):
+    await sandbox.act("private", "alice", REPO)
+    await sandbox.act("private", "alice", REPO, private=False)
+    await sandbox.act("push", "alice", REPO, branch="next", files={"a": "a"})
+    await sandbox.act("default_branch", "alice", REPO, branch="next")
+    await sandbox.act("archive", "alice", REPO)
+    await sandbox.act("archive", "alice", REPO, archived=False)
+    await sandbox.act("rename", "alice", REPO, to="gadgets")
+    await sandbox.act("transfer", "alice", "octo/gadgets", to="elsewhere")
+    await sandbox.act("delete", "alice", "elsewhere/gadgets")
+    await sandbox.settle()
+    told = [event for event in receiver.events() if event.startswith("repository.")]
+    assert told == [
+        "repository.privatized",
+        "repository.publicized",
+        "repository.edited",
+        "repository.archived",
+        "repository.unarchived",
+        "repository.renamed",
+    ]
+    assert sandbox.world.repositories == {}

@@ -13,6 +13,7 @@ from typing import Any
 from bot.sandbox import merge_rules
 from bot.sandbox.acts import (
     conversation,
+    installations,
     merging,
     pull_requests,
     pull_states,
@@ -22,9 +23,8 @@ from bot.sandbox.acts import (
 from bot.sandbox.acts.merging import MergeCall
 from bot.sandbox.acts.pull_requests import NewPull
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.git import ZERO, NewCommit
-from bot.sandbox.records import ROLES, Account, Actor, Json
+from bot.sandbox.records import ROLES, Account, Actor, Json, Kind
 from bot.sandbox.refusal import Refusal
 from bot.sandbox.world import Comment, Issue, PullRequest, Repository, World
 
@@ -71,8 +71,8 @@ class Action:
         """The comment `comment`, else the App's newest comment. Raises Refusal."""
         if "comment" in self.value:
             return conversation.find_comment(self.repository, int(self.value["comment"]))
-        bot = self.world.apps[APP_SLUG].bot
-        own = [comment for comment in self.issue.comments if comment.author is bot]
+        app = self.world.app
+        own = [one for one in self.issue.comments if app and one.author is app.bot]
         if not own:
             raise Refusal(400, f"the App has no comment on #{self.issue.number}")
         return own[-1]
@@ -244,7 +244,7 @@ def _tick_checkbox(action: Action) -> Json:
 
 def _press_button(action: Action) -> Json:
     """Press the button `button` of the App's newest check run on the head of `number`."""
-    app = action.world.apps[APP_SLUG]
+    app = action.world.app
     runs = [
         run
         for run in action.repository.check_runs(action.pull.head_sha)
@@ -298,21 +298,61 @@ def _role(action: Action) -> None:
 
 def _suspend(action: Action) -> None:
     """Suspend the App on the repository's owner, or with `suspended: false` unsuspend it."""
-    world, installed = action.world, repositories.install(action.world, action.repository.owner)
+    world, installed = action.world, installations.install(action.world, action.repository.owner)
     is_suspended = action.flag("suspended", default=True)
-    repositories.set_suspended(world, installed, action.account, is_suspended=is_suspended)
+    installations.set_suspended(world, installed, action.account, is_suspended=is_suspended)
 
 
 def _permissions(action: Action) -> None:
     """Give the App other permissions on the repository's owner."""
-    world, installed = action.world, repositories.install(action.world, action.repository.owner)
+    world, installed = action.world, installations.install(action.world, action.repository.owner)
     given = {str(name): str(level) for name, level in action.value["permissions"].items()}
-    repositories.set_permissions(world, installed, action.account, given)
+    installations.set_permissions(world, installed, action.account, given)
+
+
+def _install(action: Action) -> Json:
+    """Install the App on the repository's owner, for all of the owner's repositories."""
+    return {"installation": installations.install(action.world, action.repository.owner).id}
+
+
+def _uninstall(action: Action) -> None:
+    """Remove the App from the repository's owner."""
+    installations.uninstall(action.world, action.repository.owner, action.account)
+
+
+def _select(action: Action) -> None:
+    """Limit the App to the repositories `names` of the repository's owner; none: all."""
+    owner, names = action.repository.owner, action.value.get("names")
+    listed = action.world.repositories.values()
+    chosen = {one.id for one in listed if one.owner is owner and one.name in (names or ())}
+    installations.select(action.world, owner, None if names is None else chosen, action.account)
+
+
+def _transfer(action: Action) -> None:
+    """Give the repository to the owner `to`."""
+    owner = action.world.add_account(action.text("to"), Kind.ORGANIZATION)
+    repositories.transfer(action.repository, action.actor, owner)
+
+
+def _rename_owner(action: Action) -> None:
+    """Give the repository's owner the name `to`."""
+    installations.rename_owner(action.world, action.repository.owner, action.text("to"))
+
+
+def _make_private(action: Action) -> None:
+    is_private = action.flag("private", default=True)
+    repositories.set_visibility(action.repository, action.actor, is_private=is_private)
+
+
+def _make_default(action: Action) -> Awaitable[None]:
+    """Make the branch `branch` the default one; the former one stays."""
+    return repositories.set_default_branch(action.repository, action.actor, action.text("branch"))
 
 
 def _events(action: Action) -> None:
     """Let the App subscribe to these events, as its owner does in the App's settings."""
-    action.world.apps[APP_SLUG].events = [str(name) for name in action.value["events"]]
+    if (app := action.world.app) is not None:
+        app.events = [str(name) for name in action.value["events"]]
 
 
 ACTIONS: Mapping[str, Callable[[Action], Result]] = {
@@ -320,6 +360,8 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "archive": _archive,
     "close": partial(_set_state, state="closed"),
     "comment": _comment,
+    "default_branch": _make_default,
+    "delete": lambda one: repositories.delete(one.repository, one.actor),
     "delete_branch": lambda one: _set(one, one.branch, ZERO, force=False),
     "deploy": lambda one: one.repository.deployed.add((one.pull.head_sha, one.text("environment"))),
     "discuss": lambda one: {
@@ -333,6 +375,7 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "enqueue": _enqueue,
     "events": _events,
     "force_push": _force_push,
+    "install": _install,
     "label": lambda one: conversation.label(one.issue, one.actor, one.text("label")),
     "lock": _lock,
     "merge": _merge,
@@ -340,8 +383,10 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "open_issue": _open_issue,
     "permissions": _permissions,
     "press_button": _press_button,
+    "private": _make_private,
     "push": _push,
     "rename": _rename,
+    "rename_owner": _rename_owner,
     "reopen": partial(_set_state, state="open"),
     "request_changes": partial(_review, event="REQUEST_CHANGES"),
     "resolve": lambda one: pull_requests.resolve(
@@ -349,9 +394,12 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     ),
     "retarget": lambda one: pull_requests.retarget(one.pull, one.actor, one.text("base")),
     "role": _role,
+    "select": _select,
     "stack": _stack,
     "suspend": _suspend,
     "tick_checkbox": _tick_checkbox,
+    "transfer": _transfer,
+    "uninstall": _uninstall,
     "unlabel": lambda one: conversation.unlabel(one.issue, one.actor, one.text("label")),
 }
 

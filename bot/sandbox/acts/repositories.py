@@ -1,4 +1,4 @@
-"""Repositories and the App on their owners: made, forked, renamed, archived, suspended.
+"""Repositories: made, forked, renamed, archived, transferred, deleted.
 
 Also branches renamed and rules changed. The caller holds the lock of the repository concerned.
 """
@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bot.sandbox import deliver, git
-from bot.sandbox.acts import pull_states, refs
+from bot.sandbox.acts import installations, pull_states, refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.deliver import APP_SLUG, Event
 from bot.sandbox.git import ZERO, NewCommit
-from bot.sandbox.records import Account, Actor, Classic, Installation, Json, Kind, Ruleset
+from bot.sandbox.records import Account, Actor, Classic, Kind, Ruleset
 from bot.sandbox.refusal import Refusal, custom, refused
 from bot.sandbox.shapes import people, repositories
 from bot.sandbox.world import Repository, World
@@ -56,8 +55,18 @@ async def create(world: World, new: NewRepository) -> Repository:
     first = bare.objects.write_commit(NewCommit(tree, (), author, author, "Initial commit"))
     await bare.move([(f"refs/heads/{new.default_branch}", ZERO, first.sha)])
     world.add_repository(made)
-    _announce_added(install(world, owner), made)
+    _announce_created(made)
     return made
+
+
+def _announce_created(made: Repository) -> None:
+    """Tell the App, which a world that begins with it also installs on a new owner."""
+    world, owner = made.world, made.owner
+    if world.installs_itself:
+        installations.install(world, owner)
+    installation = None if world.app is None else world.installation_of(world.app, owner)
+    if installation is not None and world.covers(installation, made):
+        installations.announce_repositories(installation, [made], [], owner)
 
 
 async def fork(parent: Repository, owner: Account) -> Repository:
@@ -132,6 +141,16 @@ async def _rename_now(repository: Repository, actor: Actor, old: str, new: str) 
             deliver.emit(repository, "repository", "edited", {"changes": changes}, actor.account)
 
 
+async def set_default_branch(repository: Repository, actor: Actor, branch: str) -> None:
+    """Make another branch the default one. Raises Refusal(422) when it does not exist."""
+    if repository.git.branch(branch) is None:
+        raise refused("branch.absent")
+    changes = {"default_branch": {"from": repository.default_branch}}
+    repository.default_branch = branch
+    await repository.git.point_head_at(branch)
+    deliver.emit(repository, "repository", "edited", {"changes": changes}, actor.account)
+
+
 def set_ruleset(repository: Repository, actor: Actor, new: Ruleset | None, name: str) -> None:
     """Replace the ruleset of a name; None removes it."""
     old = next((one for one in repository.rulesets if one.name == name), None)
@@ -163,54 +182,27 @@ def _action(*, is_new: bool, is_kept: bool) -> str:
     return "deleted" if not is_kept else "created" if is_new else "edited"
 
 
-def install(world: World, owner: Account) -> Installation:
-    """The installation of the App on an owner, made when there is none."""
-    app = world.apps[APP_SLUG]
-    installation = world.installation_of(app, owner)
-    if installation is None:
-        number = world.new_id()
-        installation = Installation(number, app, owner, dict(app.permissions), world.now())
-        world.installations[number] = installation
-        _announce_installation(world, installation, "created", owner)
-    return installation
+def set_visibility(repository: Repository, actor: Actor, *, is_private: bool) -> None:
+    """Make a repository private, or public."""
+    repository.private = is_private
+    action = "privatized" if is_private else "publicized"
+    deliver.emit(repository, "repository", action, {}, actor.account)
 
 
-def _announce_installation(
-    world: World, installation: Installation, action: str, sender: Account
-) -> None:
-    """Send an `installation` event, also to a suspended one."""
-    fields: Json = {"installation": people.installation(world, installation)}
-    if action in ("created", "new_permissions_accepted"):
-        fields["repositories"] = [
-            people.repository_name(one) for one in world.repositories_of(installation)
-        ]
-    deliver.emit_to(world, installation, Event("installation", action, fields, sender))
+def transfer(repository: Repository, actor: Actor, owner: Account) -> None:
+    """Give a repository to another owner; the old name redirects.
+
+    The event goes to the installation that sees it afterwards, if there is one.
+    """
+    kind = "organization" if repository.owner.kind is Kind.ORGANIZATION else "user"
+    former = people.account(repository.world, repository.owner)
+    repository.owner = owner
+    repository.world.add_repository(repository)
+    changes = {"owner": {"from": {kind: former}}}
+    deliver.emit(repository, "repository", "transferred", {"changes": changes}, actor.account)
 
 
-def _announce_added(installation: Installation, added: Repository) -> None:
-    fields = {
-        "installation": people.installation(added.world, installation),
-        "repository_selection": "all",
-        "repositories_added": [people.repository_name(added)],
-        "repositories_removed": [],
-        "requester": None,
-    }
-    event = Event("installation_repositories", "added", fields, installation.account)
-    deliver.emit_to(added.world, installation, event)
-
-
-def set_suspended(
-    world: World, installation: Installation, by_whom: Account, *, is_suspended: bool
-) -> None:
-    """Suspend the App on an owner, or unsuspend it."""
-    installation.suspended_at = world.now() if is_suspended else None
-    action = "suspend" if is_suspended else "unsuspend"
-    _announce_installation(world, installation, action, by_whom)
-
-
-def set_permissions(
-    world: World, installation: Installation, by_whom: Account, permissions: dict[str, str]
-) -> None:
-    """Change an installation's permissions; raises `new_permissions_accepted`."""
-    installation.permissions = dict(permissions)
-    _announce_installation(world, installation, "new_permissions_accepted", by_whom)
+def delete(repository: Repository, actor: Actor) -> None:
+    """Delete a repository; its name is free again."""
+    deliver.emit(repository, "repository", "deleted", {}, actor.account)
+    repository.world.remove_repository(repository)

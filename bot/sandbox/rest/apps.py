@@ -4,8 +4,7 @@ from functools import partial
 
 from bot.sandbox import deliver
 from bot.sandbox.auth import InstallationToken
-from bot.sandbox.deliver import APP_SLUG
-from bot.sandbox.records import Installation, Json
+from bot.sandbox.records import Installation, Json, Kind
 from bot.sandbox.refusal import invalid, not_found, refused
 from bot.sandbox.rest.call import REPO, Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import people, repositories
@@ -164,7 +163,7 @@ async def collaborator_permission(call: Call) -> Answer:
     account = call.world.account(call.params["login"])
     if account is None:
         raise not_found()
-    if account.login == f"{APP_SLUG}[bot]":
+    if account.kind is Kind.BOT:
         raise invalid("is not a user", field="username", resource="Collaborator")
     return Reply(repositories.collaborator_permission(call.repository, account))
 

@@ -124,7 +124,7 @@ def installation(world: World, one: Installation) -> Json:
     return {
         "id": one.id,
         "account": account(world, one.account),
-        "repository_selection": "all",
+        "repository_selection": "all" if one.selected is None else "selected",
         "access_tokens_url": f"{world.api}/app/installations/{one.id}/access_tokens",
         "repositories_url": f"{world.api}/installation/repositories",
         "html_url": f"{world.web}/settings/installations/{one.id}",

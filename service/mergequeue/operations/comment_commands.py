@@ -6,15 +6,21 @@ from typing import assert_never
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Conflict
-from service.mergequeue.engine.config import CLI_DEFAULTS, ForkPolicy, QueueConfig
+from service.mergequeue.engine.config import ForkPolicy, QueueConfig
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
-from service.mergequeue.operations import notices, pull_requests, queue_views, requirements, turn
+from service.mergequeue.operations import (
+    notices,
+    pull_requests,
+    queue_access,
+    queue_views,
+    requirements,
+    turn,
+)
 from service.mergequeue.operations import queues as queue_operations
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
-from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.requirements import Resolved
 from service.mergequeue.store import answered_commands, queues
 from service.mergequeue.store import pull_requests as known_pulls
@@ -40,10 +46,7 @@ from service.provider.values import (
     PullRequest,
 )
 from service.runtime import Runtime
-from service.vocabulary import Actor, ActorKind, Channel, MergeMethod, PullRequestState, QueueRef
-
-METHOD_PREFERENCE = (MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT, MergeMethod.REBASE)
-"""A new queue uses the first of these that the repository and its rules allow."""
+from service.vocabulary import Actor, ActorKind, Channel, PullRequestState, QueueRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +265,7 @@ async def _set_state(
 ) -> Answer:
     queue, value = command.queue, command.value
     if queue is None or value is None:
-        branches = await _branches_with_queue(runtime, command.repository)
+        branches = await queue_access.branches_with_queue(runtime, command.repository)
         return replies.no_queue(command.pull.base_branch, branches)
     match ask:
         case AskPause(reason=reason):
@@ -300,13 +303,13 @@ async def _create_first_queue(
     If another person created the queue in the meantime, returns that queue.
     """
     if not runtime.options.auto_create_queues:
-        branches = await _branches_with_queue(runtime, repository)
+        branches = await queue_access.branches_with_queue(runtime, repository)
         return FirstQueue(None, replies.no_queue(branch, branches))
     resolved = await requirements.resolve(runtime, repository.ref, branch, QueueConfig())
     refusal = _creation_refusal(resolved, branch)
     if refusal is not None:
         return FirstQueue(None, refusal)
-    request = QueueRequest({**CLI_DEFAULTS, "merge_method": _merge_method(repository, resolved)})
+    request = queue_operations.first_request(repository, resolved)
     try:
         view = await queue_operations.create(runtime, repository, branch, request, actor)
     except Conflict:
@@ -323,16 +326,3 @@ def _creation_refusal(resolved: Resolved, branch: str) -> Answer | None:
     if not resolved.required.names:
         return replies.no_required_checks(branch)
     return None
-
-
-def _merge_method(repository: RepositoryRecord, resolved: Resolved) -> MergeMethod:
-    allowed = repository.merge_methods
-    if resolved.merge_methods is not None:
-        allowed &= resolved.merge_methods
-    return next((method for method in METHOD_PREFERENCE if method in allowed), MergeMethod.SQUASH)
-
-
-async def _branches_with_queue(runtime: Runtime, repository: RepositoryRecord) -> tuple[str, ...]:
-    """Return the sorted branches of the repository that have a queue."""
-    refs = await runtime.store.read(queues.queues_of, repository.id)
-    return tuple(sorted(queue.branch for queue in refs))

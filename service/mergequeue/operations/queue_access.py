@@ -10,6 +10,12 @@ from service.runtime import Runtime
 from service.vocabulary import QueueRef, RepoRef
 
 
+async def branches_with_queue(runtime: Runtime, repository: RepositoryRecord) -> tuple[str, ...]:
+    """Return the branches of a repository that have a queue, sorted."""
+    refs = await runtime.store.read(queues.queues_of, repository.id)
+    return tuple(sorted(queue.branch for queue in refs))
+
+
 async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str) -> QueueRef:
     """Return the queue of a branch. Raises NotFound: repository_not_found, queue_not_found."""
     version = runtime.memory.access_version

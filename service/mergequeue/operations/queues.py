@@ -13,6 +13,7 @@ from service.database.records import RepositoryRecord
 from service.errors import Invalid, Malformed, NotFound
 from service.mergequeue.engine.applying.commands import HOLDS_MAX
 from service.mergequeue.engine.config import (
+    CLI_DEFAULTS,
     ConfigValue,
     QueueConfig,
     changed,
@@ -52,6 +53,8 @@ from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, MergeMethod, QueueRef
 
 QUEUES_MAX = 100
+METHOD_PREFERENCE = (MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT, MergeMethod.REBASE)
+"""A first queue uses the first of these that the repository and its rules allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,27 @@ async def create(
     return await read(runtime, queue)
 
 
+def first_request(repository: RepositoryRecord, resolved: requirements.Resolved) -> QueueRequest:
+    """Return the request for the first queue of a branch, which nobody gave settings for."""
+    method = first_method(repository, resolved) or MergeMethod.SQUASH
+    return QueueRequest({**CLI_DEFAULTS, "merge_method": method})
+
+
+def first_method(
+    repository: RepositoryRecord, resolved: requirements.Resolved
+) -> MergeMethod | None:
+    """Return the preferred merge method among the allowed ones, None if none is allowed."""
+    allowed = _allowed_methods(repository, resolved)
+    return next((method for method in METHOD_PREFERENCE if method in allowed), None)
+
+
+def _allowed_methods(
+    repository: RepositoryRecord, resolved: requirements.Resolved
+) -> frozenset[MergeMethod]:
+    allowed = repository.merge_methods
+    return allowed if resolved.merge_methods is None else allowed & resolved.merge_methods
+
+
 def _with_defaults(settings: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
     """`bisection_concurrency` follows `concurrency` at creation (docs/design/engine.md 6)."""
     chosen = dict(settings)
@@ -126,9 +150,7 @@ def _check_settings(settings: Mapping[str, ConfigValue]) -> None:
 def _check_method(
     repository: RepositoryRecord, resolved: requirements.Resolved, method: MergeMethod
 ) -> None:
-    allowed = repository.merge_methods
-    if resolved.merge_methods is not None:
-        allowed &= resolved.merge_methods
+    allowed = _allowed_methods(repository, resolved)
     if method not in allowed:
         names = ", ".join(sorted(one.value for one in allowed)) or "none"
         raise Invalid(

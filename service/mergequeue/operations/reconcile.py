@@ -11,6 +11,7 @@ import structlog
 
 from service.accounts import repositories
 from service.accounts.store import access
+from service.database.records import RepositoryRecord
 from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.inputs import (
     ChecksReported,
@@ -30,8 +31,9 @@ from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.mergequeue.operations import facts, naming, requirements, turn
 from service.mergequeue.store import queues, runs
 from service.provider.errors import Gone, GoneKind, NotPermitted, Refused, Suspended, Unavailable
+from service.provider.values import Repository
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, QueueRef
+from service.vocabulary import SYSTEM, QueueRef, RepoRef
 
 UNAVAILABLE = frozenset({HoldReason.PERMISSION_LOST, HoldReason.REPOSITORY_UNAVAILABLE})
 
@@ -93,18 +95,23 @@ async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None
             await _guarded(runtime, queue, read_queue(runtime, queue))
 
 
-async def read_repository(runtime: Runtime, repository_id: int) -> None:
-    """Read a repository again: its names, whether it is archived, gone or not ours."""
+async def read_repository(
+    runtime: Runtime, repository_id: int, seen_as: RepoRef | None = None, why: str = ""
+) -> None:
+    """Read a repository again: its names, whether it is archived, gone or not ours.
+
+    `seen_as`: the name that an event gave it, read before the known one. `why`: what an event says
+    of its loss, shown if it is gone.
+    """
     known = await runtime.store.read(access.repository, repository_id)
-    provider = runtime.providers.get(known.ref.host)
-    if provider is None:
+    if known.ref.host not in runtime.providers:
         return
     hold: HoldReason | None = None
     text = ""
     try:
-        fresh = await provider.repository(known.ref)
+        fresh = await _repository_by_id(runtime, known, seen_as)
     except Gone as gone:
-        hold, text = HoldReason.REPOSITORY_UNAVAILABLE, gone.message
+        hold, text = HoldReason.REPOSITORY_UNAVAILABLE, why or gone.message
     except (NotPermitted, Suspended) as lost:
         hold, text = HoldReason.PERMISSION_LOST, lost.message
     except Unavailable:
@@ -116,6 +123,41 @@ async def read_repository(runtime: Runtime, repository_id: int) -> None:
     if known.available is not (hold is None):
         await runtime.store.run(access.set_repository_available, repository_id, hold is None)
     await tell_queues_of(runtime, repository_id, hold, text)
+
+
+async def _repository_by_id(
+    runtime: Runtime, known: RepositoryRecord, seen_as: RepoRef | None
+) -> Repository:
+    """Return the repository with the known id, whatever its name is now.
+
+    Another repository may have taken a former name. Raises the provider's errors; Gone if no name
+    leads to it.
+    """
+    provider = runtime.providers[known.ref.host]
+    why = f"{known.ref.slug} is another repository now."
+    for ref in dict.fromkeys((seen_as or known.ref, known.ref)):
+        try:
+            fresh = await provider.repository(ref)
+        except Gone as gone:
+            why = gone.message
+        else:
+            if fresh.id.id == known.provider_id:
+                return fresh
+    raise Gone(why, GoneKind.REPOSITORY)
+
+
+async def read_returned(runtime: Runtime, repository_id: int) -> None:
+    """Read everything of a repository that our App may see again, with the rights of now.
+
+    Skips one that it may not see. Raises the provider's errors.
+    """
+    repository = await runtime.store.read(access.repository, repository_id)
+    if not repository.available:
+        return
+    await runtime.providers[repository.ref.host].forget_rules(repository.ref)
+    for queue in await runtime.store.read(queues.queues_of, repository_id):
+        await read_queue(runtime, queue)
+        await rules_changed(runtime, queue)
 
 
 async def tell_queues_of(

@@ -1,0 +1,22 @@
+"""`setup-url`: another link to the set-up pages of a running service."""
+
+import typer
+
+from bot.cli import options, output
+
+app = typer.Typer()
+
+
+@app.command(name="setup-url")
+def setup_url(data_dir: options.DataDir = None) -> None:
+    """Print a new link to the set-up pages; it works once, within an hour.
+
+    Run it on the machine of `headgate serve`, with the same data directory.
+    """
+    from bot import settings
+    from bot.setup import sessions
+    from service.clock import SystemClock
+
+    chosen = settings.read(data_dir=data_dir)
+    token = sessions.new_link(chosen, SystemClock().now())
+    output.line(sessions.link_of(chosen.public_url or f"http://{chosen.host}:{chosen.port}", token))

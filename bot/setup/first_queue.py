@@ -1,0 +1,218 @@
+"""The page after the installation: the repositories that the App sees, and their first queues."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+from aiohttp import web
+
+from bot.settings import Settings
+from bot.setup import sessions
+from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
+from bot.setup.sessions import Session, Sessions
+from service.accounts import installations
+from service.database.records import RepositoryRecord
+from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
+from service.http import errors
+from service.http.health import Readiness
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import RequiredSet
+from service.mergequeue.operations import queue_access, queues, requirements
+from service.mergequeue.operations.requirements import Resolved
+from service.mergequeue.operations.views import QueueView
+from service.mergequeue.wording import holds, rule_notes
+from service.mergequeue.wording.rule_notes import RuleNote
+from service.provider.errors import ProviderError
+from service.runtime import Runtime
+from service.vocabulary import Actor, ActorKind, Channel, MergeMethod
+
+PATH = "/setup/queues"
+SHOWN_MAX = 20
+"""Repositories on a page: each costs a few calls to GitHub."""
+STARTING = ("Headgate is starting", "Reload this page in a few seconds.")
+OPERATOR = Actor(ActorKind.PERSON, "operator (set-up page)", channel=Channel.DASHBOARD)
+"""Who creates queues here, as the audit log names them."""
+
+Show = Callable[[web.Request, Session], Awaitable[web.Response]]
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A repository with the checks of its default branch; `problem`: why it cannot have a queue."""
+
+    repository: RepositoryRecord
+    branch: str
+    required: RequiredSet
+    method: MergeMethod | None = None
+    notes: Sequence[RuleNote] = ()
+    has_queue: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A queue that was just created."""
+
+    view: QueueView
+    holds: Sequence[str]
+
+
+class FirstQueue:
+    """The pages `/setup` of a service that runs."""
+
+    def __init__(
+        self, runtime: Runtime, settings: Settings, readiness: Readiness, open_sessions: Sessions
+    ) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self._readiness = readiness
+        self._sessions = open_sessions
+        self._pages = Pages(settings)
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes of the pages."""
+        return [
+            web.get("/setup", self.enter, allow_head=False),
+            web.get("/setup/callback", self.enter, allow_head=False),
+            web.get(PATH, partial(self._with_session, self.show), allow_head=False),
+            web.post(PATH, partial(self._with_session, self.create)),
+        ]
+
+    async def _with_session(self, show: Show, request: web.Request) -> web.Response:
+        """Show a page to a browser with a session, once the service is ready."""
+        session = self._sessions.of(request)
+        if session is None:
+            return self._pages.refused(403, NO_SESSION)
+        if self._readiness.is_recovering:
+            return self._pages.refused(503, STARTING)
+        try:
+            return await show(request, session)
+        except DatabaseUnavailable as away:
+            return self._pages.refused(503, ("Not just now", away.detail))
+
+    async def enter(self, request: web.Request) -> web.Response:
+        """Exchange a link for a session, and go to the list."""
+        token = request.query.get("token")
+        if token is None:
+            return self._pages.redirect(PATH)
+        cookie = self._sessions.enter(token)
+        if cookie is None:
+            return self._pages.refused(403, NO_SESSION)
+        answer = self._pages.redirect(PATH)
+        sessions.set_cookie(answer, cookie, self._settings)
+        return answer
+
+    async def show(self, request: web.Request, session: Session) -> web.Response:
+        """Show the repositories, each with what a queue would find."""
+        text = request.query.get("page", "1")
+        number = int(text) if text.isdecimal() and len(text) < 6 else 1
+        return await self._list(session, max(1, number))
+
+    async def create(self, request: web.Request, session: Session) -> web.Response:
+        """Create the queue of a branch with the same settings as the first `/merge` does."""
+        form = await request.post()
+        if not sessions.is_own_form(request, session, str(form.get("csrf", "")), self._settings):
+            return self._pages.refused(403, FOREIGN_FORM)
+        number, branch = str(form.get("repository", "")), str(form.get("branch", "")).strip()
+        try:
+            view = await self._create(number, branch)
+        except DatabaseUnavailable:
+            raise
+        except ServiceError as error:
+            status = errors.problem_of(error, self._runtime.clock.now()).status
+            return await self._list(session, 1, error=error.detail, status=status)
+        except ProviderError as error:
+            return await self._list(session, 1, error=error.message, status=502)
+        log.info("first_queue_created", repo=view.queue.repo.slug, branch=view.queue.branch)
+        now = self._runtime.clock.now()
+        told = [holds.message(one, view.queue.branch, now) for one in view.holds]
+        return await self._list(session, 1, created=Created(view, told))
+
+    async def _create(self, number: str, branch: str) -> QueueView:
+        known = await self._known()
+        repository = next((one for one in known if str(one.id) == number), None)
+        if repository is None:
+            raise NotFound("The App does not see this repository any more.")
+        resolved = await requirements.resolve(self._runtime, repository.ref, branch, QueueConfig())
+        problem = problem_of(repository, branch, resolved)
+        if problem:
+            raise Invalid(problem)
+        request = queues.first_request(repository, resolved)
+        return await queues.create(self._runtime, repository, branch, request, OPERATOR)
+
+    async def _known(self) -> list[RepositoryRecord]:
+        """Return the repositories of all hosts as the providers list them now, by name."""
+        runtime = self._runtime
+        listed = [
+            one for host in runtime.providers for one in await installations.read(runtime, host)
+        ]
+        return sorted(listed, key=lambda one: one.ref.slug.lower())
+
+    async def _list(
+        self,
+        session: Session,
+        number: int,
+        *,
+        created: Created | None = None,
+        error: str = "",
+        status: int = 200,
+    ) -> web.Response:
+        known = await self._known()
+        start = (number - 1) * SHOWN_MAX
+        rows = await asyncio.gather(*map(self._row, known[start : start + SHOWN_MAX]))
+        troubled = [str(why) for why in self._runtime.memory.troubled_hosts.values()]
+        return self._pages.page(
+            "queues.html",
+            status,
+            rows=rows,
+            owners=sorted({one.ref.owner for one in known}, key=str.lower),
+            total=len(known),
+            number=number,
+            has_more=start + SHOWN_MAX < len(known),
+            created=created,
+            error=error or "; ".join(troubled),
+            csrf=session.csrf,
+            install_url=session.install_url,
+        )
+
+    async def _row(self, repository: RepositoryRecord) -> Row:
+        branch = repository.default_branch
+        having = await queue_access.branches_with_queue(self._runtime, repository)
+        if branch in having:
+            return Row(repository, branch, RequiredSet(), has_queue=True)
+        try:
+            resolved = await requirements.resolve(
+                self._runtime, repository.ref, branch, QueueConfig()
+            )
+        except ProviderError as trouble:
+            return Row(repository, branch, RequiredSet(), problem=trouble.message)
+        return Row(
+            repository,
+            branch,
+            resolved.required,
+            queues.first_method(repository, resolved),
+            rule_notes.rule_notes(resolved.required.notes),
+            problem=problem_of(repository, branch, resolved),
+        )
+
+
+def problem_of(repository: RepositoryRecord, branch: str, resolved: Resolved) -> str:
+    """Return why a branch cannot have a queue now, and what to do; empty if it can."""
+    if repository.archived:
+        return "The repository is archived. Unarchive it on GitHub."
+    if resolved.owned:
+        return f"GitHub's own merge queue owns {branch}. Remove that rule to use Headgate here."
+    if resolved.error is not None:
+        return f"The required checks of {branch} cannot be read: {resolved.error}"
+    if not resolved.required.names:
+        return (
+            f"{branch} requires no checks, so the queue would test nothing. Require the checks of "
+            "your CI by branch protection or a ruleset on GitHub, then reload this page."
+        )
+    if queues.first_method(repository, resolved) is None:
+        return f"No merge method is allowed for {branch}. Allow one in the repository's settings."
+    return ""

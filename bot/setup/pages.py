@@ -1,0 +1,82 @@
+"""How set-up pages are made: templates, headers, refusals."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import jinja2
+from aiohttp import web
+
+from bot.settings import Settings
+from service.dashboard.app import HSTS
+from service.dashboard.filters import FILTERS
+from service.http import documents, replies
+
+TEMPLATES = Path(__file__).with_name("templates")
+STYLE = "setup.css"
+
+NO_SESSION = (
+    "This page needs a set-up link",
+    "The link is used or too old, or this browser has not opened it. Run `headgate setup-url` on "
+    "the machine of Headgate, in its environment, and open the address that it prints.",
+)
+FOREIGN_FORM = (
+    "The form was not sent from this page",
+    "Go back to the page, reload it, and send the form again.",
+)
+
+
+class Pages:
+    """Makes the pages of one deployment."""
+
+    def __init__(self, settings: Settings) -> None:
+        is_secure = (settings.public_url or "").startswith("https://")
+        # Forms name their origin only under this policy, and GitHub never sees our addresses.
+        referrer = {"Referrer-Policy": "same-origin"}
+        self._headers: Mapping[str, str] = {
+            **replies.HEADERS,
+            **documents.SAFE,
+            **referrer,
+            **(HSTS if is_secure else {}),
+        }
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(FILTERS)
+
+    def page(
+        self, name: str, status: int = 200, *, posts_to: str = "", **values: object
+    ) -> web.Response:
+        """Return the page of a template; `posts_to`: another site to which its form is sent."""
+        html = self._templates.get_template(name).render(
+            values, posts_to=posts_to, style=documents.address(STYLE)
+        )
+        headers = dict(self._headers)
+        if posts_to:
+            parts = urlsplit(posts_to)
+            policy = headers["Content-Security-Policy"]
+            allowed = f"form-action 'self' {parts.scheme}://{parts.netloc}"
+            headers["Content-Security-Policy"] = policy.replace("form-action 'self'", allowed)
+        return web.Response(
+            text=html, status=status, content_type="text/html", charset="utf-8", headers=headers
+        )
+
+    def refused(self, status: int, words: tuple[str, str]) -> web.Response:
+        """Return a page that says why something was not done, and what to do."""
+        heading, remedy = words
+        return self.page("refused.html", status, heading=heading, remedy=remedy)
+
+    def redirect(self, path: str) -> web.Response:
+        """Send the browser to another page of ours."""
+        return web.Response(status=303, headers={**self._headers, "Location": path})
+
+
+async def style(_request: web.Request) -> web.Response:
+    """Return the style sheet."""
+    text = (documents.STATIC / STYLE).read_text("utf-8")
+    headers = {**replies.HEADERS, **documents.FOREVER}
+    return web.Response(text=text, content_type="text/css", headers=headers)

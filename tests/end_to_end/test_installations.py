@@ -1,0 +1,226 @@
+"""What happens to an installation or a repository, and what its queue does meanwhile."""
+
+from typing import Any
+
+import pytest
+
+from service.accounts import installations
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.operations import pull_requests, reconcile, turn
+from service.mergequeue.store import queues
+from service.process import signals
+from service.provider.signals import RemovedWhy, RepositoryRemoved, Where
+from service.vocabulary import RepoId, RepoRef
+from tests.harness.world import REPO, WorldOptions
+
+HOST = "github.localhost"
+UNAVAILABLE, NO_PERMISSION = HoldReason.REPOSITORY_UNAVAILABLE, HoldReason.PERMISSION_LOST
+
+
+@pytest.fixture
+def world_options():
+    """The service is told by events alone: no sweep comes in time."""
+    return WorldOptions(settings={"period_queues_s": 3600, "period_idle_s": 3600})
+
+
+async def paused_entry(world):
+    """A pull request in a queue that rests."""
+    number = await world.open()
+    await lands(world, number)
+    return await world.open()
+
+
+async def lands(world, number):
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+
+
+async def holds(world, branch="main"):
+    return {one.reason: one.text for one in (await world.value(branch)).holds}
+
+
+STOPS: list[tuple[str, tuple[dict[str, Any], dict[str, Any]], HoldReason, str]] = [
+    ("suspend", ({}, {"suspended": False}), NO_PERMISSION, "suspended"),
+    ("archive", ({}, {"archived": False}), UNAVAILABLE, "archived"),
+    ("select", ({"names": []}, {}), UNAVAILABLE, "removed from the repository"),
+]
+
+
+@pytest.mark.parametrize(("act", "there_and_back", "reason", "words"), STOPS)
+async def test_a_queue_stops_with_a_named_reason_and_goes_on(
+    world, act, there_and_back, reason, words
+):
+    away, back = there_and_back
+    number = await paused_entry(world)
+    await world.act(act, by="alice", **away)
+    await world.settle()
+    found = await holds(world)
+    assert set(found) == {reason}
+    assert words in found[reason]
+    await world.act(act, by="alice", **back)
+    await world.settle()
+    assert await holds(world) == {}
+    await lands(world, number)
+
+
+async def test_a_removed_app_stops_the_queue_until_it_is_installed_again(world):
+    number = await paused_entry(world)
+    await world.act("uninstall", by="alice")
+    await world.settle()
+    assert "the App is not installed" in (await holds(world))[UNAVAILABLE]
+    await world.act("install", by="alice")
+    await world.settle()
+    assert await holds(world) == {}
+    await lands(world, number)
+
+
+async def test_other_permissions_count_at_once(world):
+    strict = {"checks": ["unit"], "strict": True}
+    await world.sandbox.control.rules({"repo": REPO, "protection": {"main": strict}})
+    await world.settle()
+    await world.make_queue()
+    assert "strict" in (await world.value()).required.notes
+    granted = dict(world.sandbox.app.permissions)
+    fewer = {name: level for name, level in granted.items() if name != "administration"}
+    for permissions, is_seen in ((fewer, False), (granted, True)):
+        await world.act("permissions", by="alice", permissions=permissions)
+        await world.settle()
+        assert ("strict" in (await world.value()).required.notes) is is_seen
+
+
+async def test_a_private_repository_goes_on(world):
+    number = await paused_entry(world)
+    await world.act("private", by="alice")
+    await lands(world, number)
+    await world.act("private", by="alice", private=False)
+    await world.settle()
+    assert await holds(world) == {}
+
+
+@pytest.mark.breaks_promises  # no repository is left whose history could be read
+async def test_a_deleted_repository_says_so(world):
+    await paused_entry(world)
+    queue = await world.queue()
+
+    async def is_held():
+        value = await turn.value(world.runtime, queue.id)
+        return [(one.reason, one.text) for one in value.holds] == [
+            (UNAVAILABLE, "The repository was deleted.")
+        ]
+
+    await world.act("delete", by="alice")
+    await world.until(is_held)
+
+
+@pytest.fixture
+def where(world):
+    """The repository as events name it."""
+    number = str(world.repository.id)
+    return Where(RepoId(HOST, number), RepoRef(HOST, "octo", "widgets"))
+
+
+async def test_an_old_event_of_a_loss_only_causes_a_read(world, where):
+    number = await paused_entry(world)
+    for why in RemovedWhy:
+        lost = RepositoryRemoved(where, why)
+        await signals.receive(world.runtime, lost, world.clock.now())
+    assert await holds(world) == {}
+    await lands(world, number)
+
+
+async def test_the_loss_of_an_unknown_repository_changes_nothing(world):
+    await world.settle()
+    nowhere = Where(RepoId(HOST, "1"), RepoRef(HOST, "octo", "nowhere"))
+    for why in RemovedWhy:
+        lost = RepositoryRemoved(nowhere, why)
+        await signals.receive(world.runtime, lost, world.clock.now())
+
+
+async def test_a_renamed_repository_and_owner_keep_their_queue(world):
+    number = await paused_entry(world)
+    await world.act("rename", by="alice", to="gadgets")
+    await world.sandbox.act("rename_owner", "alice", "octo/gadgets", to="octopus")
+    await world.settle()
+    queue = await world.queue()
+    assert queue.repo.slug == "octopus/gadgets"
+    await lands(world, number)
+
+
+@pytest.mark.breaks_promises  # its name is that of another repository
+async def test_a_name_that_another_repository_took_is_not_the_queues_own(world):
+    number = await paused_entry(world)
+    ours = await world.queue()
+    await world.act("rename", by="alice", to="gadgets")
+    await world.sandbox.seed(repositories=[{"full_name": REPO}])
+    await world.settle()
+    moved = await world.runtime.store.read(queues.ref_by_id, ours.id)
+    assert moved.repo.slug == "octo/gadgets"
+    await world.sandbox.act("comment", "bob", "octo/gadgets", number=number, body="/merge")
+    await world.settle()
+    view = await pull_requests.status(world.runtime, moved, number)
+    assert view.entry.state.value == "MERGED"
+
+
+@pytest.mark.breaks_promises  # its name is that of another repository
+async def test_a_sweep_never_takes_another_repository_for_ours(world):
+    await paused_entry(world)
+    ours = await world.queue()
+    await world.fault({"event": "repository"}, "drop")
+    await world.fault({"event": "installation_repositories"}, "drop")
+    await world.act("rename", by="alice", to="gadgets")
+    await world.sandbox.seed(repositories=[{"full_name": REPO}])
+    await world.settle()
+    await reconcile.read_repository(world.runtime, ours.repository_id)
+    value = await turn.value(world.runtime, ours.id)
+    assert [one.reason for one in value.holds] == [UNAVAILABLE]
+    assert "another repository" in value.holds[0].text
+    await installations.read_all(world.runtime)
+    await reconcile.read_all_queues(world.runtime)
+    moved = await world.runtime.store.read(queues.ref_by_id, ours.id)
+    value = await turn.value(world.runtime, ours.id)
+    assert (moved.repo.slug, value.holds) == ("octo/gadgets", ())
+
+
+async def test_a_transfer_to_an_owner_with_the_app_takes_the_queue_along(world):
+    await world.sandbox.seed(repositories=[{"full_name": "elsewhere/other"}])
+    number = await paused_entry(world)
+    await world.act("transfer", by="alice", to="elsewhere")
+    await world.settle()
+    queue = await world.queue()
+    assert (queue.repo.slug, await holds(world)) == ("elsewhere/widgets", {})
+    await lands(world, number)
+
+
+async def test_a_transfer_to_an_owner_without_the_app_stops_the_queue(world, where):
+    number = await paused_entry(world)
+    await world.act("transfer", by="alice", to="elsewhere")
+    await world.settle()
+    lost = RepositoryRemoved(where, RemovedWhy.TRANSFERRED)
+    await signals.receive(world.runtime, lost, world.clock.now())
+    assert "transferred to an owner without the App" in (await holds(world))[UNAVAILABLE]
+    await world.act("install", by="alice")
+    await world.settle()
+    assert await holds(world) == {}
+    await lands(world, number)
+
+
+async def test_a_queue_follows_its_renamed_default_branch(world):
+    number = await paused_entry(world)
+    await world.act("rename", by="alice", branch="main", to="trunk")
+    await world.settle()
+    assert await holds(world, "trunk") == {}
+    await world.comment("/merge", on=number)
+    await world.settle()
+    view = await pull_requests.status(world.runtime, await world.queue("trunk"), number)
+    assert view.entry.state.value == "MERGED"
+
+
+async def test_another_default_branch_leaves_the_queue_where_it_is(world):
+    number = await paused_entry(world)
+    await world.act("push", by="alice", branch="next", files={"next.txt": "x"})
+    await world.act("default_branch", by="alice", branch="next")
+    await world.settle()
+    assert (await world.queue()).branch == "main"
+    await world.act("default_branch", by="alice", branch="main")
+    await lands(world, number)
