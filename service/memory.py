@@ -125,12 +125,16 @@ class Commands:
         self._denied[person] = True
         return True
 
-    def is_first_refusal(self, pull: str, now: datetime) -> bool:
-        """Whether nobody was refused in words on this pull request within the hour."""
-        last = self._refused.get(pull)
-        if last is not None and now - last < self._pull_requests.within:
+    def is_first_refusal(self, person: str, pull: str, now: datetime, until: datetime) -> bool:
+        """Whether this person was not told yet, on this pull request, to wait until a time.
+
+        `until` is when the next command is accepted. A later wait is another flood.
+        """
+        key = f"{person} {pull}"
+        told = self._refused.get(key)
+        if told is not None and now < told:
             return False
-        self._refused[pull] = now
+        self._refused[key] = until
         return True
 
 

@@ -5,7 +5,7 @@ its author, so that writing it twice changes nothing. A notice never stops a lan
 """
 
 import hashlib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import assert_never
 
 import structlog
@@ -78,7 +78,7 @@ class Notices:
         if known is None and not notice.first:
             known = await self._found_comment(client, notice.number, notice.marker)
         if known is not None:
-            if self._stands(client, known, body):
+            if not notice.is_restored and self._stands(client, known, body):
                 return known
             tail = f"/issues/comments/{known}"
             answer = await client.create("PATCH", tail, {"body": body}, expects=(403, 404))
@@ -188,6 +188,7 @@ def _check_body(notice: CheckReport) -> dict[str, object]:
         "external_id": notice.external_id,
         "status": status,
         "output": {"title": notice.title, "summary": notice.summary[:SUMMARY_CHARS_MAX]},
+        "actions": [asdict(button) for button in notice.buttons],
     }
     if conclusion is not None:
         body["conclusion"] = conclusion

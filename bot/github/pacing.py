@@ -29,6 +29,7 @@ CONTENT_MINUTE_MAX = 70
 CONTENT_HOUR_MAX = 450
 RESERVED_MINUTE = 10  # of these two, for landings
 RESERVED_HOUR = 60
+REFRESH_SHARE = 0.4  # of both, for texts about a change that is not a change of the state
 PATIENCE_S = 60.0
 LANDING_PATIENCE_S = 5.0  # a permit lives 30 s
 ANONYMOUS_PATIENCE_S = 1.0  # a caller without a token holds no connection for long
@@ -52,8 +53,9 @@ class Priority(IntEnum):
     BUILD = 2
     ANSWER = 3
     NOTICE = 4
-    SWEEP = 5
-    ANONYMOUS = 6
+    REFRESH = 5
+    SWEEP = 6
+    ANONYMOUS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +222,8 @@ class Pacer:
     def _content_wait_s(self, now_s: float, cost: Cost) -> float:
         while self._content and self._content[0] <= now_s - 3600:
             self._content.popleft()
-        is_landing = cost.priority is Priority.LANDING
-        minute = CONTENT_MINUTE_MAX - (0 if is_landing else RESERVED_MINUTE)
-        hour = CONTENT_HOUR_MAX - (0 if is_landing else RESERVED_HOUR)
         waits = [0.0]
-        for most, span_s in ((minute, 60), (hour, 3600)):
+        for most, span_s in _content_limits(cost.priority):
             if len(self._content) >= most:
                 waits.append(self._content[-most] + span_s - now_s)
         return max(waits)
@@ -232,6 +231,16 @@ class Pacer:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def _content_limits(priority: Priority) -> tuple[tuple[int, int], ...]:
+    """Return how much content there may be before one of this priority, and in how many seconds."""
+    minute, hour = CONTENT_MINUTE_MAX, CONTENT_HOUR_MAX
+    if priority is Priority.REFRESH:
+        minute, hour = int(minute * REFRESH_SHARE), int(hour * REFRESH_SHARE)
+    elif priority is not Priority.LANDING:
+        minute, hour = minute - RESERVED_MINUTE, hour - RESERVED_HOUR
+    return ((minute, 60), (hour, 3600))
 
 
 def _patience_s(cost: Cost) -> float:
@@ -245,6 +254,7 @@ def _floor(priority: Priority, limit: int) -> int:
     floors = {
         Priority.ANONYMOUS: limit // 5,
         Priority.SWEEP: limit // 5,
+        Priority.REFRESH: limit // 5,
         Priority.NOTICE: limit // 10,
         Priority.LANDING: 0,
     }

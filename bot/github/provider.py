@@ -222,10 +222,11 @@ class GitHubProvider:
         )
 
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:
-        is_answer = isinstance(notice, Reply | Reaction)
-        return await self._repeatable(
-            self._notices.say, repo, Priority.ANSWER if is_answer else Priority.NOTICE, notice
-        )
+        if isinstance(notice, Reply | Reaction):
+            priority = Priority.ANSWER
+        else:
+            priority = Priority.REFRESH if notice.is_refresh else Priority.NOTICE
+        return await self._repeatable(self._notices.say, repo, priority, notice)
 
     async def rerun(self, repo: RepoRef, sha: Sha, names: Sequence[str]) -> NotPossible | None:
         return await self._repeatable(ci_runs.rerun, repo, Priority.BUILD, sha, names)

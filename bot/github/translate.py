@@ -13,18 +13,21 @@ from functools import partial
 from bot import commands
 from bot.github import refs
 from bot.github.reading import Fields, Person, Words, person_of, repository_where_of, words_of
+from service.provider import controls
 from service.provider.signals import (
     AccessChanged,
     Asked,
     AskSource,
     BranchGone,
     BranchMoved,
+    ButtonPressed,
     CheckReported,
     CiRunEnded,
     DefaultBranchRenamed,
     Delivery,
     LabelChanged,
     News,
+    NoticeEdited,
     PullRequestChanged,
     RemovedWhy,
     RepositoryAdded,
@@ -113,6 +116,44 @@ def _comment(event: Event) -> Signals:
         return ()
     written = words_of(event.payload.inner("comment"))
     return _command(event, issue.number("number"), written, AskSource.COMMENT)
+
+
+def _comment_edited(event: Event) -> Signals:
+    """A person changed a comment of ours: it is written anew, and one ticked box is a command."""
+    payload = event.payload
+    issue, written = payload.inner("issue"), words_of(payload.inner("comment"))
+    actor = event.sender(Channel.CHECKBOX)
+    is_ours = written.author is not None and event.actor(written.author).kind is ActorKind.SELF
+    if actor.kind is not ActorKind.PERSON or not is_ours:
+        return ()
+    restored = NoticeEdited(event.where, written.id)
+    changed = (payload.inner_or_none("changes") or Fields({})).inner_or_none("body")
+    control = None if changed is None else controls.ticked(changed.words("from"), written.body)
+    if control is None or issue.inner_or_none("pull_request") is None:
+        return (restored,)
+    asked = Asked(
+        where=event.where,
+        number=issue.number("number"),
+        actor=actor,
+        ask=controls.ask_of(control),
+        source=AskSource.CHECKBOX,
+        source_id=event.delivery.id,
+        at=payload.inner("comment").moment("updated_at"),
+    )
+    return (restored, asked)
+
+
+def _button_pressed(event: Event) -> Signals:
+    """Return the command of a button on our own check run; unknown buttons yield no signals."""
+    run, action = event.payload.inner("check_run"), event.payload.inner("requested_action")
+    app, actor = run.inner_or_none("app"), event.sender(Channel.BUTTON)
+    control = controls.named(action.words("identifier"))
+    if app is None or app.id_or_none("id") != event.own.id or control is None:
+        return ()
+    ask = controls.ask_of(control, run.text("head_sha"))
+    delivery = event.delivery
+    submission = run.words("external_id")
+    return (ButtonPressed(event.where, submission, actor, ask, delivery.id, delivery.received_at),)
 
 
 def _review_submitted(event: Event) -> Signals:
@@ -274,6 +315,8 @@ def _each(event: str, *actions: str, by: Translation) -> dict[tuple[str, str | N
 COMMANDS = frozenset(
     {
         ("issue_comment", "created"),
+        ("issue_comment", "edited"),
+        ("check_run", "requested_action"),
         ("pull_request_review", "submitted"),
         ("pull_request", "labeled"),
         ("pull_request", "unlabeled"),
@@ -299,6 +342,8 @@ def lost_with(event: str, action: str | None) -> Lost:
 
 TABLE: Mapping[tuple[str, str | None], Translation] = {
     ("issue_comment", "created"): _comment,
+    ("issue_comment", "edited"): _comment_edited,
+    ("check_run", "requested_action"): _button_pressed,
     ("pull_request_review", "submitted"): _review_submitted,
     **_each("pull_request_review", "edited", "dismissed", by=_pull),
     **_each("pull_request_review_thread", "resolved", "unresolved", by=_pull),

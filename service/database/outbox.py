@@ -38,7 +38,8 @@ EFFECT: UnionCodec[object] = UnionCodec(Reply | Reaction)
 class OutboxItem:
     """An effect to perform. `key` names it for ever; `kind` is the name of its performer.
 
-    It replaces an open notice with the same `supersede_key`.
+    It replaces an open notice with the same `supersede_key`; one that `yields` is not stored
+    while such a notice waits, because that one will contain everything new.
     """
 
     lane: Lane
@@ -48,6 +49,7 @@ class OutboxItem:
     next_at: datetime
     run: str | None = None
     supersede_key: str | None = None
+    yields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,10 @@ SUPERSEDE = (
         outbox.c.state == OutboxState.READY.value,
     )
     .values(state=OutboxState.SUPERSEDED.value, is_open=False)
+)
+_SPOTS: BindParameter[str] = bindparam("of_spots", expanding=True)
+SELECT_WAITING = select(outbox.c.supersede_key).where(
+    outbox.c.supersede_key.in_(_SPOTS), _IS_OPEN, outbox.c.state == OutboxState.READY.value
 )
 SELECT_DUE = (
     select(
@@ -222,6 +228,7 @@ def append(
     may be processed twice. Raises InvariantBroken(I32) when a control key was used before, because
     a control effect happens once.
     """
+    items = _without_yielding(session, items)
     replaced = {each.supersede_key for each in items if each.supersede_key is not None}
     if replaced:
         session.execute(SUPERSEDE, [{"of_key": key} for key in sorted(replaced)])
@@ -246,6 +253,19 @@ def append(
     except IntegrityError as twice:
         keys = ", ".join(str(row["idem_key"]) for row in control)
         raise InvariantBroken("I32", f"an effect was requested twice among {keys}") from twice
+
+
+def _without_yielding(session: Connection, items: Sequence[OutboxItem]) -> list[OutboxItem]:
+    """Return the items without those that yield to a waiting notice or to one of the others."""
+    yielding = {each.supersede_key for each in items if each.yields and each.supersede_key}
+    if not yielding:
+        return list(items)
+    busy = {each.supersede_key for each in items if not each.yields}
+    keys = sorted(yielding - busy)
+    for first in range(0, len(keys), ASKED_AT_ONCE):
+        spots = {"of_spots": keys[first : first + ASKED_AT_ONCE]}
+        busy.update(session.execute(SELECT_WAITING, spots).scalars())
+    return [each for each in items if not (each.yields and each.supersede_key in busy)]
 
 
 def _row(item: OutboxItem) -> dict[str, object]:

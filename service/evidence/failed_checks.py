@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from service.accounts.store import access
 from service.database.database import Tx
-from service.evidence import failed_tests, revocations
+from service.evidence import failed_tests, revocations, silent_checks
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import EvidenceReported
@@ -31,7 +31,7 @@ from service.testhealth.reports.jobs import Sent
 from service.testhealth.store import quarantine, uploads
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Upload
-from service.vocabulary import CheckOutcome, QuarantineForgives, QueueRef, RepoRef, Sha
+from service.vocabulary import CheckOutcome, Explanation, QuarantineForgives, QueueRef, RepoRef, Sha
 
 Attempt = tuple[str, int]
 """A CI run by its id, and which attempt of it."""
@@ -43,7 +43,8 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     Revokes passes that were excused and then contradicted.
 
     Until then it reports nothing: the next upload asks again, and the queue continues by itself.
-    A check whose reports are incomplete is not explained; the queue receives what is missing.
+    A check whose results never come is unexplained at once. One whose reports are incomplete is
+    not explained; the queue receives what is missing.
     Idempotent. Raises the provider's errors.
     """
     run = (await turn.value(runtime, queue.id)).runs.get(action.run)
@@ -63,7 +64,10 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
         if one.check is not None
     }
     reported = await _reported(provider, queue.repo, failing, conclusions, sent)
-    if reported is None:
+    late = failing.keys() - {each.name for each in reported}
+    never = await runtime.store.read(silent_checks.silent_of, queue.id) if late else frozenset()
+    silent = late & never
+    if late - silent:
         return
     began = RunStart(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
     findings, _ = await judge.alone(runtime, here, _looked_up, runtime, queue, reported, began)
@@ -80,6 +84,9 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     ]
     rules = await _rules(runtime, queue, run)
     evidence = _evidence(run, findings, suspects, below, rules)
+    unexplained = dict.fromkeys(silent, Explanation.UNEXPLAINED)
+    explanations = {**evidence.explanations, **unexplained}
+    evidence = replace(evidence, explanations=explanations, silent=tuple(sorted(silent)))
     await turn.take(runtime, queue.id, [EvidenceReported(run.id, evidence)])
 
 
@@ -123,8 +130,8 @@ async def _reported(
     failing: Mapping[str, frozenset[str]],
     conclusions: Mapping[str, str],
     sent: Sequence[Upload],
-) -> tuple[ReportedCheck, ...] | None:
-    """Return the failed checks with the uploads of their jobs; None while one has none."""
+) -> tuple[ReportedCheck, ...]:
+    """Return the failed checks of whose jobs there are uploads, with these."""
     by_attempt: dict[Attempt, list[Upload]] = {}
     for each in sent:
         # An id of another CI system is a number of the provider only by accident.
@@ -147,7 +154,7 @@ async def _reported(
     for name, checks in failing.items():
         matching = [of_job[check] for check in sorted(checks) if check in of_job]
         if len(matching) < len(checks) or not all(uploads for _, uploads in matching):
-            return None
+            continue
         uploads = tuple({each.id: each for _, some in matching for each in some}.values())
         others = frozenset[str]().union(*(accounted[job.id] for job, _ in matching))
         steps = max(job.failed_steps for job, _ in matching)

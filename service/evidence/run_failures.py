@@ -45,6 +45,7 @@ class RankedFailure(NamedTuple):
     standing: Standing
     is_new_text: bool
     log: str
+    failure: str | None
 
 
 def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
@@ -59,6 +60,8 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
     shown = looked[: phrases.NAMES_SHOWN_MAX]
     nos = [each.case.no for each in shown]
     rates = figures.rates(session, home.sets, repository.id, nos, home.now)
+    keys = [each.failure for each in shown if each.failure is not None]
+    headlines = test_attempts.headlines(session, repository.id, keys)
     excused = sum(each.standing is Standing.EXCUSED for each in looked)
     return FailedTests(
         failed=len(looked) - excused,
@@ -73,6 +76,7 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
                 until=_until(home, each.case),
                 log=each.log,
                 page=page_addresses.test(runtime.options, repository.ref, each.case.id),
+                message=headlines.get(each.failure or "", ""),
             )
             for each in shown
         ),
@@ -132,7 +136,8 @@ def _looked(
         health = answers.status_at(written.get(case.no, ()), began)
         standing = standing_of(failures, health, keys)
         is_new_text = standing is not Standing.NEW and _is_new(failures, keys)
-        looked.append(RankedFailure(case, standing, is_new_text, logs[failures[-1].upload]))
+        last = failures[-1]
+        looked.append(RankedFailure(case, standing, is_new_text, logs[last.upload], last.failure))
     return sorted(looked, key=lambda each: (RANKS.index(each.standing), name_of(each.case)))
 
 

@@ -15,7 +15,7 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import RunStatus
-from service.mergequeue.operations import comments, naming, reconcile, turn
+from service.mergequeue.operations import comments, naming, pressed, reconcile, turn
 from service.mergequeue.store import pull_requests, queues
 from service.mergequeue.store.cache import QueueCache
 from service.mergequeue.store.pull_requests import PullRequestHead
@@ -25,11 +25,13 @@ from service.provider.signals import (
     Asked,
     BranchGone,
     BranchMoved,
+    ButtonPressed,
     CheckReported,
     CiRunEnded,
     DefaultBranchRenamed,
     LabelChanged,
     News,
+    NoticeEdited,
     PullRequestChanged,
     RemovedWhy,
     RepositoryAdded,
@@ -51,6 +53,8 @@ log = structlog.get_logger()
 
 OfRepository = (
     Asked
+    | ButtonPressed
+    | NoticeEdited
     | LabelChanged
     | PullRequestChanged
     | CheckReported
@@ -86,10 +90,8 @@ async def _about(
     runtime: Runtime, repository: RepositoryRecord, signal: OfRepository, received_at: datetime
 ) -> None:
     match signal:
-        case Asked():
-            await comments.answer_comment(runtime, repository, signal)
-        case LabelChanged():
-            await comments.answer_label(runtime, repository, signal)
+        case Asked() | LabelChanged() | ButtonPressed() | NoticeEdited():
+            await _act_of_person(runtime, repository, signal)
         case PullRequestChanged():
             await _pull_request_changed(runtime, repository, signal, received_at)
         case CheckReported():
@@ -107,6 +109,22 @@ async def _about(
             await reconcile.read_returned(runtime, repository.id)
         case _:
             assert_never(signal)
+
+
+async def _act_of_person(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    signal: Asked | LabelChanged | ButtonPressed | NoticeEdited,
+) -> None:
+    match signal:
+        case Asked():
+            await comments.answer_comment(runtime, repository, signal)
+        case LabelChanged():
+            await comments.answer_label(runtime, repository, signal)
+        case ButtonPressed():
+            await pressed.press_button(runtime, repository, signal)
+        case NoticeEdited():
+            await pressed.restore_comment(runtime, repository, signal)
 
 
 async def _branch_changed(

@@ -132,6 +132,8 @@ class AskSource(StrEnum):
     COMMENT = "comment"
     REVIEW = "review"
     LABEL = "label"
+    CHECKBOX = "checkbox"
+    BUTTON = "button"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,29 @@ class Asked:
     source: AskSource
     source_id: str
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ButtonPressed:
+    """Somebody pressed a button of our check run of a submission.
+
+    `id` is the same if the provider reports it again.
+    """
+
+    where: Where
+    submission: str
+    actor: Actor
+    ask: Ask
+    id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeEdited:
+    """A person changed a comment of ours."""
+
+    where: Where
+    comment_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +303,8 @@ class AccessChanged:
 
 Signal = (
     Asked
+    | ButtonPressed
+    | NoticeEdited
     | LabelChanged
     | PullRequestChanged
     | CheckReported

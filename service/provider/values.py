@@ -334,7 +334,9 @@ class CheckReportStatus(StrEnum):
 class StatusComment:
     """The one status comment of a pull request and target branch; found again by its marker.
 
-    `first` says that none of it can stand there yet: then it is not looked for.
+    `first` says that none of it can stand there yet: then it is not looked for. `is_refresh`: the
+    state is the one that it shows already, so it may wait for those with a new one. `is_restored`:
+    a person changed it, so it is written even if this text was the last one of ours.
     """
 
     number: int
@@ -342,6 +344,8 @@ class StatusComment:
     body: str
     known_id: str | None = None
     first: bool = False
+    is_refresh: bool = False
+    is_restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,10 +381,19 @@ class Reaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """A button of a check run: identifier (at most 20 characters), label (20), description (40)."""
+
+    identifier: str
+    label: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckReport:
     """Our check run on one commit; `external_id` is the submission, by which it is found.
 
-    `first`: see `StatusComment`.
+    `first` and `is_refresh`: see `StatusComment`. At most three buttons.
     """
 
     sha: Sha
@@ -390,8 +403,10 @@ class CheckReport:
     title: str
     summary: str
     url: str | None
+    buttons: tuple[Button, ...] = ()
     known_id: str | None = None
     first: bool = False
+    is_refresh: bool = False
 
 
 Notice = StatusComment | Reply | Reaction | CheckReport

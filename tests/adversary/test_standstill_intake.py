@@ -214,7 +214,15 @@ async def test_who_must_act_is_the_same_everywhere(world: World) -> None:
         assert (record["whoMustAct"], unmet[0]["whoMustAct"]) == (who, who)
     record = await asking.done("getSubmittedPullRequest", ready)
     assert record["reasonMessage"].endswith("The queue is paused.")
+    placed = await asking.done("addQueueHold", text="release is out")
     await asking.done("updateQueue", state="RUNNING")
+    record = await asking.done("getSubmittedPullRequest", ready)
+    explained = await asking.done("explainPullRequest", ready)
+    unmet = [one for one in explained["conditions"] if not one["met"]]
+    assert record["whoMustAct"] == unmet[0]["whoMustAct"] != "nobody"
+    assert "release is out" in record["reasonMessage"]
+    await asking.done("releaseQueueHold", holdId=placed["hold"]["id"], text="out")
+    await world.settle()
 
 
 async def test_a_reaction_that_is_not_permitted_is_tried_once(world: World) -> None:

@@ -71,6 +71,9 @@ async def test_who_failed_is_told_which_tests_failed_and_what_they_were_before(
     path = HISTORY.search(known)
     assert path is not None
     assert "TimeoutError" in await page_of(world, path[1])
+    shown = world.comment_on(number).splitlines()
+    assert shown[shown.index(new) + 1] == f"  `{WRONG}`"
+    assert shown[shown.index(known) + 1] == "  `TimeoutError`"
 
 
 async def test_an_excused_failure_stands_on_the_pull_request_that_it_did_not_stop(

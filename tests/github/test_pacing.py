@@ -150,6 +150,15 @@ async def test_points_of_a_minute_are_not_exceeded(clock):
     assert clock.passed_s == 60
 
 
+async def test_refreshes_leave_most_of_the_content_to_others(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    refresh = write(Priority.REFRESH, content=True)
+    await take(pacer, refresh, 28)
+    with pytest.raises(Throttled):
+        await take(pacer, refresh, 200)
+    await take(pacer, write(Priority.NOTICE, content=True))
+
+
 async def test_content_is_limited_and_some_is_kept_for_landing(clock):
     pacer = Pacer(clock, 0.0, is_limited=True)
     await take(pacer, write(Priority.NOTICE, content=True), 60)
@@ -207,8 +216,8 @@ def left(clock, remaining, limit=5000, resource="core"):
     ("remaining", "stopped"),
     [
         (1001, set()),
-        (1000, {Priority.SWEEP, Priority.ANONYMOUS}),
-        (500, {Priority.SWEEP, Priority.NOTICE, Priority.ANONYMOUS}),
+        (1000, {Priority.REFRESH, Priority.SWEEP, Priority.ANONYMOUS}),
+        (500, {Priority.NOTICE, Priority.REFRESH, Priority.SWEEP, Priority.ANONYMOUS}),
         (100, set(Priority) - {Priority.LANDING}),
         (1, set(Priority) - {Priority.LANDING}),
         (0, set(Priority)),

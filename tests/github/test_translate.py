@@ -13,17 +13,21 @@ from bot.github.translate import OwnApp
 from service.provider import signals
 from service.provider.signals import (
     AccessChanged,
+    AskCancel,
     Asked,
+    AskRetry,
     AskSource,
     AskSubmit,
     BranchGone,
     BranchMoved,
+    ButtonPressed,
     CheckReported,
     CiRunEnded,
     DefaultBranchRenamed,
     Delivery,
     LabelChanged,
     News,
+    NoticeEdited,
     PullRequestChanged,
     RemovedWhy,
     RepositoryAdded,
@@ -131,7 +135,51 @@ def labelled(added):
     return LabelChanged(WHERE, 3, actor, "headgate-submit", added, at)
 
 
+BOXES = "- [ ] Remove <!-- headgate:box=cancel -->\n- [ ] Restart <!-- headgate:box=retry -->\n"
+ONE_TICK, TWO_TICKS = BOXES.replace("[ ]", "[x]", 1), BOXES.replace("[ ]", "[x]")
+
+
+def an_edit(after, before=BOXES, **more):
+    """An edit of a comment of ours."""
+    edited = a_comment(after, by=OURSELVES)
+    edited["comment"]["updated_at"] = "2026-01-02T03:00:00Z"
+    return {**edited, "changes": {"body": {"from": before}}, **more}
+
+
+def pressed(identifier, app=77):
+    """A button of a check run that was pressed."""
+    run = {"head_sha": HEAD, "external_id": "s-1", "app": {"id": app}}
+    return {"check_run": run, "requested_action": {"identifier": identifier}}
+
+
+EDITED = NoticeEdited(WHERE, "9")
+
+
+def by_box(ask, channel=Channel.CHECKBOX):
+    actor = Actor(ActorKind.PERSON, "alice", "11", channel)
+    at = datetime(2026, 1, 2, 3, tzinfo=UTC)
+    return Asked(WHERE, 3, actor, ask, AskSource.CHECKBOX, "d-1", at)
+
+
+def by_button(ask):
+    actor = Actor(ActorKind.PERSON, "alice", "11", Channel.BUTTON)
+    return ButtonPressed(WHERE, "s-1", actor, ask, "d-1", NOW)
+
+
 TOLD = [
+    ("issue_comment", "edited", an_edit(ONE_TICK), (EDITED, by_box(AskCancel()))),
+    ("issue_comment", "edited", an_edit(TWO_TICKS, ONE_TICK), (EDITED, by_box(AskRetry()))),
+    ("issue_comment", "edited", an_edit(TWO_TICKS), (EDITED,)),
+    ("issue_comment", "edited", an_edit(BOXES, ONE_TICK), (EDITED,)),
+    ("issue_comment", "edited", an_edit(ONE_TICK.replace("cancel", "launch")), (EDITED,)),
+    ("issue_comment", "edited", an_edit(ONE_TICK, changes={}), (EDITED,)),
+    ("check_run", "requested_action", pressed("retry"), (by_button(AskRetry()),)),
+    (
+        "check_run",
+        "requested_action",
+        pressed("requeue"),
+        (by_button(AskSubmit(sha=HEAD)),),
+    ),
     ("issue_comment", "created", a_comment(), (asked(),)),
     (
         "issue_comment",
@@ -257,13 +305,16 @@ UNHEARD = [
     ("issue_comment", "created", a_comment(by=OURSELVES)),
     ("issue_comment", "created", a_comment(app=77)),
     ("issue_comment", "edited", a_comment()),
+    ("issue_comment", "edited", an_edit(ONE_TICK, sender=OURSELVES)),
+    ("issue_comment", "edited", an_edit(ONE_TICK, sender=ROBOT)),
     ("issue_comment", "deleted", a_comment()),
     ("pull_request", "assigned", a_pull()),
     ("pull_request", "opened", a_pull(branch="headgate/merge/pr-3/x")),
     ("pull_request", "closed", a_pull(branch="headgate/merge/pr-3/x")),
     ("pull_request", "labeled", a_pull(**LABEL, sender=OURSELVES)),
     ("check_run", "completed", OWN_RUN),
-    ("check_run", "requested_action", OWN_RUN),
+    ("check_run", "requested_action", pressed("launch")),
+    ("check_run", "requested_action", pressed("retry", app=78)),
     ("push", None, {**PUSH, "ref": "refs/tags/v1"}),
     ("push", None, {**PUSH, "ref": "refs/heads/headgate/merge/x", "sender": OURSELVES}),
     ("push", None, {**GONE, "ref": "refs/heads/headgate/temp/x", "sender": OURSELVES}),

@@ -75,7 +75,7 @@ def test_a_refused_command_changes_nothing_and_says_when_to_wake() -> None:
     step = engine.step(queue, inputs.Restart(9, ALICE), START)
     assert step.queue is queue
     assert step.refusal is not None
-    assert step.wake_at == START + timedelta(minutes=15)
+    assert step.wake_at == START + timedelta(minutes=5)
 
 
 def test_another_head_ends_the_old_submission_and_begins_a_new_one_in_one_step() -> None:

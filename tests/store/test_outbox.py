@@ -125,6 +125,32 @@ def test_an_answer_needs_no_queue(session: Connection, queue_id: int):
     assert row.queue_id is None
 
 
+def test_a_refresh_yields_to_a_notice_that_waits(session: Connection, queue_id: int):
+    refresh = replace(tell(1, "refresh"), yields=True)
+    put(session, queue_id, tell(1, "state"))
+    put(session, queue_id, refresh)
+    assert due(session) == ["state"]
+
+
+def test_a_refresh_yields_to_a_notice_of_the_same_turn(session: Connection, queue_id: int):
+    put(session, queue_id, tell(1, "state"), replace(tell(1, "refresh"), yields=True))
+    assert due(session) == ["state"]
+
+
+def test_a_refresh_is_stored_while_the_notice_before_it_is_sent(session: Connection, queue_id: int):
+    put(session, queue_id, tell(1, "state"))
+    sent = take(session, "state")
+    put(session, queue_id, replace(tell(1, "refresh"), yields=True))
+    outbox.settle(session, sent.id, OutboxState.DONE)
+    assert due(session) == ["refresh"]
+
+
+def test_a_notice_replaces_a_refresh_that_waits(session: Connection, queue_id: int):
+    put(session, queue_id, replace(tell(1, "refresh"), yields=True))
+    put(session, queue_id, tell(1, "state"))
+    assert due(session) == ["state"]
+
+
 def collect(run: str) -> OutboxItem:
     return OutboxItem(Lane.COLLECT, f"collect/{run}", "collect", CollectReports(run, 1), NOW)
 

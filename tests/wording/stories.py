@@ -13,15 +13,19 @@ from service.mergequeue.engine.explaining.conditions import (
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import NOTHING, Detail, Entry, Member, Run, Tip
 from service.mergequeue.engine.outputs import (
+    BisectionClosed,
+    BisectionNarrowed,
+    BisectionOpened,
     EntryMoved,
     EntrySubmitted,
     Event,
+    QueueStateChanged,
     Recorded,
     RunStarted,
 )
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
-from service.mergequeue.wording.situation import PullRequestText
+from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.text.times import TimeLeft
 from service.vocabulary import (
     SYSTEM,
@@ -393,6 +397,30 @@ def failed() -> PullRequestText:
     detail = Detail(run=RUN, checks=(TEST, builders.LINT))
     run = a_run(status=RunStatus.FAILED, cause=Cause.PR_FAULT)
     return ended(EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED, detail, run=run)
+
+
+def proved() -> PullRequestText:
+    """In the target branch, with the landing that was proved, after a pause of 2 minutes."""
+    shown = merged()
+    changes = (
+        recorded(0.5, QueueStateChanged(QueueState.RUNNING, QueueState.PAUSED, "release")),
+        recorded(2.5, QueueStateChanged(QueueState.PAUSED, QueueState.RUNNING, None)),
+    )
+    landed = Landed(LANDED, Sha("7" * 40), Sha("7" * 40))
+    url = "https://github.com/octo/widgets"
+    return replace(shown, landed=landed, pauses=changes, repository_url=url)
+
+
+def found_in_a_batch() -> PullRequestText:
+    """Found by bisection: the two others ahead of it passed without it."""
+    shown = failed()
+    number = shown.entry.pr
+    searched = (
+        recorded(10, BisectionOpened("b1", RUN, (478, 480, number, 485))),
+        recorded(12, BisectionNarrowed("b1", RUN, 2, 3)),
+        recorded(14, BisectionClosed("b1", RUN, number, Reason.REQUIRED_STATUS_FAILED)),
+    )
+    return replace(shown, history=(*shown.history[:-1], *searched, shown.history[-1]))
 
 
 def pushed() -> PullRequestText:

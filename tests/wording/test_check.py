@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import bodies, notices
+from service.mergequeue.wording import bodies, controls, notices
+from service.provider.controls import Control
 from service.provider.values import (
     CheckReportStatus,
 )
@@ -26,8 +27,24 @@ from tests.wording.test_markdown import foreign
 def test_the_check_run(name):
     report = notices.check_report(STORIES[name])
     assert hygiene.faults(report.summary) == []
+    assert len(report.buttons) <= 3
     text = f"{report.name} | {report.status.value} | {report.title}\n\n{report.summary}"
+    text += "".join(f"\n[{one.label}] {one.description}" for one in report.buttons)
     expect(text).matches(f"check-{name}.txt")
+
+
+@pytest.mark.parametrize("control", Control)
+def test_every_control_fits_a_button(control):
+    box, label, description = controls.TEXTS[control]
+    assert box
+    assert (len(control) <= 20, len(label) <= 20, len(description) <= 40) == (True, True, True)
+
+
+def test_commands_turned_off_leave_no_box_and_no_button():
+    shown = STORIES["testing"]
+    config = replace(shown.queue.config, commands_enabled=False)
+    shown = replace(shown, queue=replace(shown.queue, config=config))
+    assert (controls.boxes(shown), controls.buttons(shown)) == ("", ())
 
 
 def test_a_check_run_belongs_to_one_submission_and_its_head():

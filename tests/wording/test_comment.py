@@ -38,7 +38,9 @@ STORIES = {
     "merged-directly": stories.merged(Reason.LANDED_DIRECTLY),
     "merged-by-hand": stories.merged(Reason.MERGED_BY_HAND, BOB),
     "already-contained": stories.merged(Reason.ALREADY_CONTAINED),
+    "merged-with-proof": stories.proved(),
     "failed": stories.failed(),
+    "found-in-a-batch": stories.found_in_a_batch(),
     "timed-out": stories.ended(
         FAILED,
         Reason.RUN_TIMED_OUT,
@@ -75,6 +77,7 @@ def test_the_status_comment(name):
 
 ANNOUNCED = {
     "failed",
+    "found-in-a-batch",
     "timed-out",
     "conflict",
     "build-refused",

@@ -83,6 +83,7 @@ ANSWERS = {
     "cancel: being merged": replies.being_merged(AskCancel()),
     "retry: being merged": replies.being_merged(AskRetry()),
     "flood": replies.flood(NOW + minutes(10), NOW),
+    "flood short": replies.flood(NOW + minutes(1), NOW),
     "broken": replies.broken("01JABCDEF"),
     "status: never submitted": replies.never_submitted("main"),
     "queue made": replies.queue_made(RUNNING, builders.REQUIRED),

@@ -24,6 +24,16 @@ SELECT_RUN = (
     .order_by(desc(runs.c.no))
     .limit(1)
 )
+SELECT_ASKED = (
+    select(runs.c.id)
+    .where(
+        runs.c.queue_id == bindparam("of_queue"),
+        runs.c.asked_evidence.is_not(None),
+        runs.c.finished_at.is_not(None),
+    )
+    .order_by(desc(runs.c.no))
+    .limit(bindparam("at_most"))
+)
 SELECT_BRANCHES = select(queues.c.branch).where(
     queues.c.repository_id == _HERE, queues.c.deleted.is_(False)
 )
@@ -73,6 +83,12 @@ def _ids_of_run(
 def queue_branches(session: Connection, repository_id: int) -> tuple[str, ...]:
     """Return the branches that have a queue."""
     return tuple(session.execute(SELECT_BRANCHES, {"of_repository": repository_id}).scalars())
+
+
+def runs_with_evidence_asked(session: Connection, queue_id: int, at_most: int) -> tuple[str, ...]:
+    """Return the newest ended runs whose failure the queue asked about."""
+    asked = session.execute(SELECT_ASKED, {"of_queue": queue_id, "at_most": at_most})
+    return tuple(asked.scalars())
 
 
 def uninformed_queues(

@@ -4,16 +4,16 @@ Sentences come from `service/mergequeue/wording`.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.api.models.answers import queues as queue_answers
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.explaining.acting import Acting
 from service.mergequeue.engine.model import PRIORITY_NAMES, Hold
 from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, Event, Recorded
-from service.mergequeue.engine.reasons import MEANINGS, NOT_READY_ORDER, Meaning, WhoMustAct
-from service.mergequeue.engine.states import FINAL, EntryState, QueueState
+from service.mergequeue.engine.reasons import MEANINGS
+from service.mergequeue.engine.states import FINAL
 from service.mergequeue.operations.views import PullRequestView, QueueView, TimelineEvent
 from service.mergequeue.wording import history, holds, reasons, rule_notes, situation
 from service.mergequeue.wording.situation import Situation
@@ -30,7 +30,7 @@ def priority_name(value: int) -> str:
 def submission(view: PullRequestView, public_url: str | None) -> answers.Submission:
     """Return the answer about one pull request."""
     entry = view.entry
-    meaning = meaning_of(view)
+    acting = acting_of(view)
     return answers.Submission.of(
         entry,
         state_changed_at=entry.state_since,
@@ -55,8 +55,8 @@ def submission(view: PullRequestView, public_url: str | None) -> answers.Submiss
         verified_by_test_run=entry.verified_by,
         test_run_id=view.run,
         reason_message=_reason_message(view),
-        retryable=meaning.retryable,
-        who_must_act=meaning.who,
+        retryable=acting.retryable,
+        who_must_act=acting.who,
         position=view.position,
         queue_length=view.length,
         eta=view.eta,
@@ -70,38 +70,16 @@ def submission(view: PullRequestView, public_url: str | None) -> answers.Submiss
     )
 
 
-def meaning_of(view: PullRequestView) -> Meaning:
-    """Return who must act and whether trying again helps.
-
-    For a pull request that is not ready, the first unmet condition decides that a person has to
-    meet; for one that waits in a queue that is paused or drained, the queue's state.
-    """
-    entry = view.entry
-    meaning = MEANINGS[entry.reason]
-    if entry.state is EntryState.NOT_READY:
-        unmet = [MEANINGS[reason] for reason in NOT_READY_ORDER if reason in entry.unmet]
-        acting = [one for one in unmet if one.who is not WhoMustAct.NOBODY]
-        return next(iter([*acting, *unmet]), meaning)
-    if _waits_for_the_queue(view):
-        return replace(meaning, who=WhoMustAct.MAINTAINER)
-    return meaning
-
-
-def _waits_for_the_queue(view: PullRequestView) -> bool:
-    """Return whether nothing happens to it before a person lets the queue run again."""
-    stops = {QueueState.PAUSED}
-    if view.entry.state is EntryState.PENDING:
-        stops.add(QueueState.DRAINING)
-    waits = view.entry.state in (EntryState.PENDING, EntryState.TESTS_PASSED)
-    return waits and view.queue_state in stops
+def acting_of(view: PullRequestView) -> Acting:
+    """Return who must act and whether submitting again helps; of an ended one by its reason."""
+    meaning = MEANINGS[view.entry.reason]
+    return view.acting or Acting(meaning.retryable, meaning.who)
 
 
 def _reason_message(view: PullRequestView) -> str:
-    """Return the reason of its state; the state of a queue that was stopped is named."""
+    """Return the reason of its state, and what of the queue stops it."""
     said = reasons.sentence(situation_of(view))
-    if not _waits_for_the_queue(view):
-        return said
-    return f"{said} The queue is {holds.STATE_NOW[view.queue_state]}."
+    return f"{said} {view.stop}" if view.stop else said
 
 
 def situation_of(view: PullRequestView) -> Situation:

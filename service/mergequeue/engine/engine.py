@@ -11,7 +11,7 @@ from service.mergequeue.engine.culprits import breaker
 from service.mergequeue.engine.inputs import Command, Input
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
-from service.mergequeue.engine.planning import grouping, plan
+from service.mergequeue.engine.planning import grouping, plan, refreshing
 from service.mergequeue.engine.state import readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import SYSTEM, Actor
@@ -34,6 +34,7 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
         return Step(queue, (), (), refusal, wake_at)
     draft.actor = SYSTEM
     plan.settle(draft)
+    refreshing.refresh(draft)
     _trim(draft)
     if is_checked:
         invariants.check(draft)

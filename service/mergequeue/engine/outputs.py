@@ -99,13 +99,15 @@ class AskEvidence:
 class Tell:
     """A pull request's comment and check run have something new to show.
 
-    It changed its state or reason, its test branch was built, or what it waits for changed.
+    It changed its state or reason, its test branch was built, or what it waits for changed. A
+    refresh changes less and may be late: a result of a check, a warning, a pause of the queue.
     """
 
     pr: int
     entry: str
     state: EntryState
     reason: Reason
+    is_refresh: bool = False
 
 
 ControlAction = BuildTestBranch | RerunChecks | Land | RetireRun

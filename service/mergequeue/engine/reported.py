@@ -44,6 +44,7 @@ class Evidence:
     suspicious each pull request is, by number; one that is not named weighs 1. `gaps` maps
     checks that are not explained to what their reports lack; `new_texts` are ids of quarantined
     tests that failed in a way not seen before. The queue shows both and decides nothing by them.
+    `silent` checks are unexplained because no results of them ever come.
     """
 
     attempt: int
@@ -53,3 +54,4 @@ class Evidence:
     weights: Mapping[int, float] = field(default_factory=dict)
     gaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     new_texts: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()

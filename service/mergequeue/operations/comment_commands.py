@@ -8,7 +8,7 @@ from service.database.records import RepositoryRecord
 from service.errors import Conflict
 from service.mergequeue.engine.config import ForkPolicy, QueueConfig
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.outputs import Refused, Step
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.operations import (
@@ -48,6 +48,12 @@ from service.provider.values import (
 from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, Channel, PullRequestState, QueueRef
 
+_CHANNELS = {
+    AskSource.LABEL: Channel.LABEL,
+    AskSource.CHECKBOX: Channel.CHECKBOX,
+    AskSource.BUTTON: Channel.BUTTON,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class CommentCommand:
@@ -71,8 +77,8 @@ class CommentCommand:
     @property
     def actor(self) -> Actor:
         """The author of the command, with the channel that was used."""
-        by_label = self.asked.source is AskSource.LABEL
-        return replace(self.asked.actor, channel=Channel.LABEL if by_label else Channel.COMMENT)
+        channel = _CHANNELS.get(self.asked.source, Channel.COMMENT)
+        return replace(self.asked.actor, channel=channel)
 
     @property
     def head(self) -> PullRequestHead:
@@ -179,9 +185,10 @@ async def _submission_refusal(
         return replies.sha_differs(pull.head_sha, ask.sha)
     if not await _is_bound(runtime, command):
         return replies.head_moved(pull.head_sha)
-    closed_to_forks = command.config.fork_policy is ForkPolicy.DENY
-    if pull.is_fork and (closed_to_forks or command.asked.source is AskSource.LABEL):
+    if pull.is_fork and command.config.fork_policy is ForkPolicy.DENY:
         return replies.forks_denied(pull.base_branch)
+    if pull.is_fork and command.asked.source in _CHANNELS:
+        return replies.refused(Refused(Reason.FORK_NEEDS_PERSON, ""), pull.base_branch)
     return None
 
 

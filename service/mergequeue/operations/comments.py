@@ -55,6 +55,9 @@ SENSITIVE_FOLDER = ".github/"
 SENSITIVE_NAMES = frozenset({"action.yml", "action.yaml", "headgate.yml", "CODEOWNERS"})
 """A fork may change these only with maintain access, because they control CI and reviews."""
 
+URGENT = (AskPause, AskResume, AskDrain, AskCancel)
+"""Commands of maintainers that no flood of commands may delay (docs/design/limits.md 7)."""
+
 NEEDS: dict[type[Ask], tuple[AccessLevel, Right]] = {
     AskHelp: (AccessLevel.READ, Right.STATUS),
     AskStatus: (AccessLevel.READ, Right.STATUS),
@@ -321,9 +324,12 @@ def _is_sensitive(path: str) -> bool:
 def _flood_refusal(runtime: Runtime, command: CommentCommand) -> Answer | None:
     """Return the refusal after too many commands; None if the command may run.
 
-    Replies once per pull request and hour, after that only reacts. Counts are in memory: a
-    restart forgets them, which errs on the side of running commands.
+    Replies once to each person in a flood on a pull request, after that only reacts. What a
+    maintainer stops or resumes is not counted. Counts are in memory: a restart forgets them, which
+    errs on the side of running commands.
     """
+    if isinstance(command.asked.ask, URGENT) and command.level >= AccessLevel.MAINTAIN:
+        return None
     now = runtime.clock.now()
     person = f"{command.repository.id}/{command.asked.actor.id or command.asked.actor.login}"
     pull = f"{command.repository.id}#{command.pull.number}"
@@ -331,4 +337,5 @@ def _flood_refusal(runtime: Runtime, command: CommentCommand) -> Answer | None:
     if until is None:
         return None
     refusal = replies.flood(until, now)
-    return refusal if runtime.commands.is_first_refusal(pull, now) else replace(refusal, text=None)
+    is_first = runtime.commands.is_first_refusal(person, pull, now, until)
+    return refusal if is_first else replace(refusal, text=None)

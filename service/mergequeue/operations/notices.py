@@ -9,15 +9,16 @@ from urllib.parse import urlsplit
 
 from service.accounts.store import access
 from service.database.database import Tx
-from service.database.records import Placed, Spot, Surface
-from service.mergequeue.engine.outputs import Tell
+from service.database.records import LandingState, Placed, Spot, Surface
+from service.mergequeue.engine.model import Entry
+from service.mergequeue.engine.outputs import Recorded, Tell
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations import queue_views, turn
 from service.mergequeue.operations.run_failures import RunFailures
-from service.mergequeue.store import journal, runs
+from service.mergequeue.store import journal, landings, runs
 from service.mergequeue.store import notices as stored
 from service.mergequeue.wording import failed_tests, notices
-from service.mergequeue.wording.situation import PullRequestText
+from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provider.errors import ProviderError
 from service.provider.values import (
     CheckReport,
@@ -35,7 +36,8 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
     """Bring comment and check run of one submission up to date; unchanged texts cost nothing.
 
     Writes the present texts, not those of the time of the action: a later change wins. `first`:
-    no earlier attempt can have written a text, so the provider is not searched.
+    no earlier attempt can have written a text, so the provider is not searched. A refresh waits
+    where the provider limits how much is written; the end of a submission does not.
     """
     text = await text_of(runtime, queue, action.pr, action.entry)
     if text is None:
@@ -43,12 +45,15 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
     config = text.queue.config
     newest = text.queue.entries.get(action.pr)
     superseded = newest is not None and newest.id != action.entry
+    is_refresh = action.is_refresh and text.entry.state is action.state
     if config.comments_enabled and not superseded:
         body = notices.status_comment(text)
         marker = notices.status_marker(queue.branch)
-        await _place(runtime, queue, text, StatusComment(action.pr, marker, body, first=first))
+        comment = StatusComment(action.pr, marker, body, first=first, is_refresh=is_refresh)
+        await _place(runtime, queue, text, comment)
     if config.status_check_enabled:
-        await _place(runtime, queue, text, replace(notices.check_report(text), first=first))
+        report = replace(notices.check_report(text), first=first, is_refresh=is_refresh)
+        await _place(runtime, queue, text, report)
     if text.entry.state in FINAL:
         await _farewell(runtime, queue, text, first=first)
 
@@ -72,6 +77,10 @@ async def text_of(
     if run is not None and value.sends_results:
         named_in = runtime.links.of(RunFailures).named_in
         tests = await runtime.store.read(named_in, runtime, queue, run)
+    landed: Landed | None = None
+    pauses: tuple[Recorded, ...] = ()
+    if view.entry.state is EntryState.MERGED:
+        landed, pauses = await runtime.store.read(_landing_of, queue, view.entry)
     now = runtime.clock.now()
     return PullRequestText(
         queue=value,
@@ -86,7 +95,22 @@ async def text_of(
         now=now,
         version=runtime.options.version,
         tests=tests,
+        repository_url=repository.url,
+        landed=landed,
+        pauses=pauses,
     )
+
+
+def _landing_of(
+    session: Tx, queue: QueueRef, entry: Entry
+) -> tuple[Landed | None, tuple[Recorded, ...]]:
+    """Return the proved landing of a merged entry, and the pauses while it was queued."""
+    pauses = journal.state_changes_since(session, queue.id, entry.pr, entry.id)
+    for each in landings.of_run(session, entry.verified_by or ""):
+        is_proved = each.state is LandingState.LANDED and each.entry == entry.id
+        if is_proved and each.landed_sha is not None and each.landed_tree is not None:
+            return Landed(each.landed_sha, each.landed_tree, each.expected_tree), pauses
+    return None, pauses
 
 
 def _origin(url: str) -> str:
@@ -111,6 +135,8 @@ async def _place(
         if known.digest == digest:
             return
         notice = replace(notice, known_id=known.provider_id)
+        if isinstance(notice, StatusComment) and known.digest == stored.EDITED:
+            notice = replace(notice, is_restored=True)
     runtime.boundary.reach("act.tell.before_send")
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, notice)
     runtime.boundary.reach("act.tell.after_send")
@@ -121,7 +147,7 @@ async def _place(
 
 def _digest(notice: StatusComment | CheckReport) -> str:
     """Return a digest of the text that does not depend on how it is written."""
-    return hashlib.sha256(repr(replace(notice, first=False)).encode()).hexdigest()
+    return hashlib.sha256(repr(replace(notice, first=False, is_refresh=False)).encode()).hexdigest()
 
 
 async def _farewell(

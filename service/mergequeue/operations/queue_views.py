@@ -14,7 +14,7 @@ from operator import is_not
 from service.accounts.store import access
 from service.database.database import Tx
 from service.memory import Stamp
-from service.mergequeue.engine.explaining import eta, explain
+from service.mergequeue.engine.explaining import acting, eta, explain
 from service.mergequeue.engine.explaining.eta import TimeLeftRange
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, MergeQueue, RequiredSet, Run
@@ -27,6 +27,7 @@ from service.mergequeue.operations.views import (
     TimelineEvent,
 )
 from service.mergequeue.store import journal, pull_requests, runs
+from service.mergequeue.wording import holds
 from service.runtime import Runtime
 from service.text.times import TimeLeft
 from service.vocabulary import CheckOutcome, QueueRef
@@ -112,6 +113,7 @@ def live_view(
     value = context.value
     run = value.runs.get(entry.run or entry.verified_by or "")
     built = run is not None and run.sha is not None
+    blocked = acting.acting(value, entry, run)
     return PullRequestView(
         queue=context.queue,
         entry=entry,
@@ -124,7 +126,8 @@ def live_view(
         has_targets=entry.pr in context.with_targets,
         url=None,
         pull_request_url=f"{context.web_url}/pull/{entry.pr}",
-        queue_state=value.state,
+        acting=blocked,
+        stop=holds.stop(blocked, context.queue.branch, context.now),
     )
 
 
@@ -310,6 +313,7 @@ def _changed_entries(old: MergeQueue, new: MergeQueue) -> list[Entry] | None:
         len(old.entries) != len(new.entries)
         or old.config != new.config
         or old.state is not new.state
+        or old.holds != new.holds
     ):
         return None
     if old.runs is not new.runs and _visible_of_runs(old.runs) != _visible_of_runs(new.runs):
@@ -326,7 +330,10 @@ def _changed_entries(old: MergeQueue, new: MergeQueue) -> list[Entry] | None:
 
 def _visible_of_runs(runs: Mapping[str, Run]) -> dict[str, tuple[object, ...]]:
     """Return the parts of runs that views and estimates depend on."""
-    return {run.id: (run.status, run.phase, run.sha is None) for run in runs.values()}
+    return {
+        run.id: (run.status, run.phase, run.sha is None, acting.is_blocked(run))
+        for run in runs.values()
+    }
 
 
 def _keeps_its_place(old: Entry | None, new: Entry) -> bool:

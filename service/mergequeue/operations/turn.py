@@ -46,6 +46,9 @@ STALE_TRIES_MAX = 5
 NOTICE_DELAY = timedelta(seconds=2)
 """Changes of one pull request's texts are joined over this time (docs/design/provider.md 5)."""
 
+REFRESH_DELAY = timedelta(seconds=5)
+"""The same for what is new without a change of the state, which comes more often."""
+
 log = structlog.get_logger()
 
 
@@ -278,14 +281,15 @@ def item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
                 supersede_key=f"evidence/{run}",
                 next_at=now,
             )
-        case Tell(pr=pr, entry=entry):
+        case Tell(pr=pr, entry=entry, is_refresh=is_refresh):
             return OutboxItem(
                 lane=Lane.NOTICE,
                 key=f"{entry}/tell/{runtime.ids.uuid()}",
                 kind="tell",
                 effect=action,
                 supersede_key=f"tell/{pr}",
-                next_at=now + NOTICE_DELAY,
+                next_at=now + (REFRESH_DELAY if is_refresh else NOTICE_DELAY),
+                yields=is_refresh,
             )
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.explaining.acting import Acting
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.outputs import Recorded
-from service.mergequeue.engine.states import QueueState
 from service.text.times import TimeLeft
 from service.vocabulary import Health, QueueRef
 
@@ -41,7 +41,7 @@ class PullRequestView:
 
     `position` is 1-based, None in NOT_READY and final states. `run` is the present or last
     run once its test branch is built. `has_targets`: impacted targets of this head are known.
-    `queue_state` is that of its queue while it is open.
+    `acting` is None once it has ended; `stop` says in plain sentences what of the queue stops it.
     While nothing of it changes the same object is answered again.
     """
 
@@ -56,7 +56,8 @@ class PullRequestView:
     has_targets: bool
     url: str | None
     pull_request_url: str
-    queue_state: QueueState = QueueState.RUNNING
+    acting: Acting | None = None
+    stop: str = ""
     timeline: tuple[TimelineEvent, ...] | None = None
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import (
     Connection,
     Row,
     bindparam,
+    func,
     insert,
     select,
     union_all,
@@ -20,6 +21,7 @@ from service.mergequeue.engine.outputs import (
     EntryMoved,
     EntrySubmitted,
     Event,
+    QueueStateChanged,
     Recorded,
 )
 from service.mergequeue.store.rows import TESTED, members, queues
@@ -29,6 +31,9 @@ EVENT: UnionCodec[Event] = UnionCodec(Event)
 ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
 
 journal = JournalRow.__table__
+
+STATES_MAX = 1000
+"""Changes of a queue's state that are considered for one submission."""
 
 _QUEUE: BindParameter[int] = bindparam("of_queue")
 _WANTED = (journal.c.id, journal.c.at, journal.c.actor, journal.c.event, journal.c.data)
@@ -64,6 +69,26 @@ SELECT_PART = (
     .limit(bindparam("at_most"))
 )
 SELECT_SEARCHES = _OF_ITS_RUNS.where(journal.c.event == BisectionOpened.__name__).order_by("id")
+
+_FIRST_OF_ENTRY = (
+    select(func.min(journal.c.id))
+    .where(
+        journal.c.queue_id == _QUEUE,
+        journal.c.number == bindparam("of_pr"),
+        journal.c.entry == bindparam("of_entry"),
+    )
+    .scalar_subquery()
+)
+SELECT_STATES = (
+    select(*_WANTED)
+    .where(
+        journal.c.queue_id == _QUEUE,
+        journal.c.event == QueueStateChanged.__name__,
+        journal.c.id > _FIRST_OF_ENTRY,
+    )
+    .order_by(journal.c.id)
+    .limit(STATES_MAX)
+)
 
 SELECT_MOVES = select(journal.c.event, journal.c.data).where(
     journal.c.queue_id == _QUEUE,
@@ -130,6 +155,14 @@ def searches_of(session: Connection, queue_id: int, entry_id: str) -> tuple[Reco
     """Return the starts of bisections in runs that tested this submission, oldest first."""
     binds = {"of_queue": queue_id, "of_entry": entry_id}
     return tuple(_recorded(row) for row in session.execute(SELECT_SEARCHES, binds))
+
+
+def state_changes_since(
+    session: Connection, queue_id: int, pr: int, entry_id: str
+) -> tuple[Recorded, ...]:
+    """Return the changes of the queue's state since a submission began, oldest first."""
+    binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
+    return tuple(_recorded(row) for row in session.execute(SELECT_STATES, binds))
 
 
 def _recorded(row: Row[*tuple[object, ...]]) -> Recorded:

@@ -9,6 +9,9 @@ from service.mergequeue.store.tables_queues import NoticeRow
 
 notices = NoticeRow.__table__
 
+EDITED = "edited"
+"""Instead of a digest: a person changed the text, so it is written again in any case."""
+
 
 def placed(session: Connection, spot: Spot) -> Placed | None:
     """Return the notice recorded for this spot, None if there is none."""
@@ -17,6 +20,17 @@ def placed(session: Connection, spot: Spot) -> Placed | None:
     )
     row = session.execute(statement).first()
     return None if row is None else Placed(row.provider_id, row.digest)
+
+
+def comment_spot(session: Connection, queue_id: int, comment_id: str) -> Spot | None:
+    """Return the spot of a status comment by its id at the provider; None if it is not ours."""
+    statement = select(notices.c.pr).where(
+        notices.c.queue_id == queue_id,
+        notices.c.surface == Surface.COMMENT.value,
+        notices.c.provider_id == comment_id,
+    )
+    number = session.execute(statement).scalar()
+    return None if number is None else Spot(queue_id, number, Surface.COMMENT, "")
 
 
 def place(session: Connection, spot: Spot, standing: Placed) -> None:

@@ -1,6 +1,5 @@
 """The body of the status comment and of the check run's summary, and their headings."""
 
-from datetime import datetime, timedelta
 from typing import assert_never
 
 from service.mergequeue.engine.config import Mode
@@ -9,6 +8,7 @@ from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase
 from service.mergequeue.wording import (
+    aftermath,
     conditions,
     endings,
     failed_tests,
@@ -43,7 +43,8 @@ def body(view: PullRequestText) -> str:
             paragraphs = _merged(view)
         case EntryState.FAILED | EntryState.CANCELLED:
             step = endings.next_step(view.situation)
-            paragraphs = [logs(view), _written(verdict(view), view), _written(step, view)]
+            cause = phrases.joined([aftermath.how_found(view), verdict(view)])
+            paragraphs = [logs(view), _written(cause, view), _written(step, view)]
         case _:
             assert_never(state)
     return "\n\n".join(each for each in (*paragraphs, tests(view)) if each)
@@ -80,6 +81,8 @@ def verdict(view: PullRequestText) -> Phrase:
         return Phrase()
     if view.entry.reason is Reason.INTERACTION:
         cause = Cause.INTERACTION
+    if cause is Cause.PR_FAULT and view.run is not None and not view.run.base_prs:
+        return phrase(endings.ALONE, view.queue.branch)
     return endings.verdict(cause, view.queue.branch, view.entry.detail.prs)
 
 
@@ -309,40 +312,14 @@ def _merged(view: PullRequestText) -> list[str]:
     reason = view.entry.reason
     if reason is Reason.ALREADY_CONTAINED:
         text = "Its commits are already in the target branch, so there was nothing to merge."
-        return [text, _duration(view)]
+        return [text, aftermath.duration(view)]
     if reason is Reason.MERGED_BY_HAND:
         return ["PRs behind it are tested again where needed."]
     if reason is Reason.LANDED_DIRECTLY:
         direct = endings.written(reasons.PASSED[Reason.OWN_CHECKS_PASSED], view.situation)
-        return [_written(phrases.sentence(direct), view), _duration(view)]
-    return [_duration(view)]
-
-
-def _duration(view: PullRequestText) -> str:
-    spent = time_spent(view.history, view.entry.submitted_at)
-    whole = sum(spent.values(), timedelta())
-    words = {
-        "waiting": spent[EntryState.NOT_READY] + spent[EntryState.PENDING],
-        "testing": spent[EntryState.TESTING] + spent[EntryState.PENDING_FAILURE],
-        "waiting to merge": spent[EntryState.TESTS_PASSED],
-    }
-    minute = timedelta(minutes=1)
-    parts = [f"{times.duration(each)} {name}" for name, each in words.items() if each >= minute]
-    split = f": {', '.join(parts)}" if len(parts) > 1 else ""
-    return f"In the queue for {times.duration(whole)}{split}."
-
-
-def time_spent(
-    history: tuple[Recorded, ...], submitted_at: datetime
-) -> dict[EntryState, timedelta]:
-    """Return how long a submission was in each state, up to its last step."""
-    spent = dict.fromkeys(EntryState, timedelta())
-    since, state = submitted_at, EntryState.NOT_READY
-    for recorded in history:
-        if isinstance(recorded.event, EntryMoved):
-            spent[state] += recorded.at - since
-            since, state = recorded.at, recorded.event.state
-    return spent
+        proof = _written(aftermath.proof(view), view)
+        return [_written(phrases.sentence(direct), view), proof, aftermath.duration(view)]
+    return [_written(aftermath.proof(view), view), aftermath.duration(view)]
 
 
 TITLE_CHARACTERS_MAX = 70

@@ -271,6 +271,10 @@ _NEXT: dict[tuple[EntryState, Reason], Text] = {
 """What to do next; missing codes need no action."""
 
 
+ALONE = "No other PR was in its base, so the cause is probably in this PR or in how it fits {}."
+"""The verdict `pr_fault` about a pull request that was tested directly on its target."""
+
+
 def verdict(cause: Cause, target: str, prs: Sequence[int] = ()) -> Phrase:
     """Return the verdict about the pull request as one sentence."""
     words = CAUSES[cause]

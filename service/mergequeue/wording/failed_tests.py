@@ -36,7 +36,7 @@ class FailedTest:
 
     `is_new_text`: it had failed before, but not in this way. `until`: the end of its
     quarantine, None: none is known. `log` is the page of its CI run, `page` ours of its history;
-    empty where there is none.
+    empty where there is none. `message` is the first line of what failed.
     """
 
     name: str
@@ -47,6 +47,7 @@ class FailedTest:
     until: datetime | None = None
     log: str = ""
     page: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,9 @@ def _line(test: FailedTest, links: Links, now: datetime) -> str:
     glyph = "🟦" if test.standing is Standing.EXCUSED else "❌"
     what = WORDS[test.standing] + (", new failure text" if test.is_new_text else "")
     facts = _facts(test, now)
-    return f"- {glyph} {markdown.code(test.name)}: *{what}*{facts}{_links(test, links)}"
+    line = f"- {glyph} {markdown.code(test.name)}: *{what}*{facts}{_links(test, links)}"
+    is_named = test.message and test.standing is not Standing.EXCUSED
+    return f"{line}\n  {markdown.code(test.message)}" if is_named else line
 
 
 def _facts(test: FailedTest, now: datetime) -> str:

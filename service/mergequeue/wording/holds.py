@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import assert_never
 
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.explaining.acting import Acting
 from service.mergequeue.engine.model import Hold, MergeQueue
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, HoldReason
 from service.mergequeue.engine.states import QueueState
@@ -52,6 +53,16 @@ def standstill(queue: MergeQueue, now: datetime) -> Phrase:
 def texts(found: Sequence[Hold], target: str, now: datetime) -> Phrase:
     """Several holds in sentences."""
     return phrases.joined([text(hold, target, now) for hold in found])
+
+
+def stop(acting: Acting, target: str, now: datetime) -> str:
+    """Return what of the queue stops an entry, as plain sentences; empty for nothing."""
+    found = []
+    if acting.stopped is not None:
+        found.append(f"The queue is {STATE_NOW[acting.stopped]}.")
+    if acting.hold is not None:
+        found.append(message(acting.hold, target, now))
+    return " ".join(found)
 
 
 def state_text(queue: MergeQueue, now: datetime) -> Phrase:

@@ -5,7 +5,7 @@ from urllib.parse import quote
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
 from service.mergequeue.engine.states import FINAL, EntryState
-from service.mergequeue.wording import bodies, conditions, endings, history
+from service.mergequeue.wording import aftermath, bodies, conditions, controls, endings, history
 from service.mergequeue.wording.situation import PullRequestText
 from service.provider.values import (
     CheckReport,
@@ -45,7 +45,8 @@ def status_comment(view: PullRequestText) -> str:
     heading = markdown.markdown(bodies.heading(view), view.links)
     top = f"{status_marker(view.queue.branch)}\n### {glyph} {heading}\n\n{bodies.body(view)}"
     footer = markdown.markdown(phrase("{} · Headgate {}", "/merge help", version(view)), view.links)
-    bottom = f"<sub>{footer}</sub>"
+    boxes = controls.boxes(view)
+    bottom = f"{boxes}\n\n<sub>{footer}</sub>" if boxes else f"<sub>{footer}</sub>"
     room = COMMENT_CHARACTERS_MAX - len(top) - len(bottom) - len(markdown.folded("History", "")) - 4
     past = _newest(history.lines(view), room)
     pieces = [top, markdown.folded("History", past), bottom] if past else [top, bottom]
@@ -66,7 +67,7 @@ def failure_comment(view: PullRequestText) -> str:
     else:
         first = f"{head}This PR left the queue for {target}: **{what}**."
     logs = bodies.logs(view)
-    meaning = bodies.verdict(view)
+    meaning = phrases.joined([aftermath.how_found(view), bodies.verdict(view)])
     step = endings.next_step(situation)
     rest = [markdown.markdown(each, view.links) for each in (meaning, step)]
     return "\n\n".join(each for each in (first, logs, bodies.tests(view), *rest) if each)
@@ -140,6 +141,7 @@ def check_report(view: PullRequestText) -> CheckReport:
         title=bodies.title(view),
         summary=_check_summary(view),
         url=None if pages is None else f"{pages}/pull/{view.entry.pr}",
+        buttons=controls.buttons(view),
     )
 
 

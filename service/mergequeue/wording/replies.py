@@ -1,5 +1,6 @@
 """An answer to a command: a reaction on the comment, and a new comment where one is needed."""
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -22,6 +23,9 @@ from service.text.phrases import Code, Phrase, phrase
 from service.vocabulary import PullRequestState, Sha
 
 NOTHING_CHANGED = " Nothing was changed."
+
+IN_SECONDS_MAX = 90
+"""A shorter wait is told as a duration, because a time without seconds may be now."""
 
 # A reply of one sentence names no page, so no address has to be allowed.
 _NO_LINKS = Links(web_url="")
@@ -189,7 +193,10 @@ def being_merged(ask: AskCancel | AskRetry) -> Answer:
 
 def flood(until: datetime, now: datetime) -> Answer:
     """Too many commands in a short time."""
-    return _refused(Phrase((f"Too many commands. Try again at {times.clock_time(until, now)}.",)))
+    seconds = math.ceil((until - now).total_seconds())
+    is_short = seconds <= IN_SECONDS_MAX
+    when = f"in {seconds} s" if is_short else f"at {times.clock_time(until, now)}"
+    return _refused(Phrase((f"Too many commands. Try again {when}.",)))
 
 
 def broken(error_id: str) -> Answer:

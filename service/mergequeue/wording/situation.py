@@ -121,13 +121,23 @@ def _who_moved(entry: Entry, history: tuple[Recorded, ...]) -> Actor:
 
 
 @dataclass(frozen=True, slots=True)
+class Landed:
+    """The commit that landed, its tree, and the tree that was tested."""
+
+    sha: Sha
+    tree: Sha
+    tested_tree: Sha
+
+
+@dataclass(frozen=True, slots=True)
 class PullRequestText:
     """One submission with its queue, as it is at `now`.
 
     `entry` is the live or the final one, `run` its live run, else the last one it had.
     `position` is 1-based, None where it has no place. `history` holds, oldest first, the
     events of this submission, those of its runs and of the searches among them. `version` is
-    Headgate's own. `tests` are those that failed in that run.
+    Headgate's own. `tests` are those that failed in that run. Of a merged one, `landed` is its
+    proved landing, and `pauses` are the changes of the queue's state since it was submitted.
     """
 
     queue: MergeQueue
@@ -142,6 +152,9 @@ class PullRequestText:
     now: datetime
     version: str
     tests: FailedTests = failed_tests.NONE
+    repository_url: str = ""
+    landed: Landed | None = None
+    pauses: tuple[Recorded, ...] = ()
 
     @property
     def situation(self) -> Situation:

@@ -1,37 +1,31 @@
 """Warnings about a test run while it is in progress."""
 
 import difflib
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Run
-from service.mergequeue.engine.states import RunPhase
 from service.mergequeue.wording.endings import TEST_BRANCHES
 from service.text import phrases, times
 from service.text.phrases import Phrase, phrase
 from service.vocabulary import RequiredName
 
-NO_CHECK_AFTER = timedelta(minutes=5)
 SIMILAR_SHOWN_MAX = 3
 _SIMILARITY = 0.6
 
 
 def of_run(run: Run, now: datetime) -> list[Phrase]:
     """Sentences about checks that stay away, before the run is given up for it."""
-    since = run.start_clock or run.built_at
-    if run.phase is not RunPhase.TESTING or since is None:
+    warns_at = verdict.warns_at(run)
+    if warns_at is None or now < warns_at:
         return []
     if not run.checks:
-        return [_none_started()] if now - since >= NO_CHECK_AFTER else []
-    patience = timedelta(minutes=run.config.check_start_timeout_minutes) * 2 / 3
-    silent = now - max(since, run.last_report_at or since)
-    if silent < patience or not run.checks_complete:
-        return []
+        return [_none_started()]
+    since = run.start_clock or run.built_at or run.created_at
+    silent = times.duration(now - max(since, run.last_report_at or since))
     reported = sorted({check.name for check in run.checks})
-    return [
-        _silent(name, times.duration(silent), reported)
-        for name in run.required
-        if name.name not in reported
-    ][: phrases.NAMES_SHOWN_MAX]
+    late = verdict.silent_of(run)[: phrases.NAMES_SHOWN_MAX]
+    return [_silent(name, silent, reported) for name in late]
 
 
 def _none_started() -> Phrase:

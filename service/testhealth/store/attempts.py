@@ -212,6 +212,14 @@ def failure_keys(
     }
 
 
+def headlines(session: Connection, repository_id: int, keys: Sequence[str]) -> Mapping[str, str]:
+    """Return the newest headline of each failure by its key; unknown keys are left out."""
+    statement = select(groups.c.key, groups.c.headline).where(
+        groups.c.repository_id == repository_id, groups.c.key.in_(keys)
+    )
+    return {row.key: row.headline for row in session.execute(statement)}
+
+
 def attempted(
     session: Connection, repository_id: int, nos: Iterable[int], since: datetime
 ) -> Iterator[Attempted]:

@@ -19,6 +19,12 @@ EVIDENCE_WAIT = timedelta(seconds=90)
 EMPTY_SUITE_WAIT = timedelta(minutes=2)
 """How long a pass waits for an unfinished check suite that has no check run yet."""
 
+NO_CHECK_WARNING = timedelta(minutes=5)
+"""How long a run may have no report at all before its texts warn."""
+
+START_WARNING_SHARE = 2 / 3
+"""Part of the start timeout after which texts warn about a required check without a report."""
+
 STARTUP_FAILURE = "startup_failure"
 
 _WORST_FIRST: tuple[CheckOutcome | None, ...] = (
@@ -398,6 +404,31 @@ def late_suites(
             if any(suite[0] == other[0] and jobs <= names[other] for other in carriers):
                 late[suite] = frozenset(jobs)
     return late
+
+
+def warns_at(run: Run) -> datetime | None:
+    """Return from when texts warn about missing reports; None if there is nothing to warn of."""
+    since = run.start_clock or run.built_at
+    if run.phase is not RunPhase.TESTING or since is None:
+        return None
+    if not run.checks:
+        return since + NO_CHECK_WARNING
+    if not run.checks_complete or not silent_of(run):
+        return None
+    patience = timedelta(minutes=run.config.check_start_timeout_minutes) * START_WARNING_SHARE
+    return max(since, run.last_report_at or since) + patience
+
+
+def silent_of(run: Run) -> tuple[RequiredName, ...]:
+    """Return the required statuses without any report of their name."""
+    reported = {check.name for check in run.checks}
+    return tuple(one for one in run.required if one.name not in reported)
+
+
+def gives_up_at(run: Run) -> datetime:
+    """Return when a run fails because a required status is late."""
+    never = _start_limit(run) if silent_of(run) else None
+    return min(_time_limit(run), never) if never is not None else _time_limit(run)
 
 
 def _live(member: Member, entries: Mapping[int, Entry]) -> Entry | None:

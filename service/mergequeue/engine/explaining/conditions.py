@@ -248,8 +248,14 @@ def statuses(run: Run) -> Iterator[Condition]:
             url=one.check.url if one.check is not None else None,
             name=one.required.name,
             word=one.outcome.value if one.outcome is not None else MISSING,
-            at=None if met else run.deadline,
+            at=None if met else _decided_at(run),
         )
+
+
+def _decided_at(run: Run) -> datetime | None:
+    """Return when time alone decides about a run; a warning decides nothing."""
+    is_warning = run.deadline is not None and run.deadline == verdict.warns_at(run)
+    return verdict.gives_up_at(run) if is_warning else run.deadline
 
 
 def evidence(run: Run, now: datetime) -> Iterator[Condition]:

@@ -137,8 +137,12 @@ def _wait(draft: Draft, run: Run, one: Verdict) -> None:
     if one.ask:
         draft.request(AskEvidence(run.id, run.attempt, one.ask))
         run = replace(run, asked_evidence=draft.now)
-    if draft.runs[run.id] is not run or run.deadline != one.until:
-        draft.put_run(replace(run, deadline=one.until))
+    until = one.until
+    warns_at = verdict.warns_at(run)
+    if warns_at is not None and draft.now < warns_at and (until is None or warns_at < until):
+        until = warns_at
+    if draft.runs[run.id] is not run or run.deadline != until:
+        draft.put_run(replace(run, deadline=until))
         draft.judging.discard(run.id)
 
 

@@ -1,0 +1,61 @@
+"""Edits of our status comment, and buttons of our check run, which are commands too."""
+
+from service.database import outbox
+from service.database.database import Tx
+from service.database.records import Placed, RepositoryRecord
+from service.mergequeue.engine.outputs import Tell
+from service.mergequeue.operations import comments, turn
+from service.mergequeue.store import notices as stored
+from service.mergequeue.store import queues, runs
+from service.provider.signals import Asked, AskSource, ButtonPressed, NoticeEdited
+from service.runtime import Runtime
+
+
+async def press_button(
+    runtime: Runtime, repository: RepositoryRecord, pressed: ButtonPressed
+) -> None:
+    """Run the command of a button on the check run of a submission."""
+    number = await runtime.store.read(_number_of, repository.id, pressed.submission)
+    if number is None:
+        return
+    asked = Asked(
+        where=pressed.where,
+        number=number,
+        actor=pressed.actor,
+        ask=pressed.ask,
+        source=AskSource.BUTTON,
+        source_id=pressed.id,
+        at=pressed.at,
+    )
+    await comments.answer_comment(runtime, repository, asked)
+
+
+def _number_of(session: Tx, repository_id: int, submission: str) -> int | None:
+    for queue in queues.queues_of(session, repository_id):
+        entry = runs.entry(session, queue.id, submission)
+        if entry is not None:
+            return entry.pr
+    return None
+
+
+async def restore_comment(
+    runtime: Runtime, repository: RepositoryRecord, edited: NoticeEdited
+) -> None:
+    """Write our status comment anew after a person changed it, so that its boxes are empty."""
+    is_ours = await runtime.store.run(_doubt, runtime, repository.id, edited)
+    if is_ours:
+        runtime.wakeups.wake("outbox")
+
+
+def _doubt(session: Tx, runtime: Runtime, repository_id: int, edited: NoticeEdited) -> bool:
+    for queue in queues.queues_of(session, repository_id):
+        spot = stored.comment_spot(session, queue.id, edited.comment_id)
+        entry = None if spot is None else runs.newest_entry(session, queue.id, spot.pr)
+        if spot is None or entry is None:
+            continue
+        stored.place(session, spot, Placed(edited.comment_id, stored.EDITED))
+        action = Tell(entry.pr, entry.id, entry.state, entry.reason)
+        item = turn.item(runtime, action, runtime.clock.now())
+        outbox.append(session, repository_id, queue.id, 0, [item])
+        return True
+    return False
