@@ -198,13 +198,18 @@ def _parsers() -> asyncio.Semaphore:
     return asyncio.Semaphore(PARSERS)
 
 
+def _replays() -> asyncio.Semaphore:
+    return asyncio.Semaphore(1)
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The parts of one process; `parsers` are the places for processes that read reports.
+    """The parts of one process.
 
-    `instance` is the name under which it claims work; others that serve the same database have
-    other names. `unproved` bounds the request bodies whose sender is not known yet.
-    `job_tokens` None: jobs of CI cannot prove themselves.
+    `parsers` are the places for processes that read reports, `replays` is the place for one that
+    replays a queue's history. `instance` is the name under which it claims work; others that
+    serve the same database have other names. `unproved` bounds the request bodies whose sender is
+    not known yet. `job_tokens` None: jobs of CI cannot prove themselves.
     """
 
     store: Store
@@ -227,4 +232,5 @@ class Runtime:
     memory: Memory = field(default_factory=Memory)
     commands: Commands = field(default_factory=Commands)
     parsers: asyncio.Semaphore = field(default_factory=_parsers)
+    replays: asyncio.Semaphore = field(default_factory=_replays)
     unproved: BodyBudget = field(default_factory=BodyBudget)

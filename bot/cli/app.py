@@ -12,6 +12,7 @@ from typer.exceptions import Abort, TyperException
 
 from bot.cli import (
     access,
+    config_file,
     doctor,
     openapi,
     pull_requests,
@@ -45,6 +46,7 @@ app.add_typer(server.app)
 app.add_typer(setup.app)
 app.add_typer(access.app, name="token")
 app.add_typer(queues.app, name="queue")
+app.add_typer(config_file.app, name="config")
 app.add_typer(targets.app, name="targets")
 app.add_typer(tests.app, name="tests")
 app.add_typer(webhooks.app, name="webhook")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from bot.cli import output
+from bot.cli import config_file, output
 from bot.cli.queue_settings import DEFAULTS, written
 from bot.uploader.transport import Json
 from service.mergequeue.engine.states import QueueState
@@ -19,6 +19,7 @@ NOT_SETTINGS = frozenset(
         "holds",
         "ignoredFields",
         "links",
+        "repositoryFile",
         "requiredStatusesSource",
         "ruleNotes",
         "settingSources",
@@ -45,13 +46,25 @@ def print_summary(repo: str, answer: Json) -> None:
             ("Required", required(answer)),
             ("Test branches", test_branches(answer)),
             ("Version", answer.get("version")),
+            ("File", set_by_file(answer)),
             ("Ignored", output.joined(answer.get("ignoredFields"))),
         ]
     )
     for each in output.objects(answer.get("holds")):
         output.line(hold_line(each))
+    file = answer.get("repositoryFile")
+    for each in output.objects(file.get("faults") if isinstance(file, dict) else None):
+        output.line(f"Fault, not in force: {config_file.place_of(each)}")
     for each in output.objects(answer.get("ruleNotes")):
         output.line(f"Rule {each.get('rule')}: {each.get('text')}")
+
+
+def set_by_file(answer: Json) -> str:
+    """Return the settings whose value comes from a file of the repository: `batch, mode`."""
+    sources = answer.get("settingSources")
+    named = sources.items() if isinstance(sources, dict) else ()
+    names = sorted(name for name, source in named if config_file.is_from_file(source))
+    return f"sets {', '.join(names)}" if names else ""
 
 
 def because(answer: Json) -> object:

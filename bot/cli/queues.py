@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import options, output
+from bot.cli import config_file, options, output
 from bot.cli.destination import Queue
 from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
@@ -109,6 +109,9 @@ def delete(queue: Queue) -> Result:
     """Delete an empty queue; its history stays."""
     answer = queue.post("/deleteQueue", {})
     return Result(answer, lambda: output.line(f"Deleted the queue for {answer.get('branch')}"))
+
+
+options.queue_command(app)(config_file.apply)
 
 
 def change_state(queue: Queue, state: str, reason: str | None) -> Result:

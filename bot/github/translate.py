@@ -173,6 +173,10 @@ def _command(event: Event, number: int, written: Words, source: AskSource) -> Si
     return (Asked(event.where, number, actor, command, source, written.id, at),)
 
 
+PUSHED = frozenset({"opened", "reopened", "synchronize"})
+"""Actions that bring a new head."""
+
+
 def _pull(event: Event) -> Signals:
     pull, where = event.pull_request, event.where
     head = pull.inner("head")
@@ -180,7 +184,9 @@ def _pull(event: Event) -> Signals:
     is_own_repository = repository is not None and repository.id("id") == where.id.id
     if is_own_repository and head.text("ref").startswith(refs.PREFIX):
         return ()
-    return (PullRequestChanged(where, pull.number("number"), Sha(head.text("sha"))),)
+    is_push = event.delivery.event == "pull_request" and event.delivery.action in PUSHED
+    onto = pull.inner("base").text("ref") if is_own_repository and is_push else None
+    return (PullRequestChanged(where, pull.number("number"), Sha(head.text("sha")), onto),)
 
 
 def _label(event: Event) -> Signals:

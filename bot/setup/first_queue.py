@@ -17,9 +17,8 @@ from service.database.records import RepositoryRecord
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http import errors
 from service.http.health import Readiness
-from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import RequiredSet
-from service.mergequeue.operations import queue_access, queues, requirements
+from service.mergequeue.operations import queue_access, queues, repository_files, requirements
 from service.mergequeue.operations.requirements import Resolved
 from service.mergequeue.operations.views import QueueView
 from service.mergequeue.wording import holds, rule_notes
@@ -137,12 +136,16 @@ class FirstQueue:
         repository = next((one for one in known if str(one.id) == number), None)
         if repository is None:
             raise NotFound("The App does not see this repository any more.")
-        resolved = await requirements.resolve(self._runtime, repository.ref, branch, QueueConfig())
+        resolved = await self._resolved(repository, branch)
         problem = problem_of(repository, branch, resolved)
         if problem:
             raise Invalid(problem)
         request = queues.first_request(repository, resolved)
         return await queues.create(self._runtime, repository, branch, request, OPERATOR)
+
+    async def _resolved(self, repository: RepositoryRecord, branch: str) -> Resolved:
+        override = await repository_files.future_override(self._runtime, repository, branch)
+        return await requirements.resolve(self._runtime, repository.ref, branch, override)
 
     async def _known(self) -> list[RepositoryRecord]:
         """Return the repositories of all hosts as the providers list them now, by name."""
@@ -185,9 +188,7 @@ class FirstQueue:
         if branch in having:
             return Row(repository, branch, RequiredSet(), has_queue=True)
         try:
-            resolved = await requirements.resolve(
-                self._runtime, repository.ref, branch, QueueConfig()
-            )
+            resolved = await self._resolved(repository, branch)
         except ProviderError as trouble:
             return Row(repository, branch, RequiredSet(), problem=trouble.message)
         return Row(

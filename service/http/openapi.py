@@ -112,19 +112,21 @@ def _schemas(table: Sequence[Route]) -> Mapping[str, JsonSchemaValue]:
 
     Raises ValueError for a name that requests and answers use for different things.
     """
-    asked = _made_of([route.model for route in table if isinstance(route, Posted)])
-    shown = _made_of([Problem, *(each.answers for each in table if isinstance(each.answers, type))])
+    asked = made_of([route.model for route in table if isinstance(route, Posted)])
+    shown = made_of([Problem, *(each.answers for each in table if isinstance(each.answers, type))])
     for name in asked.keys() & shown.keys():
         if asked[name] != shown[name]:
             raise ValueError(f"{name} is both asked and answered, in different forms")
     return {**asked, **shown}
 
 
-def _made_of(models: Sequence[type[BaseModel]]) -> dict[str, JsonSchemaValue]:
-    """The models and what they are made of, by name."""
+def made_of(
+    models: Sequence[type[BaseModel]], reference: str = COMPONENT
+) -> dict[str, JsonSchemaValue]:
+    """The models and what they are made of, by name, referring to each other by `reference`."""
     _, made = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)],
-        ref_template=COMPONENT,
+        ref_template=reference,
         schema_generator=_Generator,
     )
     schemas = {name: _in_standard_words(each) for name, each in made.get("$defs", {}).items()}

@@ -15,7 +15,16 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import RunStatus
-from service.mergequeue.operations import comments, naming, pressed, reconcile, turn
+from service.mergequeue.operations import (
+    comments,
+    file_checks,
+    naming,
+    pressed,
+    reconcile,
+    repository_files,
+    turn,
+)
+from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.store import pull_requests, queues
 from service.mergequeue.store.cache import QueueCache
 from service.mergequeue.store.pull_requests import PullRequestHead
@@ -138,6 +147,8 @@ async def _branch_changed(
             await _branch_moved(runtime, repository, branch, new)
             if paths is None or any(path.startswith(CI_FOLDER) for path in paths):
                 await _workflows_changed(runtime, repository, branch)
+            if paths is None or not paths.isdisjoint(repository_files.PATHS):
+                await _file_changed(runtime, repository, branch)
         case BranchGone(branch=branch):
             await _branch_gone(runtime, repository, branch)
         case DefaultBranchRenamed(where=where, old=old, new=new):
@@ -197,6 +208,10 @@ async def _pull_request_changed(
     waiting = [each for each in holders if not await _is_landing(runtime, each, signal.number)]
     for queue in waiting:
         await reconcile.read_pull_request(runtime, queue, signal.number)
+    if signal.pushed_onto is not None and signal.head is not None:
+        wanted = CheckRepositoryFile(signal.number, signal.head, signal.pushed_onto)
+        if await file_checks.ask_for(runtime, repository, wanted):
+            runtime.wakeups.wake(collected.TOPIC)
     # Whoever reads it keeps its head as well.
     if not waiting and signal.head is not None:
         head = PullRequestHead(repository.id, signal.number, signal.head)
@@ -285,6 +300,12 @@ async def _workflows_changed(runtime: Runtime, repository: RepositoryRecord, bra
     queue = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
     if queue is not None:
         await reconcile.workflows_changed(runtime, queue)
+
+
+async def _file_changed(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:
+    queue = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
+    if queue is not None:
+        await repository_files.look(runtime, queue, is_touched=True)
 
 
 async def _branch_gone(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:

@@ -186,11 +186,16 @@ class LabelChanged:
 
 @dataclass(frozen=True, slots=True)
 class PullRequestChanged:
-    """Facts of a pull request may differ: title, base, draft, reviews, labels, state."""
+    """Facts of a pull request may differ: title, base, draft, reviews, labels, state.
+
+    `pushed_onto`: the base, if a head of the repository itself was opened or pushed to; None:
+    it was not, or the head is a fork's.
+    """
 
     where: Where
     number: int
     head: Sha | None = None
+    pushed_onto: str | None = None
 
 
 class News(StrEnum):

@@ -183,7 +183,7 @@ def source(where: RequiredSource | None) -> Phrase:
         case RequiredSource.MERGE_INSTANCE:
             return phrase("settings of the queue")
         case RequiredSource.VENDOR_CONFIG:
-            return phrase("{}", ".github/headgate.yml")
+            return phrase("a file of the repository")
         case RequiredSource.BRANCH_PROTECTION:
             return phrase("branch protection")
         case None:

@@ -217,7 +217,7 @@ def a_queue(**differences) -> dict:
         "stateReason": None,
         "effectiveRequiredStatuses": ["test"],
         "requiredStatusesSource": "repo_provider_branch_protection",
-        "settingSources": {"concurrency": "queue"},
+        "settingSources": {"concurrency": "API"},
         "links": {"page": "http://x/"},
     }
     return queue | differences

@@ -200,7 +200,7 @@ def test_a_queue_that_is_held_or_runs_again_is_shown_by_its_head_alone(api, caps
     ("origin", "words"),
     [
         ("merge_instance", "settings of the queue"),
-        ("vendor_config", ".github/headgate.yml"),
+        ("vendor_config", "a file of the repository"),
         ("repo_provider_branch_protection", "branch protection"),
         ("elsewhere", "elsewhere"),
     ],

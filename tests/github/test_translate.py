@@ -76,7 +76,12 @@ def a_comment(body="/merge", *, by=ALICE, app=None, pull=True):
 def a_pull(*, branch="topic", repo=5, **more):
     head = {"sha": HEAD, "ref": branch, "repo": {"id": repo} if repo else None}
     return {
-        "pull_request": {"number": 3, "head": head, "updated_at": "2026-01-02T03:00:00Z"},
+        "pull_request": {
+            "number": 3,
+            "head": head,
+            "base": {"ref": "main"},
+            "updated_at": "2026-01-02T03:00:00Z",
+        },
         **more,
     }
 
@@ -108,6 +113,7 @@ def asked(*, kind=ActorKind.PERSON, login="alice", id="11", source=AskSource.COM
 
 
 CHANGED = PullRequestChanged(WHERE, 3, HEAD)
+PUSHED = PullRequestChanged(WHERE, 3, HEAD, pushed_onto="main")
 BEGAN, PASSED, OTHER_NEWS = (CheckReported(WHERE, HEAD, news) for news in News)
 SUCCESS = {"head_sha": HEAD, "conclusion": "success"}
 ALICE_ACTS = Actor(ActorKind.PERSON, "alice", "11")
@@ -199,9 +205,11 @@ TOLD = [
     ("pull_request_review_thread", "resolved", a_pull(), (CHANGED,)),
     ("pull_request_review_thread", "unresolved", a_pull(), (CHANGED,)),
     *(
-        ("pull_request", action, a_pull(), (CHANGED,))
-        for action in ("opened", "edited", "reopened", "closed", "synchronize")
+        ("pull_request", action, a_pull(), (PUSHED,))
+        for action in ("opened", "reopened", "synchronize")
     ),
+    *(("pull_request", action, a_pull(), (CHANGED,)) for action in ("edited", "closed")),
+    ("pull_request", "synchronize", a_pull(repo=6), (CHANGED,)),
     ("pull_request", "converted_to_draft", a_pull(), (CHANGED,)),
     ("pull_request", "ready_for_review", a_pull(repo=None), (CHANGED,)),
     ("pull_request", "synchronize", a_pull(branch="headgate/merge/x", repo=6), (CHANGED,)),

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, event
 
 from service.errors import Conflict, InvariantBroken, NotFound, Stale
 from service.mergequeue.engine.config import Mode, QueueConfig
-from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.model import FileFault, MergeQueue, RepositoryFile
 from service.mergequeue.engine.outputs import (
     Event,
     HoldPlaced,
@@ -36,6 +36,17 @@ from tests.store.conftest import NOW, a_queue, a_stored_queue
 def step_to(queue: MergeQueue, **finished) -> Step:
     """A step that ends in this value."""
     return Step(queue, actions=(), events=(), refusal=None, wake_at=None, **finished)
+
+
+def test_the_repositorys_file_and_what_lies_below_it_come_back_equal(session: Connection):
+    fault = FileFault(".github/headgate.yml", 4, "queues.main.batch", "It is wrong.")
+    file = RepositoryFile(Sha("c" * 40), "d", ("concurrency",), None, (fault,), Sha("b" * 40))
+    own = QueueConfig(concurrency=5, mode=Mode.PARALLEL)
+    made = a_stored_queue(session)
+    wanted = replace(made, own_config=own, chosen=("batch", "mode"), file=file)
+    saved = queues.save(session, made, step_to(wanted))
+    assert queues.load(session, made.id) == saved
+    assert (saved.own_config, saved.chosen, saved.file) == (own, ("batch", "mode"), file)
 
 
 @given(data=st.data())

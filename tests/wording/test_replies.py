@@ -162,7 +162,7 @@ def test_help_without_a_queue_says_so():
     ("source", "words"),
     [
         (RequiredSource.MERGE_INSTANCE, "settings of the queue"),
-        (RequiredSource.VENDOR_CONFIG, "`.github/headgate.yml`"),
+        (RequiredSource.VENDOR_CONFIG, "a file of the repository"),
         (RequiredSource.BRANCH_PROTECTION, "branch protection"),
     ],
 )

@@ -44,6 +44,17 @@ def takes(
     return lambda model: _with_fields(model, settings, type_of, None)
 
 
+def names(
+    settings: type, own_types: Mapping[object, object] = NO_TYPES
+) -> Callable[[type[Model]], type[Model]]:
+    """Return a decorator that adds every setting to a part of a file: null is no value there."""
+
+    def type_of(kind: object, setting: Setting) -> object:
+        return own_types.get(kind) or _checked(kind, setting)
+
+    return lambda model: _with_fields(model, settings, type_of, None)
+
+
 def shows(
     settings: type, own_types: Mapping[object, object] = NO_TYPES
 ) -> Callable[[type[Model]], type[Model]]:

@@ -39,7 +39,8 @@ async def create(call: Call, request: models.CreateQueue) -> answers.QueueCreate
     change = QueueRequest(request.settings(), state=request.state, reason=request.state_reason)
     view = await queues.create(call.runtime, repository, request.target_branch, change, call.actor)
     shown = responses.queue(view, call.runtime.clock.now())
-    return answers.QueueCreated.of(shown, ignored_fields=request.ignored())
+    ignored = [*request.ignored(), *queues.set_by_file(view.value, change.settings)]
+    return answers.QueueCreated.of(shown, ignored_fields=ignored)
 
 
 @read("getQueue", models.GetQueue, answers.QueueWithEntries, "queue_not_found")

@@ -6,8 +6,11 @@ Sentences come from `service/mergequeue/wording`.
 from collections.abc import Sequence
 from datetime import datetime
 
+from pydantic.alias_generators import to_camel
+
 from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.api.models.answers import queues as queue_answers
+from service.mergequeue.engine.applying.settings import sources
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining.acting import Acting
 from service.mergequeue.engine.model import PRIORITY_NAMES, Hold
@@ -146,7 +149,8 @@ def queue(view: QueueView, now: datetime) -> queue_answers.Queue:
         effective_required_statuses=list(dict.fromkeys(each.name for each in required.names)),
         required_statuses_source=required.source,
         rule_notes=rule_notes.rule_notes(required.notes),
-        setting_sources={},
+        setting_sources={to_camel(name): source for name, source in sources(value).items()},
+        repository_file=value.file and queue_answers.RepositoryFileShown.of(value.file),
         links=queue_answers.QueueLinks(page=view.url),
     )
 

@@ -76,6 +76,18 @@ class TestBranchConstruction(StrEnum):
     PUSH_NEW_BRANCH_FROM_TEMP = "PUSH_NEW_BRANCH_FROM_TEMP"
 
 
+class SettingSource(StrEnum):
+    """Where the value of a setting comes from.
+
+    FILE: a file of the repository. API: it was set on the queue, by the API, the command line or
+    the first `/merge`. DEFAULT: neither.
+    """
+
+    DEFAULT = "DEFAULT"
+    API = "API"
+    FILE = "FILE"
+
+
 @dataclass(frozen=True, slots=True)
 class BatchingRule:
     """Entries with a matching target travel alone; the pattern is exact or ends in `*`."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from service.mergequeue.engine.config import ConfigValue
-from service.mergequeue.engine.model import RequiredSet, RunStep, Tip
+from service.mergequeue.engine.model import RepositoryFile, RequiredSet, RunStep, Tip
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.engine.reported import Evidence, Facts
 from service.mergequeue.engine.states import QueueState
@@ -361,6 +361,19 @@ class RepositoryChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class RepositoryFileRead:
+    """The repository's file on the target branch was read, and differs from what is known.
+
+    `settings` are those that it sets, by field name; None: it has faults, so that no setting
+    changes. `file` None: there is none any more. `test_branch_reason` is as in `Configure`.
+    """
+
+    file: RepositoryFile | None
+    settings: Mapping[str, ConfigValue] | None
+    test_branch_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed:
     """Nothing happened but time."""
 
@@ -401,6 +414,7 @@ Report = (
     | LandingMismatch
     | EstimateChanged
     | RepositoryChanged
+    | RepositoryFileRead
     | TimePassed
 )
 

@@ -365,6 +365,37 @@ class RequiredSet:
 
 
 @dataclass(frozen=True, slots=True)
+class FileFault:
+    """A mistake in a file of the repository: where it is and what to change.
+
+    `line` None: it concerns the whole file. `field` is empty if no setting is named.
+    """
+
+    path: str
+    line: int | None
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFile:
+    """What a queue takes from the files of its repository (docs/design/engine.md 6).
+
+    `names` are the settings whose value comes from a file, sorted; `required_path` is the file
+    that lists the required statuses. `commit` of the target is the one at which the content with
+    this `digest` was read first. With `faults` that content changed nothing: `names` are those of
+    the version at `good_commit`; None: there was no valid version.
+    """
+
+    commit: Sha
+    digest: str
+    names: tuple[str, ...] = ()
+    required_path: str | None = None
+    faults: tuple[FileFault, ...] = ()
+    good_commit: Sha | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """One blaming failure as the breaker remembers it."""
 
@@ -398,12 +429,17 @@ class MergeQueue:
     give the same ids. `revision` and `version` belong to the store: `version` counts every
     change, `revision` those of what is shown as the queue (configuration, state, mode, holds).
     `test_branch_reason` says why test branches are of the kind that the settings name.
+    `config` is in force. `own_config` is what would be without the repository's file; None: the
+    file sets nothing. `chosen` names the settings that were set on the queue itself, sorted.
     """
 
     id: int
     uid: str
     branch: str
     config: QueueConfig
+    own_config: QueueConfig | None = None
+    chosen: tuple[str, ...] = ()
+    file: RepositoryFile | None = None
     tip: Tip | None = None
     state: QueueState = QueueState.RUNNING
     state_reason: str | None = None

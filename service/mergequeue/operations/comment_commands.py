@@ -16,6 +16,7 @@ from service.mergequeue.operations import (
     pull_requests,
     queue_access,
     queue_views,
+    repository_files,
     requirements,
     turn,
 )
@@ -312,7 +313,8 @@ async def _create_first_queue(
     if not runtime.options.auto_create_queues:
         branches = await queue_access.branches_with_queue(runtime, repository)
         return FirstQueue(None, replies.no_queue(branch, branches))
-    resolved = await requirements.resolve(runtime, repository.ref, branch, QueueConfig())
+    override = await repository_files.future_override(runtime, repository, branch)
+    resolved = await requirements.resolve(runtime, repository.ref, branch, override)
     refusal = _creation_refusal(resolved, branch)
     if refusal is not None:
         return FirstQueue(None, refusal)

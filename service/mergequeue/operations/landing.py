@@ -206,7 +206,9 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     inputs: list[Input] = [known for known, _ in read]
     tips = {beside for _, beside in read}
     await provider.forget_rules(queue.repo, keeps_queue=True)
-    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    resolved = await requirements.resolve(
+        runtime, queue.repo, queue.branch, requirements.override_of(value)
+    )
     inputs.extend(requirements.reports(value, resolved))
     run = value.runs.get(attempt.action.run)
     if run is not None and reconcile.is_reported_on(run):

@@ -85,7 +85,9 @@ async def submit_fetched(
     A refusal is a value in the step. Submitting again with the same head changes options only.
     """
     value = await turn.value(runtime, queue.id)
-    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    resolved = await requirements.resolve(
+        runtime, queue.repo, queue.branch, requirements.override_of(value)
+    )
     inputs = requirements.reports(value, resolved)
     if value.tip is None or pull.base_tip != value.tip.sha:
         inputs += await facts.target(runtime, queue, value)

@@ -38,12 +38,15 @@ from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import (
     pull_requests,
     queue_views,
+    repository_file,
+    repository_files,
     requirements,
     turn,
     vehicles,
 )
 from service.mergequeue.operations.announcements import TurnResult
 from service.mergequeue.operations.pull_requests import Requester
+from service.mergequeue.operations.repository_files import Target
 from service.mergequeue.operations.views import QueueView
 from service.mergequeue.store import queues as stored
 from service.provider.values import (
@@ -84,14 +87,16 @@ async def create(
     tip = await provider.tip(repository.ref, branch)
     if tip is None:
         raise NotFound(f'{repository.ref.slug} has no branch "{branch}".', code="branch_not_found")
-    given = request.settings.get(vehicles.SETTING)
+    target = Target(repository.ref, branch, tip.sha, repository.merge_methods)
+    reading = await repository_files.read(runtime, target)
+    given = {**request.settings, **reading.settings}.get(vehicles.SETTING)
     choice = await vehicles.choose(runtime, repository.ref, branch, tip.sha, given)
-    settings = {**_with_defaults(request.settings), vehicles.SETTING: choice.wants_drafts}
-    config = changed(QueueConfig(), settings)
-    resolved = await requirements.resolve(runtime, repository.ref, branch, config)
-    _check_method(repository, resolved, config.merge_method)
-    draft = _draft(runtime, branch, config, request, actor)
-    draft = replace(draft, test_branch_reason=choice.reason)
+    settings = {vehicles.SETTING: choice.wants_drafts, **_with_defaults(request.settings)}
+    own = _draft(runtime, branch, changed(QueueConfig(), settings), request, actor)
+    draft = repository_files.with_file(replace(own, test_branch_reason=choice.reason), reading)
+    override = requirements.override_of(draft)
+    resolved = await requirements.resolve(runtime, repository.ref, branch, override)
+    _check_method(repository, resolved, draft.config.merge_method)
     place = f"{repository.ref.host}/{repository.ref.slug}@{branch}"
     row = audit_entries.allowed(
         actor, repository.org_id, "queue.create", place, runtime.clock.now()
@@ -162,11 +167,13 @@ def _check_method(
 def _draft(
     runtime: Runtime, branch: str, config: QueueConfig, request: QueueRequest, actor: Actor
 ) -> MergeQueue:
+    chosen = (name for name, value in request.settings.items() if value is not None)
     return MergeQueue(
         id=0,
         uid=runtime.ids.uuid(),
         branch=branch,
         config=config,
+        chosen=tuple(sorted(chosen)),
         state=request.state or QueueState.RUNNING,
         state_reason=request.reason if request.state is not None else None,
         state_since=runtime.clock.now(),
@@ -216,10 +223,11 @@ async def update(
 
     PAUSED returns after an open landing has ended, 20 s at most. Raises Malformed,
     Conflict(version_conflict, mode_switch_in_progress), Invalid(merge_method_not_allowed,
-    not_available_yet).
+    not_available_yet, set_in_repository_file).
     """
     _check_settings(request.settings)
     value = await turn.value(runtime, queue.id)
+    _check_file(value, request.settings)
     await _check_new_method(runtime, queue, value, request)
     reason = await _test_branch_reason(runtime, queue, request)
     commands = _commands(request, value, actor, reason)
@@ -237,12 +245,32 @@ async def update(
     return await read(runtime, queue)
 
 
+def set_by_file(value: MergeQueue, settings: Mapping[str, ConfigValue]) -> list[str]:
+    """Return those settings, by their names in the API, whose value comes from a file."""
+    names = () if value.file is None else value.file.names
+    return repository_file.api_names(settings.keys() & set(names))
+
+
+def _check_file(value: MergeQueue, settings: Mapping[str, ConfigValue]) -> None:
+    """Refuse to change what a file of the repository sets."""
+    fixed = set_by_file(value, settings)
+    if fixed and value.file is not None:
+        path = repository_file.path_of(fixed[0], value.file)
+        raise Invalid(
+            f"{path} on {value.branch} sets {', '.join(fixed)}. "
+            "Change the file on that branch, or remove the setting there.",
+            code="set_in_repository_file",
+            members={"settings": fixed, "file": path},
+        )
+
+
 async def _check_new_method(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, request: QueueRequest
 ) -> None:
     method = request.settings.get("merge_method")
     if isinstance(method, MergeMethod) and method is not value.config.merge_method:
-        resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+        override = requirements.override_of(value)
+        resolved = await requirements.resolve(runtime, queue.repo, queue.branch, override)
         repository = await runtime.store.read(access.repository, queue.repository_id)
         _check_method(repository, resolved, method)
 
@@ -273,7 +301,8 @@ def _commands(
 
 async def _refresh_required(runtime: Runtime, queue: QueueRef) -> None:
     value = await turn.value(runtime, queue.id)
-    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    override = requirements.override_of(value)
+    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, override)
     inputs = requirements.reports(value, resolved)
     if inputs:
         await turn.take(runtime, queue.id, inputs)

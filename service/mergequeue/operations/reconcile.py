@@ -28,7 +28,7 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
-from service.mergequeue.operations import facts, naming, requirements, turn
+from service.mergequeue.operations import facts, naming, repository_files, requirements, turn
 from service.mergequeue.store import queues, runs
 from service.provider.errors import Gone, GoneKind, NotPermitted, Refused, Suspended, Unavailable
 from service.provider.values import Repository
@@ -93,6 +93,7 @@ async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None
     for queue in await runtime.store.read(queues.all_queues):
         if queue.repo.host in chosen:
             await _guarded(runtime, queue, read_queue(runtime, queue))
+            await _guarded(runtime, queue, repository_files.look(runtime, queue))
 
 
 async def read_repository(
@@ -215,7 +216,9 @@ async def workflows_changed(runtime: Runtime, queue: QueueRef) -> None:
 
 
 async def _requirements(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
-    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    resolved = await requirements.resolve(
+        runtime, queue.repo, queue.branch, requirements.override_of(value)
+    )
     return requirements.reports(value, resolved)
 
 

@@ -1,12 +1,12 @@
 """The statuses that a run must pass, and their source (docs/design/provider.md 9).
 
-Sources in order: the queue's own setting, then the branch's protection at the provider. Unreadable
-is never "none" (docs/design/provider.md 9).
+Sources in order: the repository's file, whose names are added to those of the branch's protection
+at the provider; the queue's own setting, which replaces them; the branch's protection. Unreadable
+is never "none".
 """
 
 from dataclasses import dataclass, replace
 
-from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.inputs import Input, PlaceHold, ReleaseHold, RequiredChanged
 from service.mergequeue.engine.model import MergeQueue, RequiredSet
 from service.mergequeue.engine.reasons import HoldReason
@@ -37,12 +37,29 @@ class Resolved:
     merge_methods: frozenset[MergeMethod] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Override:
+    """The setting `requiredStatuses`; names of a file add to the branch's rules."""
+
+    names: tuple[str, ...]
+    is_from_file: bool = False
+
+
+def override_of(queue: MergeQueue) -> Override | None:
+    """Return the setting that is in force in a queue, None if there is none."""
+    names = queue.config.required_statuses
+    is_from_file = queue.file is not None and "required_statuses" in queue.file.names
+    return None if names is None else Override(names, is_from_file)
+
+
 def own_check(branch: str) -> str:
     """Return the name of our own check run, which is never required of a test branch."""
     return f"Headgate ({branch})"
 
 
-async def resolve(runtime: Runtime, repo: RepoRef, branch: str, config: QueueConfig) -> Resolved:
+async def resolve(
+    runtime: Runtime, repo: RepoRef, branch: str, override: Override | None
+) -> Resolved:
     """Return what a run started now must pass. Raises the provider's errors except refusals."""
     try:
         read = await runtime.providers[repo.host].required(repo, branch)
@@ -52,7 +69,8 @@ async def resolve(runtime: Runtime, repo: RepoRef, branch: str, config: QueueCon
         return Resolved(RequiredSet(), error=PROVIDER_QUEUE, owned=True)
     match read:
         case Unreadable(reason=reason):
-            return _overridden(config, branch, Resolved(RequiredSet(), error=reason or UNREADABLE))
+            unknown = Resolved(RequiredSet(), error=reason or UNREADABLE)
+            return _overridden(override, branch, unknown)
         case Known(checks=checks, merge_methods=methods, notes=notes, own_required=own_required):
             names = _without_own(checks, branch)
             source = RequiredSource.BRANCH_PROTECTION if names else None
@@ -61,15 +79,23 @@ async def resolve(runtime: Runtime, repo: RepoRef, branch: str, config: QueueCon
                 own_required=own_required,
                 merge_methods=methods,
             )
-            return _overridden(config, branch, resolved)
+            return _overridden(override, branch, resolved)
 
 
-def _overridden(config: QueueConfig, branch: str, resolved: Resolved) -> Resolved:
-    if config.required_statuses is None:
+def _overridden(override: Override | None, branch: str, resolved: Resolved) -> Resolved:
+    if override is None:
         return resolved
-    names = _without_own(tuple(RequiredName(name) for name in config.required_statuses), branch)
-    required = RequiredSet(names, RequiredSource.MERGE_INSTANCE, resolved.required.notes)
-    return replace(resolved, required=required, error=None)
+    given = _without_own(tuple(RequiredName(name) for name in override.names), branch)
+    read = resolved.required
+    if not override.is_from_file:
+        required = RequiredSet(given, RequiredSource.MERGE_INSTANCE, read.notes)
+        return replace(resolved, required=required, error=None)
+    known = {name.name for name in read.names}
+    added = tuple(name for name in given if name.name not in known)
+    if read.names and not given:
+        return resolved
+    both = RequiredSet((*read.names, *added), RequiredSource.VENDOR_CONFIG, read.notes)
+    return replace(resolved, required=both)
 
 
 def _without_own(names: tuple[RequiredName, ...], branch: str) -> tuple[RequiredName, ...]:

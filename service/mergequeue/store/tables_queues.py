@@ -33,6 +33,9 @@ class MergeQueueRow(Row, table=True):
     uid: str
     branch: str
     config: str = Field(sa_type=Json)
+    own_config: str | None = Field(sa_type=Json)
+    chosen: str = Field(sa_type=Json)
+    file: str | None = Field(sa_type=Json)
     tip: str | None = Field(sa_type=Json)
     state: str
     state_reason: str | None

@@ -10,6 +10,7 @@ from service.http.route import Route
 from service.mergequeue.api.doctor import DOCTOR_ROUTES
 from service.mergequeue.api.pull_requests import PULL_REQUEST_ROUTES
 from service.mergequeue.api.queues import QUEUE_ROUTES
+from service.mergequeue.api.schemas import SCHEMA_ROUTES
 from service.mergequeue.api.testing import RUN_ROUTES
 from service.notifications.api.webhooks import WEBHOOK_ROUTES
 from service.process.api.metrics import METRIC_ROUTES
@@ -28,6 +29,7 @@ ROUTES: tuple[Route, ...] = (
     *WEBHOOK_ROUTES,
     *OPEN_ROUTES,
     *DOCUMENT_ROUTES,
+    *SCHEMA_ROUTES,
 )
 """The table. Its paths are case-sensitive and have no trailing slash."""
 

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from service.http import documents, errors
+from service.mergequeue.operations import repository_file
 
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -107,3 +108,8 @@ async def test_documents_are_fetched_and_nothing_else(client, path):
     answer = await client.ask("POST", path, "", json={})
     assert answer.is_problem(405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, HEAD"
+
+
+async def test_the_schema_of_the_repositorys_file_needs_no_token(client):
+    answer = await client.ask("GET", "/schemas/headgate.json", "")
+    assert (answer.status, answer.json) == (200, repository_file.schema())

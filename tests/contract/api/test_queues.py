@@ -51,7 +51,7 @@ SHOWN = [
     *("version", "stateChangedAt", "stateChangedBy"),
     *("testBranchKind", "testBranchKindReason", "targetMode", "holds"),
     *("effectiveRequiredStatuses", "requiredStatusesSource"),
-    *("ruleNotes", "settingSources", "links"),
+    *("ruleNotes", "settingSources", "repositoryFile", "links"),
 ]
 CONFIGURATION = ["branch", *DEFAULTS, *SHOWN]
 
@@ -122,6 +122,18 @@ async def test_a_queue_is_made_with_every_setting_that_is_sent(client, world):
 async def test_bisection_runs_follow_the_concurrency_at_creation(client, world):
     body = client.named(await world.new_branch(), concurrency=5)
     assert (await client.done("createQueue", body))["bisectionConcurrency"] == 5
+
+
+async def test_a_queue_says_which_settings_were_set_on_it(client, world):
+    body = client.named(await world.new_branch(), batch=True, requiredStatuses=["unit"])
+    made = await client.done("createQueue", body)
+    chosen = {name for name, source in made["settingSources"].items() if source == "API"}
+    assert chosen == {"batch", "requiredStatuses"}
+    assert set(made["settingSources"].values()) == {"API", "DEFAULT"}
+    assert set(made["settingSources"]) == set(DEFAULTS) - {"state", "stateReason"}
+    body = client.named(body["targetBranch"], deleteRequiredStatuses=True)
+    changed = await client.done("updateQueue", body)
+    assert changed["settingSources"]["requiredStatuses"] == "DEFAULT"
 
 
 async def test_making_a_queue_lists_what_it_ignores(client, world):

@@ -178,7 +178,8 @@ TABLES = {
     """,
     "merge_queue": """
         id:id! org_id:id repository_id:id epoch:id wake_at:time? deleted_at:time? uid:string
-        branch:string config:text tip:text? state:string state_reason:string?
+        branch:string config:text own_config:text? chosen:text file:text? tip:text?
+        state:string state_reason:string?
         state_since:time? state_by:text? test_branch_reason:string? target_mode:string?
         sends_results:bool bisections:text landing:text? holds:text landed:text breaker:text
         required:text? kept_move:text? advance_refused_at:time? land_after:time?

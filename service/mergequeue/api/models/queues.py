@@ -10,11 +10,11 @@ from service.errors import FieldError
 from service.http.models import common
 from service.http.models.answers.common import Answer
 from service.http.models.common import Integer, Moment, Named, Reason, Request
-from service.mergequeue.api.models import settings
 from service.mergequeue.api.models.answers import queues as answers
 from service.mergequeue.engine.config import SETTINGS, ConfigValue
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import setting_types
 
 NULLABLE = frozenset({"requiredStatuses", "stateReason"})
 """Where an update takes null for a value (docs/design/http.md 2)."""
@@ -39,13 +39,13 @@ class QueueChange(Named):
     def settings(self) -> dict[str, ConfigValue]:
         """Return the settings that were sent, by field name of `QueueConfig`, in its types."""
         return {
-            name: settings.value_of(getattr(self, name))
+            name: setting_types.value_of(getattr(self, name))
             for name in self.model_fields_set & SETTINGS.keys()
             if getattr(self, name) is not None
         }
 
 
-@settings.takes_settings
+@setting_types.takes_settings
 class CreateQueue(QueueChange):
     """`/createQueue`: null is the same as absent; unknown names are kept to be listed."""
 
@@ -66,7 +66,7 @@ def _as_updated(schema: JsonSchemaValue) -> None:
             field.update(taken)
 
 
-@settings.takes_settings
+@setting_types.takes_settings
 class UpdateQueue(QueueChange):
     """`/updateQueue`: unknown names are errors; null is one where it is no value."""
 

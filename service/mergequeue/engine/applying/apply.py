@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Never, cast
 
 from service.mergequeue.engine import inputs
-from service.mergequeue.engine.applying import builds, commands, reports
+from service.mergequeue.engine.applying import builds, commands, reports, settings
 from service.mergequeue.engine.inputs import Input
 from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.planning import landing, landing_stops
@@ -23,7 +23,7 @@ APPLIERS: dict[type[Input], Applier] = {
     inputs.Cancel: commands.cancel,
     inputs.Restart: commands.restart,
     inputs.SetImpactedTargets: commands.set_impacted_targets,
-    inputs.Configure: commands.configure,
+    inputs.Configure: settings.configure,
     inputs.SetState: commands.set_state,
     inputs.PlaceHold: commands.place_hold,
     inputs.ReleaseHold: commands.release_hold,
@@ -51,6 +51,7 @@ APPLIERS: dict[type[Input], Applier] = {
     inputs.LandingMismatch: target.mismatched,
     inputs.EstimateChanged: reports.estimate_changed,
     inputs.RepositoryChanged: reports.repository_changed,
+    inputs.RepositoryFileRead: settings.repository_file_read,
     inputs.TimePassed: _nothing,
 }
 """Input → the function that changes what it names; a command may refuse instead."""

@@ -5,11 +5,9 @@ Each changes only what its command names, or refuses and changes nothing; planni
 
 from dataclasses import replace
 
-from service.mergequeue.engine import config, targets
-from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine import targets
 from service.mergequeue.engine.inputs import (
     Cancel,
-    Configure,
     Delete,
     PlaceHold,
     ReleaseHold,
@@ -22,20 +20,16 @@ from service.mergequeue.engine.model import DEFAULT_PRIORITY, Detail, Entry
 from service.mergequeue.engine.outputs import (
     EntrySubmitted,
     EntryUpdated,
-    QueueConfigured,
     QueueDeleted,
     QueueStateChanged,
     Refused,
     Tell,
 )
-from service.mergequeue.engine.planning import modes
-from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, HoldReason, Reason
+from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, Reason
 from service.mergequeue.engine.state import holds, leaving, line, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
-
-TEST_BRANCHES = "create_prs_for_testing_branches"
 
 ENTRIES_MAX = 5000
 """Entries not final in one queue (docs/design/engine.md 6)."""
@@ -138,33 +132,6 @@ def set_impacted_targets(draft: Draft, one: SetImpactedTargets) -> Refused | Non
     draft.record(
         EntryUpdated(updated.pr, updated.id, updated.priority, updated.no_batch, one.targets)
     )
-    return None
-
-
-def configure(draft: Draft, one: Configure) -> Refused | None:
-    """Change settings for what starts from now on; runs keep the ones they began with."""
-    wrong = config.out_of_range(one.changes)
-    if wrong is not None:
-        text = f"{wrong} cannot be {one.changes[wrong]!r}"
-        return Refused(Reason.INVALID_VALUE, text, field=wrong)
-    old = draft.queue.config
-    changes = {name: value for name, value in one.changes.items() if name != "mode"}
-    changed = tuple(name for name, value in changes.items() if getattr(old, name) != value)
-    reason = draft.queue.test_branch_reason
-    if TEST_BRANCHES in changes and one.test_branch_reason != reason:
-        reason = one.test_branch_reason
-        changed = tuple(dict.fromkeys((*changed, TEST_BRANCHES)))
-    if changed:
-        new = config.changed(old, changes)
-        draft.put_queue(replace(draft.queue, config=new, test_branch_reason=reason))
-        draft.record(QueueConfigured(changed))
-        leaving.try_again(draft, draft.entries.values())
-    if "merge_method" in changed:
-        draft.touched.update(draft.entries)
-    if "mode" in one.changes:
-        modes.ask(draft, Mode(str(one.changes["mode"])))
-    invalid = frozenset({HoldReason.CONFIG_INVALID, HoldReason.METHOD_DENIED})
-    holds.release_all(draft, invalid, "the settings were changed")
     return None
 
 

@@ -14,7 +14,7 @@ from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid, NotFound
-from service.mergequeue.operations import naming, requirements, vehicles
+from service.mergequeue.operations import naming, vehicles
 from service.mergequeue.operations.doctor import facts
 from service.provider import audits
 from service.provider.audits import DryTestRequest, Finding
@@ -101,7 +101,7 @@ async def progress(
     until = _end_of(branch)
     queue = await facts.queue_of(runtime, repository, target)
     repo = repository.ref
-    resolved = await requirements.resolve(runtime, repo, target, queue.config)
+    resolved = await facts.resolved_of(runtime, repository, target, queue)
     read = await runtime.providers[repo.host].checks(repo, sha, skipped_pass=True)
     names = resolved.required.names
     is_late = runtime.clock.now() >= until

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.operations import naming, requirements, turn, vehicles
+from service.mergequeue.operations import naming, repository_files, requirements, turn, vehicles
 from service.mergequeue.operations.requirements import Resolved
 from service.mergequeue.store import audited, queues, runs
 from service.provider import audits
@@ -86,6 +86,17 @@ async def queue_of(runtime: Runtime, repository: RepositoryRecord, branch: str) 
     return QueueOf(value, QueueConfig() if value is None else value.config)
 
 
+async def resolved_of(
+    runtime: Runtime, repository: RepositoryRecord, branch: str, queue: QueueOf
+) -> Resolved:
+    """Return what a run started now must pass, or a run of a queue that is created now."""
+    if queue.value is None:
+        override = await repository_files.future_override(runtime, repository, branch)
+    else:
+        override = requirements.override_of(queue.value)
+    return await requirements.resolve(runtime, repository.ref, branch, override)
+
+
 async def read(
     runtime: Runtime, repository: RepositoryRecord, branch: str, tip: Sha, queue: QueueOf
 ) -> QueueFacts:
@@ -110,7 +121,7 @@ async def read(
         config=queue.config,
         vehicle=Vehicle.DRAFT_PR if drafts else Vehicle.PUSH,
         advice=advice,
-        resolved=await requirements.resolve(runtime, repo, branch, queue.config),
+        resolved=await resolved_of(runtime, repository, branch, queue),
         on_tests=await _reports(provider, repo, tested),
         on_pulls=await _reports(provider, repo, tuple(heads[-COMMITS_MAX:])),
         on_target=await _reports(provider, repo, (tip,)),

@@ -23,8 +23,9 @@ def decide(facts: QueueFacts) -> Iterator[Finding]:
         yield error(
             ID,
             f"`{branch}` requires no status, so a test run has nothing to wait for.",
-            f"Require checks in the branch protection or a ruleset of `{branch}`, or run `headgate "
-            f"queue update --branch {branch} --set required_statuses=NAME,NAME`.",
+            f"Require checks in the branch protection or a ruleset of `{branch}`, name them in "
+            "`.github/headgate.yml`, or run `headgate queue update "
+            f"--branch {branch} --set required_statuses=NAME,NAME`.",
         )
     elif not facts.required:
         yield warning(

@@ -16,10 +16,10 @@ from service.http.models.answers.common import (
 )
 from service.http.models.shared import TAKE_MAX
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
-from service.mergequeue.api.models.settings import shows_settings
-from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.config import Mode, SettingSource
 from service.mergequeue.engine.reasons import HoldReason, HoldScope
 from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations.setting_types import shows_settings
 from service.vocabulary import RequiredSource
 
 
@@ -41,6 +41,27 @@ class RuleNote(Answer):
 
     rule: str
     text: str
+
+
+class FileFaultShown(Answer):
+    """A mistake in the repository's file, and what to change."""
+
+    path: str
+    line: Count | None
+    field: str
+    message: str
+
+
+class RepositoryFileShown(Answer):
+    """What the queue takes from the repository's file, and what is wrong with its newest version.
+
+    With `faults` the settings of the version at `goodCommit` stay in force.
+    """
+
+    commit: str
+    good_commit: str | None
+    required_path: str | None
+    faults: list[FileFaultShown]
 
 
 class QueueLinks(Answer):
@@ -71,7 +92,8 @@ class Queue(QueueSettings):
     effective_required_statuses: list[str]
     required_statuses_source: RequiredSource | None
     rule_notes: list[RuleNote]
-    setting_sources: dict[str, Literal["default", "repo_file", "api", "dashboard", "cli"]]
+    setting_sources: dict[str, SettingSource]
+    repository_file: RepositoryFileShown | None
     links: QueueLinks
 
 

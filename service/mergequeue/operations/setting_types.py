@@ -1,8 +1,8 @@
-"""The settings of a queue as fields of requests and answers, made from their definitions."""
+"""The settings of a queue as fields of requests, answers and files, made from their definitions."""
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from service.http.models import common, settings
 from service.http.models.answers.common import Answer
@@ -23,6 +23,12 @@ class BatchingRuleGiven(Request):
     policy: Annotated[Literal["ISOLATE"], BeforeValidator(common.isolate)] = "ISOLATE"
 
 
+class BatchingRuleWritten(BatchingRuleGiven):
+    """The same in a file, where an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class BatchingRuleShown(Answer):
     """Pull requests that impact a matching target are tested alone."""
 
@@ -34,6 +40,9 @@ RULES = tuple[BatchingRule, ...]
 
 takes_settings = settings.takes(
     QueueConfig, {RULES: settings.items_of(BatchingRuleGiven, ITEMS_MAX)}
+)
+names_settings = settings.names(
+    QueueConfig, {RULES: settings.items_of(BatchingRuleWritten, ITEMS_MAX)}
 )
 shows_settings = settings.shows(QueueConfig, {RULES: tuple[BatchingRuleShown, ...]})
 

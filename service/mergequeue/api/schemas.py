@@ -1,0 +1,15 @@
+"""The JSON Schema of the repository's file, for editors; without token."""
+
+from service.http.route import JSON, Document, Look, Page, Route
+from service.mergequeue.operations import repository_file
+
+
+def repository_file_schema(_: Look) -> Page:
+    """`/schemas/headgate.json`."""
+    return Page(JSON, repository_file.encoded_schema())
+
+
+SCHEMA_ROUTES: tuple[Route, ...] = (
+    Document("/schemas/headgate.json", repository_file_schema, JSON),
+)
+"""The documents of the merge queue."""

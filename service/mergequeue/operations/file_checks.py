@@ -1,0 +1,185 @@
+"""Check the repository's file on a pull request that changes it, and report a check run there.
+
+The check run tells what would change; it changes nothing. The head of a fork is never read.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+
+import orjson
+from pydantic.alias_generators import to_camel
+
+from service.accounts.store import access
+from service.database import outbox
+from service.database.database import Tx
+from service.database.outbox import OutboxItem
+from service.database.records import Lane, RepositoryRecord
+from service.errors import NotFound
+from service.mergequeue.engine.config import SETTINGS, ConfigValue, changed
+from service.mergequeue.engine.model import FileFault, MergeQueue
+from service.mergequeue.operations import replaying, repository_file, simulate, turn
+from service.mergequeue.operations.repository_file import PATH, Checked
+from service.mergequeue.operations.repository_files import content_at, method_faults
+from service.mergequeue.store import queues
+from service.mergequeue.wording import file_checks
+from service.mergequeue.wording.file_checks import Replayed, SettingChange
+from service.provider.values import CheckReport, CheckReportStatus
+from service.runtime import Runtime
+from service.vocabulary import PullRequestState, QueueRef, Sha
+
+SPAN = timedelta(days=30)
+
+NOT_REPLAYED = frozenset(
+    {
+        "required_statuses",
+        "merge_method",
+        "create_prs_for_testing_branches",
+        "test_branch_construction_mode",
+        "skipped_statuses_pass",
+        "comments_enabled",
+        "commands_enabled",
+        "status_check_enabled",
+        "label_commands_enabled",
+        "extension_enabled",
+        "enqueueing_label",
+        "fork_policy",
+        "allowed_bot_submitters",
+    }
+)
+"""Settings that a replay does not depend on."""
+
+NO_EFFECT = "These settings do not change how long the queue takes or how many runs it needs."
+NO_HISTORY = "No submission to this queue ended in the last 30 days, so there is none to replay."
+TOO_LONG = (
+    "The last 30 days are too long to be replayed here. `headgate simulate` can do it on another "
+    "machine."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRepositoryFile:
+    """The file at this head of a pull request of the repository itself is to be checked."""
+
+    number: int
+    head: Sha
+    base: str
+
+
+outbox.EFFECT.add(CheckRepositoryFile)
+
+
+async def ask_for(
+    runtime: Runtime, repository: RepositoryRecord, wanted: CheckRepositoryFile
+) -> bool:
+    """Note the check if the base has a queue; return whether it was noted.
+
+    Only noted: the lane of deliveries must not wait for a replay.
+    """
+    return await runtime.store.run(_ask_for, repository, wanted, runtime.clock.now())
+
+
+def _ask_for(
+    session: Tx, repository: RepositoryRecord, wanted: CheckRepositoryFile, now: datetime
+) -> bool:
+    queue = queues.queue_ref(session, repository.org_id, repository.id, wanted.base)
+    if queue is None:
+        return False
+    key = f"config/{queue.id}/{wanted.number}/{wanted.head}"
+    item = OutboxItem(Lane.COLLECT, key, "check_file", wanted, next_at=now)
+    outbox.append(session, repository.id, None, 0, [item])
+    return True
+
+
+async def check(
+    runtime: Runtime, repository_id: int, wanted: CheckRepositoryFile, *, first: bool
+) -> None:
+    """Report a check run if the pull request changes the file; safe to repeat.
+
+    Raises the provider's errors.
+    """
+    repository = await runtime.store.read(access.repository, repository_id)
+    queue = await runtime.store.read(
+        queues.queue_ref, repository.org_id, repository.id, wanted.base
+    )
+    if queue is None or queue.repo.host not in runtime.providers:
+        return
+    provider = runtime.providers[queue.repo.host]
+    value = await turn.value(runtime, queue.id)
+    checked = await _checked(runtime, queue, wanted)
+    if checked is None and value.file is None:
+        return
+    files = await provider.changed_files(queue.repo, wanted.number)
+    pull = await provider.pull_request(queue.repo, wanted.number)
+    is_current = pull.state is PullRequestState.OPEN and pull.head_sha == wanted.head
+    if PATH not in files.paths or not is_current or pull.is_fork or pull.base_branch != wanted.base:
+        return
+    checked = checked or Checked()
+    faults = checked.faults or method_faults(checked, queue.branch, repository.merge_methods)
+    report = await _report(runtime, queue, value, replace(checked, faults=faults))
+    number = f"config-{queue.id}-{wanted.number}"
+    notice = replace(report, sha=wanted.head, external_id=number, first=first)
+    await provider.say(queue.repo, notice)
+
+
+async def _checked(
+    runtime: Runtime, queue: QueueRef, wanted: CheckRepositoryFile
+) -> Checked | None:
+    """Return the file at the head, None if there is none."""
+    content = await content_at(runtime, queue.repo, PATH, wanted.head)
+    if isinstance(content, FileFault):
+        return Checked(faults=(content,))
+    return None if content is None else await asyncio.to_thread(repository_file.check, content)
+
+
+async def _report(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, checked: Checked
+) -> CheckReport:
+    if checked.faults:
+        title = file_checks.faults_title(PATH, checked.faults)
+        summary = file_checks.faults_summary(checked.faults)
+        return _check_run(CheckReportStatus.FAILURE, title, summary)
+    changes = changes_by(value, checked.settings_for(queue.branch))
+    shown = [
+        SettingChange(to_camel(name), _text(getattr(value.config, name)), _text(new))
+        for name, new in changes.items()
+    ]
+    effect = await _effect(runtime, queue, value, changes)
+    title = file_checks.changes_title(queue.branch, shown)
+    return _check_run(CheckReportStatus.SUCCESS, title, file_checks.changes_summary(shown, effect))
+
+
+def _check_run(status: CheckReportStatus, title: str, summary: str) -> CheckReport:
+    return CheckReport(Sha(""), file_checks.NAME, "", status, title, summary, None)
+
+
+def changes_by(value: MergeQueue, settings: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
+    """Return the settings in force that this file would change, with their new values."""
+    now = value.config
+    after = changed(value.own_config or now, settings)
+    return {
+        name: getattr(after, name)
+        for name in SETTINGS
+        if getattr(after, name) != getattr(now, name)
+    }
+
+
+async def _effect(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, changes: Mapping[str, ConfigValue]
+) -> Replayed | str:
+    """Return the replay of the last 30 days with the changes, or why there is none."""
+    if not changes.keys() - NOT_REPLAYED:
+        return NO_EFFECT
+    try:
+        recorded = await simulate.recorded(runtime, queue.repo, queue.branch, SPAN)
+    except NotFound:
+        return NO_HISTORY
+    compared = await replaying.compare(runtime, replace(recorded, config=value.config), changes)
+    if compared is None:
+        return TOO_LONG
+    return Replayed(compared.submissions, asdict(compared.baseline), asdict(compared.changed))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
