@@ -154,7 +154,7 @@ def welcome(running: Stage) -> list[str]:
     """Return the addresses and what will be played."""
     addresses = running.addresses()
     return [
-        f"  Service  {addresses['service']}",
+        f"  Service  {addresses['service']}   ← the queues as they work",
         f"  Sandbox  {addresses['sandbox']}   ← comment /merge here",
         "",
         f"Four branches of {story.SLUG} with a queue each, played at the same time:",

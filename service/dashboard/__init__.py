@@ -1,13 +1,17 @@
 """Pages for people: plain HTML made here, read in a browser.
 
-A page is one question to an operation and one template. `app.py` has the table of pages and
-makes answers and refusals, `readers.py` finds out who reads and what they may see, `filters.py`
-turns values into text. Nothing here decides anything, and nothing can be changed by a page.
+A page is one question to an operation and one template. `pages.py` has the table of pages,
+`app.py` makes answers and refusals, `readers.py` finds out who reads and what they may see,
+`marks.py` has the word, glyph and color of each state, `filters.py` turns values into text.
+`page_of_*.py` make the content of pages, `line.py`, `lanes.py` and `axis.py` that of the drawing
+of a queue. Sentences about queues come from `service/mergequeue/wording`. Nothing here decides
+anything, and no page changes anything.
 
 Whatever stands on a page may have been written by a stranger: names of tests, of branches,
 failure messages. Templates escape all of it, no template may say otherwise, characters that
 show nothing or turn the direction of text are left out, and addresses become links only where
-they lead to the web. Pages load one style sheet of ours and nothing else.
+they lead to the web. Pages load one style sheet of ours, those of queues one script that keeps
+them current (`static/live.js`), and nothing else. Everything works without the script.
 
 The API's own pages (`/docs`) are made in `service/http/documents.py`. Both say the same to
 browsers and admit callers at the same place.

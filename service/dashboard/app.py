@@ -1,25 +1,21 @@
-"""The pages there are, and the way from a request to a page or a refusal.
-
-Pages that show a queue, and forms, are not among them yet.
-"""
+"""The way from a request to a page or a refusal."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
 import jinja2
 import structlog
 from aiohttp import web
 
+from service.accounts import page_addresses
 from service.accounts.api.admission import Admission
+from service.dashboard import pages
 from service.dashboard.filters import FILTERS
+from service.dashboard.pages import PageKind, PageRequest
 from service.dashboard.readers import Misdirected, Readers
-from service.errors import NotFound, ServiceError
+from service.errors import ServiceError
 from service.http import documents, errors, replies
 from service.runtime import DashboardAuth, Runtime
-from service.testhealth.operations import page_addresses, page_of_test, page_of_upload
-from service.testhealth.operations.records import RepositoryAddresses
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -30,6 +26,9 @@ CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Basic realm="Headgate", cha
 
 _NAME = "[A-Za-z0-9_.-]+"
 _NOT_OURS = f"(?!(?i:{'|'.join(sorted(page_addresses.OUR_SEGMENTS))})/)"
+Values = Mapping[str, object]
+"""What a template is filled with."""
+
 HOMES = (
     f"/{{owner:{_NOT_OURS}{_NAME}}}/{{name:{_NAME}}}",
     f"/~{{host:{_NAME}}}/{{owner:{_NAME}}}/{{name:{_NAME}}}",
@@ -39,25 +38,8 @@ HOMES = (
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class PageKind:
-    """A page of a repository's thing: its path, its template, what it shows.
-
-    `read` raises NotFound for a thing that is not there.
-    """
-
-    path: str
-    template: str
-    read: Callable[[Runtime, RepositoryAddresses, str], Awaitable[object]]
-
-
-PAGES = (
-    PageKind("tests/{id}", "test.html", page_of_test.read),
-    PageKind("uploads/{id}", "upload.html", page_of_upload.read),
-)
-"""Every page."""
-
 SAID: Mapping[int, tuple[str, str]] = {
+    400: ("This page cannot be shown", "Its address is wrong or too old. Begin at its first page."),
     401: (
         "A token is needed",
         "Your browser asks for a user name and a password: any name will do, the password is an "
@@ -82,9 +64,14 @@ def routes(runtime: Runtime, admission: Admission) -> list[web.RouteDef]:
     """The routes of all pages; none where pages are off."""
     if runtime.options.dashboard_auth is DashboardAuth.OFF:
         return []
-    pages = Pages(runtime, admission)
+    answers = Pages(runtime, admission)
     return [
-        web.route("*", f"{home}/{kind.path}", pages.shown(kind)) for home in HOMES for kind in PAGES
+        web.route("*", "/", answers.first),
+        *(
+            web.route("*", f"{home}/{kind.path}", answers.shown(kind))
+            for kind in pages.PAGES
+            for home in HOMES
+        ),
     ]
 
 
@@ -108,38 +95,88 @@ class Pages:
             lstrip_blocks=True,
         )
         self._templates.filters.update(FILTERS)
+        self._templates.globals.update(
+            style=documents.address("pages.css"),
+            script=documents.address("live.js"),
+            version=runtime.options.version,
+        )
+
+    async def first(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/`: all queues that the reader may see."""
+
+        async def read() -> Values:
+            caller = await self._readers.reader(request)
+            page = await pages.queues(self._runtime, caller, request.query)
+            return {"page": page, "live": pages.OVERVIEW_LIVE_S}
+
+        return await self._answered(request, "queues.html", read)
 
     def shown(self, kind: PageKind) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """What aiohttp calls for one page."""
+        """Return the handler of one page of a repository."""
 
         async def handler(request: web.Request) -> web.StreamResponse:
-            if request.method not in ("GET", "HEAD"):
-                return self._refusal(405, {"Allow": "GET, HEAD"})
-            try:
-                found = await self._readers.home(request)
-                page = await kind.read(self._runtime, found, _id_of(request))
-            except Misdirected:
-                return self._refusal(421, {})
-            except ServiceError as error:
-                problem = errors.problem_of(error, self._runtime.clock.now())
-                log.info("page", page=kind.template, status=problem.status, code=error.code)
-                return self._refusal(problem.status, problem.headers)
-            home = page_addresses.home(self._runtime.options, found.repository.ref)
-            return self._answer(200, kind.template, {"page": page, "home": home})
+            async def read() -> Values:
+                where = await self._readers.home(request)
+                now = self._runtime.clock.now()
+                wanted = PageRequest(where, request.match_info, request.query, now)
+                tag = await self._tag(kind, wanted)
+                if tag is not None and request.headers.get("If-None-Match") == tag:
+                    return {"tag": tag, "is_known": True}
+                page = await kind.read(self._runtime, wanted)
+                home = page_addresses.home(self._runtime.options, where.repository.ref)
+                repository = where.repository
+                live = None if tag is None else pages.LIVE_S
+                values = {"page": page, "home": home, "repository": repository, "live": live}
+                return {**values, "tag": tag}
+
+            return await self._answered(request, kind.template, read)
 
         return handler
 
+    async def _answered(
+        self, request: web.Request, template: str, read: Callable[[], Awaitable[Values]]
+    ) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            return self._refusal(405, {"Allow": "GET, HEAD"})
+        try:
+            values = await read()
+        except Misdirected:
+            return self._refusal(421, {})
+        except ServiceError as error:
+            problem = errors.problem_of(error, self._runtime.clock.now())
+            log.info("page", page=template, status=problem.status, code=error.code)
+            return self._refusal(problem.status, problem.headers)
+        tag = values.get("tag")
+        if values.get("is_known"):
+            return web.Response(status=304, headers={**self._headers, "ETag": str(tag)})
+        answer = self._answer(
+            200, template, {"live": None, **values, "now": self._runtime.clock.now()}
+        )
+        if tag is not None:
+            answer.headers["ETag"] = str(tag)
+        return answer
+
+    async def _tag(self, kind: PageKind, wanted: PageRequest) -> str | None:
+        """Return the tag of what the page shows; None: it has none.
+
+        It changes with the queue and with the minute, because pages show times that pass.
+        """
+        if kind.version is None:
+            return None
+        version = await kind.version(self._runtime, wanted)
+        return f'"{self._runtime.options.version}/{version}/{wanted.now:%H:%M}"'
+
     def _refusal(self, status: int, headers: Mapping[str, str]) -> web.Response:
         heading, remedy = SAID.get(status, UNEXPECTED)
-        answer = self._answer(status, "refused.html", {"heading": heading, "remedy": remedy})
+        values = {"heading": heading, "remedy": remedy, "now": None, "live": None}
+        answer = self._answer(status, "refused.html", values)
         answer.headers.update(headers)
         if status == 401:
             answer.headers.update(CHALLENGE)
         return answer
 
-    def _answer(self, status: int, name: str, values: Mapping[str, object]) -> web.Response:
-        style = documents.address("pages.css")
-        html = self._templates.get_template(name).render(values, style=style)
+    def _answer(self, status: int, name: str, values: Values) -> web.Response:
+        html = self._templates.get_template(name).render(values)
         return web.Response(
             text=html,
             status=status,
@@ -147,11 +184,3 @@ class Pages:
             charset="utf-8",
             headers=self._headers,
         )
-
-
-def _id_of(request: web.Request) -> str:
-    """The id of a thing, as it is stored. Raises NotFound for what is none."""
-    try:
-        return str(UUID(request.match_info["id"]))
-    except ValueError:
-        raise NotFound("There is no such page.") from None

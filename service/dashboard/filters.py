@@ -1,11 +1,16 @@
 """Values as text of pages. Nothing here marks a text as safe: templates escape what it gives."""
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, assert_never
 from urllib.parse import urlsplit
 
+from service.accounts import page_addresses
+from service.dashboard import marks
 from service.dashboard.readers import is_loopback
-from service.text import markdown
+from service.mergequeue.wording import history
+from service.text import markdown, times
+from service.text.phrases import Code, Page, Part, Phrase, Pull
 
 TEXT_CHARACTERS_MAX = 1000
 URL_CHARACTERS_MAX = 2000
@@ -30,6 +35,43 @@ def when(at: datetime) -> str:
 def instant(at: datetime) -> str:
     """The same for machines."""
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def clock(at: datetime, now: datetime) -> str:
+    """`14:02`, with the date if that is not today's."""
+    return times.clock_time(at, now).removesuffix(" UTC")
+
+
+def span(length: timedelta) -> str:
+    """`1 h 10 min`."""
+    return times.duration(length)
+
+
+class Piece(NamedTuple):
+    """A part of a sentence: `text`, `code` or `pull`; with the address of its page, or empty."""
+
+    kind: str
+    text: str
+    url: str = ""
+
+
+def pieces(phrase: Phrase) -> list[Piece]:
+    """A sentence in parts; a template decides how each looks."""
+    return [_piece(part) for part in phrase.parts]
+
+
+def _piece(part: Part) -> Piece:
+    match part:
+        case str():
+            return Piece("text", part)
+        case Code(text):
+            return Piece("code", shown(text) or "(empty)")
+        case Pull(number):
+            return Piece("pull", str(number))
+        case Page(text, url):
+            return _piece(text)._replace(url=url)
+        case _:
+            assert_never(part)
 
 
 def percent(share: float) -> str:
@@ -66,12 +108,18 @@ def outside(url: str | None) -> str | None:
     return url if is_web else None
 
 
-FILTERS: Mapping[str, Callable[..., str | None]] = {
+FILTERS: Mapping[str, Callable[..., object]] = {
+    "clock": clock,
     "instant": instant,
     "outside": outside,
     "percent": percent,
+    "pieces": pieces,
+    "priority": history.priority_name,
+    "queue_path": page_addresses.queue,
     "short": short,
+    "run_mark": marks.of_status,
     "shown": shown,
+    "span": span,
     "thousands": thousands,
     "title": title,
     "when": when,

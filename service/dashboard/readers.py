@@ -13,6 +13,7 @@ from aiohttp import web
 from service.accounts import access
 from service.accounts.api.admission import Admission
 from service.errors import NotFound, ServiceError, Unauthenticated
+from service.http.callers import Caller
 from service.runtime import DashboardAuth, Runtime
 from service.testhealth.operations.records import RepositoryAddresses
 from service.vocabulary import RepoRef
@@ -32,31 +33,43 @@ class Readers:
         self._runtime = runtime
         self._admission = admission
 
-    async def home(self, request: web.Request) -> RepositoryAddresses:
-        """The repository of the path, if the reader may see it.
+    async def reader(self, request: web.Request) -> Caller | None:
+        """Return who reads; None: somebody on this machine, who may see everything.
 
-        Raises NotFound, Misdirected, and what `Admission.reader` raises.
+        Raises Misdirected, NotFound, and what `Admission.reader` raises.
         """
-        options = self._runtime.options
-        match options.dashboard_auth:
+        match self._runtime.options.dashboard_auth:
             case DashboardAuth.TOKEN:
                 token = password_of(request.headers.get("Authorization", ""))
                 if not token:
                     raise Unauthenticated("No token was sent.")
-                caller = await self._admission.reader(request, token, "page")
-                ref = _ref_of(request, options.main_host or caller.host)
-                found = await access.find_repository(self._runtime, caller, ref)
+                return await self._admission.reader(request, token, "page")
             case DashboardAuth.LOOPBACK:
                 if not is_loopback(request.host):
                     raise Misdirected("These pages are for readers on this machine.")
                 self._admission.check_ready()
-                ref = _ref_of(request, options.main_host)
-                found = await access.repository_of_anyone(self._runtime, ref)
+                return None
             case DashboardAuth.OFF:
                 raise NotFound("There are no pages here.")
-            case _:
-                assert_never(options.dashboard_auth)
-        return RepositoryAddresses(found, options)
+            case other:
+                assert_never(other)
+
+    async def home(self, request: web.Request) -> RepositoryAddresses:
+        """The repository of the path, if the reader may see it.
+
+        Raises what `reader` raises, and NotFound.
+        """
+        options = self._runtime.options
+        caller = await self.reader(request)
+        if caller is None:
+            ref = _ref_of(request, options.main_host)
+            return RepositoryAddresses(
+                await access.repository_of_anyone(self._runtime, ref), options
+            )
+        ref = _ref_of(request, options.main_host or caller.host)
+        return RepositoryAddresses(
+            await access.find_repository(self._runtime, caller, ref), options
+        )
 
 
 def _ref_of(request: web.Request, main_host: str | None) -> RepoRef:

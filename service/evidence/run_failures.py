@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from service.accounts import page_addresses
 from service.accounts.store import access
 from service.database.database import Tx
 from service.mergequeue.engine.culprits import verdict
@@ -15,7 +16,7 @@ from service.mergequeue.engine.model import Run
 from service.mergequeue.operations.views import FailedTest as ListedFailure
 from service.mergequeue.wording.failed_tests import NONE, FailedTest, FailedTests, Standing
 from service.runtime import Runtime
-from service.testhealth.operations import answers, failure_texts, page_addresses, records
+from service.testhealth.operations import answers, failure_texts, records
 from service.testhealth.operations.records import Home
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import figures, listings, uploads

@@ -29,7 +29,7 @@ VIEWER = "swagger-ui-dist-5.35.0"
 
 VIEWER_FILES = (f"assets/{VIEWER}/swagger-ui.css", f"assets/{VIEWER}/swagger-ui-bundle.js")
 
-LOADED = frozenset({"docs.css", "pages.css", "setup.css", "viewer.js", *VIEWER_FILES})
+LOADED = frozenset({"docs.css", "live.js", "pages.css", "setup.css", "viewer.js", *VIEWER_FILES})
 """Every file that a page loads, those of the dashboard too."""
 
 KINDS: Mapping[str, str] = {

@@ -87,7 +87,7 @@ class Wire:
         first, *lines = head.rstrip("\r\n").split("\r\n")
         headers = {name.lower(): value for name, _, value in (x.partition(": ") for x in lines)}
         status = int(first.split()[1])
-        length = 0 if to_head or status == 100 else int(headers["content-length"])
+        length = 0 if to_head or status in (100, 304) else int(headers["content-length"])
         return Reply(status, headers, await self._reader.readexactly(length))
 
     async def is_closed(self) -> bool:

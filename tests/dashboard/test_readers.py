@@ -6,13 +6,13 @@ See docs/design/security.md 6.
 import pytest
 
 from bot import listening, settings
+from service.accounts.page_addresses import home
 from service.accounts.store import audit
 from service.dashboard import readers
 from service.errors import StartRefused
 from service.http.health import Readiness
 from service.memory import Rate
 from service.runtime import DashboardAuth, Options, Rates
-from service.testhealth.operations.page_addresses import home
 from service.vocabulary import RepoRef, Role
 from tests.dashboard.browsing import browsing, parsed, token_of
 from tests.operations import upload_stage

@@ -37,11 +37,13 @@ from service.mergequeue.store import (
     landings,
     listings,
     notices,
+    overviews,
     pull_requests,
     queues,
     runs,
 )
 from service.mergequeue.store.listings import RunFilter
+from service.mergequeue.store.overviews import Scope
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.metrics.facts import Fact
 from service.notifications.store import delivery_log, notifications, subscribers
@@ -105,6 +107,7 @@ GIVEN = {
     "merge_queue.branch": "'branch-' || i",
     "merge_queue.deleted": "(i % 2 = 0)",
     "merge_queue.wake_at": "WHEN",
+    "merge_queue.state": "'RUNNING'",
     "entry.queue_id": "1 + i % 2000",
     "entry.id": "'e' || i",
     "entry.live": ONE_IN_200,
@@ -270,6 +273,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "queues.due": lambda s: queues.due(s, NOW.replace(year=2025)),
     "queues.run_of_sha": lambda s: queues.run_of_sha(s, 201, Sha("sha-200")),
     "queues.mark_deleted": lambda s: queues.mark_deleted(s, 7, NOW),
+    "runs.queue_of": lambda s: runs.queue_of(s, 8, "r7"),
     "runs.vehicle": lambda s: runs.vehicle(s, "r7"),
     "runs.note_restored": lambda s: runs.note_restored(s, 8, "r7"),
     "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
@@ -277,6 +281,11 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "journal.timeline": lambda s: journal.timeline(s, 9, 40_000, "e7"),
     "journal.timeline_after": lambda s: journal.timeline_after(s, 9, (40_000, "e7"), 7, 100),
     "listings.built_runs_count": lambda s: listings.built_runs_count(s, 7, RunFilter()),
+    "overviews.in_brief": lambda s: overviews.in_brief(s, Scope(7), (0, ""), NOW, 100),
+    "overviews.in_brief, some": lambda s: overviews.in_brief(
+        s, Scope(7, frozenset({7, 8})), (6, "x"), NOW, 100
+    ),
+    "overviews.landings_of": lambda s: overviews.landings_of(s, ["text-9", "text-10"]),
     "landings.intend": lambda s: landings.intend(s, 7, a_land()),
     "landings.of_run": lambda s: landings.of_run(s, "text-9"),
     "landings.permit": lambda s: landings.permit(s, 7, NOW),

@@ -67,6 +67,8 @@ def eta_unknown_because(view: ExplainView, queue: MergeQueue) -> str:
         return "It has left the queue."
     if state is EntryState.NOT_READY:
         return "It is not ready yet."
+    if state is EntryState.PENDING_FAILURE:
+        return "Its tests failed, and the cause is not known yet."
     if queue.state is QueueState.PAUSED or queue.holds:
         return "The queue stands still."
     return f"Fewer than {SAMPLES_MIN} runs so far."

@@ -25,6 +25,13 @@ async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str
     if isinstance(known, QueueRef):
         return known
     repository = await access.find_repository(runtime, caller, ref)
+    queue = await queue_in(runtime, repository, branch)
+    runtime.memory.places.put(version, question, queue)
+    return queue
+
+
+async def queue_in(runtime: Runtime, repository: RepositoryRecord, branch: str) -> QueueRef:
+    """Return the queue of a branch of this repository. Raises NotFound(queue_not_found)."""
     queue, branches = await runtime.store.read(_queue_of, repository, branch)
     if queue is None:
         there = f"; queues here: {', '.join(branches)}" if branches else ""
@@ -33,7 +40,6 @@ async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str
             code="queue_not_found",
             members={"branches": list(branches)},
         )
-    runtime.memory.places.put(version, question, queue)
     return queue
 
 

@@ -41,10 +41,11 @@ STATUSES = "required_statuses"
 def _as_in_a_file(schema: JsonSchemaValue) -> None:
     """Show the defaults of a queue; a setting that is left out keeps its other value."""
     usual = QueueConfig()
-    for name in SETTINGS:
-        default = getattr(usual, name)
-        schema["properties"][to_camel(name)]["default"] = orjson.loads(orjson.dumps(default))
-    del schema["properties"][to_camel(STATUSES)]["default"]
+    defaults = {to_camel(name): getattr(usual, name) for name in SETTINGS if name != STATUSES}
+    for name, field in schema.get("properties", {}).items():
+        field.pop("default", None)
+        if name in defaults:
+            field["default"] = orjson.loads(orjson.dumps(defaults[name]))
 
 
 @setting_types.names_settings

@@ -237,7 +237,7 @@ def queues_after(
         found = session.execute(SELECT_QUEUES, binds).all()
     else:
         found = session.execute(SELECT_QUEUES_WITHIN, {**binds, "within": sorted(within)}).all()
-    counts = _counts(session, [row.id for row in found])
+    counts = counts_of(session, [row.id for row in found])
     return tuple(
         ListedQueue(
             repository_id=row.repository_id,
@@ -254,7 +254,8 @@ def queues_after(
     )
 
 
-def _counts(session: Connection, queue_ids: Sequence[int]) -> dict[int, Counter[EntryState]]:
+def counts_of(session: Connection, queue_ids: Sequence[int]) -> dict[int, Counter[EntryState]]:
+    """Return the number of live entries of each queue by state."""
     counts: dict[int, Counter[EntryState]] = {each: Counter() for each in queue_ids}
     if queue_ids:
         for row in session.execute(SELECT_COUNTS, {"of_queues": queue_ids}):

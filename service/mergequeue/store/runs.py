@@ -80,6 +80,15 @@ def run(session: Connection, queue_id: int, run_id: str) -> Run | None:
     return found[0] if found else None
 
 
+def queue_of(session: Connection, repository_id: int, run_id: str) -> int | None:
+    """Return the queue of a run of this repository."""
+    found = select(runs.c.queue_id).where(
+        runs.c.id == run_id, runs.c.repository_id == repository_id
+    )
+    queue_id: int | None = session.execute(found).scalar()
+    return queue_id
+
+
 def runs_of(session: Connection, queue_id: int, run_ids: Sequence[str]) -> tuple[Run, ...]:
     """Return these runs of the queue, in the order they were made; unknown ids are left out."""
     if not run_ids:

@@ -167,7 +167,7 @@ def _started(event: outputs.RunStarted, target: str) -> Phrase:
     together = phrase(" of {} together", phrases.pulls(event.prs))
     under = phrases.stacked(target, event.base_prs)
     begun = phrase("testing{} started on top of {}", Phrase() if alone else together, under)
-    return begun + phrase(_WHY_STARTED.get(event.kind, ""))
+    return begun + phrase(purpose(event.kind))
 
 
 _WHY_STARTED = {
@@ -178,6 +178,11 @@ _WHY_STARTED = {
     RunKind.SCREEN: " alone, before it joins the others",
 }
 """The purpose of each special kind of test run."""
+
+
+def purpose(kind: RunKind) -> str:
+    """Return why such a run begins, as the end of a sentence; empty for a usual one."""
+    return _WHY_STARTED.get(kind, "")
 
 
 def _finished(event: outputs.RunFinished) -> Phrase:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from service.accounts import page_addresses
 from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.detector import history
-from service.testhealth.operations import checks, page_addresses, records
+from service.testhealth.operations import checks, records
 from service.testhealth.operations.records import Home
 from service.testhealth.operations.upload_values import (
     AnsweredFailure,

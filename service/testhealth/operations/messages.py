@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from service.accounts import page_addresses
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.notifications import notifications
 from service.notifications.messages import Message, common_fields, message_of, time_text
 from service.notifications.store import subscribers
 from service.runtime import Runtime
-from service.testhealth.operations import page_addresses, records
+from service.testhealth.operations import records
 from service.testhealth.operations.records import Home
 from service.testhealth.store import listings
 from service.testhealth.store.quarantine import StoredOverride

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
-from service.accounts import access
+from service.accounts import access, page_addresses
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import NotFound
@@ -13,7 +13,6 @@ from service.http.callers import Caller
 from service.runtime import Options, Runtime
 from service.testhealth.detector import quarantine
 from service.testhealth.detector.quarantine import QuarantineSetting
-from service.testhealth.operations import page_addresses
 from service.testhealth.settings import TestSettings
 from service.testhealth.store import cases, figures, listings
 from service.testhealth.store import quarantine as test_quarantine

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
-from service.accounts import access
+from service.accounts import access, page_addresses
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import FieldError, Invalid, Malformed, NotFound
@@ -28,7 +28,6 @@ from service.testhealth.operations import (
     judge,
     messages,
     noting,
-    page_addresses,
     parsing,
     records,
 )

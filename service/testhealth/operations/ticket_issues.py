@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.accounts import audit_entries
+from service.accounts import audit_entries, page_addresses
 from service.accounts.store import access
 from service.accounts.store.audit import AuditRow
 from service.database import outbox
@@ -22,7 +22,7 @@ from service.runtime import Runtime
 from service.testhealth import tickets
 from service.testhealth.detector import figures, ticketing
 from service.testhealth.detector.ticketing import KeepTicket, ProviderIssue, TicketIssue, Writing
-from service.testhealth.operations import lists, page_addresses, records
+from service.testhealth.operations import lists, records
 from service.testhealth.operations import tickets as test_tickets
 from service.testhealth.operations.records import Home, ShownTest
 from service.testhealth.store import cases as test_cases

@@ -3,6 +3,8 @@
 The paths that pages answer at are those of `service/dashboard/app.py`.
 """
 
+from urllib.parse import quote
+
 from service.runtime import Options
 from service.vocabulary import RepoRef
 
@@ -13,6 +15,9 @@ OUR_SEGMENTS = frozenset(
     }
 )
 """First segments of paths of our own; an owner of such a name is written with its host."""
+
+_KINDS = frozenset({"tests", "uploads", "runs"})
+"""Segments after a repository that no branch may have."""
 
 
 def home(options: Options, ref: RepoRef) -> str:
@@ -25,6 +30,30 @@ def home(options: Options, ref: RepoRef) -> str:
     if is_main and ref.owner.lower() not in OUR_SEGMENTS:
         return f"/{ref.slug}"
     return f"/~{ref.host}/{ref.slug}"
+
+
+def queue(home_path: str, branch: str) -> str:
+    """The page of a queue: `/octo/widgets/main`; `release/2` is written `release~2`.
+
+    A branch that is named like a kind of page gets `~` in front.
+    """
+    name = quote(branch.replace("/", "~"), safe="~@+")
+    return f"{home_path}/~{name}" if name in _KINDS else f"{home_path}/{name}"
+
+
+def branch_of(segment: str) -> str:
+    """The branch that a path names; git allows no `~` in a branch."""
+    return segment.removeprefix("~").replace("~", "/")
+
+
+def pull_request(home_path: str, branch: str, number: int) -> str:
+    """The page of a pull request in a queue."""
+    return f"{queue(home_path, branch)}/pull/{number}"
+
+
+def run(home_path: str, run_id: str) -> str:
+    """The page of a test run."""
+    return f"{home_path}/runs/{run_id}"
 
 
 def test(options: Options, ref: RepoRef, test_id: str) -> str:

@@ -1,0 +1,266 @@
+"""A queue drawn as what it is: runs stacked on the tip, searches beside them, those that wait."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from service.dashboard import axis, marks
+from service.dashboard.axis import Axis, Bar
+from service.dashboard.marks import Mark
+from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.operations import queue_views
+from service.mergequeue.operations.page_of_queue import PageOfQueue
+from service.mergequeue.operations.views import PullRequestView
+from service.mergequeue.wording import conditions, warnings
+from service.text import markdown, phrases, times
+from service.text.phrases import Phrase, phrase
+from service.text.times import TimeLeft
+
+ENTRIES_MAX = 200
+"""Entries of the line on one page."""
+
+IN_FULL_MAX = 30
+"""Entries without a run that are drawn with their reason; more take one line of text each."""
+
+BASE_SHOWN_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CheckShown:
+    """A required status of a run."""
+
+    name: str
+    url: str
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class LineRow:
+    """Entries that one run tests, or one entry without a run.
+
+    Entries that wait for the same share a row. `left` is the time left in words, `elapsed` that
+    since its run began if no time left is known, `lands` when it lands at the latest.
+    `progress` is in percent. Not `is_full`: one line of text.
+    """
+
+    entries: tuple[PullRequestView, ...]
+    mark: Mark
+    run: Run | None
+    on: Phrase
+    checks: tuple[CheckShown, ...]
+    notes: tuple[Phrase, ...]
+    bar: Bar | None
+    left: str
+    elapsed: str
+    lands: datetime | None
+    progress: int | None
+    is_full: bool = True
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no run tests it yet."""
+        return self.run is None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRow:
+    """A run of a search: for each suspect whether it is `tested`, in its `base` or `out`."""
+
+    run: Run
+    mark: Mark
+    cells: tuple[tuple[int, str], ...]
+    failed: tuple[str, ...]
+    bar: Bar | None
+    took: str
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search for the cause of a failure, its runs in the order they were made."""
+
+    entries: tuple[PullRequestView, ...]
+    suspects: Phrase
+    rows: tuple[SearchRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The searches and the rows of one part of a queue; `after` entries come before it."""
+
+    axis: Axis
+    searches: tuple[Search, ...]
+    rows: tuple[LineRow, ...]
+    after: int
+    total: int
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing comes behind it."""
+        return self.after + ENTRIES_MAX >= self.total
+
+
+def drawn(page: PageOfQueue, after: int, now: datetime) -> Line:
+    """Return the line behind its first `after` entries, at most `ENTRIES_MAX` of them."""
+    value = page.view.value
+    placed = [each for each in page.view.entries if each.position is not None]
+    waiting = [each for each in placed if each.entry.bisection not in value.bisections]
+    shown = waiting[after : after + ENTRIES_MAX]
+    runs = [run for each in shown if (run := run_of(value, each.entry)) is not None]
+    runs += page.searched.values()
+    lefts = [each.eta for each in shown[:IN_FULL_MAX] if each.eta is not None]
+    scale = axis.axis_of(runs, lefts, now)
+    searches = () if after else tuple(_searches(page, placed, scale))
+    return Line(scale, searches, rows_of(value, shown, scale), after, len(waiting))
+
+
+def run_of(value: MergeQueue, entry: Entry) -> Run | None:
+    """Return the run that tests an entry, or that it passed in."""
+    return value.runs.get(entry.run or entry.verified_by or "")
+
+
+def rows_of(
+    value: MergeQueue,
+    shown: Sequence[PullRequestView],
+    scale: Axis,
+    in_full_max: int = IN_FULL_MAX,
+) -> tuple[LineRow, ...]:
+    """Return a row for each run and for each entry without one, in the order of the queue.
+
+    The first `in_full_max` entries without a run are drawn in full.
+    """
+    full = _notes_of(value, shown, scale.now, in_full_max)
+
+    def key(view: PullRequestView) -> object:
+        run = run_of(value, view.entry)
+        if run is not None:
+            return run.id
+        entry = view.entry
+        is_alone = entry.id not in full or entry.held_by
+        return entry.id if is_alone else (full[entry.id], marks.of_entry(entry), view.eta)
+
+    rows = []
+    for _, group in groupby(shown, key=key):
+        views = tuple(group)
+        notes = full.get(views[0].entry.id)
+        rows.append(_row(value, views, scale, notes))
+    return tuple(rows)
+
+
+def _notes_of(
+    value: MergeQueue, shown: Sequence[PullRequestView], now: datetime, in_full_max: int
+) -> dict[str, tuple[Phrase, ...]]:
+    """Return the notes of entries that are drawn in full, by id."""
+    in_runs = [each.entry for each in shown if run_of(value, each.entry) is not None]
+    others = [each.entry for each in shown if run_of(value, each.entry) is None]
+    full = (*in_runs, *others[:in_full_max])
+    return {each.id: tuple(_notes(value, each, now)) for each in full}
+
+
+def _row(
+    value: MergeQueue,
+    views: tuple[PullRequestView, ...],
+    scale: Axis,
+    notes: tuple[Phrase, ...] | None,
+) -> LineRow:
+    entry, now = views[0].entry, scale.now
+    run = run_of(value, entry)
+    # Nobody knows when a conflict is gone.
+    eta = None if entry.held_by else views[-1].eta
+    is_over = eta is not None and eta.latest < now
+    is_full = notes is not None
+    return LineRow(
+        entries=views,
+        mark=marks.of_entry(entry),
+        run=run,
+        on=Phrase() if run is None else stacked_on(value, run),
+        checks=() if run is None else checks_of(run),
+        notes=notes or (),
+        bar=axis.bar_of(scale, run, eta) if is_full else None,
+        left=_left(entry, eta, now),
+        elapsed="" if run is None or eta else times.duration(now - run.created_at),
+        lands=None if eta is None or is_over else eta.latest,
+        progress=_progress(run, eta, now),
+        is_full=is_full,
+    )
+
+
+def stacked_on(value: MergeQueue, run: Run) -> Phrase:
+    """Return what a run was built on: `on main`, `on #1 and #2`, `on 7 ahead`."""
+    prs = run.base_prs
+    if not prs:
+        return phrase("on {}", value.branch)
+    if len(prs) <= BASE_SHOWN_MAX:
+        return phrase("on {}", phrases.pulls(prs))
+    return phrase("on {} ahead, up to {}", len(prs), phrases.pulls(prs[-1:]))
+
+
+def checks_of(run: Run) -> tuple[CheckShown, ...]:
+    """Return the required statuses of a run with their present result."""
+    return tuple(
+        CheckShown(one.required.name, one.named.url, marks.of_standing(one, run))
+        for one in verdict.standings_of(run)
+    )
+
+
+def _notes(value: MergeQueue, entry: Entry, now: datetime) -> Iterable[Phrase]:
+    run = run_of(value, entry)
+    if run is not None and entry.state is EntryState.TESTING:
+        yield from warnings.of_run(run, now)
+        return
+    explained = queue_views.explain_entry(value, entry, now)
+    waits = next((one for one in explained.conditions if not one.met), None)
+    if waits is not None:
+        yield phrase("Waits until {}", conditions.clause(waits, value))
+    if entry.held_by and entry.detail.paths:
+        yield phrase("Both change {}", phrases.names(entry.detail.paths))
+
+
+def _left(entry: Entry, eta: TimeLeft | None, now: datetime) -> str:
+    if eta is not None:
+        return times.remaining(eta, now) if eta.latest < now else times.span(eta, now)
+    if entry.held_by:
+        return markdown.plain(phrase("after {}", phrases.pulls(entry.held_by, "or")))
+    return ""
+
+
+def _progress(run: Run | None, eta: TimeLeft | None, now: datetime) -> int | None:
+    if run is None or eta is None or eta.latest <= run.created_at:
+        return None
+    share = (now - run.created_at) / (eta.latest - run.created_at)
+    return round(100 * min(1.0, max(0.0, share)))
+
+
+def _searches(
+    page: PageOfQueue, placed: Sequence[PullRequestView], scale: Axis
+) -> Iterable[Search]:
+    for search in page.view.value.bisections.values():
+        prs = tuple(member.pr for member in search.entries)
+        runs = [run for run in page.searched.values() if _is_of(run, search)]
+        runs.sort(key=lambda run: (run.created_at, run.number))
+        yield Search(
+            entries=tuple(each for each in placed if each.entry.bisection == search.id),
+            suspects=phrases.pulls(prs[search.lo : search.hi], "or"),
+            rows=tuple(_search_row(run, prs, scale) for run in runs),
+        )
+
+
+def _is_of(run: Run, search: Bisection) -> bool:
+    return run.bisection == search.id or run.id == search.run
+
+
+def _search_row(run: Run, prs: Sequence[int], scale: Axis) -> SearchRow:
+    tested, base = set(run.prs), set(run.base_prs)
+    end = run.finished_at or scale.now
+    return SearchRow(
+        run=run,
+        mark=marks.of_run(run),
+        cells=tuple(
+            (pr, "tested" if pr in tested else "base" if pr in base else "out") for pr in prs
+        ),
+        failed=tuple(one.name for one in checks_of(run) if one.mark.color == "bad"),
+        bar=axis.bar_of(scale, run, None),
+        took=times.duration(end - run.created_at) + ("" if run.finished_at else " so far"),
+    )

@@ -1,0 +1,159 @@
+"""The page of one queue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from service.dashboard import lanes, line, marks
+from service.dashboard.lanes import Stretch
+from service.dashboard.line import Line, LineRow
+from service.dashboard.marks import Mark
+from service.database.records import LandingRecord
+from service.errors import NotFound
+from service.mergequeue.api import responses
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.reasons import WhoMustAct
+from service.mergequeue.engine.states import MAIN_SLOTS, PROBE_SLOTS, EntryState, RunStatus
+from service.mergequeue.operations.page_of_queue import LeftEntry, PageOfQueue
+from service.mergequeue.operations.views import PullRequestView, QueueView
+from service.mergequeue.wording import endings, holds, readiness, reasons, rule_notes, situation
+from service.mergequeue.wording.rule_notes import RuleNote
+from service.text import phrases
+from service.text.phrases import Phrase, phrase
+
+UNREADY_MAX = 30
+"""Pull requests that are not in yet, on one page."""
+
+AFTER_DIGITS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LeftRow:
+    """A submission that has left; `proof` None: Headgate merged nothing of it."""
+
+    entry: Entry
+    mark: Mark
+    why: Phrase
+    spent: timedelta
+    proof: LandingRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadyRow:
+    """A pull request that is not in yet: what it waits for, and who acts."""
+
+    view: PullRequestView
+    waits: Phrase
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePage:
+    """Everything on the page; `standstill` is empty while the queue moves."""
+
+    view: QueueView
+    mark: Mark
+    standstill: Phrase
+    line: Line
+    stretches: tuple[Stretch, ...]
+    left: tuple[LeftRow, ...]
+    unready: tuple[UnreadyRow, ...]
+    unready_more: int
+    depth: int
+    slots: Mapping[str, tuple[int, int]]
+    source: Phrase
+    rule_notes: tuple[RuleNote, ...]
+
+    @property
+    def value(self) -> MergeQueue:
+        """The queue."""
+        return self.view.value
+
+    @property
+    def tip_left(self) -> LeftRow | None:
+        """What merged last, if it is known."""
+        return next((row for row in self.left if row.entry.state is EntryState.MERGED), None)
+
+    @property
+    def next_landing(self) -> LineRow | None:
+        """The first row whose time is known."""
+        return next((row for row in self.line.rows if row.lands is not None), None)
+
+    @property
+    def heading(self) -> str:
+        """`Running: 16 pull requests in the queue`."""
+        count = f"{self.depth} pull request{'' if self.depth == 1 else 's'} in the queue"
+        several = sum(len(each.lanes) for each in self.stretches)
+        in_lanes = f" in {several} lanes" if several > 1 else ""
+        return f"{self.mark.word}{in_lanes}: {count if self.depth else 'the queue is empty'}"
+
+
+def after_of(query: Mapping[str, str]) -> int:
+    """Return how many entries come before the page. Raises NotFound for what is no number."""
+    text = query.get("after", "0")
+    if not text.isdecimal() or len(text) > AFTER_DIGITS_MAX:
+        raise NotFound("There is no such page.")
+    return int(text)
+
+
+def made_of(page: PageOfQueue, after: int, now: datetime) -> QueuePage:
+    """Return the page of this queue, behind its first `after` entries."""
+    view, value = page.view, page.view.value
+    drawn = line.drawn(page, after, now)
+    is_parallel = value.config.mode is Mode.PARALLEL
+    unready = [each for each in view.entries if each.position is None]
+    return QueuePage(
+        view=view,
+        mark=marks.of_queue(value),
+        standstill=holds.standstill(value, now),
+        line=drawn,
+        stretches=lanes.stretches_of(value, drawn.rows, drawn.axis) if is_parallel else (),
+        left=tuple(left_row(each, value) for each in page.left),
+        unready=tuple(_unready(each, value) for each in unready[:UNREADY_MAX]),
+        unready_more=max(0, len(unready) - UNREADY_MAX),
+        depth=len(view.entries) - len(unready),
+        slots=_slots(value),
+        source=phrases.source(view.required.source),
+        rule_notes=tuple(rule_notes.rule_notes(view.required.notes)),
+    )
+
+
+def left_row(left: LeftEntry, value: MergeQueue) -> LeftRow:
+    """Return the row of a submission that has ended."""
+    entry = left.entry
+    state = situation.situation_of(entry, value)
+    is_ours = left.landing is not None
+    why = endings.why(state) if entry.state is not EntryState.CANCELLED else endings.removed(state)
+    return LeftRow(
+        entry=entry,
+        mark=marks.ENTRIES[entry.state],
+        why=Phrase() if is_ours else phrases.capitalized(why),
+        spent=entry.state_since - entry.submitted_at,
+        proof=left.landing,
+    )
+
+
+def _unready(view: PullRequestView, value: MergeQueue) -> UnreadyRow:
+    state = situation.situation_of(view.entry, value)
+    waits = readiness.goals(state.wanted) if state.wanted else reasons.explanation(state)
+    who = responses.acting_of(view).who
+    return UnreadyRow(view, phrase("Waits until {}", waits), who_acts(who, view.entry))
+
+
+def who_acts(who: WhoMustAct, entry: Entry) -> str:
+    """Return who has to act; the author by name."""
+    return entry.facts.author if who is WhoMustAct.AUTHOR else marks.WHO[who]
+
+
+def _slots(value: MergeQueue) -> Mapping[str, tuple[int, int]]:
+    running = [run for run in value.runs.values() if run.status is RunStatus.IN_PROGRESS]
+    config = value.config
+    main = sum(run.kind in MAIN_SLOTS for run in running)
+    probes = sum(run.kind in PROBE_SLOTS for run in running)
+    if config.bisection_concurrency == 0:
+        return {"tests": (main + probes, config.concurrency)}
+    return {
+        "tests": (main, config.concurrency),
+        "search for causes": (probes, config.bisection_concurrency),
+    }

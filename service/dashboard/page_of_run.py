@@ -1,0 +1,126 @@
+"""The page of one test run: what it tests, what reported, and what became of it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from service.dashboard import line, marks
+from service.dashboard.marks import Mark
+from service.mergequeue.api import testing as answers
+from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.model import MergeQueue, Run
+from service.mergequeue.engine.reasons import Cause
+from service.mergequeue.operations import testing
+from service.mergequeue.operations.page_of_run import PageOfRun
+from service.mergequeue.operations.views import TestingView
+from service.mergequeue.wording import endings, history, warnings
+from service.text import phrases
+from service.text.phrases import Phrase
+from service.vocabulary import Check, CheckKind
+
+_BLAMES_ONE = frozenset({Cause.PR_FAULT, Cause.AHEAD_FAULT, Cause.INTERACTION})
+
+REPORTS_MAX = 200
+"""Reports that are not required, on one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """A report, or a required status without one; `took` None: it is not over."""
+
+    name: str
+    url: str
+    mark: Mark
+    kind: str
+    source: str
+    raw: str
+    started_at: datetime | None
+    took: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Everything on the page; `others` are the reports that decide nothing."""
+
+    page: PageOfRun
+    mark: Mark
+    purpose: str
+    on: Phrase
+    cause: Phrase
+    required: tuple[ReportRow, ...]
+    others: tuple[ReportRow, ...]
+    others_more: int
+    warnings: tuple[Phrase, ...]
+    source: Phrase
+    gaps: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def queue(self) -> MergeQueue:
+        """The queue of the run."""
+        return self.page.queue
+
+    @property
+    def view(self) -> TestingView:
+        """The details of the run."""
+        return self.page.view
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+        return self.page.view.run
+
+    @property
+    def passed(self) -> int:
+        """The number of required statuses that count as passed."""
+        return sum(row.mark.color in ("good", "shield") for row in self.required)
+
+
+def made_of(page: PageOfRun, now: datetime) -> RunPage:
+    """Return the page of this run."""
+    run = page.view.run
+    names = {one.name for one in run.required}
+    others = [_report(one) for one in run.checks if one.name not in names]
+    return RunPage(
+        page=page,
+        mark=marks.of_run(run),
+        purpose=history.purpose(run.kind),
+        on=line.stacked_on(page.queue, run),
+        cause=_cause(page),
+        required=tuple(_required(one, run) for one in verdict.standings_of(run)),
+        others=tuple(others[:REPORTS_MAX]),
+        others_more=max(0, len(others) - REPORTS_MAX),
+        warnings=tuple(warnings.of_run(run, now)),
+        source=phrases.source(run.required_source),
+        gaps=tuple(testing.unexcused_reasons_of(run).items()),
+    )
+
+
+def _cause(page: PageOfRun) -> Phrase:
+    """Return the verdict in a sentence; empty where it would blame one of several."""
+    run = page.view.run
+    if run.cause is None or (len(run.entries) > 1 and run.cause in _BLAMES_ONE):
+        return Phrase()
+    return endings.verdict(run.cause, page.queue.branch)
+
+
+def _required(standing: verdict.Standing, run: Run) -> ReportRow:
+    mark = marks.of_standing(standing, run)
+    if standing.check is None:
+        return ReportRow(standing.required.name, "", mark, "", "", "", None, None)
+    return _report(standing.check, mark)
+
+
+def _report(check: Check, mark: Mark | None = None) -> ReportRow:
+    is_over = check.started_at is not None and check.completed_at is not None
+    source = f"App {check.source_id}" if check.source_id else ""
+    return ReportRow(
+        name=check.name,
+        url=check.url,
+        mark=mark or marks.of_check(check.outcome),
+        kind="check run" if check.kind is CheckKind.SUITE_RUN else "commit status",
+        source=source,
+        raw=answers.WAITING.get(check.raw.upper(), check.raw).lower().replace("_", " "),
+        started_at=check.started_at,
+        took=check.completed_at - check.started_at
+        if is_over and check.completed_at and check.started_at
+        else None,
+    )

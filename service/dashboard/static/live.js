@@ -1,0 +1,59 @@
+// Keeps an open page current: asks for the page again and changes only what differs, in place.
+// Focus, scroll position and opened parts stay; nothing moves while the pointer is on a link.
+const [main, word] = ["main", "following"].map((id) => document.getElementById(id));
+const everyMs = 1000 * Number(main.dataset.live);
+let tag = "", waitMs = everyMs;
+
+function say(text, isStale) {
+  word.hidden = false;
+  word.classList.toggle("stale", isStale);
+  if (word.textContent !== text) word.textContent = text;
+}
+
+function morph(from, to) {
+  if (from.isEqualNode(to)) return;
+  for (const { name } of [...from.attributes])
+    if (!to.hasAttribute(name) && name !== "open") from.removeAttribute(name);
+  for (const { name, value } of to.attributes)
+    if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  const kept = new Map([...from.children].map((each) => [each.dataset.key, each]));
+  let at = from.firstChild;
+  for (const wanted of [...to.childNodes]) {
+    const key = wanted.dataset?.key;
+    const found = key ? kept.get(key) : at;
+    if (!found || found.nodeName !== wanted.nodeName || found.dataset?.key !== key) {
+      from.insertBefore(document.importNode(wanted, true), at);
+      continue;
+    }
+    if (found === at) at = at.nextSibling;
+    else from.insertBefore(found, at);
+    if (found.nodeType === Node.ELEMENT_NODE) morph(found, wanted);
+    else if (found.nodeValue !== wanted.nodeValue) found.nodeValue = wanted.nodeValue;
+  }
+  for (let next; at; at = next) { next = at.nextSibling; at.remove(); }
+}
+
+async function look() {
+  const reply = await fetch(location.href, { headers: { "If-None-Match": tag } });
+  if (reply.status === 304) return;
+  if (!reply.ok) throw new Error(String(reply.status));
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  if (main.querySelector("a:hover, summary:hover, input:focus")) return;
+  const active = document.activeElement;
+  morph(main, page.getElementById("main"));
+  if (active !== document.activeElement && active.isConnected) active.focus({ preventScroll: true });
+  document.title = page.title;
+  tag = reply.headers.get("ETag") ?? "";
+}
+
+async function follow() {
+  try {
+    if (!document.hidden) { await look(); say("Live", false); }
+    waitMs = everyMs;
+  } catch {
+    if (waitMs === everyMs) say(`Stale since ${new Date().toISOString().slice(11, 16)} UTC`, true);
+    waitMs = Math.min(2 * waitMs, 60000);
+  }
+  setTimeout(follow, waitMs);
+}
+follow();

@@ -1,0 +1,47 @@
+"""A pull request in a queue as its page shows it."""
+
+from dataclasses import dataclass
+
+from service.database.records import RepositoryRecord
+from service.errors import NotFound
+from service.mergequeue.operations import (
+    explain,
+    lists,
+    notices,
+    page_of_queue,
+    queue_access,
+)
+from service.mergequeue.operations.lists import RunRequest
+from service.mergequeue.operations.page_of_queue import LeftEntry
+from service.mergequeue.operations.views import ExplainView
+from service.mergequeue.store import listings
+from service.mergequeue.wording.situation import PullRequestText
+from service.runtime import Runtime
+
+RUNS_MAX = 20
+"""Runs of a pull request on its page, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageOfPullRequest:
+    """Everything on the page of the newest submission; `runs_total` counts all of its runs."""
+
+    text: PullRequestText
+    explained: ExplainView
+    left: LeftEntry
+    runs: tuple[listings.ListedRun, ...]
+    runs_total: int
+
+
+async def read(
+    runtime: Runtime, repository: RepositoryRecord, branch: str, number: int
+) -> PageOfPullRequest:
+    """Return the page. Raises NotFound: queue_not_found, never_submitted."""
+    queue = await queue_access.queue_in(runtime, repository, branch)
+    text = await notices.text_of(runtime, queue, number, None)
+    if text is None:
+        raise NotFound(f"Pull request {number} was never submitted.", code="never_submitted")
+    explained = await explain.explain(runtime, queue, number)
+    runs, total = await lists.list_runs(runtime, queue, RunRequest(number, None, 0, RUNS_MAX))
+    (left,) = await runtime.store.read(page_of_queue.with_landings, (text.entry,))
+    return PageOfPullRequest(text, explained, left, runs, total)

@@ -1,0 +1,212 @@
+"""Many queues in brief, and the landings of many runs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    Connection,
+    Row,
+    ScalarSelect,
+    bindparam,
+    desc,
+    func,
+    literal_column,
+    select,
+    tuple_,
+)
+
+from service.database.codec import JsonCodec
+from service.database.records import LandingRecord
+from service.database.tables_tenants import RepositoryRow
+from service.database.types import Id
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import Hold, MergeQueue
+from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
+from service.mergequeue.store import listings
+from service.mergequeue.store.landings import LANDING, landings
+from service.mergequeue.store.rows import entries, queues, runs
+from service.vocabulary import Actor, QueueRef, RepoRef
+
+ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
+HOLDS: JsonCodec[tuple[Hold, ...]] = JsonCodec(tuple[Hold, ...])
+
+repositories = RepositoryRow.__table__
+
+_ENDED = (entries.c.queue_id == queues.c.id) & entries.c.live.is_(False)
+_MERGED = _ENDED & (entries.c.state == literal_column("'MERGED'"))
+_FAILED = _ENDED & (entries.c.state == literal_column("'FAILED'"))
+_LATE = entries.c.state_since >= bindparam("since")
+_THESE: BindParameter[Sequence[int]] = bindparam("of_queues", expanding=True)
+
+
+def _of_last_merged(column: Column[object]) -> ScalarSelect[object]:
+    newest = select(column).where(_MERGED).order_by(desc(entries.c.state_since))
+    return newest.limit(1).scalar_subquery()
+
+
+_QUEUES = (
+    select(
+        queues.c.id,
+        queues.c.uid,
+        queues.c.branch,
+        queues.c.config,
+        queues.c.state,
+        queues.c.state_reason,
+        queues.c.state_since,
+        queues.c.state_by,
+        queues.c.target_mode,
+        queues.c.holds,
+        queues.c.org_id,
+        queues.c.repository_id,
+        repositories.c.host,
+        repositories.c.owner,
+        repositories.c.name,
+        _of_last_merged(entries.c.pr).label("merged_pr"),
+        _of_last_merged(entries.c.state_since).label("merged_at"),
+        select(func.count()).where(_MERGED, _LATE).scalar_subquery().label("merged"),
+        select(func.count()).where(_FAILED, _LATE).scalar_subquery().label("failed"),
+    )
+    .join(repositories, repositories.c.id == queues.c.repository_id)
+    .where(
+        queues.c.deleted.is_(False),
+        # Implied by the comparison of pairs, but lets the database use an index.
+        repositories.c.id >= bindparam("after_repository"),
+        tuple_(repositories.c.id, queues.c.branch)
+        > tuple_(bindparam("after_repository", type_=Id), bindparam("after_branch")),
+    )
+    .order_by(repositories.c.id, queues.c.branch)
+    .limit(bindparam("at_most"))
+)
+_OF_ORG = _QUEUES.where(repositories.c.org_id == bindparam("of_org"))
+_WITHIN = _OF_ORG.where(repositories.c.id.in_(bindparam("within", expanding=True)))
+SELECT_RUNNING = (
+    select(runs.c.queue_id, func.count().label("many"))
+    .where(
+        runs.c.queue_id.in_(_THESE),
+        runs.c.live.is_(True),
+        runs.c.status == RunStatus.IN_PROGRESS.value,
+    )
+    .group_by(runs.c.queue_id)
+)
+SELECT_OLDEST = (
+    select(
+        entries.c.queue_id,
+        func.min(entries.c.submitted_at, type_=entries.c.submitted_at.type).label("at"),
+    )
+    .where(
+        entries.c.queue_id.in_(_THESE),
+        entries.c.live.is_(True),
+        entries.c.state != EntryState.NOT_READY.value,
+    )
+    .group_by(entries.c.queue_id)
+)
+SELECT_LANDINGS = (
+    select(*LANDING.columns)
+    .where(landings.c.run.in_(bindparam("of_runs", expanding=True)))
+    .order_by(landings.c.id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInBrief:
+    """One queue; `value` has its state, settings and holds only.
+
+    `counts`: live entries by state. `running`: test runs in progress. `oldest`: when the oldest
+    entry past NOT_READY was submitted. `merged` and `failed` entries ended since the time asked
+    for; `last_merged` is the newest of all times, with its number.
+    """
+
+    ref: QueueRef
+    value: MergeQueue
+    counts: Counter[EntryState]
+    running: int
+    oldest: datetime | None
+    merged: int
+    failed: int
+    last_merged: tuple[int, datetime] | None
+
+    @property
+    def depth(self) -> int:
+        """The number of entries past NOT_READY."""
+        return self.counts.total() - self.counts[EntryState.NOT_READY]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which queues somebody may see: of one organization or all, in some repositories or all."""
+
+    org_id: int | None = None
+    within: frozenset[int] | None = None
+
+
+def in_brief(
+    session: Connection, scope: Scope, after: tuple[int, str], since: datetime, limit: int
+) -> tuple[QueueInBrief, ...]:
+    """Return queues by repository and branch, behind `after`; `(0, "")` is the beginning."""
+    binds: dict[str, object] = {
+        "after_repository": after[0],
+        "after_branch": after[1],
+        "since": since,
+        "at_most": limit,
+    }
+    statement = _QUEUES
+    if scope.org_id is not None:
+        statement, binds["of_org"] = _OF_ORG, scope.org_id
+        if scope.within is not None:
+            statement, binds["within"] = _WITHIN, sorted(scope.within)
+    found = session.execute(statement, binds).all()
+    ids = [row.id for row in found]
+    counts = listings.counts_of(session, ids)
+    running = {row.queue_id: row.many for row in session.execute(SELECT_RUNNING, _these(ids))}
+    oldest = {row.queue_id: row.at for row in session.execute(SELECT_OLDEST, _these(ids))}
+    return tuple(
+        QueueInBrief(
+            ref=QueueRef(
+                row.id,
+                row.org_id,
+                row.repository_id,
+                RepoRef(row.host, row.owner, row.name),
+                row.branch,
+            ),
+            value=_value(row),
+            counts=counts[row.id],
+            running=running.get(row.id, 0),
+            oldest=oldest.get(row.id),
+            merged=row.merged,
+            failed=row.failed,
+            last_merged=None if row.merged_pr is None else (row.merged_pr, row.merged_at),
+        )
+        for row in found
+    )
+
+
+def _value(row: Row[*tuple[object, ...]]) -> MergeQueue:
+    return MergeQueue(
+        id=row.id,
+        uid=row.uid,
+        branch=row.branch,
+        config=listings.CONFIG.decode(row.config),
+        state=QueueState(row.state),
+        state_reason=row.state_reason,
+        state_since=row.state_since,
+        state_by=None if row.state_by is None else ACTOR.decode(row.state_by),
+        target_mode=None if row.target_mode is None else Mode(row.target_mode),
+        holds=HOLDS.decode(row.holds),
+    )
+
+
+def _these(queue_ids: Sequence[int]) -> dict[str, object]:
+    return {"of_queues": queue_ids}
+
+
+def landings_of(session: Connection, run_ids: Sequence[str]) -> tuple[LandingRecord, ...]:
+    """Return all landings of these runs, in the order they were meant."""
+    if not run_ids:
+        return ()
+    return tuple(
+        LANDING.value(row) for row in session.execute(SELECT_LANDINGS, {"of_runs": run_ids})
+    )

@@ -1,0 +1,178 @@
+"""The pages of a pull request and of a test run."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from service.mergequeue.engine.model import NOTHING, Detail
+from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.states import EntryState
+from service.vocabulary import CheckOutcome, Role
+from tests.dashboard import queue_stage
+from tests.dashboard.browsing import token_of
+from tests.dashboard.queue_stage import (
+    BROKEN_CHECK,
+    a_check,
+    a_queue,
+    a_run,
+    an_entry,
+    ended,
+    failed,
+    in_run,
+    passed,
+    story,
+)
+from tests.harness.expect import expect
+
+PATH = "/octo/widgets/main/pull"
+RUNS = "/octo/widgets/runs"
+
+
+@pytest.fixture
+async def stage(store):
+    return await queue_stage.staged(store)
+
+
+async def seen(stage, path):
+    async with stage.browsing() as browser:
+        return await browser.see(path, host="localhost")
+
+
+async def busy(stage):
+    value, left = queue_stage.busy()
+    suspect = value.entries[482]
+    await stage.put(value, story(suspect, value.runs[suspect.run or ""]), **left)
+    for run in left["runs"][1:]:
+        await stage.landed(run)
+    await stage.landed(left["runs"][0], is_equal=False)
+
+
+async def test_one_whose_cause_is_searched_for_shows_conditions_runs_and_timeline(stage):
+    await busy(stage)
+    page = await seen(stage, f"{PATH}/482")
+    expect(page.text).matches("pull-request.txt")
+    assert "/octo/widgets/main" in page.links
+    for run in (3116, 3121, 3124):
+        assert f"{RUNS}/run-{run}" in page.links
+    assert "https://github.test/octo/widgets/pull/482" in page.links
+
+
+async def test_one_that_is_not_in_yet_says_what_it_waits_for_and_who_acts(stage):
+    await busy(stage)
+    page = await seen(stage, f"{PATH}/499")
+    assert "Before the queue" in page.text
+    assert "Waits until the required reviews approve it" in page.text
+    assert "Who acts: a maintainer." in page.text
+
+
+async def test_an_open_condition_never_reads_as_if_it_were_met(stage):
+    await busy(stage)
+    page = await seen(stage, f"{PATH}/497")
+    assert "\nWaits until the conflict with #478 is gone\n" in page.text
+    assert "Who acts: carol. Next: #478 is merged or leaves the queue." in page.text
+    assert "In conflict: api/upload.py" in page.text
+    assert "\nThe conflict with #478 is gone\n" not in page.text
+
+
+async def test_one_that_merged_has_its_proof(stage):
+    await busy(stage)
+    page = await seen(stage, f"{PATH}/441")
+    assert "Merged into main" in page.text
+    text = " ".join(page.text.split())
+    assert "Tested tree, its test run d0001b9 = equals Landed tree d0001b9" in text
+    assert "Why is it not merged yet?" not in page.text
+    assert f"{RUNS}/run-3101" in page.links
+
+
+async def test_a_landing_that_is_not_what_was_tested_says_so(stage):
+    await busy(stage)
+    page = await seen(stage, f"{PATH}/440")
+    assert "d0001b8 ≠ is not Landed tree b0001b8" in " ".join(page.text.split())
+
+
+async def test_one_that_was_merged_by_hand_has_no_proof(stage):
+    run = passed(1, (7,))
+    by_hand: dict[str, Any] = {"reason": Reason.MERGED_BY_HAND, "verified_by": None}
+    await stage.put(a_queue(), entries=(ended(7, run, 3, **by_hand),), runs=(run,))
+    assert (
+        "There is no landing proof: Headgate did not merge it."
+        in (await seen(stage, f"{PATH}/7")).text
+    )
+
+
+async def test_one_that_failed_says_why_and_what_to_do(stage):
+    run = failed(1, (7,))
+    end: dict[str, Any] = {"state": EntryState.FAILED, "reason": Reason.REQUIRED_STATUS_FAILED}
+    detail = Detail(run=run.id, checks=(BROKEN_CHECK,))
+    left = ended(7, run, 3, detail=detail, verified_by=None, landed_sha=None, **end)
+    await stage.put(a_queue(), entries=(left,), runs=(run,))
+    page = await seen(stage, f"{PATH}/7")
+    assert "test (3.12) failed · removed from the queue" in page.text
+    assert "comment /merge again" in page.text
+    assert BROKEN_CHECK.url in page.links
+
+
+async def test_one_that_tests_shows_each_required_check_as_a_condition(stage):
+    run = a_run(12, (12,))
+    await stage.put(a_queue(in_run(run, 1), [run]))
+    page = await seen(stage, f"{PATH}/12")
+    assert "Check lint passes" in page.text
+    assert "Waits until check e2e passes (running)" in page.text
+    assert "CI since" in " ".join(page.text.split())
+    assert "Nobody needs to act." in page.text
+
+
+@pytest.mark.parametrize("number", ["8", "x", "9" * 30, "-1"])
+async def test_a_pull_request_that_was_never_submitted_has_no_page(stage, number):
+    async with stage.browsing() as browser:
+        assert (await browser.get(f"{PATH}/{number}", host="localhost")).status == 404
+
+
+async def test_a_run_shows_what_it_was_built_from_and_every_report(stage):
+    await busy(stage)
+    page = await seen(stage, f"{RUNS}/run-3122")
+    expect(page.text).matches("run.txt")
+
+
+async def test_a_failed_batch_blames_none_of_its_members(stage):
+    await busy(stage)
+    page = await seen(stage, f"{RUNS}/run-3116")
+    assert "Run 3116: failed" in page.text
+    assert "Failed failure" in page.text
+    assert "probably in this PR" not in page.text
+
+
+async def test_a_run_of_one_says_its_verdict_and_its_other_reports(stage):
+    flaky = a_check("coverage", CheckOutcome.FAILED, raw="failure")
+    late = a_check("deploy", CheckOutcome.BLOCKED, raw="waiting", completed_at=None)
+    run = failed(1, (7,), cause=Cause.TIMEOUT)
+    run = replace(run, checks=(*run.checks, flaky, late))
+    entry = an_entry(7, state=EntryState.PENDING_FAILURE, run=run.id, detail=NOTHING)
+    entry = replace(entry, reason=Reason.RUN_TIMED_OUT)
+    await stage.put(a_queue([entry], [run]))
+    page = await seen(stage, f"{RUNS}/run-1")
+    assert "The checks did not finish in time." in page.text
+    assert "Other statuses on this commit they never decide the run" in " ".join(page.text.split())
+    assert "Waiting for approval" in page.text
+
+
+async def test_a_run_that_landed_says_what_landed_by_it(stage):
+    await busy(stage)
+    text = (await seen(stage, f"{RUNS}/run-3101")).text
+    assert "#441 landed tree = tested tree d0001b9" in text
+
+
+async def test_pages_of_pull_requests_and_runs_are_for_readers_of_the_repository(store, stage):
+    await busy(stage)
+    other = await queue_stage.staged(store, "main", "gadgets")
+    narrow = await token_of(stage.runtime, Role.READ, repositories=(other.queue.repo,))
+    whole = await token_of(stage.runtime, Role.READ)
+    paths = (f"{PATH}/482", f"{RUNS}/run-3122")
+    async with stage.browsing(dashboard_auth=queue_stage.TOKEN) as browser:
+        for path in paths:
+            assert (await browser.get(path, password=whole)).status == 200
+            assert (await browser.get(path, password=narrow)).status == 404
+            under = path.replace("widgets", "gadgets")
+            assert (await browser.get(under, password=whole)).status == 404
+            assert (await browser.get(path)).status == 401

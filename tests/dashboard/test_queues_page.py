@@ -1,0 +1,100 @@
+"""The first page: every queue that the reader may see, and what stops it."""
+
+from typing import Any
+
+import pytest
+
+from service.mergequeue.engine.model import Hold
+from service.mergequeue.engine.reasons import HoldReason, HoldScope
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import overview
+from service.vocabulary import SYSTEM, Role
+from tests.dashboard import queue_stage
+from tests.dashboard.browsing import token_of
+from tests.dashboard.queue_stage import a_queue, a_run, an_entry, at, in_run, person
+
+
+async def test_without_queues_the_first_page_says_how_to_begin(store):
+    stage = await queue_stage.staged(store)
+    await stage.delete()
+    async with stage.browsing() as browser:
+        page = await browser.see("/", host="localhost")
+    assert "There are no queues yet" in page.text
+    assert "comment /merge on a pull request" in page.text
+
+
+async def test_a_row_says_what_is_in_a_queue_and_what_merged_last(store):
+    stage = await queue_stage.staged(store)
+    value, left = queue_stage.busy()
+    await stage.put(value, **left)
+    async with stage.browsing() as browser:
+        page = await browser.see("/", host="localhost")
+    assert "1 queue, running\n14 pull requests in the queue" in page.text
+    row = "main octo/widgets Running 14 + 1 not in yet 4 runs 40 min 6 1 #440 13:57"
+    assert row in " ".join(page.text.split())
+    assert "/octo/widgets/main" in page.links
+    assert "/octo/widgets/main/pull/440" in page.links
+
+
+async def test_queues_that_stand_still_come_first_and_say_why_and_who_acts(store):
+    running = await queue_stage.staged(store, "develop")
+    await running.put(a_queue([an_entry(3)]))
+    paused = await queue_stage.staged(store, "main")
+    by_bob: dict[str, Any] = {
+        "state_reason": "release freeze",
+        "state_by": person("bob"),
+        "state_since": at(15),
+    }
+    await paused.put(a_queue([an_entry(4)], state=QueueState.PAUSED, **by_bob))
+    held = await queue_stage.staged(store, "release/2")
+    hold = Hold("h1", HoldReason.TARGET_REWRITTEN, HoldScope.BOTH, SYSTEM, "", at(5))
+    await held.put(a_queue(holds=(hold,)))
+    async with paused.browsing() as browser:
+        page = await browser.see("/", host="localhost")
+    assert "3 queues, 1 paused, 1 stopped" in page.text
+    assert "Paused by bob at 13:50 UTC: release freeze." in page.text
+    assert "who acts: a maintainer" in page.text
+    assert "The history of release/2 was rewritten" in page.text
+    order = [link for link in page.links if link.startswith("/octo/widgets/")]
+    assert order[-3:] == ["/octo/widgets/main", "/octo/widgets/release~2", "/octo/widgets/develop"]
+
+
+async def test_a_reader_sees_the_queues_of_the_token_alone(store):
+    ours = await queue_stage.staged(store, "main")
+    theirs = await queue_stage.staged(store, "main", "gadgets")
+    run = a_run(1, (3,))
+    await ours.put(a_queue(in_run(run, 1), [run]))
+    whole = await token_of(ours.runtime, Role.READ)
+    narrow = await token_of(ours.runtime, Role.READ, repositories=(theirs.queue.repo,))
+    stranger = await token_of(ours.runtime, Role.ADMIN, "elsewhere")
+    async with ours.browsing(dashboard_auth=queue_stage.TOKEN) as browser:
+        assert "2 queues" in (await browser.see("/", password=whole)).text
+        page = await browser.see("/", password=narrow)
+        assert "octo/gadgets" in page.text
+        assert "octo/widgets" not in page.text
+        assert "There are no queues yet" in (await browser.see("/", password=stranger)).text
+        refused = await browser.get("/")
+    assert (refused.status, b"octo" in refused.body) == (401, False)
+
+
+async def test_more_queues_than_a_page_shows_are_on_the_next(store, monkeypatch):
+    monkeypatch.setattr(overview, "QUEUES_MAX", 2)
+    for branch in ("a", "b/c", "d"):
+        stage = await queue_stage.staged(store, branch)
+    async with stage.browsing() as browser:
+        page = await browser.see("/", host="localhost")
+        (further,) = [link for link in page.links if link.startswith("/?after=")]
+        assert "The first 2 queues, all running" in page.text
+        last = await browser.see(further, host="localhost")
+        assert "1 queue, running" in last.text
+        assert "/octo/widgets/d" in last.links
+        for wrong in ("x", "-1/a", "9" * 40):
+            assert (await browser.get(f"/?after={wrong}", host="localhost")).status == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_the_first_page_is_only_read(store, method):
+    stage = await queue_stage.staged(store)
+    async with stage.browsing() as browser:
+        reply = await browser.get("/", "Content-Length: 0", host="localhost", method=method)
+    assert reply.status == 405
