@@ -23,6 +23,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.process import effects
 from service.provider.values import (
     Emoji,
@@ -101,6 +102,7 @@ EFFECTS: tuple[object, ...] = (
     Reply(3, "action-1", "Not allowed ☹"),
     Reaction(3, "77", Emoji.REFUSED),
     CollectReports("16000000001", 2),
+    CheckRepositoryFile(3, a_sha(3), "main"),
     KeepTicket(7),
 )
 

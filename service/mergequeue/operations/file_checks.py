@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
 import orjson
+import structlog
 from pydantic.alias_generators import to_camel
 
 from service.accounts.store import access
@@ -25,9 +26,12 @@ from service.mergequeue.operations.repository_files import content_at, method_fa
 from service.mergequeue.store import queues
 from service.mergequeue.wording import file_checks
 from service.mergequeue.wording.file_checks import Replayed, SettingChange
+from service.provider.errors import Gone, NotPermitted, Suspended
 from service.provider.values import CheckReport, CheckReportStatus
 from service.runtime import Runtime
 from service.vocabulary import PullRequestState, QueueRef, Sha
+
+log = structlog.get_logger()
 
 SPAN = timedelta(days=30)
 
@@ -97,8 +101,18 @@ async def check(
 ) -> None:
     """Report a check run if the pull request changes the file; safe to repeat.
 
-    Raises the provider's errors.
+    Without access to the repository there is no report: the next push is checked again. Raises
+    the provider's other errors.
     """
+    try:
+        await _check(runtime, repository_id, wanted, first=first)
+    except (NotPermitted, Suspended, Gone) as trouble:
+        log.warning("file_not_checked", pr=wanted.number, why=trouble.message)
+
+
+async def _check(
+    runtime: Runtime, repository_id: int, wanted: CheckRepositoryFile, *, first: bool
+) -> None:
     repository = await runtime.store.read(access.repository, repository_id)
     queue = await runtime.store.read(
         queues.queue_ref, repository.org_id, repository.id, wanted.base

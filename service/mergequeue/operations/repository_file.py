@@ -42,10 +42,10 @@ def _as_in_a_file(schema: JsonSchemaValue) -> None:
     """Show the defaults of a queue; a setting that is left out keeps its other value."""
     usual = QueueConfig()
     defaults = {to_camel(name): getattr(usual, name) for name in SETTINGS if name != STATUSES}
-    for name, field in schema.get("properties", {}).items():
-        field.pop("default", None)
+    for name, shape in schema.get("properties", {}).items():
+        shape.pop("default", None)
         if name in defaults:
-            field["default"] = orjson.loads(orjson.dumps(defaults[name]))
+            shape["default"] = orjson.loads(orjson.dumps(defaults[name]))
 
 
 @setting_types.names_settings
