@@ -14,14 +14,14 @@ from service.provider.values import CommentsRead
 OVERLAP = timedelta(minutes=1)
 """A comment may become visible this long after its own timestamp."""
 PAGES_MAX = 3
-"""Of 100 comments each, in one look at a repository."""
+"""Of comments (100 each) or of changed pull requests, in one look at a repository."""
 EVENTS = {
     "comment": ("issue_comment", "created"),
     "review": ("pull_request_review", "submitted"),
 }
 """The event and its action, by the source of a command."""
-REVIEWED_MAX = 30
-"""Pull requests whose reviews one look reads, the newest first."""
+REVIEWED_EACH = 30
+"""Pull requests on a page of changed ones; a look reads their newest reviews."""
 
 
 async def since(
@@ -65,14 +65,20 @@ async def reviews_since(
         "state": "open",
         "sort": "updated",
         "direction": "desc",
-        "per_page": REVIEWED_MAX,
+        "per_page": REVIEWED_EACH,
     }
-    page = await client.get("/pulls", query, is_kept=True)
-    changes = {
-        pull.number("number"): (pull.moment("updated_at"), each)
-        for each, pull in zip(page.listed, page.objects, strict=True)
-        if pull.moment("updated_at") > start
-    }
+    changes: dict[int, tuple[datetime, object]] = {}
+    pages = 0
+    async for page in client.pages("/pulls", None, query, is_kept=True):
+        changed = [
+            (pull.number("number"), (pull.moment("updated_at"), each))
+            for each, pull in zip(page.listed, page.objects, strict=True)
+            if pull.moment("updated_at") > start
+        ]
+        changes.update(changed)
+        pages += 1
+        if len(changed) < REVIEWED_EACH or pages == PAGES_MAX:
+            break
     if not changes:
         return CommentsRead((), start)
     found: list[tuple[datetime, Delivery]] = []
@@ -84,8 +90,9 @@ async def reviews_since(
         if _is_command(delivery, own):
             found.append((review.at, delivery))
     found.sort(key=lambda one: one[0])
-    newest = max(at for at, _ in changes.values())
-    return CommentsRead(tuple(delivery for _, delivery in found), newest)
+    # Another change may have the same second, or become visible later.
+    newest = min(max(at for at, _ in changes.values()), client.clock.now() - OVERLAP)
+    return CommentsRead(tuple(delivery for _, delivery in found), max(start, newest))
 
 
 def _comment(client: RepositoryClient, where: Where, comment: object) -> Delivery | None:

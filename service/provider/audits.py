@@ -3,8 +3,8 @@
 Each finding belongs to one audit, whose section in docs/reference/doctor.md says more.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from service.provider.values import Vehicle
@@ -35,8 +35,9 @@ class AuditSubject:
     """A target branch, and how its queue works.
 
     `tip` None: it could not be read. `webhook_url` None: the service does not know its own public
-    address. `landings_hour_max`: how many
-    pull requests landed in the busiest hour of the last weeks, in the whole organization.
+    address. `landings_hour_max`: how many pull requests landed in the busiest hour of the last
+    weeks, in the whole organization. `in_file`: the path of the repository's file that has a
+    setting of the queue, by the setting's API name.
     """
 
     repo: RepoRef
@@ -47,6 +48,7 @@ class AuditSubject:
     required: tuple[RequiredName, ...] = ()
     webhook_url: str | None = None
     landings_hour_max: int = 0
+    in_file: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,16 @@ def warning(audit: str, found: str, mend: str) -> Finding:
 def note(audit: str, found: str, mend: str = "") -> Finding:
     """Return a finding that people should know."""
     return Finding(audit, Severity.NOTE, found, mend)
+
+
+def how_to_set(branch: str, setting: str, value: str, path: str | None) -> str:
+    """Return how a setting of a queue gets a value; `path`: the repository's file that has it.
+
+    The API refuses to change a setting that the file has.
+    """
+    if path is None:
+        return f"run `headgate queue update --branch {branch} --set {setting}={value}`"
+    return f"write `{setting}: {value}` into `{path}` on `{branch}`"
 
 
 def fine(audit: str, found: str) -> Finding:

@@ -271,7 +271,7 @@ class Provider(Protocol):
     async def reviews_since(self, where: Where, since: datetime) -> CommentsRead:
         """Commands in reviews of open pull requests that changed after that, in the same form.
 
-        At most 30 pull requests a call. A review that was edited is left out.
+        At most the 90 that changed last. A review that was edited is left out.
         """
         ...
 

@@ -148,7 +148,7 @@ def listed(items: Sequence[Phrase], shown_max: int, last: str = "and") -> Phrase
 
 def quoted(text: str) -> Code:
     """What somebody said, without the full stop that our own sentence brings."""
-    return Code(text.rstrip(" .") or text)
+    return Code(text.rstrip(" .\r\n") or text)
 
 
 def short(sha: Sha | str) -> Code:

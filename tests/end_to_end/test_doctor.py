@@ -183,6 +183,36 @@ async def test_a_merge_method_that_the_repository_excludes(world: World) -> None
     await lands(world)
 
 
+async def test_settings_of_the_repositorys_file_are_mended_there(world: World) -> None:
+    await push(world, {".sandbox/ci.yml": CI, WORKFLOW: workflow(ON_PULLS)})
+    await world.make_queue()
+    head = "version: 1\nqueues:\n  main:\n    "
+    settings = "mergeMethod: MERGE_COMMIT\n    createPrsForTestingBranches: false\n"
+    await push(world, {".github/headgate.yml": head + settings})
+    set_rules(world, rulesets=[{"name": "tidy", "rules": [{"type": "required_linear_history"}]}])
+    doctor = await asking.asker(world)
+    for audit in ("merge-method", "test-branch-kind"):
+        mend = (await named(doctor, audit))["mend"]
+        assert "queue update" not in mend
+        wanted = re.search(r"rite `([^`]+)` into `.github/headgate.yml` on `main`", mend)
+        assert wanted
+        name = wanted[1].partition(":")[0]
+        settings = re.sub(f"{name}: .*", wanted[1], settings)
+        await push(world, {".github/headgate.yml": head + settings})
+        await is_mended(doctor, audit)
+    await lands(world)
+
+
+async def test_a_fault_of_the_repositorys_file(world: World) -> None:
+    await world.make_queue()
+    await push(world, {".github/headgate.yml": "version: 1\nqueue: {}\n"})
+    doctor = await asking.asker(world)
+    found = (await named(doctor, "repository-file", "warning"))["found"]
+    assert "Did you mean `queues`? (.github/headgate.yml, line 2)" in found
+    await push(world, {".github/headgate.yml": "version: 1\nqueues: {}\n"})
+    await is_mended(doctor, "repository-file")
+
+
 async def test_the_providers_own_queue(world: World) -> None:
     await world.make_queue()
     rules = [{"type": "merge_queue", "parameters": {}}]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.mergequeue.operations import missed_comments
 from tests.harness.world import World, WorldOptions
 
 PERIOD_S = 20
@@ -104,6 +105,21 @@ async def test_a_command_in_a_review_that_arrived_is_not_carried_out_again(world
     assert len(asked) == 1, "the command was judged more than once"
 
 
+async def test_a_command_in_a_review_in_the_second_of_a_sweep_is_found(world: World) -> None:
+    await world.make_queue()
+    one = await world.open()
+    await world.settle()
+    await world.fault({}, "drop", nth=None)
+    await world.act("approve", by="alice", number=one, body="Well done.")
+    await missed_comments.read_where_queued(world.runtime)
+    await world.act("approve", by="alice", number=one, body="/merge")
+
+    async def has_merged() -> bool:
+        return await world.merged() == [one]
+
+    await world.until(has_merged)
+
+
 async def test_a_review_edited_into_a_command_is_none(world: World) -> None:
     await world.make_queue()
     one = await world.open()
@@ -120,7 +136,7 @@ async def test_reviews_are_read_only_when_a_pull_request_changed(world: World) -
     await world.make_queue()
     await world.open()
     await world.settle()
-    await world.rest(2 * PERIOD_S)
+    await world.rest(5 * PERIOD_S)
     world.sandbox.world.calls.clear()
     await world.rest(4 * PERIOD_S)
     calls = list(world.sandbox.world.calls)

@@ -138,9 +138,10 @@ async def test_an_author_without_rights_may_cancel_and_nothing_else(runtime, que
     assert emoji != "-1"
 
 
-async def test_a_forks_change_of_ci_takes_maintain(runtime, queue, provider):
+@pytest.mark.parametrize("path", [".github/workflows/ci.yml", ".trunk/trunk.yaml"])
+async def test_a_forks_change_of_ci_takes_maintain(runtime, queue, provider, path):
     provider.level = WRITE
-    provider.paths = (".github/workflows/ci.yml",)
+    provider.paths = (path,)
     assert await said(runtime, queue, AskSubmit(), number=9) == ("-1", True)
     provider.level = MAINTAIN
     await said(runtime, queue, AskSubmit(), number=9)

@@ -178,3 +178,7 @@ def test_a_page_that_may_not_be_linked_is_its_name():
     page = Phrase((Page(Code("test"), "https://ci.example.org/7"),))
     assert markdown.markdown(page, LINKS) == "`test`"
     assert markdown.plain(page) == "test"
+
+
+def test_words_that_end_in_line_breaks_lose_their_full_stop():
+    assert phrases.quoted("Commits must be signed.\n\n").text == "Commits must be signed"

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 from bot.github.audits.facts import RepositoryFacts
+from service.provider import audits
 from service.provider.audits import Finding, error
 from service.vocabulary import MergeMethod
 
 ID = "merge-method"
+SETTING = "mergeMethod"
 FINE = "The repository and its rules allow the queue's merge method."
 
 BOXES = {
@@ -32,10 +34,9 @@ def decide(facts: RepositoryFacts) -> Iterator[Finding]:
     if not names:
         mend = f"No method is left: {other}."
     else:
-        mend = (
-            f"Run `headgate queue update --branch {facts.subject.branch} --set "
-            f"mergeMethod={names[0]}`, or {other}."
-        )
+        branch, path = facts.subject.branch, facts.subject.in_file.get(SETTING)
+        mend = audits.how_to_set(branch, SETTING, names[0], path)
+        mend = f"{mend[0].upper()}{mend[1:]}, or {other}."
     yield error(ID, f"The queue merges with {method.value}, but {why}.", mend)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from bot.github.audits.facts import RepositoryFacts
+from service.provider import audits
 from service.provider.audits import Finding, note
 from service.vocabulary import MergeMethod
 
@@ -13,11 +14,11 @@ FINE = "The branch takes unsigned commits, or GitHub signs those that the queue 
 def decide(facts: RepositoryFacts) -> Iterator[Finding]:
     """Yield a note for merge commits, whose second parents people have to sign."""
     if facts.rules.needs_signatures and facts.subject.merge_method is MergeMethod.MERGE_COMMIT:
-        branch = facts.subject.branch
+        branch, path = facts.subject.branch, facts.subject.in_file.get("mergeMethod")
+        squash = audits.how_to_set(branch, "mergeMethod", MergeMethod.SQUASH.value, path)
         yield note(
             ID,
             f"`{branch}` takes only signed commits, and the queue makes merge commits: a pull "
             "request with an unsigned commit is set aside.",
-            f"Let everybody sign, or run `headgate queue update --branch {branch} --set "
-            "mergeMethod=SQUASH`: GitHub signs the commit that it makes.",
+            f"Let everybody sign, or {squash}: GitHub signs the commit that it makes.",
         )

@@ -52,8 +52,10 @@ log = structlog.get_logger()
 HIGH = 10
 """Priorities below this one need maintain access."""
 SENSITIVE_FOLDER = ".github/"
-SENSITIVE_NAMES = frozenset({"action.yml", "action.yaml", "headgate.yml", "CODEOWNERS"})
-"""A fork may change these only with maintain access, because they control CI and reviews."""
+SENSITIVE_NAMES = frozenset(
+    {"action.yml", "action.yaml", "headgate.yml", "trunk.yaml", "CODEOWNERS"}
+)
+"""A fork may change these only with maintain access: they control CI, reviews and the queue."""
 
 URGENT = (AskPause, AskResume, AskDrain, AskCancel)
 """Commands of maintainers that no flood of commands may delay (docs/design/limits.md 7)."""

@@ -13,6 +13,7 @@ from service.mergequeue.operations.doctor import (
     facts,
     leftover_branches,
     queue_state,
+    repository_file,
     required_statuses,
     vehicle_kind,
 )
@@ -39,6 +40,7 @@ class Audit(Protocol):
 
 AUDITS: tuple[Audit, ...] = (
     queue_state,
+    repository_file,
     required_statuses,
     vehicle_kind,
     checks_on_test_branches,
@@ -107,6 +109,7 @@ async def _subject(
         required=() if read is None else read.required,
         webhook_url=runtime.options.public_url,
         landings_hour_max=await facts.busiest_hour(runtime, repository),
+        in_file=facts.in_file(queue.value),
     )
 
 

@@ -1,13 +1,21 @@
 """Everything the audits of this package look at, read once."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.operations import naming, repository_files, requirements, turn, vehicles
+from service.mergequeue.operations import (
+    naming,
+    repository_file,
+    repository_files,
+    requirements,
+    turn,
+    vehicles,
+)
 from service.mergequeue.operations.requirements import Resolved
 from service.mergequeue.store import audited, queues, runs
 from service.provider import audits
@@ -64,11 +72,23 @@ class QueueFacts:
         return self.resolved.required.names
 
     @property
+    def in_file(self) -> Mapping[str, str]:
+        """The path of the repository's file that has a setting, by the setting's API name."""
+        return in_file(self.queue)
+
+    @property
     def trigger(self) -> str:
         """The trigger by which CI sees test branches."""
         if self.vehicle is Vehicle.PUSH:
             return 'pushes (`on: push: branches: ["headgate/merge/**"]`)'
         return f"draft pull requests (`on: pull_request: branches: [{self.branch}]`)"
+
+
+def in_file(queue: MergeQueue | None) -> Mapping[str, str]:
+    """Return the path of the repository's file that has a setting of a queue, by its API name."""
+    file = None if queue is None else queue.file
+    names = () if file is None else repository_file.api_names(file.names)
+    return {name: repository_file.path_of(name, file) for name in names if file is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,25 +12,31 @@ FINE = "The required statuses of the branch are known."
 def decide(facts: QueueFacts) -> Iterator[Finding]:
     """Yield an error for unreadable rules, and for a branch that requires nothing."""
     branch = facts.branch
+    in_file = facts.in_file.get("requiredStatuses")
     if facts.resolved.error is not None:
         yield error(
             ID,
             f"The required statuses of `{branch}` cannot be read: {facts.resolved.error}",
-            "Grant the App `Administration: read`, or name them yourself: `headgate queue update "
-            f"--branch {branch} --set required_statuses=NAME,NAME`.",
+            "Grant the App `Administration: read`"
+            # The file adds to the rules, so it cannot replace them.
+            + ("." if in_file else f", or name them yourself: {_update(branch)}."),
         )
     elif not facts.required and facts.config.required_statuses is None:
         yield error(
             ID,
             f"`{branch}` requires no status, so a test run has nothing to wait for.",
             f"Require checks in the branch protection or a ruleset of `{branch}`, name them in "
-            "`.github/headgate.yml`, or run `headgate queue update "
-            f"--branch {branch} --set required_statuses=NAME,NAME`.",
+            f"`.github/headgate.yml`, or run {_update(branch)}.",
         )
     elif not facts.required:
         yield warning(
             ID,
             "The queue's own setting requires no status: pull requests land untested.",
-            f"Name statuses: `headgate queue update --branch {branch} --set "
-            "required_statuses=NAME,NAME`.",
+            f"Name statuses in `{in_file}` on `{branch}`."
+            if in_file
+            else f"Name statuses: {_update(branch)}.",
         )
+
+
+def _update(branch: str) -> str:
+    return f"`headgate queue update --branch {branch} --set required_statuses=NAME,NAME`"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from service.mergequeue.operations import vehicles
 from service.mergequeue.operations.doctor.facts import QueueFacts
+from service.provider import audits
 from service.provider.audits import Finding, error, note
 from service.provider.values import Vehicle
 
@@ -27,10 +28,11 @@ def decide(facts: QueueFacts) -> Iterator[Finding]:
             yield error(ID, found, f"Let those workflows also start on {facts.trigger}.")
     elif advised is not facts.vehicle:
         word = "true" if advised is Vehicle.DRAFT_PR else "false"
+        setting = "createPrsForTestingBranches"
+        mend = audits.how_to_set(facts.branch, setting, word, facts.in_file.get(setting))
         yield error(
             ID,
             f"The queue shows its test branches to CI as {NAMES[facts.vehicle]}, but "
             f"{facts.advice.reason}",
-            f"Run `headgate queue update --branch {facts.branch} --set "
-            f"createPrsForTestingBranches={word}`.",
+            f"{mend[0].upper()}{mend[1:]}.",
         )
