@@ -1,6 +1,7 @@
 """Caches of the adapter: facts that cannot change, and answers of the last seconds."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from cachetools import LRUCache
 
@@ -30,6 +31,7 @@ class Caches:
         self._nodes: LRUCache[str, str] = LRUCache(NAMES_MAX)
         self._files: LRUCache[tuple[str, int], Files] = LRUCache(PULLS_MAX)
         self._unstacked: LRUCache[tuple[str, int], Sha] = LRUCache(PULLS_MAX)
+        self._merges: LRUCache[tuple[str, int], str | datetime] = LRUCache(PULLS_MAX)
         self._workflows: LRUCache[tuple[str, int, Sha], bool] = LRUCache(PULLS_MAX)
 
     def keep_commit(self, repo: RepoRef, commit: Commit) -> Commit:
@@ -68,6 +70,17 @@ class Caches:
     def is_unstacked(self, repo: RepoRef, number: int, head: Sha) -> bool:
         """Return whether this head was seen outside of any stack."""
         return self._unstacked.get((repo.slug, number)) == head
+
+    def keep_merge(self, repo: RepoRef, number: int, pending: str | datetime | None) -> None:
+        """Remember a pending merge request by its id, or until when one of unknown id may be."""
+        if pending is None:
+            self._merges.pop((repo.slug, number), None)
+        else:
+            self._merges[repo.slug, number] = pending
+
+    def merge(self, repo: RepoRef, number: int) -> str | datetime | None:
+        """Return what `keep_merge` was told last, None if nothing is pending."""
+        return self._merges.get((repo.slug, number))
 
     def keep_workflows(self, repo: RepoRef, number: int, head: Sha, touched: bool) -> None:
         """Store whether a head changes workflow files."""

@@ -4,7 +4,7 @@ Nothing here repeats a landing, repairs the target or judges what landed: commit
 trees are returned as read, and the service proves them.
 """
 
-from bot.github import graphql, reading, refs, refusals
+from bot.github import graphql, reading, refs, refusals, stacks
 from bot.github.client import RepositoryClient
 from bot.github.graphql import NO_COMMIT, RefUpdate
 from bot.github.graphql import Trouble as GraphQLTrouble
@@ -14,7 +14,6 @@ from bot.github.protection import BranchRules, Protection
 from bot.github.pull_requests import PullRequests
 from bot.github.reading import METHOD_WORDS
 from bot.github.refusals import Evidence
-from bot.github.wire import Answer
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -81,19 +80,24 @@ class Landing:
         denied = self._method_denied(client.repo, request.target, request.method)
         if denied is not None:
             return denied
-        answer = await client.create(
-            "PUT",
-            f"/pulls/{request.number}/merge",
-            _merge_body(request),
-            expects=REFUSALS,
-        )
-        if answer.status >= 300:
-            return await self._stop(client, request, answer)
-        commit = Sha(answer.fields.text("sha"))
-        return await self._landed(client, request.target, commit, request.expect_parent)
+        stack = await stacks.find(client, request.number, request.head_sha)
+        blocker = None if stack is None else stacks.blocker_of(stack, request.number)
+        if blocker is not None:
+            # GitHub would land those below too, whether they were tested or not.
+            words = "Members of its stack that are below it have not merged."
+            return LandStop(LandStopCode.PR_REFUSED, words, blockers=(blocker,))
+        send = _merge_call if stack is None else stacks.merge
+        found = await send(client, request.number, _merge_body(request))
+        if isinstance(found, stacks.Refusal):
+            return await self._stop(client, request, found)
+        return await self._landed(client, request.target, found, request.expect_parent)
 
     async def merged(self, client: RepositoryClient, request: MergeRequest) -> Merged | None:
-        """Return what a merge call landed; None while the pull request is not merged."""
+        """Return what a merge call landed; None while the pull request is not merged.
+
+        Raises OutcomeUnknown while a merge is pending.
+        """
+        await stacks.check_not_pending(client, request.number)
         facts = await self._pulls.pull_request(client, request.number, waits_s=())
         if facts.state is not PullRequestState.MERGED or facts.merge_commit is None:
             return None
@@ -164,7 +168,7 @@ class Landing:
         return LandStop(LandStopCode.METHOD_DENIED, words)
 
     async def _stop(
-        self, client: RepositoryClient, request: MergeRequest, answer: Answer
+        self, client: RepositoryClient, request: MergeRequest, answer: stacks.Refusal
     ) -> LandStop:
         """Return why it was refused, by facts and rules read after the refusal."""
         words = quoted(answer.message)
@@ -180,7 +184,7 @@ class Landing:
         return LandStop(found.code, words, answer.request_id, found.blockers, evidence.pull)
 
     async def _evidence(
-        self, client: RepositoryClient, request: MergeRequest, answer: Answer
+        self, client: RepositoryClient, request: MergeRequest, answer: stacks.Refusal
     ) -> Evidence:
         client.caches.keep_unstacked(client.repo, request.number, None)
         rules = await self._rules(client, request.target)
@@ -254,6 +258,15 @@ class Landing:
             known = await graphql.repository_node(client)
             client.caches.keep_node(client.repo, known)
         return known
+
+
+async def _merge_call(
+    client: RepositoryClient, number: int, body: dict[str, object]
+) -> Sha | stacks.Refusal:
+    answer = await client.create("PUT", f"/pulls/{number}/merge", body, expects=REFUSALS)
+    if answer.status >= 300:
+        return stacks.Refusal(answer.status, answer.message, answer.request_id)
+    return Sha(answer.fields.text("sha"))
 
 
 def _merge_body(request: MergeRequest) -> dict[str, object]:

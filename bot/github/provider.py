@@ -43,7 +43,7 @@ from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
-from service.provider.signals import Delivery, Signal, Where
+from service.provider.signals import Delivery, PullRequestChanged, Signal, Where
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -114,9 +114,13 @@ class GitHubProvider:
         bot, which only costs a read. Raises ProviderError when a field we need is missing.
         """
         try:
-            return translate.signals_of(delivery, self._own())
+            found = translate.signals_of(delivery, self._own())
         except Unreadable as failure:
             raise ProviderError(f"{delivery.event} lacks something: {failure}.") from failure
+        for each in found:
+            if isinstance(each, PullRequestChanged) and delivery.action == "stacked":
+                self._github.caches.keep_unstacked(each.where.ref, each.number, None)
+        return found
 
     def _own(self) -> OwnApp:
         return OwnApp(self._options.app_id, self._github.tokens.slug or "")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bot.github import graphql, outcomes, reading
+from bot.github import graphql, outcomes, reading, stacks
 from bot.github.caches import Files
 from bot.github.client import RepositoryClient
 from bot.github.graphql import Context, Facts
@@ -13,6 +13,7 @@ from service.provider.errors import GoneKind, ProviderError, Throttled, Unavaila
 from service.provider.values import (
     ChangedFiles,
     PullRequest,
+    Stack,
 )
 from service.vocabulary import (
     CODE_OWNERS,
@@ -109,9 +110,13 @@ class PullRequests:
 
     async def _converted(self, client: RepositoryClient, facts: Facts) -> PullRequest:
         self._keep(client, facts)
+        pull, stack = facts.pull, None
+        if is_open(facts):
+            stack = await stacks.find(client, pull.number, pull.head_sha)
         return replace(
-            facts.pull,
-            blockers=await self._blockers(client, facts),
+            pull,
+            stack=stack,
+            blockers=await self._blockers(client, facts, stack),
             skipped_checks=_names_with(facts, CheckOutcome.SKIPPED),
             failed_checks=_names_with(facts, CheckOutcome.FAILED),
         )
@@ -124,14 +129,16 @@ class PullRequests:
             files = Files(facts.pull.head_sha, facts.files, client.clock.monotonic_s())
             client.caches.keep_files(client.repo, facts.pull.number, files)
 
-    async def _blockers(self, client: RepositoryClient, facts: Facts) -> tuple[Blocker, ...]:
+    async def _blockers(
+        self, client: RepositoryClient, facts: Facts, stack: Stack | None
+    ) -> tuple[Blocker, ...]:
         found = list(blockers_of(facts, self._app_id))
         if is_open(facts):
             rules = await self._rules(client, facts.pull.base_branch)
             found = [_with_reviewer(each, rules) for each in found]
             found += rule_blockers_of(facts, rules)
-            if await self._is_stacked(client, facts):
-                found.append(Blocker(BlockerCode.STACKED))
+            stacked = None if stack is None else stacks.blocker_of(stack, facts.pull.number)
+            found += [] if stacked is None else [stacked]
             if await self._is_beyond_our_right(client, facts):
                 found.append(Blocker(BlockerCode.OTHER, WORKFLOWS_BLOCKER))
         return tuple(found)
@@ -142,21 +149,6 @@ class PullRequests:
         except ProviderError:
             # Rules that cannot be read stop the queue where they are asked for themselves.
             return None
-
-    async def _is_stacked(self, client: RepositoryClient, facts: Facts) -> bool:
-        """Return whether it is part of a native stack, which only the REST answer says.
-
-        A head seen outside of any stack is not read again.
-        """
-        if client.caches.is_unstacked(client.repo, facts.pull.number, facts.pull.head_sha):
-            return False
-        answer = await client.get(
-            f"/pulls/{facts.pull.number}", missing=GoneKind.PULL_REQUEST, is_kept=True
-        )
-        stacked = answer.fields.inner_or_none("stack") is not None
-        known = None if stacked else facts.pull.head_sha
-        client.caches.keep_unstacked(client.repo, facts.pull.number, known)
-        return stacked
 
     async def _is_beyond_our_right(self, client: RepositoryClient, facts: Facts) -> bool:
         """Return whether it changes workflow files that our App may not write."""

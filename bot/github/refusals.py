@@ -97,6 +97,7 @@ HINTS: tuple[Hint, ...] = (
     Hint("base branch was modified", _RETRY),
     Hint("head branch", _RETRY),
     Hint("already in progress", _RETRY),
+    Hint("merge request already exists", _RETRY),
     Hint("has not yet completed", _RETRY),
     Hint("merge conflict", _RETRY),
     Hint("not mergeable", _RETRY),

@@ -354,7 +354,7 @@ TABLE: Mapping[tuple[str, str | None], Translation] = {
     **_each("pull_request_review", "edited", "dismissed", by=_pull),
     **_each("pull_request_review_thread", "resolved", "unresolved", by=_pull),
     **_each("pull_request", "opened", "edited", "reopened", "closed", "synchronize", by=_pull),
-    **_each("pull_request", "ready_for_review", "converted_to_draft", by=_pull),
+    **_each("pull_request", "ready_for_review", "converted_to_draft", "stacked", by=_pull),
     **_each("pull_request", "labeled", "unlabeled", by=_label),
     **_each(
         "check_run", "created", "completed", "rerequested", by=partial(_report, member="check_run")

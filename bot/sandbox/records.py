@@ -233,6 +233,25 @@ class Stack:
     id: int
     number: int
     members: list[int]
+    created_at: datetime
+
+
+@dataclass(slots=True)
+class AsyncMerge:
+    """A request to the asynchronous merge API; `sha` is the head that it was made for.
+
+    `status` is pending, merged or failed; `landed` the commit of a merged one.
+    """
+
+    uuid: str
+    number: int
+    sha: str
+    method: str
+    action: str
+    text: str
+    updated_at: datetime
+    status: str = "pending"
+    landed: str | None = None
 
 
 @dataclass(slots=True)

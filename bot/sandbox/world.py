@@ -19,6 +19,7 @@ from bot.sandbox.records import (
     Account,
     App,
     Artifact,
+    AsyncMerge,
     CheckRun,
     CheckSuite,
     Classic,
@@ -80,7 +81,9 @@ class Knobs:
     """Delays and limits of the sandbox, delays in seconds of world time; 0 turns one off.
 
     `base_window_s`: how long the merge call answers "Base branch was modified" after a base moved.
-    `head_delay_s`: how long a pull request shows its old head after a push. `content_minute_max`
+    `head_delay_s`: how long a pull request shows its old head after a push.
+    `async_merge_delay_s`: how long a request of the asynchronous merge API is pending.
+    `content_minute_max`
     and `content_hour_max`: how much content an App may create (github.com: 80 and 500).
     """
 
@@ -88,6 +91,7 @@ class Knobs:
     rename_delay_s: float = 1.0
     base_window_s: float = 0.0
     head_delay_s: float = 0.0
+    async_merge_delay_s: float = 1.0
     content_minute_max: float = 0.0
     content_hour_max: float = 0.0
 
@@ -122,6 +126,7 @@ class Repository:
     rulesets: list[Ruleset] = field(default_factory=list)
     protected: dict[str, Classic] = field(default_factory=dict)
     stacks: list[Stack] = field(default_factory=list)
+    async_merges: dict[str, AsyncMerge] = field(default_factory=dict)
     deployed: set[tuple[str, str]] = field(default_factory=set)
     scanned: set[str] = field(default_factory=set)
     size_kib: int = 0
@@ -156,6 +161,11 @@ class Repository:
     def stack_of(self, number: int) -> Stack | None:
         """The native stack of a pull request, None without one."""
         return next((stack for stack in self.stacks if number in stack.members), None)
+
+    def trunk_of(self, stack: Stack) -> str:
+        """The branch that a native stack lands on: the base of its bottom member."""
+        bottom = self.issues[stack.members[0]].pull
+        return self.default_branch if bottom is None else bottom.base_ref
 
     def check_runs(self, sha: str) -> list[CheckRun]:
         """Every check run on a commit, oldest first."""

@@ -35,12 +35,39 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True)
+class StackMember:
+    """One pull request of a stack."""
+
+    number: int
+    head_sha: Sha
+    state: PullRequestState
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A native stack: each member is based on the branch of the one below, the lowest on `target`.
+
+    `members` from the bottom up; empty if the provider did not list them.
+    """
+
+    target: str
+    members: tuple[StackMember, ...]
+
+    def below(self, number: int) -> tuple[StackMember, ...]:
+        """Return the members below one that have not merged, from the bottom up."""
+        numbers = [one.number for one in self.members]
+        under = self.members[: numbers.index(number)]
+        return tuple(one for one in under if one.state is not PullRequestState.MERGED)
+
+
+@dataclass(frozen=True, slots=True)
 class PullRequest:
     """Fresh facts of one pull request; `author` is `ghost` when the account is gone.
 
     `base_tip` is the target's commit as read in the same moment, `merge_commit` the commit that
     merged it. `skipped_checks` and `failed_checks` are names of checks on its own head, sorted;
-    a name with a passed report is in neither.
+    a name with a passed report is in neither. `stack` is None outside of a native stack and for
+    a closed pull request.
     """
 
     number: int
@@ -62,6 +89,12 @@ class PullRequest:
     url: str
     skipped_checks: tuple[str, ...] = ()
     failed_checks: tuple[str, ...] = ()
+    stack: Stack | None = None
+
+    @property
+    def target_branch(self) -> str:
+        """The branch that it is to land on: that of its stack, else its base."""
+        return self.base_branch if self.stack is None else self.stack.target
 
 
 @dataclass(frozen=True, slots=True)

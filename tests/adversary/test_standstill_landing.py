@@ -43,7 +43,7 @@ SENTENCES = {
         403,
         "Merging stacked PRs via this endpoint is not supported. "
         "Use the asynchronous merge endpoint instead.",
-        "the author removes the PR from its stack",
+        "the PRs below it in its stack",
     ),
     "a workflow file, without backticks": Attack(
         403,

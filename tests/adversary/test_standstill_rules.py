@@ -101,11 +101,11 @@ async def filtered(world: World) -> int:
 
 
 async def stacked(world: World) -> int:
-    """It is the bottom of a native stack."""
-    number = await world.open(head="bottom")
-    start: dict[str, Any] = {"from": head_of(world, number)}
-    above = await world.open(head="above", base="bottom", **start)
-    await world.act("stack", numbers=[number, above])
+    """It is the top of a native stack whose bottom is a draft."""
+    bottom = await world.open(head="bottom", draft=True)
+    start: dict[str, Any] = {"from": head_of(world, bottom)}
+    number = await world.open(head="above", base="bottom", **start)
+    await world.act("stack", numbers=[bottom, number])
     return number
 
 
@@ -163,7 +163,7 @@ ATTACKS = {
     ),
     "skip ci": Attack({}, skipping, ("`unit`", "the author runs CI")),
     "filter of the workflow": Attack({}, filtered, ("`unit`", "the author runs CI")),
-    "stack": Attack({}, stacked, ("the author removes the PR from its stack",)),
+    "stack": Attack({}, stacked, ("which is below it in its stack",)),
     "GitHub's queue": Attack(
         rulesets(rule("merge_queue"), bypass_app=True),
         queued,
@@ -224,7 +224,7 @@ async def is_landed(world: World) -> bool:
 
 
 async def test_a_stacked_pull_request_takes_no_ci(world: World) -> None:
-    """Hurts whoever pays for CI: it is spent again and again on what GitHub never merges here."""
+    """Hurts whoever pays for CI: it is spent again and again on what cannot be merged yet."""
     await world.make_queue(merge_method=MergeMethod.SQUASH)
     number = await stacked(world)
     await world.settle()

@@ -297,7 +297,8 @@ class _Words:
     def _pull_request(self, one: scenes.PullRequest) -> tuple:
         merged = OUT_OF_SIGHT if one.merged is None else self._commit(one.merged)
         is_in = one.number in self.queue.entries
-        return (self.prs[one.number], one.state.value, one.version, merged if is_in else 0, is_in)
+        place = merged if is_in else 0
+        return (self.prs[one.number], one.state.value, one.version, place, is_in, one.below > 0)
 
     def _landed(self) -> tuple:
         """Moves of the branch since the oldest tip that a live run was built on."""

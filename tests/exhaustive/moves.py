@@ -48,7 +48,10 @@ def _submissions(now: Scene, scope: Scope) -> Iterator[Move]:
     count = len(now.prs)
     entered = now.prs
     if count < scope.pull_requests:
-        entered = (*now.prs, PullRequest(count + 1))
+        new = PullRequest(count + 1, in_stack=scope.stacked)
+        if scope.stacked and count and now.prs[-1].state is PullRequestState.OPEN:
+            new = replace(new, below=count)
+        entered = (*now.prs, new)
     for one in entered:
         if one.state is not PullRequestState.OPEN:
             continue
@@ -321,6 +324,10 @@ def _crashed(now: Scene, scope: Scope) -> Scene:
 
 
 def _with(now: Scene, one: PullRequest) -> Scene:
+    """The scene with this pull request as it is; what waited for one that has merged is free."""
+    if one.state is PullRequestState.MERGED:
+        free = [replace(each, below=0) if each.below == one.number else each for each in now.prs]
+        now = replace(now, prs=tuple(free))
     prs = tuple(one if other.number == one.number else other for other in now.prs)
     return replace(now, prs=prs)
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from service.mergequeue.engine import outputs
 from service.mergequeue.engine.inputs import ChecksReported, Input, Landed, TimePassed
-from service.mergequeue.engine.model import Member, MergeQueue, Run
+from service.mergequeue.engine.model import LandMode, Member, MergeQueue, Run
 from service.mergequeue.engine.outputs import Land, Step
 from service.mergequeue.engine.reasons import Cause, HoldScope, Reason
+from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import (
     FINAL,
     SPARE,
@@ -15,7 +16,7 @@ from service.mergequeue.engine.states import (
     RunKind,
     RunStatus,
 )
-from service.vocabulary import CheckOutcome, Sha
+from service.vocabulary import BlockerCode, CheckOutcome, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.trees import Tree
 
@@ -142,8 +143,21 @@ def _is_green(run: Run) -> bool:
 
 
 def _started(event: outputs.RunStarted, step: Step) -> None:
+    for pr in step.queue.runs[event.run].prs if event.run in step.queue.runs else ():
+        entry = step.queue.entries.get(pr)
+        if entry is not None and _waits_below(entry.facts):
+            raise Violation(f"S10: {pr} is tested before what is below it")
     if step.queue.state is not QueueState.RUNNING:
         raise Violation(f"I22: run {event.number} started while {step.queue.state.value}")
+
+
+def _lands_in_stack(facts: Facts, mode: LandMode) -> None:
+    if _waits_below(facts) or (facts.in_stack and mode is LandMode.CAS):
+        raise Violation(f"S10: {facts.pr} of a stack lands too early, or by the atomic update")
+
+
+def _waits_below(facts: Facts) -> bool:
+    return any(blocker.code is BlockerCode.STACKED for blocker in facts.blockers)
 
 
 def _lands(action: Land, queue: MergeQueue) -> None:
@@ -159,6 +173,8 @@ def _lands(action: Land, queue: MergeQueue) -> None:
         raise Violation(f"S1: run {run.number} lands and has not passed")
     if run.reused_from is None and run.cause is not Cause.QUARANTINED_ONLY and not _is_green(run):
         raise Violation(f"S1: run {run.number} lands and is not green")
+    for one in action.steps:
+        _lands_in_stack(queue.entries[one.pr].facts, action.mode)
     tested = {(one.pr, one.head, one.tree) for one in run.steps}
     for step in action.steps:
         if (step.pr, step.head, step.tree) not in tested:

@@ -14,7 +14,7 @@ from service.mergequeue.engine.inputs import Input, Landed, TestBranchBuilt
 from service.mergequeue.engine.model import MergeQueue, RunStep, Tip
 from service.mergequeue.engine.outputs import BuildTestBranch, Land
 from service.mergequeue.engine.reported import Facts
-from service.vocabulary import PullRequestState, Sha
+from service.vocabulary import Blocker, BlockerCode, PullRequestState, Sha
 from tests.exhaustive import properties
 from tests.exhaustive.scopes import Scope
 from tests.mergequeue import trees
@@ -27,12 +27,17 @@ HISTORY_KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """A pull request as it is: pushes so far, and where it was merged by hand, if it was."""
+    """A pull request as it is: pushes so far, and where it was merged by hand, if it was.
+
+    `below` is the unmerged member of its stack that it waits for, 0 for none.
+    """
 
     number: int
     version: int = 1
     state: PullRequestState = PullRequestState.OPEN
     merged: Sha | None = None
+    in_stack: bool = False
+    below: int = 0
 
     @property
     def change(self) -> Change:
@@ -120,7 +125,11 @@ def moved(scene: Scene, tree: Tree, commit: Sha) -> Scene:
 def facts_now(one: PullRequest) -> Facts:
     """What the provider says of a pull request."""
     known = facts_of(one.number, one.version)
-    return replace(known, state=one.state, merged_sha=one.merged)
+    known = replace(known, state=one.state, merged_sha=one.merged, in_stack=one.in_stack)
+    if not one.below:
+        return known
+    waits = Blocker(BlockerCode.STACKED, str(one.below))
+    return replace(known, base=f"part-{one.below}", blockers=(waits,))
 
 
 @lru_cache(maxsize=1024)

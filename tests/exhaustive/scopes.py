@@ -24,11 +24,11 @@ from service.vocabulary import MergeMethod
 class Scope:
     """A small world.
 
-    `inputs` is the bound in `make test`, `inputs_long` in `make soak`. `breaks` names the sets of
-    pull requests that fail together (a set of one: it is broken); then CI never errs. None: CI may
-    say anything at any time. `targets` are what pull requests touch, by number, `p_fail` the chance
-    of failing that is said of each. With `late` a report may come at the instant at which a clock
-    runs out.
+    `inputs` is the bound in `make test`, `inputs_long` in `make soak`. `breaks` names the sets
+    of pull requests that fail together (a set of one: it is broken); then CI never errs. None:
+    CI may say anything at any time. `targets` are what pull requests touch, by number, `p_fail`
+    the chance of failing that is said of each. `stacked`: each is put on the one before it.
+    With `late` a report may come at the instant at which a clock runs out.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Scope:
     revokes: bool = False
     crashes: bool = False
     late: bool = False
+    stacked: bool = False
     targets: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     uploads: tuple[tuple[str, ...], ...] = ()
     modes: tuple[Mode, ...] = ()
@@ -63,7 +64,7 @@ class Scope:
     @property
     def is_symmetric(self) -> bool:
         """Whether pull requests differ in nothing but their number."""
-        return self.breaks is None and not self.targets
+        return self.breaks is None and not self.targets and not self.stacked
 
 
 def _config(**settings: object) -> QueueConfig:
@@ -116,6 +117,18 @@ SCOPES: tuple[Scope, ...] = (
         stops=_STOPS,
         unknown=True,
         crashes=True,
+    ),
+    Scope(
+        "SINGLE, one stack",
+        _config(concurrency=2, merge_method=MergeMethod.MERGE_COMMIT),
+        pull_requests=3,
+        inputs=8,
+        inputs_long=12,
+        versions=2,
+        cancels=True,
+        by_hand=True,
+        stops=(LandingStopCode.STALE,),
+        stacked=True,
     ),
     Scope(
         "SINGLE, the branch moves",

@@ -18,7 +18,7 @@ from service.provider.values import (
     Merged,
     MergeRequest,
 )
-from service.vocabulary import MergeMethod, Sha
+from service.vocabulary import Blocker, BlockerCode, MergeMethod, Sha
 from tests.github.table import APP_ID, REPO, on_table
 
 BASE, HEAD, MADE, TREE = (Sha(letter * 40) for letter in "abcd")
@@ -26,6 +26,8 @@ ELSEWHERE = Sha("e" * 40)
 RULES = "GET /rules/branches/main"
 TIP = "GET /commits/heads/main"
 MERGE = "PUT /pulls/3/merge"
+ASYNC = "PUT /pulls/3/merge-async"
+POLLED = "GET /pulls/3/merge-async/u1"
 FACTS = "graphql PullRequestFacts"
 QUEUED = "graphql IsInMergeQueue"
 COMMITS = "GET /pulls/3/commits"
@@ -194,6 +196,130 @@ async def test_a_merge_call_landed_if_the_pull_request_is_merged_and_its_commit_
     table.says(FACTS, facts)
     table.says(TIP, a_commit(MADE, BASE))
     assert await landing.merged(client, a_request()) == found
+
+
+# Members of a native stack.
+
+
+def stacked(table, *members):
+    """Pull request 3 is in a stack of these members: number and state, from the bottom up."""
+    table.says("GET /pulls/3", {"number": 3, "stack": {"base": {"ref": "main"}, "number": 1}})
+    listed = [
+        {
+            "number": number,
+            "state": "open" if state == "open" else "closed",
+            "merged_at": "2026-10-01T00:00:00Z" if state == "merged" else None,
+            "head": {"ref": f"part-{number}", "sha": HEAD},
+        }
+        for number, state in members
+    ]
+    table.says("GET /stacks", [{"number": 1, "base": {"ref": "main"}, "pull_requests": listed}])
+
+
+def asynchronous(status, **details):
+    return {"status": status, "details": {"message": "Words.", **details}}
+
+
+PENDING = asynchronous("pending", uuid="u1", expected_head_sha=HEAD)
+LANDS = asynchronous("merged", sha=MADE)
+
+
+async def test_a_member_with_all_below_merged_lands_by_one_asynchronous_call(
+    table, client, landing
+):
+    stacked(table, (1, "merged"), (3, "open"), (4, "open"))
+    table.says(ASYNC, PENDING, status=202)
+    table.says(POLLED, PENDING, PENDING, LANDS)
+    lands(table, ASYNC)
+    assert await landing.merge(client, a_request()) == LANDED
+    body = {"sha": HEAD, "merge_method": "squash", "merge_action": "direct_merge"}
+    assert table.bodies[ASYNC] == body
+    assert (table.calls[ASYNC], table.calls[POLLED], table.calls[MERGE]) == (1, 3, 0)
+
+
+@pytest.mark.parametrize("state", ["open", "closed"])
+async def test_nothing_is_sent_while_a_member_below_has_not_merged(table, client, landing, state):
+    stacked(table, (1, "merged"), (2, state), (3, "open"))
+    stop = await landing.merge(client, a_request())
+    assert stop.code is LandStopCode.PR_REFUSED
+    assert stop.blockers == (Blocker(BlockerCode.STACKED, "2"),)
+    assert (table.calls[ASYNC], table.calls[MERGE]) == (0, 0)
+
+
+async def test_nothing_is_sent_for_a_stack_whose_members_are_not_listed(table, client, landing):
+    stacked(table, (3, "open"))
+    table.says("GET /stacks", [])
+    stop = await landing.merge(client, a_request())
+    assert (stop.code, table.calls[ASYNC]) == (LandStopCode.PR_REFUSED, 0)
+
+
+async def test_a_request_that_is_pending_for_this_head_already_is_waited_for(
+    table, client, landing
+):
+    stacked(table, (3, "open"))
+    table.says(ASYNC, PENDING, status=409)
+    table.says(POLLED, LANDS)
+    lands(table, ASYNC)
+    assert await landing.merge(client, a_request()) == LANDED
+
+
+async def test_a_request_that_is_pending_for_another_head_is_no_landing(table, client, landing):
+    stacked(table, (3, "open"))
+    other = {"uuid": "u1", "expected_head_sha": ELSEWHERE}
+    exists = {"message": "A merge request already exists for this pull request."}
+    table.says(ASYNC, asynchronous("pending", **{**other, **exists}), status=409)
+    stop = await landing.merge(client, a_request())
+    assert (stop.code, table.calls[POLLED]) == (LandStopCode.RETRY, 0)
+
+
+async def test_a_request_that_stays_pending_is_read_again_and_not_sent_again(
+    table, client, landing
+):
+    stacked(table, (3, "open"))
+    table.says(ASYNC, PENDING, status=202)
+    table.says(POLLED, PENDING)
+    with pytest.raises(OutcomeUnknown, match="is pending"):
+        await landing.merge(client, a_request())
+    with pytest.raises(OutcomeUnknown, match="is pending"):
+        await landing.merged(client, a_request())
+    assert table.calls[ASYNC] == 1
+    table.says(POLLED, asynchronous("failed"))
+    assert await landing.merged(client, a_request()) is None
+
+
+@pytest.mark.parametrize("answer", [404, 500])
+async def test_a_request_whose_state_cannot_be_read_has_an_unknown_outcome(
+    table, client, landing, answer
+):
+    stacked(table, (3, "open"))
+    table.says(ASYNC, PENDING, status=202)
+    table.denies(POLLED, answer)
+    with pytest.raises(OutcomeUnknown):
+        await landing.merge(client, a_request())
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("Merge conflict detected", LandStopCode.RETRY),
+        ('Required status check "unit" is failing.', LandStopCode.CHECKS_MISSING),
+        ("Commits must have verified signatures.", LandStopCode.PR_REFUSED),
+    ],
+)
+async def test_a_failed_request_is_a_refusal_in_githubs_words(table, client, landing, words, code):
+    stacked(table, (3, "open"))
+    table.says(ASYNC, PENDING, status=202)
+    table.says(POLLED, {"status": "failed", "details": {"message": words}})
+    stop = await landing.merge(client, a_request())
+    assert (stop.code, stop.message) == (code, words)
+
+
+async def test_a_refused_request_is_judged_as_any_refusal(table, client, landing):
+    stacked(table, (3, "open"))
+    table.says(ASYNC, asynchronous("failed"), status=400)
+    table.says(FACTS, a_pull(state="CLOSED"))
+    stop = await landing.merge(client, a_request())
+    assert stop.code is LandStopCode.CLOSED
 
 
 # Why it was refused, by what is read afterwards.

@@ -194,6 +194,7 @@ class World:
         """The status comment of our App on a pull request; empty when there is none."""
         bot = self.sandbox.app.bot
         own = [one.body for one in self.repository.issues[number].comments if one.author is bot]
+        own.sort(key=lambda body: "headgate:status" not in body)
         return own[0] if own else ""
 
     def check_on(self, number: int) -> str:

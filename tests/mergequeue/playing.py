@@ -92,6 +92,7 @@ _FACTS: Mapping[str, Callable[[Facts, str], Facts]] = {
     "unblocked": lambda facts, _: replace(facts, blockers=()),
     "fork": lambda facts, _: replace(facts, is_fork=True),
     "authorized": lambda facts, _: replace(facts, authorized_head=facts.head),
+    "stack": lambda facts, _: replace(facts, in_stack=True),
     "unauthorized": lambda facts, _: replace(facts, authorized_head=None),
 }
 

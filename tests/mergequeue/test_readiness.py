@@ -528,3 +528,40 @@ def test_entries_that_are_freed_together_come_back_in_the_order_of_their_places(
     draft = after(*held, touched=False)
     told = [action.pr for action in draft.actions if isinstance(action, Tell)]
     assert told == sorted(places, key=lambda pr: places[pr])
+
+
+@pytest.mark.parametrize(
+    ("state", "below", "left", "is_told"),
+    [
+        (EntryState.MERGED, "1 2", "2", True),
+        (EntryState.MERGED, "1", "1", False),
+        (EntryState.MERGED, "2", "2", False),
+        (EntryState.CANCELLED, "1 2", "1 2", True),
+        (EntryState.CANCELLED, "1", "1", True),
+        (EntryState.CANCELLED, "11", "11", False),
+    ],
+)
+def test_a_member_of_a_stack_is_told_when_one_that_it_waits_for_has_left(
+    state: EntryState, below: str, left: str, is_told: bool
+) -> None:
+    stacked = (*REVIEW, Blocker(BlockerCode.STACKED, below))
+    waiting = set_aside(3, facts=replace(facts_of(3), blockers=stacked), unmet=(Reason.STACKED,))
+    draft = a_draft(an_entry(1), waiting)
+    reason = Reason.LANDED if state is EntryState.MERGED else Reason.USER_REQUESTED
+    draft.move(draft.entries[1], state, reason)
+    found = draft.entries[3].facts.blockers
+    assert found == (*REVIEW, Blocker(BlockerCode.STACKED, left))
+    told = sorted(one.pr for one in draft.actions if isinstance(one, Tell))
+    assert told == ([1, 3] if is_told else [1])
+
+
+def test_a_member_of_a_stack_needs_the_checks_of_its_own_head_for_the_merge_call() -> None:
+    assert Reason.CHECK_MISSING not in unmet_with(in_stack=False)
+    assert Reason.CHECK_MISSING in unmet_with(in_stack=True)
+
+
+def unmet_with(*, in_stack: bool) -> tuple[Reason, ...]:
+    """What is open for one without a required check on its head, under MERGE_COMMIT."""
+    facts = replace(facts_of(1), blockers=MISSING, in_stack=in_stack)
+    entry = set_aside(facts=facts)
+    return readiness.unmet_now(a_draft(entry, merge_method=MergeMethod.MERGE_COMMIT), entry)

@@ -202,3 +202,12 @@ async def test_what_another_process_wrote_meanwhile_keeps_a_landing_from_its_per
 def test_a_permit_is_judged_by_the_time_it_is_given(decided: tuple[MergeQueue, Land]) -> None:
     queue, action = decided
     assert permits.against(queue, action, START + timedelta(days=1)) is None
+
+
+def test_the_atomic_update_lands_no_member_of_a_stack(decided: tuple[MergeQueue, Land]) -> None:
+    queue, action = decided
+    facts = replace(queue.entries[NUMBER].facts, in_stack=True)
+    joined = entry(facts=facts)(queue)
+    atomic = replace(action, mode=LandMode.CAS)
+    assert permits.against(joined, atomic, START) == "Pull request 1 has joined a stack."
+    assert permits.against(joined, replace(action, mode=LandMode.CALL), START) is None

@@ -10,9 +10,19 @@ from service.mergequeue.engine import inputs
 from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.culprits.verdict import Standing
-from service.mergequeue.engine.model import NOTHING, Detail, Entry, Green, RequiredSet, Run
+from service.mergequeue.engine.model import (
+    NOTHING,
+    Detail,
+    Entry,
+    Green,
+    LandMode,
+    RequiredSet,
+    Run,
+    Tip,
+)
 from service.mergequeue.engine.planning import landing, reuse, starting
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.state import bases, leaving, line, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import Progress
@@ -182,7 +192,35 @@ def _never_unsure(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(bases, "is_undone", lambda draft, bisection, failed: None)
 
 
+def _below_ignored(facts: Facts, branch: str) -> tuple[Reason, ...]:
+    return tuple(reason for reason in _unmet_of(facts, branch) if reason is not Reason.STACKED)
+
+
+_unmet_of = readiness.unmet_of
+
+
+def _stack_by_update(draft: Draft, run: Run, tip: Tip) -> LandMode:
+    for entry in draft.own(run):
+        draft.entries[entry.pr] = replace(entry, facts=replace(entry.facts, in_stack=False))
+    mode = _mode(draft, run, tip)
+    for entry in draft.own(run):
+        in_stack = draft.before.entries[entry.pr].facts.in_stack
+        draft.entries[entry.pr] = replace(entry, facts=replace(entry.facts, in_stack=in_stack))
+    return mode
+
+
+_mode = landing._mode
+
+_STACKS = replace(settings.SINGLE_ONLY, stacks=1.0)
+
+
 FAULTS: Mapping[str, Fault] = {
+    "a member of a stack is ready before those below it have merged": Fault(
+        lambda patch: patch.setattr(readiness, "unmet_of", _below_ignored), _STACKS
+    ),
+    "a member of a stack lands by the atomic update": Fault(
+        lambda patch: patch.setattr(landing, "_mode", _stack_by_update), _STACKS
+    ),
     "a skipped check counts as passed": Fault(_skips_pass_anywhere, _WITH_SKIPS),
     "a check may be skipped that ran on the own head": Fault(_everything_skippable, _WITH_SKIPS),
     "an entry that is not ready keeps its place for days": Fault(_unready_for_ever),

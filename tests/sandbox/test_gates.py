@@ -266,6 +266,59 @@ async def test_no_member_of_a_native_stack_is_merged_or_retargeted_alone(sandbox
         await sandbox.act("stack", "bob", REPO, numbers=[lower, upper])
 
 
+async def merged_async(app, sandbox, number, **body):
+    """Ask for an asynchronous merge; the status of the answer, and what the request came to."""
+    path = f"/repos/{REPO}/pulls/{number}/merge-async"
+    answer = await app.call("PUT", path, body)
+    if answer.status != 202:
+        return answer.status, answer.body
+    again = await app.call("PUT", path, body)
+    name = answer.body["details"]["uuid"]
+    assert (again.status, again.body["details"]["uuid"]) == (409, name)
+    assert (await app.get(f"{path}/{name}"))["status"] == "pending"
+    await sandbox.settle()
+    return answer.status, await app.get(f"{path}/{name}")
+
+
+async def test_an_asynchronous_merge_lands_all_below_by_one_move_of_the_target(sandbox, app):
+    lower, upper = await stacked(sandbox)
+    status, result = await merged_async(app, sandbox, upper, merge_method="squash")
+    assert (status, result["status"]) == (202, "merged")
+    listed = (await app.get(f"/repos/{REPO}/stacks?pull_request={lower}"))[0]
+    assert [one["number"] for one in listed["pull_requests"]] == [lower, upper]
+    assert all(one["merged_at"] for one in listed["pull_requests"])
+    assert listed == await app.get(f"/repos/{REPO}/stacks/{listed['number']}")
+    assert not listed["open"]
+    tip = sandbox.repository(REPO).git.branch("main")
+    assert result["details"]["sha"] == tip
+    status, result = await merged_async(app, sandbox, upper)
+    assert (status, result["status"]) == (200, "merged")
+
+
+async def test_the_member_above_a_merged_one_is_based_on_the_target(sandbox, app):
+    lower, upper = await stacked(sandbox)
+    head = (await app.get(f"/repos/{REPO}/pulls/{upper}"))["head"]["sha"]
+    await merged_async(app, sandbox, lower)
+    shown = await app.get(f"/repos/{REPO}/pulls/{upper}")
+    assert (shown["base"]["ref"], shown["state"], shown["head"]["sha"]) == ("main", "open", head)
+
+
+async def test_an_asynchronous_merge_lands_all_members_or_none(sandbox, app):
+    lower, upper = await stacked(sandbox)
+    before = sandbox.repository(REPO).git.branch("main")
+    await protect(sandbox, checks=["unit"])
+    _, result = await merged_async(app, sandbox, upper)
+    said = 'Required status check "unit" is failing.'
+    assert (result["status"], result["details"]["message"]) == ("failed", said)
+    assert sandbox.repository(REPO).git.branch("main") == before
+    await sandbox.act("close", "bob", REPO, number=upper)
+    status, result = await merged_async(app, sandbox, upper)
+    assert (status, result["details"]["message"]) == (400, "Pull request is closed.")
+    path = f"/repos/{REPO}/pulls/{lower}/merge-async"
+    assert (await app.call("GET", f"{path}/none")).status == 404
+    assert (await app.call("PUT", path, {"merge_action": "merge_queue"})).status == 422
+
+
 async def test_drafts_may_not_be_had_in_every_repository(sandbox, app):
     sandbox.repository(REPO).settings.drafts = False
     await sandbox.act("push", "bob", REPO, branch="work", files={"a.txt": "a"})

@@ -32,9 +32,10 @@ from service.mergequeue.engine.outputs import (
     Step,
 )
 from service.mergequeue.engine.reasons import MEANINGS, HoldScope, Reason
+from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import SPARE, EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
-from service.vocabulary import Check, CheckOutcome, RequiredName, Sha
+from service.vocabulary import BlockerCode, Check, CheckOutcome, RequiredName, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.stage import START
 from tests.mergequeue.trees import Change, Tree
@@ -455,6 +456,11 @@ class Checker:
     def _action(self, action: Action, step: Step) -> None:
         if isinstance(action, BuildTestBranch):
             self.builds.add(action.run)
+            run = step.queue.runs.get(action.run)
+            for member in () if run is None else run.entries:
+                entry = step.queue.entries.get(member.pr)
+                if entry is not None and _waits_below(entry.facts):
+                    raise Violation("S10", f"{member.pr} is tested before what is below it")
         elif isinstance(action, outputs.RetireRun):
             if action.run in self.retired or action.run not in self.builds:
                 raise Violation("I35", "a run was retired twice, or was never built")
@@ -477,6 +483,7 @@ class Checker:
         for step in action.steps:
             if step.head != self.heads[step.pr]:
                 raise Violation("I5", f"an old head of {step.pr} is about to land")
+            _check_stack(queue.entries[step.pr].facts, action.mode)
             if queue.entries[step.pr].verified_by != action.run:
                 raise Violation("S1", f"{step.pr} is to land by a run that does not prove it")
         if action.mode is LandMode.CAS and action.steps[-1].tree != run.steps[-1].tree:
@@ -543,3 +550,15 @@ def _may_reuse(run: Run) -> bool:
         return False
     skips = run.config.optimization_mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS
     return run.kind is not RunKind.CONFIRMATION and (run.kind is not RunKind.PROBE or skips)
+
+
+def _check_stack(facts: Facts, mode: LandMode) -> None:
+    """S10, for one that is about to land."""
+    if _waits_below(facts):
+        raise Violation("S10", f"{facts.pr} is to land before what is below it")
+    if facts.in_stack and mode is LandMode.CAS:
+        raise Violation("S10", f"{facts.pr} of a stack is to land by the atomic update")
+
+
+def _waits_below(facts: Facts) -> bool:
+    return any(blocker.code is BlockerCode.STACKED for blocker in facts.blockers)

@@ -47,6 +47,9 @@ class People:
     queue: MergeQueue
     facts: dict[int, Facts]
     versions: dict[int, int]
+    stacking: random.Random
+    stack_rate: float
+    below: dict[int, int]
     merged_by_hand: set[int]
     is_rewritten: bool
     is_calm: bool
@@ -83,11 +86,31 @@ class People:
             facts = replace(facts, blockers=(Blocker(BlockerCode.REVIEW_REQUIRED),))
         if self.chance.random() < 0.1:
             facts = replace(facts, is_fork=True, authorized_head=facts.head)
+        if self.stack_rate and self.stacking.random() < self.stack_rate:
+            facts = self._stacked(facts)
         self._set(replace(facts, own_skipped=self.ci.skipped_on_head()))
         self._make_truth(pr)
         self._submits(pr)
         if self.weights.parallel and self.chance.random() < 0.1:
             self._uploads(pr)
+
+    def _stacked(self, facts: Facts) -> Facts:
+        """Put it on the newest pull request, if that is open: both are in a native stack then."""
+        below = self.facts.get(facts.pr - 1)
+        if below is None or below.state is not PullRequestState.OPEN:
+            return facts
+        self.below[facts.pr] = below.pr
+        self._set(replace(below, in_stack=True))
+        self._mail_facts(below.pr)
+        waits = Blocker(BlockerCode.STACKED, str(below.pr))
+        return replace(
+            facts,
+            base=f"part-{below.pr}",
+            blockers=(*facts.blockers, waits),
+            is_fork=False,
+            authorized_head=None,
+            in_stack=True,
+        )
 
     def _submits(self, pr: int | None = None) -> None:
         if pr is None:
@@ -158,8 +181,10 @@ class People:
     def _reviews(self) -> None:
         pr = self._any_entry()
         if pr is not None:
-            blocked = () if self.facts[pr].blockers else (Blocker(BlockerCode.REVIEW_REQUIRED),)
-            self._set(replace(self.facts[pr], blockers=blocked))
+            review = Blocker(BlockerCode.REVIEW_REQUIRED)
+            blocked = [one for one in self.facts[pr].blockers if one != review]
+            blocked += [] if review in self.facts[pr].blockers else [review]
+            self._set(replace(self.facts[pr], blockers=tuple(blocked)))
             self._mail_facts(pr)
 
     def _closes(self) -> None:
@@ -260,6 +285,14 @@ class People:
 
     def _set(self, facts: Facts) -> None:
         self.facts[facts.pr] = facts
+        if facts.state is not PullRequestState.MERGED:
+            return
+        for above in [pr for pr, below in self.below.items() if below == facts.pr]:
+            # The provider bases it on the target; nobody may hear of that at once.
+            del self.below[above]
+            rest = [b for b in self.facts[above].blockers if b.code is not BlockerCode.STACKED]
+            self._set(replace(self.facts[above], base="main", blockers=tuple(rest)))
+            self._mail_facts(above)
 
     def _mail_facts(self, pr: int) -> None:
         if self.is_calm or self.chance.random() < 0.8:

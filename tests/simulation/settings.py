@@ -31,6 +31,7 @@ class Weights:
     skips_redundant: float
     skips_checks: float = 0.0
     revokes: float = 0.0
+    stacks: float = 0.0
     is_slow: float = 0.0
 
 
@@ -45,6 +46,7 @@ EVERYTHING = Weights(
     skips_redundant=0.3,
     skips_checks=0.3,
     revokes=0.3,
+    stacks=0.3,
     is_slow=0.2,
 )
 """All that docs/design/engine.md says."""

@@ -59,6 +59,9 @@ class World(Shell):
         self.revokes = random.Random(f"revokes {seed}")
         is_revoking = self.has_flakes and self.revokes.random() < weights.revokes
         self.revoke_rate = 0.08 if is_revoking else 0.0
+        self.stacking = random.Random(f"stacks {seed}")
+        self.stack_rate = 0.4 if self.stacking.random() < weights.stacks else 0.0
+        self.below: dict[int, int] = {}
         self.ci.skip_rate = 0.15 if self.ci.skips.random() < weights.skips_checks else 0.0
         self.target = Target()
         self.names: tuple[str, ...] = ("unit",)

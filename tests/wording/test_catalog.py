@@ -277,6 +277,10 @@ def test_what_a_pull_request_needs_before_it_may_enter():
         for wanted in (Wanted(code, "main", "develop", "", builders.HEAD), Wanted(code, "main")):
             whole, brief = shown(readiness.goal(wanted)), shown(readiness.brief(wanted))
             lines.append(f"{code.value}: {whole} | {brief}")
+    for below, absent in (("7", ""), ("7 8", ""), ("7 8", "7"), ("7 8", "7 8")):
+        wanted = Wanted(Reason.STACKED, "main", below, absent)
+        words = (readiness.goal(wanted), readiness.brief(wanted), readiness.step(wanted))
+        lines.append(f"stacked: {' | '.join(map(shown, words))}")
     expect("\n".join(lines)).matches("catalog-readiness.txt")
 
 

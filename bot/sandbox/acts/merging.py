@@ -74,7 +74,7 @@ async def merge_pull(pull: PullRequest, actor: Actor, call: MergeCall) -> str:
     broken = merge_rules.broken_by_merge(pull, actor, call.method)
     if broken:
         raise broken.refusal(405)
-    landed = await _landed(pull, actor, call, (tip, merged.tree))
+    landed = await written(pull, actor, call, (tip, merged.tree))
     await refs.refuse_workflow_files(repository, actor, tip, landed)
     # Merged before the branch moves: what follows a push must not find it open.
     await pull_states.mark_merged(pull, actor.account, (tip, landed))
@@ -111,8 +111,8 @@ def _refuse_by_state(pull: PullRequest, call: MergeCall) -> None:
         raise refused("merge.base_modified")
 
 
-async def _landed(pull: PullRequest, actor: Actor, call: MergeCall, merged: tuple[str, str]) -> str:
-    """Write the commits of a merge; `merged` is the base's tip and the merged tree."""
+async def written(pull: PullRequest, actor: Actor, call: MergeCall, merged: tuple[str, str]) -> str:
+    """Write the commits of a merge, return the last; `merged`: the base's tip, the merged tree."""
     tip, tree = merged
     world, objects = pull.repository.world, pull.repository.git.objects
     own = pull_states.signature(world, actor.account)

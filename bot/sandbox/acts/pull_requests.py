@@ -130,6 +130,12 @@ async def retarget(pull: PullRequest, actor: Actor, base: str) -> None:
         return
     if pull.repository.stack_of(pull.number) is not None:
         raise refused("stack.base")
+    await change_base(pull, actor, base)
+
+
+async def change_base(pull: PullRequest, actor: Actor, base: str) -> None:
+    """Change the base to an existing branch; raises `edited` with the old base."""
+    tip = pull.repository.git.refs[f"refs/heads/{base}"]
     changes = {"ref": {"from": pull.base_ref}, "sha": {"from": pull.base_sha}}
     pull.base_ref, pull.base_sha = base, tip
     pull_states.recompute_mergeability(pull)
@@ -219,7 +225,8 @@ async def stack(repository: Repository, actor: Actor, members: Sequence[PullRequ
     if len(members) < 2 or not is_chain or not is_own:
         raise refused("stack.form")
     numbers = [pull.number for pull in members]
-    made = Stack(repository.world.new_id(), len(repository.stacks) + 1, numbers)
+    world = repository.world
+    made = Stack(world.new_id(), len(repository.stacks) + 1, numbers, world.now())
     repository.stacks.append(made)
     for pull in members:
         await pull_states.announce(pull, "stacked", actor.account, stack=pulls.stack(pull, made))

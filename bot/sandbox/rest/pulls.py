@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from bot.sandbox.acts import merging, pull_requests, pull_states
+from bot.sandbox.acts import async_merging, merging, pull_requests, pull_states
 from bot.sandbox.acts.merging import MergeCall
 from bot.sandbox.acts.pull_requests import NewPull
 from bot.sandbox.records import Json
-from bot.sandbox.refusal import invalid, not_found
+from bot.sandbox.refusal import invalid, not_found, say
 from bot.sandbox.rest.call import REPO, Answer, Call, Listing, Reply, Route
 from bot.sandbox.rules import METHODS
 from bot.sandbox.shapes import git_data, pulls
@@ -14,6 +14,7 @@ from bot.sandbox.world import PullRequest
 
 FILES_MAX = 3000
 COMMITS_MAX = 250
+ACTIONS = ("default", "direct_merge")  # GitHub's own merge queue lands nothing in the sandbox
 
 
 async def list_pulls(call: Call) -> Answer:
@@ -82,6 +83,51 @@ async def merge_pull(call: Call) -> Answer:
     return Reply({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
 
 
+async def merge_async(call: Call) -> Answer:
+    """Merge it, with all unmerged ones below it in its stack, a little later."""
+    pull, method = call.pull, call.optional("merge_method") or "merge"
+    action = call.optional("merge_action") or "default"
+    if method not in METHODS:
+        raise invalid("merge_method is unknown", field="merge_method", resource="PullRequest")
+    if action not in ACTIONS:
+        raise invalid(say("async.action"), field="merge_action", resource="PullRequest")
+    optional = (call.optional(name) for name in ("sha", "commit_title", "commit_message"))
+    is_pending = async_merging.pending_of(pull) is not None
+    made = async_merging.submit(pull, call.actor, MergeCall(method, *optional), action)
+    status = 409 if is_pending else {"pending": 202, "merged": 200, "failed": 400}[made.status]
+    shape = pulls.async_merge(made)
+    if is_pending:
+        shape["details"]["message"] = say("async.exists")
+    return Reply(shape, status)
+
+
+async def get_async_merge(call: Call) -> Answer:
+    """A request of the asynchronous merge API."""
+    found = async_merging.find(call.repository, call.params["uuid"])
+    if found is None or found.number != call.number:
+        raise not_found()
+    return Reply(pulls.async_merge(found))
+
+
+async def list_stacks(call: Call) -> Answer:
+    """Native stacks, the newest first; `pull_request`: those that contain it."""
+    wanted = call.query.get("pull_request")
+    listed = [
+        stack
+        for stack in reversed(call.repository.stacks)
+        if wanted is None or int(wanted) in stack.members
+    ]
+    return Listing(listed, partial(pulls.whole_stack, call.repository))
+
+
+async def get_stack(call: Call) -> Answer:
+    """One native stack."""
+    found = next((one for one in call.repository.stacks if one.number == call.number), None)
+    if found is None:
+        raise not_found()
+    return Reply(pulls.whole_stack(call.repository, found))
+
+
 PULL = rf"{REPO}/pulls/{{number:\d+}}"
 READ, WRITE = ("pull_requests:read",), ("pull_requests:write",)
 
@@ -93,4 +139,8 @@ ROUTES = (
     Route("GET", f"{PULL}/files", list_files, READ),
     Route("GET", f"{PULL}/commits", list_commits, READ),
     Route("PUT", f"{PULL}/merge", merge_pull, ("contents:write",)),
+    Route("PUT", f"{PULL}/merge-async", merge_async, ("contents:write",)),
+    Route("GET", f"{PULL}/merge-async/{{uuid}}", get_async_merge, ("contents:read",)),
+    Route("GET", f"{REPO}/stacks", list_stacks, READ),
+    Route("GET", rf"{REPO}/stacks/{{number:\d+}}", get_stack, READ),
 )

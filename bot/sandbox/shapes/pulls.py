@@ -2,7 +2,7 @@
 
 from bot.sandbox import merge_rules
 from bot.sandbox.merges import FileChange
-from bot.sandbox.records import Json, Review, Stack, Thread
+from bot.sandbox.records import AsyncMerge, Json, Review, Stack, Thread
 from bot.sandbox.shapes import issues, people, repositories
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import PullRequest, Repository
@@ -55,8 +55,7 @@ def _end(one: Repository, ref: str, sha: str) -> Json:
 
 def stack(one: PullRequest, value: Stack) -> Json:
     """A native stack as one of its pull requests shows it; position 1 is the bottom."""
-    bottom = one.repository.issues[value.members[0]].pull
-    trunk = one.repository.default_branch if bottom is None else bottom.base_ref
+    trunk = one.repository.trunk_of(value)
     return {
         "id": value.id,
         "number": value.number,
@@ -64,6 +63,45 @@ def stack(one: PullRequest, value: Stack) -> Json:
         "position": value.members.index(one.number) + 1,
         "base": {"ref": trunk, "sha": one.repository.git.branch(trunk) or ""},
     }
+
+
+def whole_stack(repository: Repository, value: Stack) -> Json:
+    """A native stack asked for by itself, its members from the bottom up."""
+    members = [repository.issues[number].pull for number in value.members]
+    return {
+        **people.identity("PullRequestStack", value.id),
+        "number": value.number,
+        "url": f"{repository.url}/stacks/{value.number}",
+        "base": {"ref": repository.trunk_of(value)},
+        "open": any(one is not None and one.open for one in members),
+        "created_at": stamp(value.created_at),
+        "pull_requests": [
+            {
+                "number": one.number,
+                "state": "open" if one.open else "closed",
+                "draft": one.draft,
+                "merged_at": people.when(one.merged_at),
+                "head": {"ref": one.head_ref, "sha": one.head_sha},
+            }
+            for one in members
+            if one is not None
+        ],
+    }
+
+
+def async_merge(value: AsyncMerge) -> Json:
+    """A request of the asynchronous merge API."""
+    details: Json = {"message": value.text}
+    if value.status == "pending":
+        details |= {
+            "uuid": value.uuid,
+            "merge_method": value.method,
+            "merge_action": value.action,
+            "expected_head_sha": value.sha,
+        }
+    if value.landed is not None:
+        details["sha"] = value.landed
+    return {"status": value.status, "details": details}
 
 
 def pull(one: PullRequest, files: tuple[FileChange, ...]) -> Json:

@@ -1,9 +1,17 @@
 """Values reported to the queue about a pull request and about a failure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from service.vocabulary import Blocker, Check, Explanation, Mergeability, PullRequestState, Sha
+from service.vocabulary import (
+    Blocker,
+    BlockerCode,
+    Check,
+    Explanation,
+    Mergeability,
+    PullRequestState,
+    Sha,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +22,7 @@ class Facts:
     head was seen to contain, `head_tree` its tree (all three only read for direct merges),
     `authorized_head` the fork's head that a person with write access let in. `own_skipped` and
     `own_failed` are the names of the checks that were skipped or failed on its own head.
+    `in_stack`: it is a member of a native stack, which the provider lands by its merge call alone.
     """
 
     pr: int
@@ -33,6 +42,24 @@ class Facts:
     merged_sha: Sha | None = None
     own_skipped: tuple[str, ...] = ()
     own_failed: tuple[str, ...] = ()
+    in_stack: bool = False
+
+    def waits_for(self, pr: int) -> bool:
+        """Return whether `pr` is below it in its stack and has not merged."""
+        return str(pr) in self._below()
+
+    def after_merge_of(self, pr: int) -> "Facts | None":
+        """Return the facts without `pr` below it; None if it is the only one that is left."""
+        left = [number for number in self._below() if number != str(pr)]
+        if not left:
+            return None
+        waits = Blocker(BlockerCode.STACKED, " ".join(left))
+        others = (each for each in self.blockers if each.code is not BlockerCode.STACKED)
+        return replace(self, blockers=(*others, waits))
+
+    def _below(self) -> list[str]:
+        names = (each.name for each in self.blockers if each.code is BlockerCode.STACKED)
+        return [number for name in names for number in (name or "").split()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ class CommentCommand:
         if isinstance(self.asked.ask, AskSubmit | AskCancel | AskRetry):
             topic = f"#{self.asked.number}"
         elif isinstance(self.asked.ask, AskPause | AskDrain | AskResume):
-            topic = f"queue {self.pull.base_branch}"
+            topic = f"queue {self.pull.target_branch}"
         return AnsweredCommand(
             repository_id=self.repository.id,
             org_id=self.repository.org_id,
@@ -119,7 +119,7 @@ async def carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
         case AskUnclear():
             return replies.unclear(ask)
         case AskHelp():
-            return replies.command_list(command.pull.base_branch, command.value)
+            return replies.command_list(command.pull.target_branch, command.value)
         case AskStatus():
             return await _status(runtime, command)
         case AskSubmit():
@@ -151,7 +151,7 @@ async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> 
     queue, greeting = command.queue, None
     if queue is None:
         created = await _create_first_queue(
-            runtime, command.repository, command.pull.base_branch, command.actor
+            runtime, command.repository, command.pull.target_branch, command.actor
         )
         if created.queue is None:
             return created.answer
@@ -163,17 +163,24 @@ async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> 
     options = SubmitOptions(ask.priority, ask.no_batch)
     before = await turn.value(runtime, queue.id)
     by = _by(runtime, command)
-    step = await pull_requests.submit_fetched(runtime, queue, command.pull, options, by)
+    step = await pull_requests.submit_stack(runtime, queue, command.pull, options, by)
     if step.refusal is not None:
         return replies.refused(step.refusal, queue.branch)
     await _remember_comment(runtime, queue, command, step)
     old = before.entries.get(command.pull.number)
     new = step.queue.entries.get(command.pull.number)
     if old is None or new is None or old.priority == new.priority or old.id != new.id:
-        return greeting or replies.accepted()
+        return greeting or _submitted(command.pull)
     place = queue_views.position_of(step.queue, new)
     change = Reprioritized(old.priority, new.priority, place, queue_views.queue_length(step.queue))
     return replies.reprioritized(change)
+
+
+def _submitted(pull: PullRequest) -> Answer:
+    below = pull_requests.below(pull)
+    if not below:
+        return replies.accepted()
+    return replies.stack_submitted([*(one.number for one in below), pull.number])
 
 
 async def _submission_refusal(
@@ -184,32 +191,34 @@ async def _submission_refusal(
         return replies.not_open(pull.state)
     if ask.sha is not None and not pull.head_sha.startswith(ask.sha.lower()):
         return replies.sha_differs(pull.head_sha, ask.sha)
-    if not await _is_bound(runtime, command):
+    if not await _is_bound(runtime, command, command.head):
         return replies.head_moved(pull.head_sha)
+    for member in pull_requests.below(pull):
+        head = PullRequestHead(command.repository.id, member.number, member.head_sha)
+        if not await _is_bound(runtime, command, head):
+            return replies.head_moved(member.head_sha, member.number)
     if pull.is_fork and command.config.fork_policy is ForkPolicy.DENY:
-        return replies.forks_denied(pull.base_branch)
+        return replies.forks_denied(pull.target_branch)
     if pull.is_fork and command.asked.source in _CHANNELS:
-        return replies.refused(Refused(Reason.FORK_NEEDS_PERSON, ""), pull.base_branch)
+        return replies.refused(Refused(Reason.FORK_NEEDS_PERSON, ""), pull.target_branch)
     return None
 
 
-async def _is_bound(runtime: Runtime, command: CommentCommand) -> bool:
+async def _is_bound(runtime: Runtime, command: CommentCommand, head: PullRequestHead) -> bool:
     """Return whether the present head is the one that the author of the command saw.
 
     In the same repository: the head known when the comment arrived, or one never seen. From
     a fork, Headgate must have seen the head before the comment was written, so that a late
     delivery cannot admit commits pushed after the comment.
     """
-    known = await runtime.store.read(
-        known_pulls.known_head, command.repository.id, command.pull.number
-    )
+    known = await runtime.store.read(known_pulls.known_head, head.repository_id, head.number)
     if known is None:
         is_bound = not command.pull.is_fork
     else:
         is_in_time = not command.pull.is_fork or known.seen_at <= command.asked.at
-        is_bound = known.head == command.pull.head_sha and is_in_time
+        is_bound = known.head == head.head and is_in_time
     if not is_bound:
-        await runtime.store.run(known_pulls.remember_head, command.head, runtime.clock.now())
+        await runtime.store.run(known_pulls.remember_head, head, runtime.clock.now())
     return is_bound
 
 
@@ -229,7 +238,7 @@ async def _status(runtime: Runtime, command: CommentCommand) -> Answer:
     if command.queue is not None:
         text = await notices.text_of(runtime, command.queue, command.pull.number, None)
     if text is None:
-        return replies.never_submitted(command.pull.base_branch)
+        return replies.never_submitted(command.pull.target_branch)
     return replies.status(text)
 
 
@@ -274,7 +283,7 @@ async def _set_state(
     queue, value = command.queue, command.value
     if queue is None or value is None:
         branches = await queue_access.branches_with_queue(runtime, command.repository)
-        return replies.no_queue(command.pull.base_branch, branches)
+        return replies.no_queue(command.pull.target_branch, branches)
     match ask:
         case AskPause(reason=reason):
             state, why = QueueState.PAUSED, reason

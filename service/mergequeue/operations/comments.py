@@ -224,7 +224,7 @@ async def _read_command(
     except Gone:
         return None
     queue = await runtime.store.read(
-        queues.queue_ref, repository.org_id, repository.id, pull.base_branch
+        queues.queue_ref, repository.org_id, repository.id, pull.target_branch
     )
     value = await turn.value(runtime, queue.id) if queue is not None else None
     return CommentCommand(repository, asked, pull, queue, value, AccessLevel.NONE)

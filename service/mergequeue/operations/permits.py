@@ -6,7 +6,7 @@ Decides on the queue's newest value, which already contains the facts read for t
 from datetime import datetime
 
 from service.mergequeue.engine.culprits import verdict
-from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.model import LandMode, MergeQueue
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.planning import landing
 from service.mergequeue.engine.reasons import HoldScope
@@ -47,6 +47,8 @@ def _against_entries(value: MergeQueue, action: Land) -> str | None:
             return f"Pull request {step.pr} has another head."
         if entry.state is not EntryState.TESTS_PASSED or entry.cancel is not None:
             return f"Pull request {step.pr} must not land now."
+        if entry.facts.in_stack and action.mode is LandMode.CAS:
+            return f"Pull request {step.pr} has joined a stack."
         if entry.unmet:
             return f"Pull request {step.pr} is not ready: {entry.unmet[0].value}."
     return None

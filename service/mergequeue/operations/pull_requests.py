@@ -32,6 +32,7 @@ from service.mergequeue.wording import refusals
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import (
     PullRequest,
+    StackMember,
 )
 from service.runtime import Runtime
 from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoRef
@@ -112,6 +113,39 @@ async def submit_fetched(
     return steps[-1]
 
 
+def below(pull: PullRequest) -> tuple[StackMember, ...]:
+    """Return the unmerged members below it in its stack, from the bottom up; empty if none."""
+    if pull.stack is None or not pull.stack.members:
+        return ()
+    return pull.stack.below(pull.number)
+
+
+async def submit_stack(
+    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: Requester
+) -> Step:
+    """Submit those below it in its stack from the bottom up, then itself; return the last step.
+
+    Each is not ready until the one below it has merged. A stack onto another branch counts as
+    none. Raises Invalid if a member below is closed, or an error of the API if the queue refuses
+    one; the members below that one are then in the queue.
+    """
+    members = below(pull) if pull.target_branch == queue.branch else ()
+    closed = [one.number for one in members if one.state is not PullRequestState.OPEN]
+    if closed:
+        raise Invalid(
+            f"Pull request {closed[0]}, which is below it in its stack, is closed: reopen it, or "
+            "take it out of the stack.",
+            code="pull_request_closed",
+        )
+    for member in members:
+        lower = await fetch_pull_request(runtime, queue.repo, member.number)
+        plain = SubmitOptions(options.priority, options.no_batch)
+        step = await submit_fetched(runtime, queue, lower, plain, Requester(by.actor))
+        if step.refusal is not None:
+            raise refusal_error(step.refusal, queue.branch, member.number)
+    return await submit_fetched(runtime, queue, pull, options, by)
+
+
 async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Targets | None:
     """Return the impacted targets uploaded for this head, None if there are none."""
     pair = (known.pr, known.head)
@@ -122,7 +156,7 @@ async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Target
 async def submit(
     runtime: Runtime, queue: QueueRef, number: int, options: SubmitOptions, actor: Actor
 ) -> CommandResult:
-    """Submit by API: result created, updated or unchanged.
+    """Submit by API, with those below it in its stack: result created, updated or unchanged.
 
     A token never admits a fork's pull request unless a person with write access has let
     exactly this head in. Raises NotFound(pull_request_not_found), Conflict(head_mismatch),
@@ -136,7 +170,7 @@ async def submit(
             code="head_mismatch",
         )
     await _check_fork(runtime, queue, pull)
-    step = await submit_fetched(runtime, queue, pull, options, Requester(actor))
+    step = await submit_stack(runtime, queue, pull, options, Requester(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
@@ -165,9 +199,14 @@ async def _check_fork(runtime: Runtime, queue: QueueRef, pull: PullRequest) -> N
         )
 
 
-def refusal_error(refused: Refused, branch: str) -> ServiceError:
-    """Return a queue's refusal as the error of the API (docs/design/http.md 7)."""
+def refusal_error(refused: Refused, branch: str, member: int | None = None) -> ServiceError:
+    """Return a queue's refusal as the error of the API (docs/design/http.md 7).
+
+    `member`: of this one below it in its stack.
+    """
     detail = refusals.message(refused, branch)
+    if member is not None:
+        detail = f"Pull request {member}, which is below it in its stack: {detail}"
     members: Mapping[str, object] = {"pull_requests": list(refused.prs)} if refused.prs else {}
     code = refused.reason.value
     if refused.reason in MISSING:

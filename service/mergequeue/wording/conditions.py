@@ -137,7 +137,8 @@ def _stopping(view: PullRequestText) -> list[Hold]:
 
 
 def _ready(condition: Condition, queue: MergeQueue) -> Phrase:
-    wanted = Wanted(_READINESS[condition.code], queue.branch, condition.name)
+    state = " ".join(map(str, condition.prs))
+    wanted = Wanted(_READINESS[condition.code], queue.branch, condition.name, state)
     return readiness.met(wanted) if condition.met else readiness.goal(wanted)
 
 

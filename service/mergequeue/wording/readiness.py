@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.wording.situation import Wanted
+from service.text import phrases
 from service.text.phrases import (
     NAMES_SHOWN_MAX,
     Code,
@@ -114,6 +115,39 @@ def _base_step(wanted: Wanted) -> Phrase:
     return _named(words, "the base branch is changed to {target}", wanted)
 
 
+def _stacked(wanted: Wanted) -> Phrase:
+    below, missing = _numbers(wanted.name), _numbers(wanted.state)
+    if not below:
+        return phrase("the PRs below it in its stack on GitHub have been merged")
+    words = "{}, which is below it in its stack, has been merged"
+    if len(below) > 1:
+        words = "{}, which are below it in its stack, have been merged"
+    clause = phrase(words, phrases.pulls(below))
+    if not missing:
+        return clause
+    verb = "is" if len(missing) == 1 else "are"
+    words = f" ({{}} {verb} not in the queue: comment {{}} here again to submit the stack)"
+    return clause + phrase(words, phrases.pulls(missing), MERGE)
+
+
+def _stacked_brief(wanted: Wanted) -> Phrase:
+    below = _numbers(wanted.name)
+    return phrase("{} of its stack", phrases.pulls(below)) if below else phrase("its stack")
+
+
+def _stacked_step(wanted: Wanted) -> Phrase:
+    below = _numbers(wanted.name)
+    if not below:
+        return phrase("the PRs below it in its stack on GitHub are merged")
+    verb = "is" if len(below) == 1 else "are"
+    return phrase(f"{{}} of its stack {verb} merged", phrases.pulls(below))
+
+
+def _numbers(name: str) -> list[int]:
+    """Return the pull requests that a name lists, the lowest of the stack first."""
+    return [int(word) for word in name.split() if word.isdecimal()]
+
+
 def _rule(wanted: Wanted) -> Phrase:
     return _named("rule {name} is satisfied", "every rule of {target} is satisfied", wanted)
 
@@ -162,10 +196,7 @@ GOALS: dict[Reason, Words] = {
         "the rule, “Exempt”)",
         _check_brief,
     ),
-    Reason.STACKED: (
-        "the author removes the PR from its stack, or merges the stack on GitHub",
-        "its stack on GitHub",
-    ),
+    Reason.STACKED: (_stacked, _stacked_brief),
     Reason.PROVIDER_QUEUED: (
         "a maintainer removes the PR from GitHub's own merge queue, or lets that queue merge it",
         "GitHub's own merge queue",
@@ -196,7 +227,7 @@ _MET: dict[Reason, Text] = {
     Reason.WORKFLOWS_PERMISSION_MISSING: "Headgate has the permissions that it needs",
     Reason.CHECK_MISSING: "the required checks have reported on the PR itself",
     Reason.MERGE_REFUSED: "GitHub has not refused its merge",
-    Reason.STACKED: "the PR is not part of a stack on GitHub",
+    Reason.STACKED: "every PR below it in its stack has been merged",
     Reason.PROVIDER_QUEUED: "GitHub's own merge queue does not contain the PR",
     Reason.UNSIGNED: "all its commits have verified signatures",
 }
@@ -212,6 +243,7 @@ _STEPS: dict[Reason, Text] = {
     ),
     Reason.CHECK_PENDING: _check_step,
     Reason.CHECK_FAILING: _check_step,
+    Reason.STACKED: _stacked_step,
     Reason.WORKFLOWS_PERMISSION_MISSING: (
         "an owner of the repository grants Headgate the permission “Workflows: write”"
     ),

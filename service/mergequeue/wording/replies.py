@@ -1,6 +1,7 @@
 """An answer to a command: a reaction on the comment, and a new comment where one is needed."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -19,7 +20,7 @@ from service.provider.values import (
 )
 from service.text import markdown, phrases, times
 from service.text.markdown import Links
-from service.text.phrases import Code, Phrase, phrase
+from service.text.phrases import Code, Phrase, Pull, phrase
 from service.vocabulary import PullRequestState, Sha
 
 NOTHING_CHANGED = " Nothing was changed."
@@ -99,16 +100,28 @@ def accepted() -> Answer:
     return Answer(Emoji.ACCEPTED)
 
 
-def head_moved(head: Sha) -> Answer:
-    """Commits were pushed around the time of the comment, so the intended head is uncertain."""
+def head_moved(head: Sha, below: int | None = None) -> Answer:
+    """Commits were pushed around the time of the comment, so the intended head is uncertain.
+
+    `below`: to that member of the stack.
+    """
+    where = Phrase() if below is None else phrase(" on {}", Pull(below))
     return _unclear(
         phrase(
-            "New commits arrived around the time of your comment; the head is now {}. Check them, "
-            "then comment {} again.",
+            "New commits arrived{} around the time of your comment; the head is now {}. Check "
+            "them, then comment {} again.",
+            where,
             phrases.short(head),
             MERGE,
         )
     )
+
+
+def stack_submitted(numbers: Sequence[int]) -> Answer:
+    """A stack was submitted, from the bottom up."""
+    words = "The PRs of this stack are merged from the bottom up: {}. "
+    order = "Each is tested once the one below it has been merged."
+    return _accepted(phrase(words + order, phrases.pulls(numbers)))
 
 
 def sha_differs(head: Sha, given: str) -> Answer:

@@ -1,5 +1,6 @@
 """One submission with its queue: the input of all texts about it."""
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,6 +22,7 @@ _NAMED = {
     Reason.CHECK_MISSING: BlockerCode.CHECK_MISSING,
     Reason.REVIEW_REQUIRED: BlockerCode.REVIEW_REQUIRED,
     Reason.RULE_UNMET: BlockerCode.OTHER,
+    Reason.STACKED: BlockerCode.STACKED,
 }
 
 
@@ -29,7 +31,8 @@ class Wanted:
     """One thing that has to be so before a pull request may enter.
 
     `name` is the check, the rule, or the base branch that it has instead; `state` what a
-    check says now, in a word or two.
+    check says now, in a word or two. Of a stack `name` lists the numbers of the members that must
+    be merged first, `state` those among them that are not in the queue.
     """
 
     code: Reason
@@ -68,18 +71,33 @@ def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] 
         by=entry.canceller or _who_moved(entry, history),
         submitted_by=entry.submitted_by,
         head=entry.head,
-        wanted=wanted_of(entry, queue.branch),
+        wanted=wanted_of(entry, queue.branch, queue.entries),
         config=queue.config,
     )
 
 
-def wanted_of(entry: Entry, target: str) -> tuple[Wanted, ...]:
-    """Return what the entry still needs to be ready, each named check and rule by itself."""
+def wanted_of(
+    entry: Entry, target: str, queued: Container[int] | None = None
+) -> tuple[Wanted, ...]:
+    """Return what the entry still needs to be ready, each named check and rule by itself.
+
+    `queued` are the pull requests in the queue, None if they are not known.
+    """
     found: list[Wanted] = []
     for code in entry.unmet:
         names = _names(code, entry) or ("",)
-        found.extend(Wanted(code, target, name, "", entry.head) for name in names)
+        for name in names:
+            state = ""
+            if code is Reason.STACKED and queued is not None:
+                state = " ".join(map(str, absent_of(name, queued)))
+            found.append(Wanted(code, target, name, state, entry.head))
     return tuple(found)
+
+
+def absent_of(name: str, queued: Container[int]) -> tuple[int, ...]:
+    """Return the members of a stack that a name lists and that are not in the queue."""
+    listed = (int(each) for each in name.split() if each.isdecimal())
+    return tuple(pr for pr in listed if pr not in queued)
 
 
 def situation_after(

@@ -79,6 +79,7 @@ class Condition:
     `name` is a check, rule, hold id or base branch, `word` the outcome of a status or the reason
     of a hold, OWN for the entry's own landing; `at` when a clock ends it. `count` of `total`:
     slots in use, members of a batch, levels of successors; entries before it have no total. Of
+    a stack `name` lists the members to be merged first, `prs` those that are not in the queue. Of
     a bisection `prs` are all that it searches, the first `count` proven, the first `total`
     known to fail, and `runs` of its test runs are under way.
     """
@@ -167,6 +168,7 @@ _BLOCKERS = {
     Reason.CHECK_MISSING: BlockerCode.CHECK_MISSING,
     Reason.REVIEW_REQUIRED: BlockerCode.REVIEW_REQUIRED,
     Reason.RULE_UNMET: BlockerCode.OTHER,
+    Reason.STACKED: BlockerCode.STACKED,
 }
 
 
@@ -190,15 +192,23 @@ def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
     limit = entry.state_since + timedelta(hours=hours) if hours else None
     for reason in NOT_READY_ORDER:
         met = reason not in entry.unmet
-        if met and (reason in _SHOWN_WHEN_OPEN or _is_idle(draft.queue, reason)):
+        if met and (reason in _SHOWN_WHEN_OPEN or _is_idle(draft.queue, entry, reason)):
             continue
         waits_until = entry.build_after if reason in leaving.CI_WAITS else None
+        name = "" if met else _name_of(entry, reason)
+        absent: tuple[int, ...] = ()
+        acts = who(reason, met=met)
+        if reason is Reason.STACKED and name:
+            listed = (int(word) for word in name.split() if word.isdecimal())
+            absent = tuple(pr for pr in listed if pr not in draft.entries)
+            acts = acts if absent else WhoMustAct.NOBODY
         yield Condition(
             code=ConditionCode(reason.value),
             met=met,
-            who_must_act=who(reason, met=met),
+            who_must_act=acts,
             since=None if met else entry.state_since,
-            name="" if met else _name_of(entry, reason),
+            prs=absent,
+            name=name,
             at=None if met else waits_until or _tried_again(entry, reason, limit),
         )
 
@@ -301,8 +311,14 @@ def who(reason: Reason, *, met: bool) -> WhoMustAct:
     return WhoMustAct.NOBODY if met else MEANINGS[reason].who
 
 
-def _is_idle(queue: MergeQueue, reason: Reason) -> bool:
-    """Return whether the condition has no effect: SINGLE mode ignores impacted targets."""
+def _is_idle(queue: MergeQueue, entry: Entry, reason: Reason) -> bool:
+    """Return whether the condition has no effect now.
+
+    SINGLE mode ignores impacted targets. The base of a stack's member changes by itself once
+    those below it have merged.
+    """
+    if reason is Reason.BASE_MISMATCH:
+        return entry.facts.base != queue.branch
     return reason is Reason.IMPACTED_TARGETS_MISSING and queue.config.mode is Mode.SINGLE
 
 

@@ -215,9 +215,11 @@ def _is_contained(run: Run, entry: Entry) -> bool:
 
 
 def _mode(draft: Draft, run: Run, tip: Tip) -> LandMode:
-    """CAS where the tested commits themselves can become the branch (docs/design/landing.md 3)."""
+    """CAS where the tested commits themselves can become the branch (docs/design/landing.md 2)."""
     queue = draft.queue
     if queue.config.merge_method != MergeMethod.MERGE_COMMIT or run.kind is RunKind.DIRECT:
+        return LandMode.CALL
+    if any(entry.facts.in_stack for entry in draft.own(run)):
         return LandMode.CALL
     refused = queue.advance_refused_at
     if refused is not None and draft.now < refused + ADVANCE_PAUSE:

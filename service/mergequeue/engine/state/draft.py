@@ -184,12 +184,30 @@ class Draft:
         moved = replace(entry, state=state, state_since=since, reason=reason, detail=detail)
         if state in FINAL:
             self._end(old, moved)
+            self._tell_above(moved)
         else:
             self._swap(old, moved)
         run = detail.run or entry.run
         self.record(EntryMoved(entry.pr, entry.id, old.state, state, reason, run, detail))
         self.request(Tell(entry.pr, entry.id, state, reason))
         return moved
+
+    def _tell_above(self, final: Entry) -> None:
+        """Tell the members above in its stack, which wait for this one, that it has left.
+
+        They wait no more for one that has merged; the last one below leaves with fresh facts.
+        """
+        for number in sorted(self.places.not_ready):
+            other = self.entries[number]
+            if Reason.STACKED not in other.unmet or not other.facts.waits_for(final.pr):
+                continue
+            if final.state is EntryState.MERGED:
+                facts = other.facts.after_merge_of(final.pr)
+                if facts is None:
+                    continue
+                other = replace(other, facts=facts)
+                self.put(other)
+            self.request(Tell(other.pr, other.id, other.state, other.reason))
 
     def start(self, run: Run) -> None:
         """Take in a new run; no clock of it runs before its branch is built."""

@@ -65,7 +65,8 @@ def unmet_of(facts: Facts, branch: str) -> tuple[Reason, ...]:
     open_ones = {reason_of(blocker) for blocker in facts.blockers}
     if facts.draft:
         open_ones.add(Reason.DRAFT)
-    if facts.base != branch:
+    if facts.base != branch and Reason.STACKED not in open_ones:
+        # The provider changes the base of a stack's member once those below it have merged.
         open_ones.add(Reason.BASE_MISMATCH)
     if facts.mergeability is Mergeability.NOT_MERGEABLE:
         open_ones.add(Reason.CONFLICT_TARGET)
@@ -102,7 +103,8 @@ def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
     a conflict the provider reports.
     """
     ignored = set()
-    if draft.queue.config.merge_method is MergeMethod.MERGE_COMMIT:
+    is_merge_commit = draft.queue.config.merge_method is MergeMethod.MERGE_COMMIT
+    if is_merge_commit and not entry.facts.in_stack:
         # The tested commits themselves become the branch, with the checks that they have.
         ignored.add(Reason.CHECK_MISSING)
     if entry.state is not EntryState.NOT_READY:
