@@ -4,6 +4,7 @@ A capability defines its settings once, as the fields of a frozen dataclass. Req
 OpenAPI document and the reference page are made from the definitions.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -57,7 +58,19 @@ class Words:
     allowed: tuple[StrEnum, ...]
 
 
-Bounds = Range | Chars | Items | Words | None
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Greatest length of a text with placeholders, their names, and whether it is one line."""
+
+    maximum: int
+    names: tuple[str, ...]
+    is_line: bool = False
+
+
+PLACEHOLDER = re.compile(r"\{\{[ \t]*([^{}\n]*?)[ \t]*\}\}")
+"""`{{ name }}` in a text with placeholders."""
+
+Bounds = Range | Chars | Items | Words | Template | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,10 @@ AGAINST_BUILDING = frozenset(
         "committer_email_pattern",
     }
 )
+# Rules of a ruleset for branches that outlive a pull request.
+PROTECTING = frozenset(
+    {"deletion", "update", "pull_request", "required_status_checks", "merge_queue"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +261,20 @@ async def binding_rules(client: RepositoryClient, branch: str) -> tuple[Rule, ..
     rules = await _rulesets(client, branch)
     passed = await _bypassed(client, rules)
     return tuple(rule for rule in rules if rule.ruleset not in passed)
+
+
+async def is_protected(client: RepositoryClient, branch: str) -> bool:
+    """Return whether classic protection or a rule of a ruleset keeps an existing branch."""
+    if any(rule.type in PROTECTING for rule in await _rulesets(client, branch)):
+        return True
+    tail = f"/branches/{refs.branch_path(branch)}"
+    answer = await client.get(f"{tail}/protection", expects=(403, 404))
+    if answer.status == 200:
+        return True
+    words = answer.message.lower()
+    if NOT_IN_PLAN in words or NOT_PROTECTED in words:
+        return False
+    return (await client.get(tail)).fields.flag("protected", default=True)
 
 
 async def requires_signatures(client: RepositoryClient, branch: str) -> bool:

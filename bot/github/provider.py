@@ -15,6 +15,7 @@ from bot.github import (
     comments,
     drytest,
     files,
+    head_branches,
     installations,
     limits,
     people,
@@ -224,6 +225,9 @@ class GitHubProvider:
         return await self._repeatable(
             self._landing.settle_merged, repo, Priority.NOTICE, number, head_sha, commit
         )
+
+    async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
+        return await self._repeatable(head_branches.delete, repo, Priority.SWEEP, number, head_sha)
 
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:
         if isinstance(notice, Reply | Reaction):

@@ -1,6 +1,6 @@
 """Branches and commits of a repository: their names in addresses, reads and writes.
 
-Writes touch only branches under our own prefix.
+Writes touch only branches under our own prefix; `head_branches.py` has the one exception.
 """
 
 from collections.abc import Awaitable, Callable

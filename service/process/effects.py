@@ -37,8 +37,16 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.operations import building, file_checks, landing, notices, turn
+from service.mergequeue.operations import (
+    building,
+    file_checks,
+    head_branches,
+    landing,
+    notices,
+    turn,
+)
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
+from service.mergequeue.operations.head_branches import DeleteHeadBranch
 from service.mergequeue.store import queues
 from service.mergequeue.store.backlog import THROTTLED
 from service.provider.errors import (
@@ -193,6 +201,9 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
         return
     if isinstance(effect, CheckRepositoryFile):
         await file_checks.check(runtime, row.repository_id, effect, first=first)
+        return
+    if isinstance(effect, DeleteHeadBranch):
+        await head_branches.delete(runtime, row.repository_id, effect)
         return
     if isinstance(effect, KeepTicket):
         await ticket_issues.keep(runtime, row, effect, first=first)

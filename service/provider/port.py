@@ -199,6 +199,13 @@ class Provider(Protocol):
         """Make the provider show an advanced pull request as merged or closed (5.5)."""
         ...
 
+    async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
+        """Delete a landed pull request's branch (docs/design/landing.md 8); absent is done.
+
+        None when deleted. Raises Unavailable while the pull request is still shown as open.
+        """
+        ...
+
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:
         """Write one notice; the id of what stands there now, None when it was dropped."""
         ...

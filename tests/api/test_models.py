@@ -423,6 +423,7 @@ BOOLEANS = [
     "canOptimisticallyMerge",
     "batch",
     "createPrsForTestingBranches",
+    "deleteBranch",
     "commentsEnabled",
     "commandsEnabled",
     "statusCheckEnabled",

@@ -11,7 +11,17 @@ from pydantic.alias_generators import to_camel
 
 from service.http.models.common import Spelling, as_named
 from service.mergequeue.engine.config import BatchingRule, QueueConfig
-from service.settings import ITEMS_MAX, Chars, Form, Items, Range, Setting, Words, definitions
+from service.settings import (
+    ITEMS_MAX,
+    Chars,
+    Form,
+    Items,
+    Range,
+    Setting,
+    Template,
+    Words,
+    definitions,
+)
 from service.testhealth.settings import TestSettings
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
@@ -69,6 +79,10 @@ def values(kind: object, setting: Setting) -> str:
             return f"up to {items_max} {noun}{none}"
         case Items(noun, form=form, items_max=items_max):
             return f"up to {items_max} {noun}, each {form}{none}"
+        case Template(chars_max, names, is_line):
+            lines = "one line" if is_line else "text"
+            named = f"with {', '.join(names)} as placeholders"
+            return f"{lines} {named}, up to {chars_max} characters{none}"
         case Words(allowed):
             return f"a list of {', '.join(written(word) for word in allowed)}, at least one"
     if kind == tuple[BatchingRule, ...]:

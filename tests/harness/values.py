@@ -229,6 +229,9 @@ class ValuesProvider:
     async def settle_merged(self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha) -> bool:
         return True
 
+    async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
+        return NotPossible("no branches here")
+
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:
         self.said.append(notice)
         return str(len(self.said))

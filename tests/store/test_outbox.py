@@ -24,6 +24,7 @@ from service.mergequeue.engine.outputs import (
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
+from service.mergequeue.operations.head_branches import DeleteHeadBranch
 from service.process import effects
 from service.provider.values import (
     Emoji,
@@ -104,6 +105,7 @@ EFFECTS: tuple[object, ...] = (
     CollectReports("16000000001", 2),
     CheckRepositoryFile(3, a_sha(3), "main"),
     KeepTicket(7),
+    DeleteHeadBranch(3, a_sha(3)),
 )
 
 

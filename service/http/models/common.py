@@ -217,10 +217,8 @@ def pointer(*parts: str | int) -> str:
 
 def wrong(code: str, message: str, did_you_mean: str | None = None) -> PydanticCustomError:
     """A finding of our own; `code` is one of docs/design/http.md 7."""
-    escaped = message.replace("{", "{{").replace("}", "}}")
-    if did_you_mean is None:
-        return PydanticCustomError(code, escaped)
-    return PydanticCustomError(code, escaped, {"did_you_mean": did_you_mean})
+    suggestion = {} if did_you_mean is None else {"did_you_mean": did_you_mean}
+    return PydanticCustomError(code, "{message}", {**suggestion, "message": message})
 
 
 def whole(value: object) -> object:

@@ -1,5 +1,6 @@
 """Settings as fields of requests and answers, made from their definitions."""
 
+import unicodedata
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, TypeVar, get_args, get_type_hints
@@ -16,7 +17,17 @@ from pydantic import (
 
 from service.http.models import common
 from service.http.models.common import Integer
-from service.settings import Chars, Form, Items, Range, Setting, Words, definitions
+from service.settings import (
+    PLACEHOLDER,
+    Chars,
+    Form,
+    Items,
+    Range,
+    Setting,
+    Template,
+    Words,
+    definitions,
+)
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -27,6 +38,7 @@ PATTERNS: Mapping[Form, str] = {
 }
 
 
+NAME_SHOWN_MAX = 100
 NO_TYPES: Mapping[object, object] = {}
 
 
@@ -105,6 +117,9 @@ def _checked(kind: object, setting: Setting) -> object:
             return Annotated[texts, AfterValidator(_distinct)] if items.are_distinct else texts
         case Words(allowed):
             return Annotated[list[_word(allowed)], Field(min_length=1), AfterValidator(_distinct)]  # type: ignore[misc]
+        case Template() as template:
+            length = Field(min_length=1, max_length=template.maximum)
+            return Annotated[str, length, AfterValidator(_filled_by(template))]
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return Annotated[kind, BeforeValidator(common.one_of(kind))]
     return kind
@@ -117,6 +132,30 @@ def items_of(element: object, items_max: int) -> object:
 
 def _text(chars_max: int, form: Form) -> object:
     return Annotated[str, Field(min_length=1, max_length=chars_max, pattern=PATTERNS[form])]
+
+
+def _filled_by(template: Template) -> Callable[[str], str]:
+    """Return the check of a text with placeholders."""
+
+    def check(text: str) -> str:
+        if any(unicodedata.category(each) == "Cc" and each != "\n" for each in text):
+            raise common.wrong("format", "must contain no control characters but line breaks")
+        if template.is_line and "\n" in text:
+            raise common.wrong("format", "must be one line")
+        if not text.strip():
+            raise common.wrong("format", "must contain more than white space")
+        known = f"known are {', '.join(template.names)}"
+        for name in PLACEHOLDER.findall(text):
+            if name not in template.names:
+                shown = name[:NAME_SHOWN_MAX]
+                message = f"has the unknown placeholder `{{{{ {shown} }}}}`; {known}"
+                raise common.wrong("format", message, common.nearest(name, template.names))
+        rest = PLACEHOLDER.sub("", text)
+        if "{{" in rest or "}}" in rest:
+            raise common.wrong("format", f"has a placeholder that is not `{{{{ name }}}}`; {known}")
+        return text
+
+    return check
 
 
 def _word(allowed: tuple[StrEnum, ...]) -> object:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from service.settings import Chars, Items, Range, definitions, setting
+from service.settings import Chars, Items, Range, Template, definitions, setting
 from service.vocabulary import MergeMethod
 
 
@@ -98,6 +98,11 @@ class BatchingRule:
 
 ConfigValue = bool | int | float | str | None | tuple[str, ...] | tuple[BatchingRule, ...]
 """What one setting can hold."""
+
+
+TITLE_PLACEHOLDERS = ("title", "number", "author", "head_branch", "target", "run_id")
+COMMIT_PLACEHOLDERS = (*TITLE_PLACEHOLDERS, "body")
+"""What commit texts may contain as `{{ name }}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +259,27 @@ class QueueConfig:
         MergeMethod.SQUASH,
         "how pull requests land",
         "as pull requests are merged by hand in the repository",
+    )
+    commit_title: str | None = setting(
+        None,
+        "the title of the commit that lands, for squash and merge commits; none: as the repository "
+        "sets it. See [Commit texts](#commit-texts)",
+        "`{{ title }} (#{{ number }})` to have one form in every repository",
+        Template(256, TITLE_PLACEHOLDERS, is_line=True),
+    )
+    commit_body: str | None = setting(
+        None,
+        "the body of that commit, with trailers in its last paragraph; none: as the repository "
+        "sets it",
+        "for trailers, or to have the text of the pull request in the history",
+        Template(4000, COMMIT_PLACEHOLDERS),
+    )
+    delete_branch: bool = setting(
+        False,
+        "whether Headgate deletes the branch of a pull request after it has landed it: never of a "
+        "fork, and never a branch that has moved, is protected, or is used by another open pull "
+        "request",
+        "true unless the repository itself deletes branches after a merge",
     )
     create_prs_for_testing_branches: bool = setting(
         True,

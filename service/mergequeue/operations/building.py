@@ -17,7 +17,7 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Run, RunStep
 from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RetireRun
 from service.mergequeue.engine.states import RunPhase, RunStatus
-from service.mergequeue.operations import naming, turn, vehicles
+from service.mergequeue.operations import commit_texts, naming, turn, vehicles
 from service.mergequeue.store import queues, runs
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode
 from service.provider.port import Provider
@@ -141,7 +141,10 @@ async def _request(
         commit = reused[place].commit if place < len(reused) else None
         message = ""
         if commit is None:
-            message = trailers.under(await _message(provider, queue, run, step))
+            message = await _message(provider, queue, run, step)
+            has_body = run.config.commit_body is not None
+            joins = has_body and commit_texts.ends_in_trailers(message)
+            message = trailers.under(message, joins=joins)
         steps.append(BuildStep(step.pr, step.head, message, step.tested, commit))
     wants_draft = run.config.create_prs_for_testing_branches
     renames = run.config.test_branch_construction_mode is TestBranchConstruction.RENAME_TEMP_BRANCH
@@ -184,7 +187,15 @@ async def _message(provider: Provider, queue: QueueRef, run: Run, step: HeadToMe
         return naming.test_message(step.pr, step.head, queue.branch)
     pull = await provider.pull_request(queue.repo, step.pr)
     owner = (pull.head_repo or queue.repo.slug).split("/")[0]
-    return naming.landing_message(step.pr, f"{owner}/{pull.head_branch}", pull.title)
+    title = naming.landing_title(step.pr, f"{owner}/{pull.head_branch}")
+    body = naming.landing_body(pull.title)
+    values = commit_texts.values_of(pull, queue.branch, run.id)
+    if run.config.commit_title is not None:
+        own_title = commit_texts.title(run.config.commit_title, values)
+        title = naming.without_skips(own_title) or title
+    if run.config.commit_body is not None:
+        body = naming.without_skips(commit_texts.body(run.config.commit_body, values))
+    return f"{title}\n\n{body}".strip()
 
 
 def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]:

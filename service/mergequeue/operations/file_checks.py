@@ -39,6 +39,9 @@ NOT_REPLAYED = frozenset(
     {
         "required_statuses",
         "merge_method",
+        "commit_title",
+        "commit_body",
+        "delete_branch",
         "create_prs_for_testing_branches",
         "test_branch_construction_mode",
         "skipped_statuses_pass",

@@ -13,7 +13,7 @@ import structlog
 from service.database import instances
 from service.database.database import Tx
 from service.database.records import LandingRecord, LandingState
-from service.mergequeue.engine.config import Toggle
+from service.mergequeue.engine.config import QueueConfig, Toggle
 from service.mergequeue.engine.inputs import (
     AdvanceRefused,
     FactsChanged,
@@ -31,8 +31,10 @@ from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import (
+    commit_texts,
     counting,
     facts,
+    head_branches,
     permits,
     proving,
     reconcile,
@@ -54,7 +56,7 @@ from service.provider.values import (
     PullRequest,
 )
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, PullRequestState, QueueRef, Sha
+from service.vocabulary import SYSTEM, MergeMethod, PullRequestState, QueueRef, Sha
 
 TOLD_AT_ONCE = 32
 """Positions recorded in one turn, which takes 64 inputs; a unit may have a thousand."""
@@ -173,7 +175,7 @@ async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandS
         return LandStop(LandStopCode.UNAVAILABLE, TOO_SLOW)
     runtime.boundary.reach("act.land.before_send")
     try:
-        answer = await _send(provider, attempt)
+        answer = await _send(provider, attempt, fresh)
     except OutcomeUnknown:
         await _settle(runtime, attempt, LandingState.UNKNOWN)
         raise
@@ -188,10 +190,15 @@ def _short(answer: Merged | LandStop) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The result of a refresh: the target's tip, and whether the rules require our own check."""
+    """The result of a refresh: the target's tip, and whether the rules require our own check.
+
+    `pull` is the first pull request of the landing, None if it is gone.
+    """
 
     tip: Sha | None
     own_required: bool
+    config: QueueConfig
+    pull: PullRequest | None
 
 
 async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
@@ -204,7 +211,7 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
         *(_facts_of(runtime, queue, value, step.pr) for step in attempt.action.steps)
     )
     inputs: list[Input] = [known for known, _ in read]
-    tips = {beside for _, beside in read}
+    tips = {None if pull is None else pull.base_tip for _, pull in read}
     await provider.forget_rules(queue.repo, keeps_queue=True)
     resolved = await requirements.resolve(
         runtime, queue.repo, queue.branch, requirements.override_of(value)
@@ -220,13 +227,13 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
         newest = await provider.tip(queue.repo, queue.branch)
         tip = newest.sha if newest is not None else None
     await turn.take(runtime, queue.id, inputs)
-    return Fresh(tip, resolved.own_required)
+    return Fresh(tip, resolved.own_required, value.config, read[0][1])
 
 
 async def _facts_of(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
-) -> tuple[Input, Sha | None]:
-    """Return fresh facts of one pull request, and the target's tip as read with them.
+) -> tuple[Input, PullRequest | None]:
+    """Return fresh facts of one pull request, and the pull request as read; None if it is gone.
 
     A direct merge stands on its own head's checks, so those are read afresh too.
     """
@@ -242,7 +249,7 @@ async def _facts_of(
     config = value.config
     if run is None or run.kind is not RunKind.DIRECT:
         config = replace(config, direct_merge_mode=Toggle.OFF)
-    return FactsChanged(await facts.of(runtime, queue, config, pull)), pull.base_tip
+    return FactsChanged(await facts.of(runtime, queue, config, pull)), pull
 
 
 def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
@@ -281,10 +288,23 @@ async def _complete_own_check(provider: Provider, attempt: Attempt) -> None:
         await provider.say(attempt.queue.repo, report)
 
 
-async def _send(provider: Provider, attempt: Attempt) -> Merged | LandStop:
+async def _send(provider: Provider, attempt: Attempt, fresh: Fresh) -> Merged | LandStop:
     if attempt.action.mode is LandMode.CAS:
         return await provider.advance(_advance_request(attempt))
-    return await provider.merge(_merge_request(attempt))
+    return await provider.merge(_with_texts(_merge_request(attempt), attempt, fresh))
+
+
+def _with_texts(request: MergeRequest, attempt: Attempt, fresh: Fresh) -> MergeRequest:
+    """Return the request with the queue's commit texts; a rebase keeps those of its commits."""
+    if request.method is MergeMethod.REBASE or fresh.pull is None:
+        return request
+    title, body = fresh.config.commit_title, fresh.config.commit_body
+    values = commit_texts.values_of(fresh.pull, request.target, attempt.action.run)
+    return replace(
+        request,
+        title=None if title is None else commit_texts.title(title, values) or None,
+        message=None if body is None else commit_texts.body(body, values),
+    )
 
 
 async def _read_back(runtime: Runtime, attempt: Attempt) -> Merged | None:
@@ -411,10 +431,15 @@ _ADVANCE_REFUSED = frozenset({LandStopCode.RULE_DENIED, LandStopCode.NOT_PERMITT
 async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome: Outcome) -> None:
     now = runtime.clock.now()
 
+    value = await turn.value(runtime, attempt.queue.id)
+    deletes_branches = value.config.delete_branch and outcome.state is LandingState.LANDED
+
     def also(session: Tx) -> None:
         _settle_rows(session, attempt, outcome, now)
+        if deletes_branches:
+            landed = [step for step in attempt.action.steps if step.position in outcome.trees]
+            head_branches.ask_for(session, attempt.queue, landed, now)
 
-    value = await turn.value(runtime, attempt.queue.id)
     resolved = [
         ReleaseHold(hold.id, "Read back at the provider.", SYSTEM)
         for hold in value.holds

@@ -15,7 +15,7 @@ TITLE_MAX = 250
 NAMED_MAX = 10
 """Pull requests that a title names; the body names all."""
 _DRY_TEST = re.compile(r"headgate/merge/dry-test/([0-9]{9,11})-[0-9a-f-]{36}")
-_SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
+SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
@@ -54,9 +54,11 @@ class Trailers:
     run: str
     deployment: str
 
-    def under(self, message: str) -> str:
-        """Return the message with the trailers at its end."""
-        return f"{message}\n\nHeadgate-Run: {self.run}\nHeadgate-Deployment: {self.deployment}"
+    def under(self, message: str, *, joins: bool = False) -> str:
+        """Return the message with the trailers at its end; `joins`: in its last paragraph."""
+        between = "\n" if joins else "\n\n"
+        own = f"Headgate-Run: {self.run}\nHeadgate-Deployment: {self.deployment}"
+        return f"{message}{between}{own}"
 
 
 def test_message(number: int, head: Sha, target: str) -> str:
@@ -64,11 +66,20 @@ def test_message(number: int, head: Sha, target: str) -> str:
     return f"Headgate test: merge pr-{number} at {head[:8]} into {target}"
 
 
-def landing_message(number: int, source: str, title: str) -> str:
-    """Return the message of a merge that may land; markers that would skip CI are defused."""
-    defused = _SKIP.sub(lambda found: f"({found.group(1)})", _CONTROL.sub(" ", title))
-    plain = _SKIP_TRAILER.sub("", defused).strip()
-    return f"Merge pull request #{number} from {source}\n\n{plain}"
+def without_skips(text: str) -> str:
+    """Defuse what would skip CI: markers in brackets, and the trailer."""
+    defused = SKIP.sub(lambda found: f"({found.group(1)})", text)
+    return _SKIP_TRAILER.sub("", defused).strip()
+
+
+def landing_title(number: int, source: str) -> str:
+    """Return the title of a merge that may land, where the queue sets none."""
+    return f"Merge pull request #{number} from {source}"
+
+
+def landing_body(title: str) -> str:
+    """Return the body of a merge that may land, where the queue sets none."""
+    return without_skips(_CONTROL.sub(" ", title))
 
 
 def draft_title(run: Run, target: str) -> str:

@@ -1,0 +1,176 @@
+"""Commit texts from the queue's templates, and what text of a pull request cannot add to them."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from service.mergequeue.engine.config import COMMIT_PLACEHOLDERS
+from service.mergequeue.operations import commit_texts
+from service.provider.values import PullRequest
+from service.vocabulary import Mergeability, MergeMethod, PullRequestState, Sha
+from tests.harness.asking import asker
+from tests.harness.world import World
+
+TITLE = "{{ title }} [{{ number }}]"
+BODY = "{{ body }}\n\nReviewed-in: {{ run_id }}\nAuthored-by: {{author}}"
+HOSTILE = """Fine.\r
+\r
+Signed-off-by: eve <eve@x.example>
+thanks @octo-team [skip ci]
+skip-checks: true"""
+PULL = PullRequest(
+    number=1,
+    title="A title",
+    body="A body",
+    author="bob",
+    state=PullRequestState.OPEN,
+    draft=False,
+    base_branch="main",
+    base_tip=None,
+    head_branch="topic",
+    head_sha=Sha("a" * 40),
+    head_repo="octo/widgets",
+    is_fork=False,
+    merge_commit=None,
+    mergeability=Mergeability.MERGEABLE,
+    blockers=(),
+    labels=(),
+    url="",
+)
+OWN = ("Headgate-Run", "Headgate-Deployment")
+
+
+def trailers_of(message: str) -> list[str]:
+    words = ["git", "interpret-trailers", "--parse"]
+    done = subprocess.run(words, input=message, capture_output=True, text=True, check=True)
+    return [line.partition(":")[0] for line in done.stdout.splitlines()]
+
+
+def message_on_main(world: World) -> str:
+    git = world.repository.git
+    return git.objects.a_commit(str(git.branch("main"))).message
+
+
+async def landed(world: World, number: int) -> str:
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert number in await world.merged()
+    return message_on_main(world)
+
+
+@pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT])
+async def test_what_lands_has_the_texts_of_the_templates(world: World, method: MergeMethod):
+    await world.make_queue(merge_method=method, commit_title=TITLE, commit_body=BODY)
+    number = await world.open(title="fix: pumps", body="They leak.")
+    message = await landed(world, number)
+    title, _, rest = message.partition("\n")
+    assert title == f"fix: pumps [{number}]"
+    assert "\nThey leak.\n" in rest
+    assert trailers_of(message)[:2] == ["Reviewed-in", "Authored-by"]
+    assert "Authored-by: bob" in message
+    assert str((await world.entry(number)).verified_by) in message
+
+
+@pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT])
+async def test_text_of_a_pull_request_adds_no_trailer_and_no_mention(
+    world: World, method: MergeMethod
+):
+    await world.make_queue(merge_method=method, commit_body="{{ body }}")
+    message = await landed(world, await world.open(body=HOSTILE))
+    assert set(trailers_of(message)) <= set(OWN)
+    assert "> Signed-off-by: eve <eve@x.example>" in message
+    assert "@octo-team" not in message
+    assert "[skip ci]" not in message
+
+
+async def test_a_title_is_no_trailer_where_the_body_is_empty(world: World):
+    await world.make_queue(
+        merge_method=MergeMethod.MERGE_COMMIT, commit_title="{{ title }}", commit_body="{{ body }}"
+    )
+    message = await landed(world, await world.open(title="fix: pumps", body=""))
+    assert tuple(trailers_of(message)) == OWN
+
+
+async def test_the_file_of_the_repository_sets_the_texts(world: World):
+    await world.make_queue()
+    text = 'version: 1\nqueues:\n  main:\n    commitTitle: "Change {{ number }}"\n'
+    files = {".github/headgate.yml": text}
+    await world.act("push", by="alice", branch="main", files=files, bypass=True)
+    await world.settle()
+    number = await world.open()
+    assert (await landed(world, number)).startswith(f"Change {number}")
+
+
+async def test_without_templates_the_texts_are_those_of_the_repository(world: World):
+    await world.make_queue()
+    number = await world.open(title="Plain")
+    assert (await landed(world, number)).startswith(f"Plain (#{number})")
+
+
+async def test_a_rebase_keeps_the_texts_of_its_commits(world: World):
+    await world.make_queue(merge_method=MergeMethod.REBASE, commit_title="Never")
+    assert (await landed(world, await world.open(title="Own words"))).startswith("Own words")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        (
+            "commitTitle",
+            "{{ titel }}",
+            "unknown placeholder `{{ titel }}`; known are title, number",
+        ),
+        ("commitTitle", "{{ body }}", "unknown placeholder `{{ body }}`"),
+        ("commitTitle", "a\nb", "one line"),
+        ("commitBody", "{{ title", "not `{{ name }}`"),
+        ("commitBody", " ", "more than white space"),
+        ("commitBody", "bell \a", "control characters"),
+    ],
+)
+async def test_a_wrong_template_is_refused_with_the_mend(world: World, name, text, says):
+    await world.make_queue()
+    asking = await asker(world)
+    status, answer = await asking.post("updateQueue", **{name: text})
+    assert status == 400
+    assert name in answer["errors"][0]["field"]
+    assert says in answer["errors"][0]["message"]
+
+
+LINES = ["x: y", "  Co-authored-by: a <a@b>", "Key : v", "\x85A-B: c", "\u2028A-B: c", "\x0bA-B: c"]
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    "template", ["{{ body }}", "Own: 1\n{{ body }}", "A{{ title }}\n{{ body }}"]
+)
+def test_no_line_of_a_pull_request_is_a_trailer(line: str, template: str):
+    pull = replace(PULL, title="b: c", body=f"words\n\n{line}")
+    made = commit_texts.body(template, commit_texts.values_of(pull, "main", "r1"))
+    assert set(trailers_of(f"title\n\n{made}")) <= {"Own"}
+
+
+def test_every_placeholder_has_a_value():
+    assert set(commit_texts.values_of(PULL, "main", "r1")) == set(COMMIT_PLACEHOLDERS)
+
+
+@pytest.mark.parametrize(
+    ("title", "made"),
+    [
+        ("@bob", "@ bob"),
+        ("a @bob/team b", "a @ bob/team b"),
+        ("mail a@b.example", "mail a@b.example"),
+        ("ends in @", "ends in @ x"),
+    ],
+)
+def test_a_mention_is_taken_apart(title: str, made: str):
+    values = commit_texts.values_of(replace(PULL, title=title), "main", "r1")
+    template = "{{ title }}x" if title.endswith("@") else "{{ title }}"
+    assert commit_texts.title(template, values) == made
+
+
+def test_long_texts_are_cut():
+    pull = replace(PULL, title="t" * 300, body="b" * 70_000)
+    values = commit_texts.values_of(pull, "main", "r1")
+    assert len(commit_texts.title("{{ title }}", values)) == commit_texts.TITLE_MAX
+    assert len(commit_texts.body("{{ body }}", values)) == commit_texts.BODY_MAX
