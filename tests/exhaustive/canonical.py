@@ -55,6 +55,9 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "revision": _COUNTS,
         "version": _COUNTS,
         "required": "nothing changes it in any scope",
+        "file": "nothing reads the repository's file in any scope",
+        "own_config": "nothing reads the repository's file in any scope",
+        "chosen": _TOLD,
         "deleted": "nothing deletes the queue in any scope",
     },
     "Entry": {

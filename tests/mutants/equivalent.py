@@ -39,7 +39,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
     },
     "bot/github/landing.py": {
-        "Landing.merge: answer.status >= 300 -> answer.status > 300": (
+        "_merge_call: answer.status >= 300 -> answer.status > 300": (
             "An answer is a success, or one of the refusals, from 400 on."
         ),
         "Landing._evidence: False -> True": (
