@@ -106,6 +106,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "fingerprint": "none in any scope",
         "gaps": _TOLD,
         "new_texts": _TOLD,
+        "silent": "none in any scope",
     },
 }
 """By class, the fields that are not in the key, each with its reason."""
