@@ -102,11 +102,12 @@ def hold_line(held: Json) -> str:
     """Return `Held (LAND, ID) by alice since 2026-03-02 14:02 UTC: release freeze`."""
     by = held.get("by")
     who = by.get("login") or by.get("kind") if isinstance(by, dict) else None
-    since = held.get("since")
+    since, until = held.get("since"), held.get("until")
     return (
         f"Held ({held.get('scope')}, {held.get('id')})"
         + (f" by {who}" if who else "")
         + (f" since {moment(since)}" if since else "")
+        + (f" until {moment(until)}" if until else "")
         + f": {held.get('text')}"
     )
 

@@ -75,6 +75,11 @@ class Tokens:
         """Remember a repository's number, by which its tokens are narrowed."""
         self._ids[repo.slug.lower()] = repository_id
 
+    def installation_of(self, repo: RepoRef) -> str | None:
+        """Return the installation of a repository if it is known; makes no call."""
+        seat = self._seats.get(repo.slug.lower())
+        return None if seat is None else seat.installation
+
     def drop(self, repo: RepoRef) -> None:
         """Forget the token and the installation of a repository."""
         seat = self._seats[repo.slug.lower()]

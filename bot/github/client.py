@@ -13,6 +13,7 @@ from cachetools import LRUCache
 
 from bot.github import auth, limits, pacing
 from bot.github.caches import Caches
+from bot.github.counts import CallKind
 from bot.github.limits import Limit
 from bot.github.options import GitHubOptions, is_limited, write_spacing_s
 from bot.github.pacing import AnonymousShare, Cost, Outage, Pacer, Priority
@@ -47,9 +48,9 @@ class Call:
     """One call. `tail` is below the repository's address; the caller reads `expects` statuses.
 
     `missing`: what a 404 means while the repository exists. `is_kept`: the answer may be cached
-    and revalidated by its ETag. `is_read`: may be sent twice. `is_content`: GitHub limits it as
-    content that people see. `until_s`: when its answer must be there, by the monotonic clock.
-    `is_moved`: it followed a rename already.
+    and revalidated by its ETag. `is_read`: may be sent twice. `is_seen`: it writes what people
+    see, which GitHub may limit as content. `until_s`: when its answer must be there, by the
+    monotonic clock. `is_moved`: it followed a rename already.
     """
 
     repo: RepoRef
@@ -61,7 +62,7 @@ class Call:
     expects: tuple[int, ...] = ()
     missing: GoneKind = GoneKind.BRANCH
     is_read: bool = False
-    is_content: bool = False
+    is_seen: bool = False
     is_kept: bool = False
     is_graphql: bool = False
     is_moved: bool = False
@@ -71,6 +72,14 @@ class Call:
     def resource(self) -> str:
         """The primary rate limit that it counts against."""
         return "graphql" if self.is_graphql else "core"
+
+    @property
+    def cost(self) -> Cost:
+        """What it costs at GitHub."""
+        if self.is_read:
+            return Cost(self.priority, False, 1, resource=self.resource)
+        is_content = limits.creates_content(self.method, self.tail)
+        return Cost(self.priority, True, 5, is_content, self.is_seen, self.resource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,25 +226,30 @@ class GitHubClient:
         key = (f"{grant.installation} {call.repo.slug}", url)
         cached = self._answers.get(key) if call.is_kept else None
         etag = None if cached is None else cached.etag
-        async with pacer.turn(_cost(call)):
+        async with pacer.turn(call.cost):
             within_s = self._time_left_s(call)
             exchange = Exchange(call.method, url, grant.token, False, call.body, etag, within_s)
             answer = await self._wire.send(exchange, follows=call.is_read)
         pacer.note(answer.headers)
-        self._report_remaining()
+        is_free = cached is not None and answer.status == 304
+        pacer.counts.add(CallKind.FREE_READ if is_free else call.cost.kind)
+        self._report_left()
         if answer.status < 400:
             pacer.reset_strikes()
-        if cached is not None and answer.status == 304:
+        if cached is not None and is_free:
             return cached.answer
         if call.is_kept and answer.status == 200:
             self._cache(key, answer)
         return answer
 
-    def _report_remaining(self) -> None:
+    def _report_left(self) -> None:
         pacers = self._pacers.values()
         left = [pacer.remaining for pacer in pacers if pacer.remaining is not None]
         if left:
             self._telemetry.level("headgate_provider_rate_limit_remaining", min(left))
+        content = [pacer.content_left for pacer in pacers if pacer.content_left is not None]
+        if content:
+            self._telemetry.level("headgate_provider_content_remaining", min(content))
 
     def _time_left_s(self, call: Call) -> float:
         if call.until_s is None:
@@ -282,11 +296,17 @@ class GitHubClient:
         later = self.clock.now() + timedelta(seconds=self._outage.failed())
         return Unavailable(f"GitHub cannot be used now: {words}.", later)
 
+    def pacer_of(self, repo: RepoRef) -> Pacer | None:
+        """Return the limiter of a repository; None before the first call to it."""
+        installation = self.tokens.installation_of(repo)
+        return None if installation is None else self._pacer(installation)
+
     def _pacer(self, installation: str) -> Pacer:
         if installation not in self._pacers:
             self._pacers[installation] = Pacer(
                 self.clock,
                 write_spacing_s(self.options),
+                self._telemetry,
                 is_limited=is_limited(self.options),
             )
         return self._pacers[installation]
@@ -406,9 +426,9 @@ class RepositoryClient:
         expects: tuple[int, ...] = (),
         missing: GoneKind = GoneKind.PULL_REQUEST,
     ) -> Answer:
-        """Like `send`, for content that people see, which GitHub limits by itself."""
+        """Like `send`, for what people see, which GitHub may limit as content."""
         call = self._call(method, tail, expects, missing)
-        return await self.github.run(replace(call, body=body, is_content=True))
+        return await self.github.run(replace(call, body=body, is_seen=True))
 
     async def graphql(
         self, document: str, variables: Mapping[str, object], *, is_mutation: bool = False
@@ -449,12 +469,6 @@ def _repository_read(call: Call) -> Call:
         is_read=True,
         until_s=call.until_s,
     )
-
-
-def _cost(call: Call) -> Cost:
-    if call.is_read:
-        return Cost(call.priority, False, 1, resource=call.resource)
-    return Cost(call.priority, True, 5, call.is_content, call.resource)
 
 
 def _limit_of(answer: Answer) -> Limit | None:

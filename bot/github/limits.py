@@ -1,5 +1,6 @@
-"""The meaning of an answer that is no success: rate limits, refusals, missing rights. Pure."""
+"""Which calls GitHub limits, and what an answer means that is no success. Pure."""
 
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,14 @@ class Limit:
     reset: float | None = None
 
 
+# The calls that GitHub's published description (OpenAPI) marks as creating content, as far as
+# Headgate makes them. Edits, check runs and reactions are not marked.
+CONTENT: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("POST", re.compile(r"/issues(/\d+/comments)?")),
+    ("POST", re.compile(r"/pulls")),
+    ("PUT", re.compile(r"/pulls/\d+/merge")),
+)
+
 # Parts of a message (lower case), first match wins.
 REFUSALS: tuple[tuple[str, RefusedCode], ...] = (
     ("without workflows permission", RefusedCode.WORKFLOWS),
@@ -60,6 +69,11 @@ PERMISSIONS: tuple[tuple[str, str], ...] = (
     ("/git/", "contents: write"),
     ("/rename", "contents: write"),
 )
+
+
+def creates_content(method: str, tail: str) -> bool:
+    """Return whether a call below a repository's address counts as created content."""
+    return any(method == verb and form.fullmatch(tail) for verb, form in CONTENT)
 
 
 def limit_of(status: int, headers: Mapping[str, str], message: str) -> Limit | None:

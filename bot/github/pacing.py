@@ -9,7 +9,7 @@ import asyncio
 import heapq
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,17 +19,24 @@ from cachetools import LRUCache
 from gidgethub.sansio import RateLimit
 
 from bot.github import limits
+from bot.github.counts import CallKind, Counts
 from bot.github.limits import Limit
 from service.clock import Clock
+from service.provider.budget import Budget, LimitName, LimitUse, Pressure
 from service.provider.errors import Throttled
+from service.telemetry import SILENT, Meter
 
 IN_FLIGHT_MAX = 20
 POINTS_MAX = 600  # per minute
 CONTENT_MINUTE_MAX = 70
 CONTENT_HOUR_MAX = 450
-RESERVED_MINUTE = 10  # of these two, for landings
-RESERVED_HOUR = 60
-REFRESH_SHARE = 0.4  # of both, for texts about a change that is not a change of the state
+PUSHES_MAX = 6  # per minute and repository
+CAREFUL_S = 3600.0  # after a secondary limit, everything that people see counts as content
+
+# Of each limit used so far: middle states thin out, then are left to the next state.
+HIGH_SHARE = 0.7
+CRITICAL_SHARE = 0.85
+WRITES_WAITING_MAX = 60  # about as many are sent in the time that a call waits at most
 PATIENCE_S = 60.0
 LANDING_PATIENCE_S = 5.0  # a permit lives 30 s
 ANONYMOUS_PATIENCE_S = 1.0  # a caller without a token holds no connection for long
@@ -50,23 +57,46 @@ class Priority(IntEnum):
 
     LANDING = 0
     VERDICT = 1
-    BUILD = 2
-    ANSWER = 3
-    NOTICE = 4
-    REFRESH = 5
-    SWEEP = 6
-    ANONYMOUS = 7
+    FINAL = 2
+    BUILD = 3
+    ANSWER = 4
+    NOTICE = 5
+    REFRESH = 6
+    SWEEP = 7
+    ANONYMOUS = 8
+
+
+# How much of the content limits may be used before a call of this priority waits. What ends a
+# submission goes before the start of another one, so that a queue at its limit tests less.
+CONTENT_SHARES = {
+    Priority.LANDING: 1.0,
+    Priority.FINAL: 0.95,
+    Priority.BUILD: 0.9,
+    Priority.REFRESH: 0.4,
+}
+CONTENT_SHARE = 0.85  # of the others
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a call: GitHub's points, and whether it creates content that people see."""
+    """The cost of a call: GitHub's points, and whether it creates content.
+
+    `is_seen`: people see it, so it may count as content, although GitHub does not say so.
+    """
 
     priority: Priority
     is_write: bool
     points: int
     is_content: bool = False
+    is_seen: bool = False
     resource: str = "core"
+
+    @property
+    def kind(self) -> CallKind:
+        """What it counts as."""
+        if self.is_content:
+            return CallKind.CONTENT
+        return CallKind.WRITE if self.is_write else CallKind.READ
 
 
 class Pacer:
@@ -76,7 +106,9 @@ class Pacer:
     start with the first limit that it reports.
     """
 
-    def __init__(self, clock: Clock, spacing_s: float, *, is_limited: bool) -> None:
+    def __init__(
+        self, clock: Clock, spacing_s: float, telemetry: Meter = SILENT, *, is_limited: bool
+    ) -> None:
         self._clock = clock
         self._spacing_s = spacing_s
         self._is_limited = is_limited
@@ -86,11 +118,13 @@ class Pacer:
         self._is_writing = False
         self._next_write_s = 0.0
         self._points: deque[tuple[float, int]] = deque()
-        self._content: deque[float] = deque()
+        self._content: deque[tuple[float, bool]] = deque()
+        self._careful_until_s = 0.0
         self._closed_until_s = 0.0
         self._strikes = 0
         self._rate_limits: dict[str, RateLimit] = {}
         self._changed = asyncio.Event()
+        self.counts = Counts(clock, telemetry)
 
     @asynccontextmanager
     async def turn(self, cost: Cost) -> AsyncIterator[None]:
@@ -126,6 +160,49 @@ class Pacer:
             return None
         return limit.remaining
 
+    def budget(self, repo: str) -> Budget:
+        """Return what is used of the limits that apply to a repository, `owner/name`."""
+        counts = self.counts
+        uses = self._uses(repo)
+        calls, landed = counts.of_hour(), counts.landed_of_hour()
+        return Budget(self._pressure(uses), uses, calls, landed)
+
+    @property
+    def content_left(self) -> int | None:
+        """How much content may be created this hour; None where it is not limited."""
+        if not self._is_limited:
+            return None
+        return max(CONTENT_HOUR_MAX - len(self._content_times(self._clock.monotonic_s())), 0)
+
+    def _uses(self, repo: str) -> tuple[LimitUse, ...]:
+        now, now_s = self._clock.now(), self._clock.monotonic_s()
+        times = self._content_times(now_s)
+        spans = (
+            (LimitName.CONTENT_MINUTE, 60.0, CONTENT_MINUTE_MAX),
+            (LimitName.CONTENT_HOUR, WINDOW_S, CONTENT_HOUR_MAX),
+        )
+        found = []
+        for name, span_s, most in spans if self._is_limited else ():
+            recent = [at for at in times if at > now_s - span_s]
+            frees = now + timedelta(seconds=recent[0] + span_s - now_s) if recent else None
+            found.append(LimitUse(name, len(recent), most, frees))
+        found.append(LimitUse(LimitName.PUSHES_MINUTE, self.counts.pushes(repo), PUSHES_MAX))
+        names = {"core": LimitName.REST_HOUR, "graphql": LimitName.GRAPHQL_HOUR}
+        for resource, limit in self._rate_limits.items():
+            if resource in names and limit.limit and limit.reset_datetime > now:
+                used = limit.limit - limit.remaining
+                use = LimitUse(names[resource], used, limit.limit, limit.reset_datetime)
+                found.append(use)
+        return tuple(found)
+
+    def _pressure(self, uses: Sequence[LimitUse]) -> Pressure:
+        waiting = len(self._queues[True]) / WRITES_WAITING_MAX
+        shares = [use.used / use.most for use in uses if use.name is not LimitName.PUSHES_MINUTE]
+        most = max([waiting, *shares])
+        if self._closed_until_s > self._clock.monotonic_s() or most >= CRITICAL_SHARE:
+            return Pressure.CRITICAL
+        return Pressure.HIGH if most >= HIGH_SHARE else Pressure.NONE
+
     def reset_strikes(self) -> None:
         """Note an answer without a limit: the next secondary limit starts at its shortest."""
         self._strikes = 0
@@ -147,6 +224,7 @@ class Pacer:
             self._strikes += 1
         self._spacing_s = max(self._spacing_s, THROTTLED_SPACING_S)
         self._closed_until_s = max(self._closed_until_s, now_s + wait_s)
+        self._careful_until_s = now_s + CAREFUL_S
         return wait_s
 
     async def _enter(self, cost: Cost) -> None:
@@ -182,8 +260,8 @@ class Pacer:
         self._in_flight += 1
         self._is_writing = self._is_writing or cost.is_write
         self._points.append((now_s, cost.points))
-        if cost.is_content:
-            self._content.append(now_s)
+        if cost.is_content or cost.is_seen:
+            self._content.append((now_s, cost.is_content))
 
     def _wait_s(self, cost: Cost) -> float:
         now_s = self._clock.monotonic_s()
@@ -195,7 +273,7 @@ class Pacer:
             waits.append(self._points_wait_s(now_s, cost))
         if cost.is_write and cost.priority is not Priority.LANDING:
             waits.append(self._next_write_s - now_s)
-        if cost.is_content and self._is_limited:
+        if self._is_limited and (cost.is_content or (cost.is_seen and self._is_careful(now_s))):
             waits.append(self._content_wait_s(now_s, cost))
         return max(waits)
 
@@ -220,27 +298,28 @@ class Pacer:
         return 60.0
 
     def _content_wait_s(self, now_s: float, cost: Cost) -> float:
-        while self._content and self._content[0] <= now_s - 3600:
-            self._content.popleft()
+        times = self._content_times(now_s)
+        share = CONTENT_SHARES.get(cost.priority, CONTENT_SHARE)
         waits = [0.0]
-        for most, span_s in _content_limits(cost.priority):
-            if len(self._content) >= most:
-                waits.append(self._content[-most] + span_s - now_s)
+        for limit, span_s in ((CONTENT_MINUTE_MAX, 60), (CONTENT_HOUR_MAX, 3600)):
+            most = int(limit * share)
+            if len(times) >= most:
+                waits.append(times[-most] + span_s - now_s)
         return max(waits)
+
+    def _content_times(self, now_s: float) -> list[float]:
+        """Return when the content of the last hour was created."""
+        while self._content and self._content[0][0] <= now_s - WINDOW_S:
+            self._content.popleft()
+        is_careful = self._is_careful(now_s)
+        return [at for at, is_content in self._content if is_content or is_careful]
+
+    def _is_careful(self, now_s: float) -> bool:
+        return now_s < self._careful_until_s
 
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-def _content_limits(priority: Priority) -> tuple[tuple[int, int], ...]:
-    """Return how much content there may be before one of this priority, and in how many seconds."""
-    minute, hour = CONTENT_MINUTE_MAX, CONTENT_HOUR_MAX
-    if priority is Priority.REFRESH:
-        minute, hour = int(minute * REFRESH_SHARE), int(hour * REFRESH_SHARE)
-    elif priority is not Priority.LANDING:
-        minute, hour = minute - RESERVED_MINUTE, hour - RESERVED_HOUR
-    return ((minute, 60), (hour, 3600))
 
 
 def _patience_s(cost: Cost) -> float:

@@ -42,6 +42,7 @@ from bot.github.translate import OwnApp
 from service.clock import Clock
 from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
+from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.signals import Delivery, PullRequestChanged, Signal, Where
@@ -198,13 +199,19 @@ class GitHubProvider:
         return await self._repeatable(testbranches.vehicles, repo, Priority.SWEEP)
 
     async def merge(self, request: MergeRequest) -> Merged | LandStop:
-        return await self._once(self._landing.merge, request.repo, Priority.LANDING, request)
+        done = await self._once(self._landing.merge, request.repo, Priority.LANDING, request)
+        if isinstance(done, Merged):
+            self._count_landed(request.repo, 1)
+        return done
 
     async def merged(self, request: MergeRequest) -> Merged | None:
         return await self._repeatable(self._landing.merged, request.repo, Priority.LANDING, request)
 
     async def advance(self, request: AdvanceRequest) -> Merged | LandStop:
-        return await self._once(self._landing.advance, request.repo, Priority.LANDING, request)
+        done = await self._once(self._landing.advance, request.repo, Priority.LANDING, request)
+        if isinstance(done, Merged):
+            self._count_landed(request.repo, len(done.chain or ()))
+        return done
 
     async def advanced(self, request: AdvanceRequest) -> Merged | None:
         return await self._repeatable(
@@ -230,7 +237,11 @@ class GitHubProvider:
         return await self._repeatable(head_branches.delete, repo, Priority.SWEEP, number, head_sha)
 
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:
-        if isinstance(notice, Reply | Reaction):
+        if isinstance(notice, Reaction):
+            priority = Priority.ANSWER
+        elif notice.is_final:
+            priority = Priority.FINAL
+        elif isinstance(notice, Reply):
             priority = Priority.ANSWER
         else:
             priority = Priority.REFRESH if notice.is_refresh else Priority.NOTICE
@@ -299,6 +310,15 @@ class GitHubProvider:
 
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
         return await self._once(drytest.start, request.repo, Priority.BUILD, request)
+
+    def budget(self, repo: RepoRef) -> Budget | None:
+        pacer = self._github.pacer_of(repo)
+        return None if pacer is None else pacer.budget(repo.slug)
+
+    def _count_landed(self, repo: RepoRef, pull_requests: int) -> None:
+        pacer = self._github.pacer_of(repo)
+        if pacer is not None:
+            pacer.counts.add_landed(pull_requests)
 
     async def close(self) -> None:
         await self._builder.close()

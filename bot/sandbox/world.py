@@ -85,6 +85,7 @@ class Knobs:
     `async_merge_delay_s`: how long a request of the asynchronous merge API is pending.
     `content_minute_max`
     and `content_hour_max`: how much content an App may create (github.com: 80 and 500).
+    `calls_of_others`: calls of the present hour that the App made elsewhere.
     """
 
     mergeable_delay_s: float = 1.0
@@ -94,6 +95,7 @@ class Knobs:
     async_merge_delay_s: float = 1.0
     content_minute_max: float = 0.0
     content_hour_max: float = 0.0
+    calls_of_others: float = 0.0
 
 
 @dataclass(slots=True)

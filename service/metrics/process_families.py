@@ -52,6 +52,17 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
         (),
         "Requests left, of the installation that has the fewest.",
     ),
+    "headgate_provider_content_remaining": (
+        "gauge",
+        (),
+        "Comments, pull requests and merges left this hour, of the fullest installation.",
+    ),
+    "headgate_provider_calls_total": (
+        "counter",
+        ("kind",),
+        "Calls by what they count as: read, free_read, write, content, push.",
+    ),
+    "headgate_provider_landed_total": ("counter", (), "Pull requests that this process landed."),
     "headgate_test_branches_built_total": (
         "counter",
         ("method", "reason"),
@@ -71,6 +82,11 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
         "counter",
         ("kind", "outcome"),
         "Actions of the outbox tried: done, retried, unknown, failed.",
+    ),
+    "headgate_notices_left_out_total": (
+        "counter",
+        ("surface",),
+        "Texts left to the next state near the provider's limits: comment, check, reaction.",
     ),
     "headgate_stalled": (
         "gauge",

@@ -25,6 +25,7 @@ from service.mergequeue.engine.inputs import (
     RepositoryChanged,
     RerunRefused,
     RerunStarted,
+    TestBranchDelayed,
     TestBranchRefused,
 )
 from service.mergequeue.engine.outputs import (
@@ -73,6 +74,8 @@ COLLECTING = (Lane.COLLECT,)
 """Slow lanes, which have their own concurrency limit."""
 
 ATTEMPTS_MAX = 12
+THROTTLED_ATTEMPTS_MAX = 100
+"""Tries of a notice that waits for the provider's limits: about a day."""
 BACKOFF_MAX = timedelta(minutes=15)
 DOUBLINGS_MAX = 10
 """More of them lie beyond the longest wait."""
@@ -123,7 +126,8 @@ async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
     try:
         await perform(runtime, row)
     except ProviderError as trouble:
-        log.warning("effect_failed", kind=row.kind, key=row.key, why=trouble.message)
+        report = log.info if isinstance(trouble, Throttled) else log.warning
+        report("effect_failed", kind=row.kind, key=row.key, why=trouble.message)
         await explain_trouble(runtime, row, trouble)
         await _wait(runtime, row, trouble)
     else:
@@ -152,7 +156,8 @@ async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> Non
     What may have been done stays unknown until it is read back.
     """
     is_away = isinstance(trouble, Unavailable | OutcomeUnknown)
-    is_spent = row.attempts >= ATTEMPTS_MAX and (row.lane is Lane.NOTICE or not is_away)
+    most = THROTTLED_ATTEMPTS_MAX if isinstance(trouble, Throttled) else ATTEMPTS_MAX
+    is_spent = row.attempts >= most and (row.lane is Lane.NOTICE or not is_away)
     if is_spent and await give_up(runtime, row, trouble.message):
         await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)
         _count(runtime, row, "failed")
@@ -271,6 +276,8 @@ async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:
 async def explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
     """Hold the queue, by name, when the provider says that we or the repository are out.
 
+    Or when its limits delay a test branch.
+
     A notice holds nothing: none of them may stop a landing (docs/design/provider.md 14).
     """
     if row.queue_id is None or row.lane is Lane.NOTICE:
@@ -283,6 +290,8 @@ async def explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderErr
 def _hold_of(row: OutboxRow, trouble: ProviderError) -> Input | None:
     is_long = row.attempts >= LONG_ATTEMPTS
     match trouble:
+        case Throttled() if isinstance(row.effect, BuildTestBranch):
+            return TestBranchDelayed(row.effect.run, trouble.retry_at, trouble.message)
         case NotPermitted() | Suspended():
             hold = HoldReason.PERMISSION_LOST
         case Gone(kind=GoneKind.REPOSITORY | GoneKind.INSTALLATION):

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
+from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.signals import Where
 from service.provider.tickets import Ticket, TicketRequest
@@ -321,6 +322,13 @@ class Provider(Protocol):
 
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
         """Show CI a test branch that changes nothing. `discard` removes it. Raises Refused."""
+        ...
+
+    def budget(self, repo: RepoRef) -> Budget | None:
+        """What this process used of the limits that apply to a repository; makes no call.
+
+        None before its first call to the repository.
+        """
         ...
 
     async def close(self) -> None:

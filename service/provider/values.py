@@ -367,9 +367,10 @@ class CheckReportStatus(StrEnum):
 class StatusComment:
     """The one status comment of a pull request and target branch; found again by its marker.
 
-    `first` says that none of it can stand there yet: then it is not looked for. `is_refresh`: the
-    state is the one that it shows already, so it may wait for those with a new one. `is_restored`:
-    a person changed it, so it is written even if this text was the last one of ours.
+    `first` says that none of it can stand there yet: then it is not looked for. `is_final`: it is
+    the last one of a submission, so it goes before the others. `is_refresh`: the state is the one
+    that it shows already, so it may wait for those with a new one. `is_restored`: a person changed
+    it, so it is written even if this text was the last one of ours.
     """
 
     number: int
@@ -377,6 +378,7 @@ class StatusComment:
     body: str
     known_id: str | None = None
     first: bool = False
+    is_final: bool = False
     is_refresh: bool = False
     is_restored: bool = False
 
@@ -385,13 +387,14 @@ class StatusComment:
 class Reply:
     """A new comment, written once; the hidden marker with `action_id` finds it again.
 
-    `first`: see `StatusComment`.
+    `first` and `is_final`: see `StatusComment`.
     """
 
     number: int
     action_id: str
     body: str
     first: bool = False
+    is_final: bool = False
 
 
 class Emoji(StrEnum):
@@ -426,7 +429,7 @@ class Button:
 class CheckReport:
     """Our check run on one commit; `external_id` is the submission, by which it is found.
 
-    `first` and `is_refresh`: see `StatusComment`. At most three buttons.
+    `first`, `is_final` and `is_refresh`: see `StatusComment`. At most three buttons.
     """
 
     sha: Sha
@@ -439,6 +442,7 @@ class CheckReport:
     buttons: tuple[Button, ...] = ()
     known_id: str | None = None
     first: bool = False
+    is_final: bool = False
     is_refresh: bool = False
 
 

@@ -33,6 +33,7 @@ CONTRACT = {
         *("listPullRequests", "getPullRequestTimeline", "explainPullRequest"),
         *("previewCancelPullRequest", "createQueue", "getQueue", "updateQueue", "deleteQueue"),
         *("listQueues", "addQueueHold", "releaseQueueHold", "getMergeQueueTestingDetails"),
+        "getProviderLimits",
         *("runDoctor", "startDryTest", "getDryTest", "endDryTest"),
         *("listMergeQueueTestingResults", "flaky-tests/list-unhealthy-tests"),
         *("flaky-tests/list-failing-tests", "flaky-tests/list-quarantined-tests"),

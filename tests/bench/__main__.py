@@ -1,10 +1,10 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
 ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, judging,
-tests, service); SCALE multiplies the work, and above 1 adds longer histories. All subjects together
-take less than ten minutes on two idle cores. Each figure is shown beside a reference that was
-measured in the same run. A missed goal is printed; a missed gate (docs/design/detector.md 13) also
-fails the command at the end.
+tests, service, limits); SCALE multiplies the work, and above 1 adds longer histories. All subjects
+together take less than half an hour on two idle cores, half of it for `limits`. Each figure is
+shown beside a reference that was measured in the same run. A missed goal is printed; a missed gate
+(docs/design/detector.md 13) also fails the command at the end.
 """
 
 import json
@@ -22,6 +22,7 @@ from tests.bench import (
     counting,
     engine,
     judging,
+    limits,
     metrics,
     reports,
     service,
@@ -45,6 +46,7 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "judging": judging.run,
     "tests": tests.run,
     "service": service.run,
+    "limits": limits.run,
 }
 NOTES = {
     "scheduling": "One seed and a tenth of the pull requests; the tables are in scheduling.md."

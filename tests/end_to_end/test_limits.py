@@ -1,9 +1,14 @@
 """The whole story under GitHub's limits: calls are paced, all pull requests land, all are told."""
 
+import re
+from datetime import datetime, timedelta
 from itertools import pairwise
 
+import aiohttp
 import pytest
 
+from bot.sandbox.acts import seeds
+from tests.harness.asking import Asker, asker
 from tests.harness.world import World, WorldOptions
 
 PULL_REQUESTS = 4
@@ -34,6 +39,90 @@ async def test_all_land_and_are_told_within_github_s_limits(world: World) -> Non
     spaced = [one["at"] for one in writes if not _skips_the_spacing(one)]
     assert max(spaced.count(at) for at in spaced) <= 1 + STAMP_S
     assert all(one <= other for one, other in pairwise(spaced))
+
+
+async def test_the_answer_about_limits_agrees_with_github_s_own_count(world: World) -> None:
+    asking = await asker(world)
+    await world.make_queue()
+    number = await world.open()
+    await world.comment("/merge", on=number)
+    await world.settle()
+    answer = await asking.done("getProviderLimits")
+    content = len(world.sandbox.world.content)
+    assert content == 3  # the status comment, the draft pull request, the merge
+    assert (answer["landed"], answer["calls"]["content"]) == (1, content)
+    assert answer["perLandedPullRequest"]["content"] == content
+    hour = next(one for one in answer["limits"] if one["name"] == "content_hour")
+    assert (hour["used"], hour["left"]) == (content, hour["max"] - content)
+    assert answer["pressure"] == "none"
+
+
+@pytest.mark.parametrize(("of_others", "check_runs_written"), [(3600, 4), (4300, 1)])
+async def test_near_the_limit_only_the_end_is_told_in_full(
+    world: World, of_others: int, check_runs_written: int
+) -> None:
+    await world.make_queue()
+    first, number = await world.open(), await world.open()
+    await world.settle()
+    await world.comment("/merge", on=first)
+    await world.settle()
+    seeds.set_knobs(world.sandbox.world, {"calls_of_others": of_others})
+    asking = await asker(world)
+    await asking.done("getProviderLimits")
+    before = len(world.sandbox.world.calls)
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert await world.merged() == [first, number]
+    assert "Merged" in world.comment_on(number)
+    assert world.check_on(number).startswith("Merged into main")
+    assert await world.reactions(number) == []
+    calls = list(world.sandbox.world.calls)[before:]
+    writes = [f"{call['method']} {call['path']}" for call in calls if call["status"] < 300]
+    assert sum("PATCH" in one and "/comments/" in one for one in writes) == 0
+    assert sum("/check-runs" in one and "GET" not in one for one in writes) <= check_runs_written
+
+
+async def test_a_throttled_build_holds_the_queue_until_the_next_slot(world: World) -> None:
+    asking = await asker(world)
+    await world.make_queue()
+    number = await world.open()
+    await world.settle()
+    drafts = {"method": "POST", "path": "/repos/octo/widgets/pulls", "times": 1}
+    await world.fault(drafts, "secondary_limit", retry_after=600)
+    await world.comment("/merge", on=number)
+
+    async def is_held() -> bool:
+        return bool((await world.value()).holds)
+
+    await world.until(is_held)
+    (hold,) = (await asking.done("getQueue"))["holds"]
+    assert (hold["reason"], hold["scope"]) == ("provider_limit", "START")
+    slot = datetime.fromisoformat(hold["until"])
+    assert timedelta(minutes=5) < slot - world.clock.now() <= timedelta(minutes=10)
+    shown = await asking.headgate("queue", "show")
+    assert f"until {slot:%Y-%m-%d %H:%M}" in shown
+    assert hold["text"] in shown
+    explained = await asking.done("explainPullRequest", number)
+    built = next(one for one in explained["conditions"] if one["code"] == "branch_built")
+    assert not built["met"]
+    assert f"{slot:%H:%M} UTC" in built["text"]
+    assert re.search(r'headgate_queue_held{.*reason="provider_limit"} 1', await _metrics(asking))
+
+    async def are_merged() -> bool:
+        return await world.merged() == [number]
+
+    await world.until(are_merged)
+    assert world.clock.now() >= slot
+    await world.settle()
+    assert (await asking.done("getQueue"))["holds"] == []
+    assert "Merged" in world.comment_on(number)
+
+
+async def _metrics(asking: Asker) -> str:
+    url = f"{asking.world.url}/v1/getMergeQueueMetrics"
+    headers = {"x-api-token": asking.secret}
+    async with aiohttp.ClientSession(headers=headers) as http, http.get(url) as answer:
+        return await answer.text()
 
 
 def _skips_the_spacing(call: dict[str, str]) -> bool:

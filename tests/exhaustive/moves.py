@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from service.mergequeue.engine import inputs, targets
@@ -24,6 +25,8 @@ Move = tuple[str, Callable[[], Scene]]
 """What happens, and what comes of it."""
 
 URGENT = 0
+DELAY = timedelta(seconds=90)
+"""How long the provider's limits put off a build."""
 
 
 def of(now: Scene, scope: Scope) -> Iterator[Move]:
@@ -126,6 +129,9 @@ def _the_provider(now: Scene, scope: Scope) -> Iterator[Move]:
 def _builds(now: Scene, scope: Scope, run: Run) -> Iterator[Move]:
     action = now.builds[run.id]
     yield f"r{run.number} is built", lambda: _built(now, scope, run)
+    if scope.delays:
+        delayed = inputs.TestBranchDelayed(run.id, now.now + DELAY, "no slot is left")
+        yield f"r{run.number} is delayed", _telling(now, scope, delayed)
     if not scope.conflicts or run.status is not RunStatus.IN_PROGRESS:
         return
     last = action.steps[-1].pr

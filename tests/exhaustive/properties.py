@@ -6,7 +6,7 @@ from service.mergequeue.engine import outputs
 from service.mergequeue.engine.inputs import ChecksReported, Input, Landed, TimePassed
 from service.mergequeue.engine.model import LandMode, Member, MergeQueue, Run
 from service.mergequeue.engine.outputs import Land, Step
-from service.mergequeue.engine.reasons import Cause, HoldScope, Reason
+from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import (
     FINAL,
@@ -149,6 +149,8 @@ def _started(event: outputs.RunStarted, step: Step) -> None:
             raise Violation(f"S10: {pr} is tested before what is below it")
     if step.queue.state is not QueueState.RUNNING:
         raise Violation(f"I22: run {event.number} started while {step.queue.state.value}")
+    if any(hold.reason is HoldReason.PROVIDER_LIMIT for hold in step.queue.holds):
+        raise Violation(f"I22: run {event.number} started without a slot at the provider")
 
 
 def _lands_in_stack(facts: Facts, mode: LandMode) -> None:

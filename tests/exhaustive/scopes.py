@@ -28,7 +28,8 @@ class Scope:
     of pull requests that fail together (a set of one: it is broken); then CI never errs. None:
     CI may say anything at any time. `targets` are what pull requests touch, by number, `p_fail`
     the chance of failing that is said of each. `stacked`: each is put on the one before it.
-    With `late` a report may come at the instant at which a clock runs out.
+    With `late` a report may come at the instant at which a clock runs out, with `delays` the
+    provider's limits may put off a build.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Scope:
     cancels: bool = False
     restarts: bool = False
     conflicts: bool = False
+    delays: bool = False
     foreign: bool = False
     by_hand: bool = False
     unknown: bool = False
@@ -140,6 +142,17 @@ SCOPES: tuple[Scope, ...] = (
         by_hand=True,
         crashes=True,
         stops=(LandingStopCode.STALE,),
+    ),
+    Scope(
+        "SINGLE, the provider's limits delay builds",
+        _config(concurrency=2, confirm_failures=ConfirmFailures.ALWAYS),
+        pull_requests=3,
+        inputs=8,
+        inputs_long=11,
+        delays=True,
+        cancels=True,
+        restarts=True,
+        states=(QueueState.RUNNING, QueueState.PAUSED),
     ),
     Scope(
         "SINGLE, urgent among four",

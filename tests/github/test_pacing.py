@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.github import pacing
+from bot.github.counts import CallKind
 from bot.github.limits import Limit
 from bot.github.pacing import Cost, Pacer, Priority
+from service.provider.budget import LimitName, Pressure
 from service.provider.errors import Throttled
 
 
@@ -161,12 +163,81 @@ async def test_refreshes_leave_most_of_the_content_to_others(clock):
 
 async def test_content_is_limited_and_some_is_kept_for_landing(clock):
     pacer = Pacer(clock, 0.0, is_limited=True)
-    await take(pacer, write(Priority.NOTICE, content=True), 60)
-    assert clock.passed_s == 0
-    await take(pacer, write(Priority.LANDING, content=True), 10)
-    assert clock.passed_s == 0
+    shares = {Priority.NOTICE: 59, Priority.BUILD: 63, Priority.FINAL: 66, Priority.LANDING: 70}
+    used = 0
+    for priority, most in shares.items():
+        await take(pacer, write(priority, content=True), most - used)
+        used = most
+        assert clock.passed_s == 0
     await take(pacer, write(Priority.NOTICE, content=True))
     assert clock.passed_s == 60
+
+
+def seen():
+    return Cost(Priority.NOTICE, is_write=True, points=5, is_seen=True)
+
+
+async def test_edits_and_check_runs_count_as_content_after_a_secondary_limit(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    await take(pacer, seen(), 80)
+    assert clock.passed_s == 0
+    assert pacer.content_left == pacing.CONTENT_HOUR_MAX
+    pacer.strike(Limit(wait_s=0), "core")
+    assert pacer.content_left == pacing.CONTENT_HOUR_MAX - 80
+    await take(pacer, seen())
+    assert clock.passed_s >= 60
+
+
+def use_of(pacer, name):
+    return next(use for use in pacer.budget("octo/widgets").limits if use.name is name)
+
+
+async def test_a_budget_names_what_is_used_of_each_limit_and_when_some_is_free(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    await take(pacer, write(content=True), 3)
+    clock.passed_s += 90
+    await take(pacer, write(content=True))
+    pacer.note(left(clock, 4000))
+    pacer.counts.add_push("octo/widgets")
+    pacer.counts.add_push("octo/other")
+    minute = use_of(pacer, LimitName.CONTENT_MINUTE)
+    assert (minute.used, minute.left) == (1, pacing.CONTENT_MINUTE_MAX - 1)
+    hour = use_of(pacer, LimitName.CONTENT_HOUR)
+    assert (hour.used, hour.frees_at) == (4, clock.now() + timedelta(seconds=3600 - 90))
+    assert use_of(pacer, LimitName.REST_HOUR).left == 4000
+    assert use_of(pacer, LimitName.PUSHES_MINUTE).used == 1
+
+
+@pytest.mark.parametrize(
+    ("remaining", "pressure"),
+    [(4000, Pressure.NONE), (1500, Pressure.HIGH), (750, Pressure.CRITICAL)],
+)
+async def test_the_fullest_limit_makes_the_pressure(clock, remaining, pressure):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    await take(pacer, write(content=True))
+    pacer.note(left(clock, remaining))
+    assert pacer.budget("octo/widgets").pressure is pressure
+    clock.passed_s += 3600
+    assert pacer.budget("octo/widgets").pressure is Pressure.NONE
+
+
+async def test_a_secondary_limit_is_critical_while_it_lasts(pacer, clock):
+    pacer.strike(Limit(wait_s=30), "core")
+    assert pacer.budget("octo/widgets").pressure is Pressure.CRITICAL
+    clock.passed_s += 31
+    assert pacer.budget("octo/widgets").pressure is Pressure.NONE
+
+
+async def test_calls_and_landings_are_counted_by_the_hour(pacer, clock):
+    pacer.counts.add(CallKind.READ)
+    pacer.counts.add_landed(2)
+    clock.passed_s += 3000
+    pacer.counts.add(CallKind.CONTENT)
+    budget = pacer.budget("octo/widgets")
+    assert (budget.calls["read"], budget.calls["content"], budget.landed) == (1, 1, 2)
+    clock.passed_s += 601
+    budget = pacer.budget("octo/widgets")
+    assert (budget.calls["read"], budget.calls["content"], budget.landed) == (0, 1, 0)
 
 
 async def test_a_secondary_limit_stops_everybody(pacer, clock):

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from service.provider import markers
 from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
+from service.provider.budget import Budget, Pressure
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.signals import Delivery, Where
 from service.provider.tickets import Ticket, TicketRequest
@@ -87,6 +88,7 @@ class ValuesProvider:
         self.files: dict[str, bytes] = {}
         self.tickets: dict[int, Ticket] = {}
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.pressure = Pressure.NONE
 
     async def repositories(self) -> Sequence[Repository]:
         return [await self.repository(self.ref)]
@@ -302,6 +304,9 @@ class ValuesProvider:
 
     async def no_tickets(self, repo: RepoRef) -> NotPossible | None:
         return None
+
+    def budget(self, repo: RepoRef) -> Budget | None:
+        return Budget(self.pressure, (), {}, 0)
 
     async def close(self) -> None:
         return None

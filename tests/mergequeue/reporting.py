@@ -215,6 +215,13 @@ def _refuse(stage: Stage, words: list[str]) -> Told:
     )
 
 
+def _delay(stage: Stage, words: list[str]) -> Told:
+    """The provider's limits put off a build: `delay r1 10`, in minutes."""
+    run = stage.run(number_of(words[0]))
+    until = stage.now + timedelta(minutes=int(words[1]))
+    return stage.tell(inputs.TestBranchDelayed(run.id, until, "no slot is left"))
+
+
 def _require(stage: Stage, words: list[str]) -> Told:
     """`require unit lint@9`, `require nothing`, `require none-explicitly`, `require unreadable`."""
     if words == ["unreadable"]:
@@ -290,6 +297,7 @@ VERBS: Mapping[str, Verb] = {
     "revoke": _revoke,
     "rerun": _rerun,
     "conflict": _conflict,
+    "delay": _delay,
     "refuse": _refuse,
     "contained": _contained,
     "lose": _lost,

@@ -21,9 +21,9 @@ from service.mergequeue.engine.model import (
     Tip,
 )
 from service.mergequeue.engine.planning import landing, reuse, starting
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.reported import Facts
-from service.mergequeue.engine.state import bases, leaving, line, readiness
+from service.mergequeue.engine.state import bases, holds, leaving, line, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import Progress
 from service.mergequeue.engine.states import QueueState
@@ -89,6 +89,20 @@ def _starts_while_draining(draft: Draft) -> object:
 
 
 _ground = starting._ground
+
+
+def _starts_without_a_slot(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        holds,
+        "stops_starts",
+        lambda queue: tuple(
+            one for one in _stops(queue) if one.reason is not HoldReason.PROVIDER_LIMIT
+        ),
+    )
+
+
+_stops = holds.stops_starts
+_WITH_DELAYS = replace(settings.SINGLE_ONLY, is_slow=1.0)
 
 
 def _to_the_tail(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
@@ -241,6 +255,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "B16 a paused queue lands": replaced(landing, "is_open", _lands_while_paused),
     "B18 a draining queue starts runs": replaced(starting, "_ground", _starts_while_draining),
+    "runs start that the provider's limits delay": Fault(_starts_without_a_slot, _WITH_DELAYS),
     "B19 a failure is judged before its base is sure": Fault(_never_unsure),
     "B21 a rebuilt entry goes to the tail": replaced(leaving, "restart", _to_the_tail),
     "B22 medium priority interrupts": replaced(line, "URGENT", 100),

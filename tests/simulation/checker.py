@@ -31,7 +31,7 @@ from service.mergequeue.engine.outputs import (
     PlacedWhy,
     Step,
 )
-from service.mergequeue.engine.reasons import MEANINGS, HoldScope, Reason
+from service.mergequeue.engine.reasons import MEANINGS, HoldReason, HoldScope, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import SPARE, EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
@@ -428,6 +428,8 @@ class Checker:
         queue = step.queue
         if queue.state is not QueueState.RUNNING:
             raise Violation("I22", f"run {event.number} started while {queue.state.value}")
+        if any(hold.reason is HoldReason.PROVIDER_LIMIT for hold in queue.holds):
+            raise Violation("I22", f"run {event.number} started without a slot at the provider")
         if not self.is_known:
             raise Violation("I2", f"run {event.number} started without readable rules")
         if event.kind in _TAKES_A_SLOT and _in_progress(queue, _TAKES_A_SLOT) > (

@@ -6,6 +6,7 @@ refuses now and then.
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.inputs import Input, LandingStopCode
@@ -90,6 +91,11 @@ class Shell(People):
         if self.chance.random() < 0.08 and not self.is_calm:
             code = self.chance.choice((inputs.BuildRefusal.OTHER, inputs.BuildRefusal.NAME_TAKEN))
             self.tell(inputs.TestBranchRefused(action.run, None, code, "refused"))
+            return
+        if self.slow_rate and not self.is_calm and self.slow.random() < self.slow_rate:
+            self.builds.append(action)
+            until = self.now + timedelta(seconds=self.slow.choice((30, 300)))
+            self.tell(inputs.TestBranchDelayed(action.run, until, "no slot is left"))
             return
         self.tell(self._built(action))
 

@@ -252,6 +252,12 @@ def building() -> PullRequestText:
     return replace(shown, run=run, left=None)
 
 
+def delayed() -> PullRequestText:
+    """Its test branch waits for the provider's limits."""
+    hold = builders.a_hold(HoldReason.PROVIDER_LIMIT, until=at(23))
+    return replace(building(), queue=builders.a_queue(holds=(hold,)))
+
+
 def testing() -> PullRequestText:
     """Under test on top of 478."""
     entry = builders.an_entry(EntryState.TESTING, Reason.TEST_STARTED, run=RUN)

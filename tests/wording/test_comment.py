@@ -25,6 +25,7 @@ STORIES = {
     "held": stories.held(),
     "conflict-ahead": stories.conflicting(),
     "building": stories.building(),
+    "delayed": stories.delayed(),
     "testing": stories.testing(),
     "testing-again": stories.testing_again(),
     "check-silent": stories.silent(),

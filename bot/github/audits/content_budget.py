@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 from bot.github import pacing
 from bot.github.audits.facts import AppFacts
+from bot.github.pacing import Priority
 from service.provider.audits import Finding, note, warning
 
 ID = "content-budget"
 
-# Comment, check run, draft pull request, merge and edits, as docs/explanation/capacity.md counts
-# them; GitHub does not say which calls count.
-PER_LANDING = 9
-LANDINGS_MAX = (pacing.CONTENT_HOUR_MAX - pacing.RESERVED_HOUR) // PER_LANDING
+# Comment, draft pull request and merge (docs/design/limits.md 8). Builds wait first.
+PER_LANDING = 3
+BUILD_SHARE = pacing.CONTENT_SHARES[Priority.BUILD]
+LANDINGS_MAX = int(pacing.CONTENT_HOUR_MAX * BUILD_SHARE) // PER_LANDING
 FINE = f"GitHub's content limits leave room for about {LANDINGS_MAX} landings an hour."
 
 

@@ -132,7 +132,7 @@ class Door:
         if counts:
             self.used[key] += 1
         reset = int((now + timedelta(hours=1)).timestamp()) // 3600 * 3600
-        used = self.used[key]
+        used = self.used[key] + int(self.world.knobs.calls_of_others)
         return {
             "X-RateLimit-Limit": str(LIMIT_PER_HOUR),
             "X-RateLimit-Remaining": str(max(0, LIMIT_PER_HOUR - used)),

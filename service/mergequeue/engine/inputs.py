@@ -178,6 +178,16 @@ class TestBranchRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class TestBranchDelayed:
+    """The provider's limits let no test branch be built before `until`; the build is tried then."""
+
+    __test__ = False
+    run: str
+    until: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TestBranchLost:
     """A live run's test branch is gone although it was put back once."""
 
@@ -397,6 +407,7 @@ Report = (
     | NothingToTest
     | TestBranchConflicted
     | TestBranchRefused
+    | TestBranchDelayed
     | TestBranchLost
     | ChecksReported
     | RerunStarted

@@ -280,6 +280,7 @@ class HoldReason(StrEnum):
     RULE_DENIED = "rule_denied"
     PERMISSION_LOST = "permission_lost"
     PROVIDER_UNAVAILABLE = "provider_unavailable"
+    PROVIDER_LIMIT = "provider_limit"
     REPOSITORY_UNAVAILABLE = "repository_unavailable"
     TEST_BRANCH_DENIED = "test_branch_denied"
     PROVIDER_QUEUE = "provider_queue"
@@ -299,6 +300,7 @@ HOLD_SCOPES: dict[HoldReason, HoldScope] = dict.fromkeys(HoldReason, HoldScope.B
     HoldReason.STRICT_CHECKS: HoldScope.LAND,
     HoldReason.METHOD_DENIED: HoldScope.LAND,
     HoldReason.TEST_BRANCH_DENIED: HoldScope.START,
+    HoldReason.PROVIDER_LIMIT: HoldScope.START,
 }
 """The default scope of each hold (`freeze` uses the scope that it is given)."""
 

@@ -1,10 +1,12 @@
 """Write to pull requests: status comment, check run, replies, reactions.
 
-Best effort: no notice blocks or fails a landing (docs/design/provider.md 14). Texts: `wording`.
+Best effort: no notice blocks or fails a landing (docs/design/provider.md 14). Near the provider's
+limits notices thin out (docs/design/limits.md 8). Texts: `wording`.
 """
 
 import hashlib
 from dataclasses import replace
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from service.accounts.store import access
@@ -12,14 +14,17 @@ from service.database.database import Tx
 from service.database.records import LandingState, Placed, Spot, Surface
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import Recorded, Tell
-from service.mergequeue.engine.states import FINAL, EntryState
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.state import holds
+from service.mergequeue.engine.states import FINAL, EntryState, RunPhase
 from service.mergequeue.operations import queue_views, turn
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import journal, landings, runs
 from service.mergequeue.store import notices as stored
 from service.mergequeue.wording import failed_tests, notices
 from service.mergequeue.wording.situation import Landed, PullRequestText
-from service.provider.errors import ProviderError
+from service.provider.budget import Pressure
+from service.provider.errors import ProviderError, Throttled
 from service.provider.values import (
     CheckReport,
     Emoji,
@@ -29,7 +34,13 @@ from service.provider.values import (
 )
 from service.runtime import Runtime
 from service.text.markdown import Links
-from service.vocabulary import MergeMethod, QueueRef
+from service.vocabulary import MergeMethod, QueueRef, RepoRef
+
+LATER = timedelta(minutes=2)
+"""A text that was left out is tried again after this time, unless the next state replaces it."""
+
+ORNAMENTS = frozenset({Emoji.EYES, Emoji.ACCEPTED, Emoji.MERGED})
+"""Reactions that only repeat what a comment or a check run says."""
 
 
 async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) -> None:
@@ -37,7 +48,8 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
 
     Writes the present texts, not those of the time of the action: a later change wins. `first`:
     no earlier attempt can have written a text, so the provider is not searched. A refresh waits
-    where the provider limits how much is written; the end of a submission does not.
+    where the provider limits how much is written; the end of a submission does not. Raises
+    Throttled when a text was left out: the next state replaces this action, or it is tried again.
     """
     text = await text_of(runtime, queue, action.pr, action.entry)
     if text is None:
@@ -45,17 +57,26 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
     config = text.queue.config
     newest = text.queue.entries.get(action.pr)
     superseded = newest is not None and newest.id != action.entry
+    is_final = text.entry.state in FINAL
     is_refresh = action.is_refresh and text.entry.state is action.state
+    is_whole = True
+    if config.status_check_enabled:
+        report = replace(
+            notices.check_report(text), first=first, is_final=is_final, is_refresh=is_refresh
+        )
+        is_whole = await _place(runtime, queue, text, report)
     if config.comments_enabled and not superseded:
         body = notices.status_comment(text)
         marker = notices.status_marker(queue.branch)
-        comment = StatusComment(action.pr, marker, body, first=first, is_refresh=is_refresh)
-        await _place(runtime, queue, text, comment)
-    if config.status_check_enabled:
-        report = replace(notices.check_report(text), first=first, is_refresh=is_refresh)
-        await _place(runtime, queue, text, report)
-    if text.entry.state in FINAL:
+        comment = StatusComment(
+            action.pr, marker, body, first=first, is_final=is_final, is_refresh=is_refresh
+        )
+        is_whole = await _place(runtime, queue, text, comment) and is_whole
+    if is_final:
         await _farewell(runtime, queue, text, first=first)
+    if not is_whole:
+        later = runtime.clock.now() + LATER
+        raise Throttled("Little of the provider's limits is left: this text waits.", later)
 
 
 async def text_of(
@@ -123,8 +144,8 @@ async def _place(
     queue: QueueRef,
     text: PullRequestText,
     notice: StatusComment | CheckReport,
-) -> None:
-    """Write one notice unless the provider already has exactly this text."""
+) -> bool:
+    """Write one notice unless the provider already has this text; return False if it waits."""
     is_comment = isinstance(notice, StatusComment)
     surface = Surface.COMMENT if is_comment else Surface.CHECK
     entry = "" if is_comment else text.entry.id
@@ -133,16 +154,43 @@ async def _place(
     digest = _digest(notice)
     if known is not None:
         if known.digest == digest:
-            return
+            return True
         notice = replace(notice, known_id=known.provider_id)
         if isinstance(notice, StatusComment) and known.digest == stored.EDITED:
             notice = replace(notice, is_restored=True)
+    if _is_left_out(runtime, queue.repo, text, notice):
+        if notice.first:
+            runtime.telemetry.count("headgate_notices_left_out_total", surface.value)
+        return False
     runtime.boundary.reach("act.tell.before_send")
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, notice)
     runtime.boundary.reach("act.tell.after_send")
     if provider_id is not None:
         await runtime.store.run(stored.place, spot, Placed(provider_id, digest))
     runtime.boundary.reach("act.tell.before_settle")
+    return True
+
+
+def _is_left_out(
+    runtime: Runtime, repo: RepoRef, text: PullRequestText, notice: StatusComment | CheckReport
+) -> bool:
+    """Return whether a text waits: never a final one, and a comment before a check run.
+
+    That the limits delay its test branch is written too, where a text exists already.
+    """
+    is_building = text.run is not None and text.run.phase is RunPhase.BUILDING
+    is_delayed = is_building and holds.has(text.queue, HoldReason.PROVIDER_LIMIT)
+    is_told = is_delayed and not notice.is_refresh and notice.known_id is not None
+    if notice.is_final or is_told:
+        return False
+    is_said_twice = isinstance(notice, StatusComment) and text.queue.config.status_check_enabled
+    limit = Pressure.HIGH if is_said_twice else Pressure.CRITICAL
+    return _pressure(runtime, repo) >= limit
+
+
+def _pressure(runtime: Runtime, repo: RepoRef) -> Pressure:
+    budget = runtime.providers[repo.host].budget(repo)
+    return Pressure.NONE if budget is None else budget.pressure
 
 
 def _digest(notice: StatusComment | CheckReport) -> str:
@@ -155,16 +203,16 @@ async def _farewell(
 ) -> None:
     """Announce the end of a submission: a failure comment if it was removed, else a reaction."""
     entry = text.entry
-    provider = runtime.providers[queue.repo.host]
     if text.queue.config.comments_enabled and notices.is_announced(text):
         body = notices.failure_comment(text)
-        await _once(runtime, queue, text, Reply(entry.pr, f"left-{entry.id}", body, first=first))
+        reply = Reply(entry.pr, f"left-{entry.id}", body, first=first, is_final=True)
+        await _once(runtime, queue, text, reply)
     if entry.state is EntryState.MERGED:
         await _settle(runtime, queue, text)
         spot = Spot(queue.id, entry.pr, Surface.COMMAND, entry.id)
         asked = await runtime.store.read(stored.placed, spot)
         if asked is not None:
-            await provider.say(queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
+            await _react(runtime, queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
 
 
 async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
@@ -187,13 +235,22 @@ async def say_plain(
     runtime: Runtime, repository_id: int, notice: Reply | Reaction, *, first: bool
 ) -> None:
     """Send a reply or a reaction to a command; `first` as for `tell`."""
-    if isinstance(notice, Reply):
-        notice = replace(notice, first=first)
     repository = await runtime.store.read(access.repository, repository_id)
     provider = runtime.providers.get(repository.ref.host)
     if provider is None:
         raise ProviderError(f"No provider is set for {repository.ref.host}.")
-    await provider.say(repository.ref, notice)
+    if isinstance(notice, Reaction):
+        await _react(runtime, repository.ref, notice)
+    else:
+        await provider.say(repository.ref, replace(notice, first=first))
+
+
+async def _react(runtime: Runtime, repo: RepoRef, reaction: Reaction) -> None:
+    """Send a reaction; leave out an ornament while little of the limits is left."""
+    if reaction.emoji in ORNAMENTS and _pressure(runtime, repo) >= Pressure.HIGH:
+        runtime.telemetry.count("headgate_notices_left_out_total", "reaction")
+        return
+    await runtime.providers[repo.host].say(repo, reaction)
 
 
 def remember_command(session: Tx, queue_id: int, number: int, entry: str, comment_id: str) -> None:

@@ -5,7 +5,7 @@ from typing import assert_never
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
-from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase
 from service.mergequeue.wording import (
     aftermath,
@@ -212,7 +212,7 @@ def _testing(view: PullRequestText) -> list[str]:
     if run is None:
         return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
     is_building = run.phase is RunPhase.BUILDING
-    built = "The test branch is being created." if is_building else checks_table(run, view)
+    built = _building(view) if is_building else checks_table(run, view)
     noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
     return [
         _written(_restarted(view), view),
@@ -221,6 +221,13 @@ def _testing(view: PullRequestText) -> list[str]:
         *noted,
         _unready(view),
     ]
+
+
+def _building(view: PullRequestText) -> str:
+    limits = [one for one in view.queue.holds if one.reason is HoldReason.PROVIDER_LIMIT]
+    if limits:
+        return _written(holds.texts(limits, view.queue.branch, view.now), view)
+    return "The test branch is being created."
 
 
 def _tested(view: PullRequestText, run: Run) -> Phrase:

@@ -107,6 +107,13 @@ def _freeze(held: Held) -> Phrase:
     return phrase("Frozen{} " + until + "{}.", who, why)
 
 
+def _limited(held: Held) -> Phrase:
+    """No detail: the sentence says what the provider's limits mean."""
+    until = held.hold.until
+    when = f"before {times.clock_time(until, held.now)}" if until else "until some is free"
+    return phrase(f"GitHub's limits for the App are used up. No test starts {when}.")
+
+
 def _filled(words: str, held: Held) -> Phrase:
     """A template with `{target}` and `{since}`, then what the queue noted."""
     since = Phrase((times.clock_time(held.hold.since, held.now),))
@@ -154,6 +161,7 @@ HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
         "The App is suspended or lacks a permission; an owner of the repository can restore it."
     ),
     HoldReason.PROVIDER_UNAVAILABLE: "GitHub has been unreachable since {since}.",
+    HoldReason.PROVIDER_LIMIT: _limited,
     HoldReason.REPOSITORY_UNAVAILABLE: "The repository is archived or gone.",
     HoldReason.TEST_BRANCH_DENIED: _refused(
         "GitHub refuses our test branches",

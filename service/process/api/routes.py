@@ -8,6 +8,7 @@ from service.http.documents import DOCUMENT_ROUTES
 from service.http.health import OPEN_ROUTES
 from service.http.route import Route
 from service.mergequeue.api.doctor import DOCTOR_ROUTES
+from service.mergequeue.api.provider_limits import LIMIT_ROUTES
 from service.mergequeue.api.pull_requests import PULL_REQUEST_ROUTES
 from service.mergequeue.api.queues import QUEUE_ROUTES
 from service.mergequeue.api.schemas import SCHEMA_ROUTES
@@ -22,6 +23,7 @@ ROUTES: tuple[Route, ...] = (
     *QUEUE_ROUTES,
     *RUN_ROUTES,
     *DOCTOR_ROUTES,
+    *LIMIT_ROUTES,
     *METRIC_ROUTES,
     *TEST_ROUTES,
     *UPLOAD_ROUTES,

@@ -50,6 +50,7 @@ ROLES: dict[str, set[str]] = {
     "getMergeQueueTestingDetails": READ,
     "listMergeQueueTestingResults": READ,
     "getMergeQueueMetrics": READ,
+    "getProviderLimits": READ,
     "runDoctor": ADMIN,
     "startDryTest": ADMIN,
     "getDryTest": ADMIN,

@@ -34,6 +34,7 @@ APPLIERS: dict[type[Input], Applier] = {
     inputs.NothingToTest: builds.nothing_to_test,
     inputs.TestBranchConflicted: builds.conflicted,
     inputs.TestBranchRefused: builds.refused,
+    inputs.TestBranchDelayed: builds.delayed,
     inputs.TestBranchLost: builds.lost,
     inputs.ChecksReported: reports.checks_reported,
     inputs.RerunStarted: _nothing,

@@ -13,6 +13,7 @@ from service.mergequeue.engine.inputs import (
     NothingToTest,
     TestBranchBuilt,
     TestBranchConflicted,
+    TestBranchDelayed,
     TestBranchLost,
     TestBranchRefused,
 )
@@ -125,6 +126,17 @@ def conflicted(draft: Draft, one: TestBranchConflicted) -> None:
         _try_again(draft, run, Detail(text=text, paths=one.paths))
         return
     _hold_out(draft, run, entry, Detail(paths=one.paths, prs=tuple(pr for pr in culprits if pr)))
+
+
+def delayed(draft: Draft, one: TestBranchDelayed) -> None:
+    """Nothing more starts before the provider's next slot: it would only wait as well."""
+    run = _building(draft, one.run)
+    if run is None or one.until <= draft.now:
+        return
+    request = holds.HoldRequest(HoldReason.PROVIDER_LIMIT, one.text)
+    if holds.place_until(draft, request, one.until):
+        for entry in draft.own(run):
+            draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
 
 def refused(draft: Draft, one: TestBranchRefused) -> None:

@@ -29,6 +29,7 @@ _WHO = {
     HoldReason.PROVIDER_QUEUE: WhoMustAct.MAINTAINER,
     HoldReason.CONFIG_INVALID: WhoMustAct.MAINTAINER,
     HoldReason.RECOVERING: WhoMustAct.NOBODY,
+    HoldReason.PROVIDER_LIMIT: WhoMustAct.NOBODY,
 }
 
 
@@ -64,6 +65,23 @@ def place_once(draft: Draft, request: HoldRequest) -> None:
     """Place a hold unless one with this reason exists."""
     if not has(draft.queue, request.reason):
         place(draft, request)
+
+
+def place_until(draft: Draft, request: HoldRequest, until: datetime) -> bool:
+    """Place a hold that ends at `until`, or let the one with this reason end no earlier.
+
+    Return whether that changed anything.
+    """
+    hold = next((one for one in draft.queue.holds if one.reason is request.reason), None)
+    if hold is None:
+        place(draft, replace(request, until=until))
+        return True
+    if hold.until is None or hold.until >= until:
+        return False
+    later = replace(hold, until=until)
+    kept = tuple(later if one is hold else one for one in draft.queue.holds)
+    draft.put_queue(replace(draft.queue, holds=kept))
+    return True
 
 
 def release(draft: Draft, hold: Hold, text: str) -> None:
