@@ -96,13 +96,13 @@ def apply(
         queue.post("/updateQueue", values)
     more = {"created": answer is None and not dry_run, "dryRun": dry_run}
 
-    def told() -> None:
+    def print_outcome() -> None:
         if answer is None:
             word = "would be created" if dry_run else "created"
             output.line(f"The queue for {queue.branch} {word}")
         show(queue, changes)
 
-    return Result(record(queue.branch, changes) | more, told)
+    return Result(record(queue.branch, changes) | more, print_outcome)
 
 
 def existing(queue: Queue) -> Json | None:

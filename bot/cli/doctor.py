@@ -88,7 +88,7 @@ def minutes_of(timeout: str) -> int:
 
 
 def tried(place: Place, minutes: int, clock: Clock | None = None) -> list[Json]:
-    """Run a dry test and return what it found; its branch is removed whatever happens."""
+    """Run a dry test and return its findings; its branch is always removed."""
     made = place.post("/startDryTest", timeoutMinutes=minutes)
     output.log(f"dry test on {made['branch']}: waiting up to {minutes} min for required checks")
     try:

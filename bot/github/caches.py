@@ -79,7 +79,7 @@ class Caches:
             self._merges[repo.slug, number] = pending
 
     def merge(self, repo: RepoRef, number: int) -> str | datetime | None:
-        """Return what `keep_merge` was told last, None if nothing is pending."""
+        """Return the id or the time that `keep_merge` stored, None if no merge is pending."""
         return self._merges.get((repo.slug, number))
 
     def keep_workflows(self, repo: RepoRef, number: int, head: Sha, touched: bool) -> None:

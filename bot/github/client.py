@@ -75,7 +75,7 @@ class Call:
 
     @property
     def cost(self) -> Cost:
-        """What it costs at GitHub."""
+        """The points and limits of GitHub that the call uses."""
         if self.is_read:
             return Cost(self.priority, False, 1, resource=self.resource)
         is_content = limits.creates_content(self.method, self.tail)

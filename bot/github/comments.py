@@ -14,7 +14,7 @@ from service.provider.values import CommentsRead
 OVERLAP = timedelta(minutes=1)
 """A comment may become visible this long after its own timestamp."""
 PAGES_MAX = 3
-"""Of comments (100 each) or of changed pull requests, in one look at a repository."""
+"""Pages that one sweep of a repository reads: of comments, or of changed pull requests."""
 EVENTS = {
     "comment": ("issue_comment", "created"),
     "review": ("pull_request_review", "submitted"),

@@ -14,7 +14,7 @@ REPOSITORIES_MAX = 10_000
 
 
 class CallKind(StrEnum):
-    """What a call counts as at GitHub (docs/design/limits.md 8)."""
+    """The kind of a call by GitHub's limits (docs/design/limits.md 8)."""
 
     READ = "read"
     FREE_READ = "free_read"

@@ -72,6 +72,10 @@ class TestChains:
         assert len(built.prefixes) == 8
         assert stage.built_by() == {("git", "default"): 2}
 
+    async def test_a_push_counts_among_the_limits(self, stage):
+        await build(stage, await stage.open({"a.txt": "a\n"}))
+        assert stage.provider.budget(stage.repo).calls["push"] == len(stage.pushes()) == 1
+
     async def test_a_build_after_a_crash_makes_the_same_commits(self, stage):
         pulls = [await stage.open({"a.txt": "a\n"}), await stage.open({"b.txt": "b\n"})]
         request = stage.request(*pulls)

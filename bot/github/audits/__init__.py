@@ -1,4 +1,4 @@
-"""What at GitHub keeps a queue from working: one audit per module, each a function of facts.
+"""Audits of GitHub settings that keep a queue from working, one per module.
 
 `facts.py` reads everything once, `audits.py` runs the audits. A module has an ID (its section in
 docs/reference/doctor.md), FINE (what it says when there is nothing to mend) and `decide`.

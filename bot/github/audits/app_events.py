@@ -8,7 +8,7 @@ from service.provider.audits import Finding, error, warning
 ID = "app-events"
 FINE = "The App receives every event it reads."
 
-# The events of app.yml. Without an error's event nobody notices before a sweep, if at all.
+# The events of app.yml. Headgate learns what a missing event reports from a sweep, or never.
 NEEDED: Mapping[str, str] = {
     "pull_request": "pushes, labels and closed pull requests are noticed late",
     "pull_request_review": "approvals are noticed late",

@@ -43,7 +43,7 @@ def decide(facts: AppFacts) -> Iterator[Finding]:
             ID,
             "The App may not write workflow files, so a pull request that changes "
             "`.github/workflows` is set aside.",
-            "If the queue shall land such pull requests, grant the App `Workflows: write`.",
+            "To land such pull requests, grant the App `Workflows: write`.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What required signatures mean for the queue's merge method."""
+"""Audit whether required signatures allow the queue's merge method."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
 """The choice between git and the REST API for each test branch (docs/design/git-builds.md 1).
 
-Git is never needed: whatever fails, the REST API makes the branch, and adopts what git pushed.
+If git fails, the REST API makes the branch and continues with what git has pushed.
 """
 
 import asyncio

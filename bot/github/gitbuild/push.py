@@ -132,8 +132,11 @@ class Pushes:
         leases, changes = zip(*(each.arguments for each in plan), strict=True)
         command = Command((*PUSH, *leases, "origin", *changes), expects=(1,), within_s=NETWORK_S)
         self.sent += 1
+        client = plan[0].client
+        if pacer := client.github.pacer_of(client.repo):
+            pacer.counts.add_push(client.repo.slug)
         try:
-            output = await self._mirror.run(command, plan[0].client)
+            output = await self._mirror.run(command, client)
         except GitFailed as failed:
             results = {f"{refs.HEADS}{each.branch}": failed.words for each in plan}
         else:
