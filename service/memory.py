@@ -32,8 +32,10 @@ class Looks:
     """
 
     JOINED = timedelta(seconds=2)
+    HEARD_MAX = 10_000
 
     def __init__(self) -> None:
+        self._heard: LRUCache[tuple[int, str], datetime] = LRUCache(self.HEARD_MAX)
         self._last: dict[tuple[int, str], datetime] = {}
         self._later: dict[tuple[int, str], datetime] = {}
         self._reading: set[tuple[int, str]] = set()
@@ -63,6 +65,22 @@ class Looks:
         for key in stale:
             del self._last[key]
         return ripe
+
+    def heard(self, repository_id: int, sha: str, now: datetime) -> None:
+        """Note that an event about a commit has arrived: sweeps may read it less often."""
+        self._heard.setdefault((repository_id, sha), now)
+
+    def is_swept(self, repository_id: int, sha: str, now: datetime, period: timedelta) -> bool:
+        """Return whether a sweep reads this commit now.
+
+        It does each time until an event about the commit has arrived, then once a period.
+        """
+        last = self._heard.get((repository_id, sha))
+        if last is not None and now - last < period:
+            return False
+        if last is not None:
+            self._heard[repository_id, sha] = now
+        return True
 
     def ended(self, reads: Iterable[tuple[int, str]]) -> None:
         """End reads that `due` returned, whether they succeeded or failed."""

@@ -57,3 +57,14 @@ async def test_the_worker_keeps_a_postponed_read_open_while_it_reads(
     assert runtime.looks.is_open
     assert await reading
     assert not runtime.looks.is_open
+
+
+def test_sweeps_read_a_commit_each_time_until_an_event_about_it_arrives():
+    looks, period = Looks(), timedelta(minutes=5)
+    swept = [looks.is_swept(7, "a" * 40, at(60 * n), period) for n in range(3)]
+    looks.heard(7, "a" * 40, at(150))
+    looks.heard(7, "a" * 40, at(400))
+    seldom = [looks.is_swept(7, "a" * 40, at(60 * n), period) for n in range(3, 14)]
+    assert swept == [True] * 3
+    assert [n for n, is_read in enumerate(seldom, 3) if is_read] == [8, 13]
+    assert looks.is_swept(8, "a" * 40, at(180), period)
