@@ -23,6 +23,7 @@ from service.errors import ServiceError, StartRefused
 KEY_BYTES = 32
 TOKENS = b"headgate/api-token/v1"
 PAGES = b"headgate/page-token/v1"
+FORMS = b"headgate/form/v1"
 SEALED = b"headgate/sealed/v1"
 SETTINGS = b"headgate/settings/v1"
 
@@ -43,6 +44,7 @@ class KeyRing:
         self._token_keys = tuple(derived(secret_key, TOKENS) for secret_key in secret_keys)
         self._page_keys = tuple(derived(secret_key, PAGES) for secret_key in secret_keys)
         self._sealing_keys = tuple(derived(secret_key, SEALED) for secret_key in secret_keys)
+        self._form_key = derived(present, FORMS)
         self._settings_key = derived(present, SETTINGS)
 
     def token_digest(self, token: str) -> bytes:
@@ -60,6 +62,10 @@ class KeyRing:
     def page_tags(self, payload: bytes) -> tuple[bytes, ...]:
         """Return the tags that a given page token may have, the present key's first."""
         return tuple(page_tag(key, payload) for key in self._page_keys)
+
+    def form_tag(self, credential: str) -> str:
+        """Return the secret field of forms that are sent with this credential."""
+        return keyed_hash(self._form_key, credential).hex()
 
     def fingerprint(self, text: str) -> str:
         """Return a keyed hash of the settings as 32 hexadecimal digits."""

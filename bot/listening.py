@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web
@@ -55,6 +56,13 @@ def readers_of(settings: Settings) -> DashboardAuth:
             f"{PREFIX}DASHBOARD_AUTH: loopback lets in whoever comes, so {PREFIX}HOST and "
             f"{PREFIX}PUBLIC_URL must be of this machine, as http://127.0.0.1:8642. "
             "Set them so, or use token"
+        )
+    parts = urlsplit(settings.public_url or "")
+    is_open = parts.scheme != "https" and not forms.is_loopback(parts.hostname or "")
+    if settings.dashboard_auth is DashboardAuth.GITHUB and is_open:
+        raise StartRefused(
+            f"{PREFIX}DASHBOARD_AUTH: github needs an https address in {PREFIX}PUBLIC_URL, because "
+            "the cookie of a session must not be readable on its way. Set it, or use token"
         )
     return settings.dashboard_auth
 

@@ -48,9 +48,6 @@ APP_FILE = "github-app.env"
 KNOWN_ELSEWHERE = frozenset(
     {
         "CHROMIUM",
-        # In the file of the registered App, for a sign-in with GitHub.
-        "GITHUB_CLIENT_ID",
-        "GITHUB_CLIENT_SECRET",
         "CONTRACT_TOKEN",
         "CONTRACT_URL",
         "REQUIRE_ALL",
@@ -153,9 +150,9 @@ def parse_fault_boundary(value: object) -> object:
 
 
 def parse_dashboard_auth(value: object) -> object:
-    """Return `off`, `loopback` or `token`; ways that need a sign-in are refused by name."""
-    if value in ("github", "proxy"):
-        raise ValueError("is not available in this version; use token, loopback or off")
+    """Return the way as given; one that is not built is refused by name."""
+    if value == "proxy":
+        raise ValueError("is not available; use github, token, loopback or off")
     return value
 
 
@@ -228,6 +225,8 @@ class Settings(BaseSettings):
     github_private_key_previous: KeyText | None = None
     github_webhook_secret: Secret | None = None
     github_webhook_secret_previous: Secret | None = None
+    github_client_id: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    github_client_secret: Secret | None = None
     github_write_spacing_ms: Annotated[int, Field(ge=0, le=60_000)] | None = None
     github_limits: bool | None = None
     build_method: Literal["auto", "git", "rest"] = "auto"
@@ -289,6 +288,7 @@ SECRETS = (
     "github_private_key_previous",
     "github_webhook_secret",
     "github_webhook_secret_previous",
+    "github_client_secret",
 )
 
 
@@ -366,6 +366,8 @@ REGISTERED = (
     "github_app_id",
     "github_private_key",
     "github_webhook_secret",
+    "github_client_id",
+    "github_client_secret",
     "github_host",
     "public_url",
 )

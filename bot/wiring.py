@@ -12,7 +12,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from bot.github.oidc import OidcTokens
 from bot.github.options import BuildMethod, GitHubOptions, MirrorOptions
 from bot.github.pacing import Priority
 from bot.github.provider import GitHubProvider
+from bot.github.sign_in import GitHubSignIn, OAuthClient
 from bot.keys import KeyRing, secret_key_in
 from bot.program import VERSION
 from bot.settings import PREFIX, FaultBoundary, Settings, Strike
@@ -53,7 +54,7 @@ from service.process import deliveries, presence
 from service.process.api import app
 from service.process.workers.supervisor import Workers
 from service.provider.port import Provider
-from service.runtime import Options, Periods, Rates, Runtime, Translator
+from service.runtime import DashboardAuth, Options, Periods, Rates, Runtime, Translator
 from service.telemetry import SILENT, Meter
 from service.vocabulary import RepoRef
 
@@ -110,7 +111,8 @@ async def open_runtime(
         sender = opened_sender(stack, settings)
         job_tokens = job_tokens_of(settings, options, world.clock)
         parts = Parts(store, keys, {options.host: provider}, translators, sender, meter, job_tokens)
-        yield assembled(settings, world, parts)
+        signing_in = sign_in_of(settings, options, world.clock)
+        yield replace(assembled(settings, world, parts), sign_in=signing_in)
 
 
 @asynccontextmanager
@@ -314,6 +316,23 @@ def job_tokens_of(settings: Settings, options: GitHubOptions, clock: Clock) -> O
         return None
     issuer = settings.oidc_issuer or oidc.issuer_of(options)
     return OidcTokens(options.host, issuer, audience, clock)
+
+
+def sign_in_of(settings: Settings, options: GitHubOptions, clock: Clock) -> GitHubSignIn | None:
+    """Return the sign-in of people; None if pages use another way.
+
+    Raises StartRefused naming the setting that it lacks.
+    """
+    if listening.readers_of(settings) is not DashboardAuth.GITHUB:
+        return None
+    root, id_ = settings.public_url, settings.github_client_id
+    secret = text_of(settings.github_client_secret)
+    if root is None or id_ is None or secret is None:
+        raise StartRefused(
+            f"{PREFIX}DASHBOARD_AUTH: github needs {PREFIX}PUBLIC_URL, {PREFIX}GITHUB_CLIENT_ID "
+            f"and {PREFIX}GITHUB_CLIENT_SECRET. Find the last two on the App's settings page"
+        )
+    return GitHubSignIn(options, OAuthClient(id_, secret, root), clock)
 
 
 async def opened_store(

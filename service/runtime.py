@@ -21,7 +21,7 @@ from service.provider.ci import ProvedJob
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.telemetry import SILENT, Meter
-from service.vocabulary import Network
+from service.vocabulary import Actor, Network
 
 
 class Keys(TagKeys, Protocol):
@@ -33,6 +33,10 @@ class Keys(TagKeys, Protocol):
 
     def token_digests(self, token: str) -> tuple[bytes, ...]:
         """The hashes under the present and the previous key, to compare with."""
+        ...
+
+    def form_tag(self, credential: str) -> str:
+        """The secret field of forms that are sent with a credential (docs/design/security.md 6)."""
         ...
 
     def sealed(self, text: str) -> bytes:
@@ -91,6 +95,28 @@ class JobTokens(Protocol):
         ...
 
 
+class SignIn(Protocol):
+    """Lets the provider say who a visitor of pages is (docs/design/security.md 6).
+
+    `name` is the provider's, as people know it; `callback` is the path to which browsers return.
+    """
+
+    host: str
+    name: str
+    callback: str
+
+    def address(self, state: str, verifier: str) -> str:
+        """Return where the browser goes to sign in; it comes back with `state` and a code."""
+        ...
+
+    async def person_of(self, code: str, verifier: str) -> Actor:
+        """Exchange a code, which is valid once, for the person who signed in.
+
+        Raises Unauthenticated for a code that is wrong or used, ProviderError otherwise.
+        """
+        ...
+
+
 Translator = Callable[[Delivery], tuple[Signal, ...]]
 """A provider's own table from a delivery to signals; pure."""
 
@@ -118,11 +144,13 @@ class EnumCase(StrEnum):
 
 
 class DashboardAuth(StrEnum):
-    """How readers of pages are known (docs/design/security.md 6).
+    """How visitors of pages are known (docs/design/security.md 6).
 
-    `loopback`: whoever is on this machine; `token`: by an API token; `off`: there are no pages.
+    `loopback`: everyone on this machine; `token`: by an API token; `github`: by a sign-in at the
+    provider; `off`: there are no pages.
     """
 
+    GITHUB = "github"
     OFF = "off"
     LOOPBACK = "loopback"
     TOKEN = "token"
@@ -209,7 +237,8 @@ class Runtime:
     `parsers` are the places for processes that read reports, `replays` is the place for one that
     replays a queue's history. `instance` is the name under which it claims work; others that
     serve the same database have other names. `unproved` bounds the request bodies whose sender is
-    not known yet. `job_tokens` None: jobs of CI cannot prove themselves.
+    not known yet. `job_tokens` None: jobs of CI cannot prove themselves. `sign_in` None: visitors
+    of pages do not sign in at the provider.
     """
 
     store: Store
@@ -225,6 +254,7 @@ class Runtime:
     instance: str = "alone"
     telemetry: Meter = SILENT
     job_tokens: JobTokens | None = None
+    sign_in: SignIn | None = None
     links: Links = field(default_factory=Links)
     gates: Gates = field(default_factory=Gates)
     upload_gates: Gates = field(default_factory=Gates)

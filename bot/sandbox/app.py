@@ -24,6 +24,7 @@ from bot.sandbox.control import Control
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
+from bot.sandbox.oauth import SignIn
 from bot.sandbox.pages import Pages
 from bot.sandbox.records import HOST, App, Json
 from bot.sandbox.registration import NEW, Registration
@@ -170,6 +171,8 @@ class Sandbox:
             "HEADGATE_GITHUB_APP_ID": str(self.app_id),
             "HEADGATE_GITHUB_PRIVATE_KEY": str(self.key_path),
             "HEADGATE_GITHUB_WEBHOOK_SECRET": self.webhook_secret,
+            "HEADGATE_GITHUB_CLIENT_ID": self.app.client_id,
+            "HEADGATE_GITHUB_CLIENT_SECRET": self.app.client_secret,
         }
 
 
@@ -287,6 +290,7 @@ def build_app(
     app.router.add_get(artifacts.STORAGE + r"{id:\d+}", partial(artifacts.serve, world))
     pages = Pages(world)
     Registration(world, pages).add_to(app)
+    SignIn(world, credentials, pages).add_to(app)
     pages.add_to(app)
     return app
 

@@ -69,6 +69,7 @@ class Credentials:
         self.world = world
         self._public = private_key().public_key()
         self._tokens: dict[str, InstallationToken] = {}
+        self._people: dict[str, Account] = {}
         self._count = 0
 
     @property
@@ -83,6 +84,12 @@ class Credentials:
     def person_token(self, login: str) -> str:
         """The token of a person; always the same one."""
         return f"sandbox_pat_{login.lower()}"
+
+    def mint_user_token(self, account: Account, random: str) -> str:
+        """Make a user access token of the App for a person who signed in."""
+        token = f"ghu_{random}"
+        self._people[token] = account
+        return token
 
     def mint(
         self,
@@ -120,6 +127,8 @@ class Credentials:
             if is_over or token.installation.id not in self.world.installations:
                 raise refused("auth.bad")
             return token
+        if secret in self._people:
+            return self._people[secret]
         if secret.startswith("sandbox_pat_"):
             account = self.world.account(secret.removeprefix("sandbox_pat_"))
             if account is not None:

@@ -49,6 +49,8 @@ class App:
     events: list[str]
     created_at: datetime
     setup_url: str | None = None
+    client_secret: str = ""
+    callback_urls: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

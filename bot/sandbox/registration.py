@@ -49,6 +49,7 @@ class Manifest:
     setup_url: str | None
     permissions: dict[str, str]
     events: list[str]
+    callback_urls: list[str]
 
 
 class Registration:
@@ -89,7 +90,7 @@ class Registration:
             owner=owner,
             state=request.query.get("state", ""),
         )
-        return _leading_to(shown, manifest.redirect_url)
+        return leading_to(shown, manifest.redirect_url)
 
     async def register(self, request: web.Request) -> web.StreamResponse:
         """Make the App, and go back to the other site with a code."""
@@ -101,6 +102,7 @@ class Registration:
             raise NotRegistered("This sandbox has its App already.")
         made = world.add_app(manifest.slug, manifest.permissions, manifest.events)
         made.name, made.owner, made.setup_url = manifest.name, owner, manifest.setup_url
+        made.callback_urls = manifest.callback_urls
         world.webhook_url = manifest.hook_url
         world.webhook_secret = secret(world, "webhook")
         code = secret(world, "code")
@@ -114,7 +116,7 @@ class Registration:
         owners = [one for one in self.world.accounts.values() if one.kind is not Kind.BOT]
         listed = list(self.world.repositories.values())
         shown = self._pages.show(request, "install.html", app=app, owners=owners, listed=listed)
-        return _leading_to(shown, app.setup_url)
+        return leading_to(shown, app.setup_url)
 
     async def install(self, request: web.Request) -> web.StreamResponse:
         """Install the App, and go to its set-up page if it has one."""
@@ -152,6 +154,7 @@ def manifest_of(text: str) -> Manifest:
         name, redirect_url = str(value["name"]).strip(), str(value["redirect_url"])
         hook_url, setup_url = str(value["hook_attributes"]["url"]), value.get("setup_url")
         permissions, events = dict(value["default_permissions"]), list(value["default_events"])
+        callbacks = [str(one) for one in value.get("callback_urls", [])]
     except (ValueError, TypeError, KeyError) as wrong:
         raise NotRegistered(f"The manifest is wrong: {wrong!r}") from None
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
@@ -159,7 +162,7 @@ def manifest_of(text: str) -> Manifest:
         raise NotRegistered(f"Name has to have 1 to {NAME_CHARS_MAX} characters.")
     if not value.get("url"):
         raise NotRegistered("The manifest has no url.")
-    return Manifest(name, slug, hook_url, redirect_url, setup_url, permissions, events)
+    return Manifest(name, slug, hook_url, redirect_url, setup_url, permissions, events, callbacks)
 
 
 def secret(world: World, purpose: str) -> str:
@@ -168,7 +171,7 @@ def secret(world: World, purpose: str) -> str:
     return hashlib.sha256(seed).hexdigest()[:40]
 
 
-def _leading_to(shown: web.Response, url: str | None) -> web.Response:
+def leading_to(shown: web.Response, url: str | None) -> web.Response:
     """Let the forms of a page lead to another site as well."""
     if url is not None:
         parts = urlsplit(url)
@@ -185,7 +188,7 @@ async def convert(call: Call) -> Answer:
     if began is None or app is None or world.now() - began > CODE_LIFETIME:
         raise not_found()
     credentials = {
-        "client_secret": secret(world, "client"),
+        "client_secret": app.client_secret,
         "webhook_secret": world.webhook_secret,
         "pem": call.credentials.pem.decode(),
     }

@@ -5,6 +5,7 @@ repository are in records.py.
 """
 
 import asyncio
+import hashlib
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -380,6 +381,7 @@ class World:
         owner = self.add_account("sandbox", Kind.ORGANIZATION)
         client = f"Iv23li{number:014d}"
         app = App(number, slug, slug.capitalize(), client, owner, bot, permissions, events, now)
+        app.client_secret = hashlib.sha256(f"{self.seed}:client:{number}".encode()).hexdigest()[:40]
         self.apps[slug] = app
         return app
 

@@ -8,8 +8,8 @@ import jinja2
 from aiohttp import web
 
 from bot.settings import Settings
-from service.dashboard.app import HSTS
 from service.dashboard.filters import FILTERS
+from service.dashboard.rendering import HSTS
 from service.http import documents, replies
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -31,12 +31,9 @@ class Pages:
 
     def __init__(self, settings: Settings) -> None:
         is_secure = (settings.public_url or "").startswith("https://")
-        # Forms name their origin only under this policy, and GitHub never sees our addresses.
-        referrer = {"Referrer-Policy": "same-origin"}
         self._headers: Mapping[str, str] = {
             **replies.HEADERS,
             **documents.SAFE,
-            **referrer,
             **(HSTS if is_secure else {}),
         }
         self._templates = jinja2.Environment(

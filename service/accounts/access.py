@@ -12,6 +12,7 @@ import structlog
 
 from service.accounts import audit_entries
 from service.accounts.store import access, audit
+from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.database.records import RepositoryRecord, TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
@@ -173,8 +174,12 @@ async def note_denial(runtime: Runtime, caller: Caller, endpoint: str) -> None:
     row = audit_entries.allowed(
         caller.actor, caller.org_id, "api.call", endpoint, runtime.clock.now()
     )
-    denied = replace(row, decision="denied", reason=f"has role {caller.role.value}")
-    await runtime.store.run(audit.append, denied)
+    await store_denial(runtime, row, f"has role {caller.role.value}")
+
+
+async def store_denial(runtime: Runtime, entry: AuditRow, reason: str) -> None:
+    """Store the entry of an action as denied, with the reason."""
+    await runtime.store.run(audit.append, replace(entry, decision="denied", reason=reason))
 
 
 def sees(caller: Caller, repository_id: int) -> bool:

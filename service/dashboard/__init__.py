@@ -1,11 +1,13 @@
 """Pages for people: plain HTML made here, read in a browser.
 
-A page is one question to an operation and one template. `pages.py` has the table of pages,
-`app.py` makes answers and refusals, `readers.py` finds out who reads and what they may see,
+A page is one question to an operation and one template. `pages.py` has the table of pages and of
+their actions, `app.py` answers requests and forms, `rendering.py` fills templates. `readers.py`
+finds out who visits, `visitors.py` what they may do, `sign_in.py` signs them in, `forms.py` reads
+forms.
 `marks.py` has the word, glyph and color of each state, `filters.py` turns values into text.
 `page_of_*.py` make the content of pages, `line.py`, `lanes.py` and `axis.py` that of the drawing
 of a queue. Sentences about queues come from `service/mergequeue/wording`. Nothing here decides
-anything, and no page changes anything.
+anything: an action of a page calls the operation that commands and the API call.
 
 Whatever stands on a page may have been written by a stranger: names of tests, of branches,
 failure messages. Templates escape all of it, no template may say otherwise, characters that

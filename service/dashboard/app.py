@@ -1,33 +1,26 @@
-"""The way from a request to a page or a refusal."""
+"""The way from a request to a page, a change or a refusal."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
-import jinja2
 import structlog
 from aiohttp import web
 
-from service.accounts import page_addresses
+from service.accounts import access, audit_entries, page_addresses
 from service.accounts.api.admission import Admission
-from service.dashboard import pages
-from service.dashboard.filters import FILTERS
-from service.dashboard.pages import PageKind, PageRequest
-from service.dashboard.readers import Misdirected, Readers
-from service.errors import ServiceError
-from service.http import documents, errors, replies
+from service.dashboard import forms, pages
+from service.dashboard.pages import Action, PageKind, PageRequest
+from service.dashboard.readers import Readers
+from service.dashboard.rendering import Rendering, Values
+from service.dashboard.sign_in import SignInPages
+from service.errors import Malformed, NotAllowed, ServiceError
+from service.http.errors import Problem
+from service.provider.errors import ProviderError
 from service.runtime import DashboardAuth, Runtime
-
-TEMPLATES = Path(__file__).with_name("templates")
-
-HSTS: Mapping[str, str] = {"Strict-Transport-Security": "max-age=31536000"}
-"""Under TLS, for a year (docs/design/security.md 6)."""
-
-CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Basic realm="Headgate", charset="UTF-8"'}
+from service.testhealth.operations.records import RepositoryAddresses
 
 _NAME = "[A-Za-z0-9_.-]+"
 _NOT_OURS = f"(?!(?i:{'|'.join(sorted(page_addresses.OUR_SEGMENTS))})/)"
-Values = Mapping[str, object]
-"""What a template is filled with."""
 
 HOMES = (
     f"/{{owner:{_NOT_OURS}{_NAME}}}/{{name:{_NAME}}}",
@@ -35,38 +28,22 @@ HOMES = (
 )
 """Where pages of a repository stand: `/octo/widgets`, and with its host in front."""
 
+CONFIRMED = "confirmed"
+"""The field that answers the question of an action."""
+
 log = structlog.get_logger()
-
-
-SAID: Mapping[int, tuple[str, str]] = {
-    400: ("This page cannot be shown", "Its address is wrong or too old. Begin at its first page."),
-    401: (
-        "A token is needed",
-        "Your browser asks for a user name and a password: any name will do, the password is an "
-        "API token of role read.",
-    ),
-    403: ("This token may not read pages", "Pages need a token of role read, queue or admin."),
-    404: ("There is no such page", "Or the token that you read with may not see it."),
-    405: ("Pages are only read", "Ask for them by GET or HEAD."),
-    421: (
-        "These pages are for this machine",
-        "Ask for them as localhost or 127.0.0.1, or let readers in by token: "
-        "HEADGATE_DASHBOARD_AUTH=token.",
-    ),
-    429: ("Too many requests", "Try again in a moment."),
-    503: ("Not just now", "Headgate has just started, or is busy. Try again in a moment."),
-}
-"""What a refusal says: its title, and what to do."""
-UNEXPECTED = ("Something went wrong", "It is in the log of whoever runs Headgate.")
 
 
 def routes(runtime: Runtime, admission: Admission) -> list[web.RouteDef]:
     """The routes of all pages; none where pages are off."""
     if runtime.options.dashboard_auth is DashboardAuth.OFF:
         return []
-    answers = Pages(runtime, admission)
+    rendering = Rendering(runtime)
+    answers = Pages(runtime, admission, rendering)
+    sign_in = runtime.sign_in
     return [
         web.route("*", "/", answers.first),
+        *([] if sign_in is None else SignInPages(runtime, admission, rendering, sign_in).routes()),
         *(
             web.route("*", f"{home}/{kind.path}", answers.shown(kind))
             for kind in pages.PAGES
@@ -76,111 +53,135 @@ def routes(runtime: Runtime, admission: Admission) -> list[web.RouteDef]:
 
 
 class Pages:
-    """Makes pages from their templates."""
+    """Answers requests for pages, and forms of pages."""
 
-    def __init__(self, runtime: Runtime, admission: Admission) -> None:
+    def __init__(self, runtime: Runtime, admission: Admission, rendering: Rendering) -> None:
         self._runtime = runtime
         self._readers = Readers(runtime, admission)
-        public_url = runtime.options.public_url or ""
-        self._headers = {
-            **replies.HEADERS,
-            **documents.SAFE,
-            **(HSTS if public_url.startswith("https://") else {}),
-        }
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters.update(FILTERS)
-        self._templates.globals.update(
-            style=documents.address("pages.css"),
-            script=documents.address("live.js"),
-            version=runtime.options.version,
-        )
+        self._rendering = rendering
 
     async def first(self, request: web.Request) -> web.StreamResponse:
-        """Answer `/`: all queues that the reader may see."""
-
-        async def read() -> Values:
-            caller = await self._readers.reader(request)
-            page = await pages.queues(self._runtime, caller, request.query)
-            return {"page": page, "live": pages.OVERVIEW_LIVE_S}
-
-        return await self._answered(request, "queues.html", read)
+        """Answer `/`: all queues that the visitor may see."""
+        if request.method not in ("GET", "HEAD"):
+            return self._rendering.refusal(405, {"Allow": "GET, HEAD"})
+        try:
+            visitor = await self._readers.visitor(request)
+            scope = await self._readers.scope_of(visitor)
+            page = await pages.queues(self._runtime, scope, request.query)
+        except (ServiceError, ProviderError) as error:
+            return self._rendering.error(error, "/", request.path_qs)
+        now = self._runtime.clock.now()
+        values = {"page": page, "visitor": visitor, "live": pages.OVERVIEW_LIVE_S, "now": now}
+        return self._rendering.page(200, "queues.html", values)
 
     def shown(self, kind: PageKind) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """Return the handler of one page of a repository."""
 
         async def handler(request: web.Request) -> web.StreamResponse:
-            async def read() -> Values:
-                where = await self._readers.home(request)
-                now = self._runtime.clock.now()
-                wanted = PageRequest(where, request.match_info, request.query, now)
-                tag = await self._tag(kind, wanted)
-                if tag is not None and request.headers.get("If-None-Match") == tag:
-                    return {"tag": tag, "is_known": True}
-                page = await kind.read(self._runtime, wanted)
-                home = page_addresses.home(self._runtime.options, where.repository.ref)
-                repository = where.repository
-                live = None if tag is None else pages.LIVE_S
-                values = {"page": page, "home": home, "repository": repository, "live": live}
-                return {**values, "tag": tag}
-
-            return await self._answered(request, kind.template, read)
+            try:
+                if request.method in ("GET", "HEAD"):
+                    return await self._page(kind, await self._wanted(request), request)
+                if request.method == "POST" and kind.actions:
+                    return await self._sent(kind, request)
+            except (ServiceError, ProviderError) as error:
+                return self._rendering.error(error, kind.template, request.path_qs)
+            allowed = "GET, HEAD, POST" if kind.actions else "GET, HEAD"
+            return self._rendering.refusal(405, {"Allow": allowed})
 
         return handler
 
-    async def _answered(
-        self, request: web.Request, template: str, read: Callable[[], Awaitable[Values]]
+    async def _wanted(self, request: web.Request, *, is_change: bool = False) -> PageRequest:
+        repository, visitor = await self._readers.home(request, is_change=is_change)
+        where = RepositoryAddresses(repository, self._runtime.options)
+        now = self._runtime.clock.now()
+        return PageRequest(where, visitor, request.match_info, request.query, now)
+
+    async def _page(
+        self, kind: PageKind, wanted: PageRequest, request: web.Request
     ) -> web.StreamResponse:
-        if request.method not in ("GET", "HEAD"):
-            return self._refusal(405, {"Allow": "GET, HEAD"})
-        try:
-            values = await read()
-        except Misdirected:
-            return self._refusal(421, {})
-        except ServiceError as error:
-            problem = errors.problem_of(error, self._runtime.clock.now())
-            log.info("page", page=template, status=problem.status, code=error.code)
-            return self._refusal(problem.status, problem.headers)
-        tag = values.get("tag")
-        if values.get("is_known"):
-            return web.Response(status=304, headers={**self._headers, "ETag": str(tag)})
-        answer = self._answer(
-            200, template, {"live": None, **values, "now": self._runtime.clock.now()}
-        )
+        tag = await self._tag(kind, wanted)
+        if tag is not None and request.headers.get("If-None-Match") == tag:
+            return self._rendering.unchanged(tag)
+        values = await self._values(kind, wanted)
+        answer = self._rendering.page(200, kind.template, values)
         if tag is not None:
-            answer.headers["ETag"] = str(tag)
+            answer.headers["ETag"] = tag
         return answer
+
+    async def _values(self, kind: PageKind, wanted: PageRequest) -> Values:
+        repository = wanted.where.repository
+        return {
+            "page": await kind.read(self._runtime, wanted),
+            "home": page_addresses.home(self._runtime.options, repository.ref),
+            "repository": repository,
+            "visitor": wanted.visitor,
+            "live": None if kind.version is None else pages.LIVE_S,
+            "now": wanted.now,
+        }
 
     async def _tag(self, kind: PageKind, wanted: PageRequest) -> str | None:
         """Return the tag of what the page shows; None: it has none.
 
-        It changes with the queue and with the minute, because pages show times that pass.
+        It changes with the queue, with the visitor's access, and with the minute, because pages
+        show times that pass.
         """
         if kind.version is None:
             return None
         version = await kind.version(self._runtime, wanted)
-        return f'"{self._runtime.options.version}/{version}/{wanted.now:%H:%M}"'
+        level = wanted.visitor.level.value
+        return f'"{self._runtime.options.version}/{version}/{level}/{wanted.now:%H:%M}"'
 
-    def _refusal(self, status: int, headers: Mapping[str, str]) -> web.Response:
-        heading, remedy = SAID.get(status, UNEXPECTED)
-        values = {"heading": heading, "remedy": remedy, "now": None, "live": None}
-        answer = self._answer(status, "refused.html", values)
-        answer.headers.update(headers)
-        if status == 401:
-            answer.headers.update(CHALLENGE)
-        return answer
+    async def _sent(self, kind: PageKind, request: web.Request) -> web.StreamResponse:
+        """Do what a form asks for, and lead to the next page; or show why not."""
+        wanted = await self._wanted(request, is_change=True)
+        form = await forms.read(request, wanted.visitor, self._runtime.options)
+        wanted = replace(wanted, form=form)
+        name = form.get("action", "")
+        action = kind.actions.get(name)
+        if action is None:
+            raise Malformed("This page has no such action.")
+        request_id = self._runtime.ids.uuid().replace("-", "")
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._check_access(action, name, wanted)
+                if action.question and not form.get(CONFIRMED):
+                    return await self._question(kind, action, wanted)
+                path = await action.act(self._runtime, wanted)
+            except (ServiceError, ProviderError) as error:
+                problem = self._rendering.problem_of(error, kind.template)
+                return await self._refused(kind, wanted, problem)
+            log.info("form", page=kind.template, action=name, by=wanted.visitor.key)
+        return self._rendering.redirect(303, path or request.path_qs)
 
-    def _answer(self, status: int, name: str, values: Values) -> web.Response:
-        html = self._templates.get_template(name).render(values)
-        return web.Response(
-            text=html,
-            status=status,
-            content_type="text/html",
-            charset="utf-8",
-            headers=self._headers,
+    async def _check_access(self, action: Action, name: str, wanted: PageRequest) -> None:
+        """Raise NotAllowed, and store the denial, unless the visitor has the access it takes."""
+        visitor, repository = wanted.visitor, wanted.where.repository
+        if visitor.may(action.needs):
+            return
+        subject = f"{repository.ref.host}/{repository.ref.slug}"
+        has = visitor.level.name.lower()
+        entry = audit_entries.allowed(
+            visitor.actor, repository.org_id, f"page.{name}", subject, wanted.now
         )
+        await access.store_denial(self._runtime, entry, f"has {has}")
+        raise NotAllowed(
+            f"This needs {action.needs.name.lower()} access to {repository.ref.slug}, and you "
+            f"have {has} access."
+        )
+
+    async def _question(
+        self, kind: PageKind, action: Action, wanted: PageRequest
+    ) -> web.StreamResponse:
+        values = await self._values(kind, wanted)
+        asked = {"action": action, "given": wanted.form, "confirmed": CONFIRMED, "live": None}
+        return self._rendering.page(200, "confirm.html", {**values, **asked})
+
+    async def _refused(
+        self, kind: PageKind, wanted: PageRequest, problem: Problem
+    ) -> web.StreamResponse:
+        """Return the page of the form with the reason on top and the fields as they were sent."""
+        values = await self._values(kind, wanted)
+        more = {"refused": problem, "given": wanted.form, "live": None}
+        answer = self._rendering.page(problem.status, kind.template, {**values, **more})
+        answer.headers.update(problem.headers)
+        return answer

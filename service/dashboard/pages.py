@@ -1,7 +1,7 @@
 """Every page: its path, its template, and how its content is read."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -18,12 +18,14 @@ from service.dashboard.page_of_queue import QueuePage
 from service.dashboard.page_of_queues import QueuesPage
 from service.dashboard.page_of_run import RunPage
 from service.dashboard.page_of_tests import TestsPage
+from service.dashboard.visitors import Visitor
 from service.errors import NotFound
-from service.http.callers import Caller
 from service.mergequeue.operations import overview
 from service.mergequeue.operations import page_of_pull_request as pull_request_pages
 from service.mergequeue.operations import page_of_queue as queue_pages
 from service.mergequeue.operations import page_of_run as run_pages
+from service.mergequeue.operations.overview import Scope
+from service.provider.values import AccessLevel
 from service.runtime import Runtime
 from service.testhealth.operations import page_of_test, page_of_upload
 from service.testhealth.operations.page_of_test import PageOfTest
@@ -33,12 +35,36 @@ from service.testhealth.operations.records import RepositoryAddresses
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A request for a page of a repository, at a time: the names in its path, and its query."""
+    """A request for a page of a repository, at a time: the names in its path, and its query.
+
+    `form` has the fields of a form that was sent, the `action` left out; without one it is empty.
+    """
 
     where: RepositoryAddresses
+    visitor: Visitor
     names: Mapping[str, str]
     query: Mapping[str, str]
     now: datetime
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """Return a field of the form without blanks around it, empty if it was not sent."""
+        return self.form.get(name, "").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A change that a form of a page asks for, as the field `action` names it.
+
+    `needs` is the access that it takes. `question` and `button` are for a page that asks first;
+    without a question it is done at once. `act` returns the path of the next page, None for the
+    page of the form; what it raises is shown on that page.
+    """
+
+    needs: AccessLevel
+    act: Callable[[Runtime, PageRequest], Awaitable[str | None]]
+    question: str = ""
+    button: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +79,15 @@ class PageKind:
     template: str
     read: Callable[[Runtime, PageRequest], Awaitable[object]]
     version: Callable[[Runtime, PageRequest], Awaitable[int]] | None = None
+    actions: Mapping[str, Action] = field(default_factory=dict)
 
 
-async def queues(runtime: Runtime, caller: Caller | None, query: Mapping[str, str]) -> QueuesPage:
+async def queues(runtime: Runtime, scope: Scope, query: Mapping[str, str]) -> QueuesPage:
     """Return the first page. Raises NotFound for a page that begins nowhere."""
     number, _, branch = query.get("after", "0/").partition("/")
     if not number.isdecimal() or len(number) > ID_DIGITS_MAX:
         raise NotFound("There is no such page.")
-    found = await overview.read(runtime, caller, (int(number), branch))
+    found = await overview.read(runtime, scope, (int(number), branch))
     return page_of_queues.made_of(found, runtime.options, runtime.clock.now())
 
 

@@ -1,75 +1,116 @@
-"""Who reads a page, and whether they may see its repository (docs/design/security.md 6).
+"""Who visits a page, and whether they may see its repository (docs/design/security.md 6).
 
-By an API token of role read, sent as the password of HTTP Basic, which every browser asks for
-by itself; or by being on this machine. Whatever is not theirs is as if it were not there.
+By a sign-in at the provider, with a session cookie; by an API token of role read, sent as the
+password of HTTP Basic; or by being on this machine. What a visitor may not see is answered like
+something that does not exist.
 """
 
 import ipaddress
 from base64 import b64decode
+from dataclasses import replace
 from typing import assert_never
 
 from aiohttp import web
 
-from service.accounts import access
+from service.accounts import access, sessions
 from service.accounts.api.admission import Admission
+from service.dashboard.visitors import LOCAL, Levels, Visitor
+from service.database.records import RepositoryRecord
 from service.errors import NotFound, ServiceError, Unauthenticated
-from service.http.callers import Caller
+from service.http.rates import RateClass
+from service.mergequeue.operations.overview import Scope
+from service.provider.values import AccessLevel
 from service.runtime import DashboardAuth, Runtime
-from service.testhealth.operations.records import RepositoryAddresses
-from service.vocabulary import RepoRef
+from service.vocabulary import Channel, RepoRef
 
 CREDENTIALS_LENGTH_MAX = 1000
-"""Characters of credentials that are looked at; a token has 64."""
+"""Characters of credentials that are read; a token has 64."""
 
 
 class Misdirected(ServiceError):
-    """A page that is for this machine alone was asked for under another name."""
+    """A page for this machine alone was requested under another name."""
 
 
 class Readers:
-    """Lets readers in, as the setting says."""
+    """Lets visitors in, as the setting says."""
 
     def __init__(self, runtime: Runtime, admission: Admission) -> None:
         self._runtime = runtime
         self._admission = admission
+        self._levels = Levels(runtime)
 
-    async def reader(self, request: web.Request) -> Caller | None:
-        """Return who reads; None: somebody on this machine, who may see everything.
+    async def visitor(self, request: web.Request) -> Visitor:
+        """Return who visits.
 
         Raises Misdirected, NotFound, and what `Admission.reader` raises.
         """
         match self._runtime.options.dashboard_auth:
+            case DashboardAuth.GITHUB:
+                return await self._person(request)
             case DashboardAuth.TOKEN:
                 token = password_of(request.headers.get("Authorization", ""))
                 if not token:
                     raise Unauthenticated("No token was sent.")
-                return await self._admission.reader(request, token, "page")
+                caller = await self._admission.reader(request, token, "page")
+                actor = replace(caller.actor, channel=Channel.DASHBOARD)
+                return Visitor(actor, self._runtime.keys.form_tag(token), caller)
             case DashboardAuth.LOOPBACK:
                 if not is_loopback(request.host):
                     raise Misdirected("These pages are for readers on this machine.")
                 self._admission.check_ready()
-                return None
+                return Visitor(LOCAL, self._runtime.keys.form_tag("this machine"))
             case DashboardAuth.OFF:
                 raise NotFound("There are no pages here.")
             case other:
                 assert_never(other)
 
-    async def home(self, request: web.Request) -> RepositoryAddresses:
-        """The repository of the path, if the reader may see it.
+    async def _person(self, request: web.Request) -> Visitor:
+        cookie = request.cookies.get(cookie_name(self._runtime), "")
+        self._admission.check_ready()
+        person = await sessions.person_of(self._runtime, cookie)
+        sign_in = self._runtime.sign_in
+        if person is None or sign_in is None:
+            raise Unauthenticated("Nobody is signed in.")
+        visitor = Visitor(person, self._runtime.keys.form_tag(cookie), host=sign_in.host)
+        self._admission.count(visitor.key, RateClass.READ)
+        return visitor
 
-        Raises what `reader` raises, and NotFound.
+    async def scope_of(self, visitor: Visitor) -> Scope:
+        """Return which queues the visitor may see."""
+        return await self._levels.scope_of(visitor)
+
+    async def home(
+        self, request: web.Request, *, is_change: bool = False
+    ) -> tuple[RepositoryRecord, Visitor]:
+        """Return the repository of the path and the visitor, if they may read it.
+
+        With `is_change` the visitor's rights are read anew. Raises what `visitor` raises, and
+        NotFound.
         """
-        options = self._runtime.options
-        caller = await self.reader(request)
-        if caller is None:
-            ref = _ref_of(request, options.main_host)
-            return RepositoryAddresses(
-                await access.repository_of_anyone(self._runtime, ref), options
-            )
-        ref = _ref_of(request, options.main_host or caller.host)
-        return RepositoryAddresses(
-            await access.find_repository(self._runtime, caller, ref), options
-        )
+        visitor = await self.visitor(request)
+        main_host = self._runtime.options.main_host
+        if visitor.caller is not None:
+            ref = _ref_of(request, main_host or visitor.caller.host)
+            repository = await access.find_repository(self._runtime, visitor.caller, ref)
+        else:
+            ref = _ref_of(request, main_host)
+            repository = await access.repository_of_anyone(self._runtime, ref)
+        level = await self._levels.of(visitor, repository.ref, is_change=is_change)
+        if level < AccessLevel.READ:
+            raise NotFound("There is no such page.")
+        if is_change:
+            self._admission.count(visitor.key, RateClass.WRITE)
+        return repository, replace(visitor, level=level)
+
+
+def cookie_name(runtime: Runtime) -> str:
+    """Return the name of the session's cookie; under TLS browsers bind it to this host alone."""
+    return "__Host-headgate" if is_secure(runtime) else "headgate"
+
+
+def is_secure(runtime: Runtime) -> bool:
+    """Return whether browsers reach the pages under TLS."""
+    return (runtime.options.public_url or "").startswith("https://")
 
 
 def _ref_of(request: web.Request, main_host: str | None) -> RepoRef:

@@ -257,6 +257,6 @@ def test_nobody_is_let_in_unasked_where_others_can_come(given):
 
 
 def test_a_sign_in_that_is_not_there_is_refused_by_name(monkeypatch):
-    monkeypatch.setenv("HEADGATE_DASHBOARD_AUTH", "github")
-    with pytest.raises(StartRefused, match=r"_AUTH: is not available in this version; use token"):
+    monkeypatch.setenv("HEADGATE_DASHBOARD_AUTH", "proxy")
+    with pytest.raises(StartRefused, match=r"_AUTH: is not available; use github, token"):
         settings.read()

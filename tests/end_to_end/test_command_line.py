@@ -2,13 +2,13 @@
 
 import json
 import os
-import socket
 import urllib.request
 
 import pytest
 
 from bot.cli import app
 from tests.cli import processes
+from tests.harness.machine import free_port
 
 CI = """
 triggers: { push: ["headgate/merge/**"], pull_request: true }
@@ -38,12 +38,6 @@ def seeded(sandbox):
         posted(f"{control}/acts", {"as": "alice", "act": "open", "repo": "octo/widgets"} | change)
     moved = {"act": "push", "branch": "main", "files": {"later.txt": "x"}, "bypass": True}
     posted(f"{control}/acts", {"as": "alice", "repo": "octo/widgets"} | moved)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(name="headgate")

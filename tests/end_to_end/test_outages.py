@@ -3,20 +3,13 @@
 import asyncio
 import os
 import signal
-import socket
 from pathlib import Path
 
 from tests.end_to_end.test_kill import lands_once
 from tests.end_to_end.test_two_processes import comment, open_one, seed
 from tests.harness.databases import Server
+from tests.harness.machine import free_port
 from tests.harness.processes import LOOK_EVERY_S, NeverHappened, Stage, stage
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 async def answers(set_up: Stage, url: str, path: str, status: int, within_s: float = 30) -> None:

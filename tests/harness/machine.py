@@ -1,6 +1,7 @@
 """What makes a test run cheap on the machine that it finds; nothing here changes what is proved."""
 
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import MutableMapping
@@ -41,3 +42,11 @@ def is_fit(folder: Path, room_bytes: int) -> bool:
         return False
     found = os.statvfs(folder)
     return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= room_bytes
+
+
+def free_port() -> int:
+    """A port of this machine on which nothing listens now."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port

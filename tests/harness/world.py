@@ -299,6 +299,8 @@ def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Setti
         "github_app_id": str(sandbox.app_id),
         "github_private_key": str(sandbox.key_path),
         "github_webhook_secret": sandbox.webhook_secret,
+        "github_client_id": sandbox.app.client_id,
+        "github_client_secret": sandbox.app.client_secret,
         "github_write_spacing_ms": 0,
         "build_method": "rest",
         "database_url": address,

@@ -4,8 +4,8 @@ from functools import partial
 
 from bot.sandbox import deliver
 from bot.sandbox.auth import InstallationToken
-from bot.sandbox.records import Installation, Json, Kind
-from bot.sandbox.refusal import invalid, not_found, refused
+from bot.sandbox.records import Account, Installation, Json, Kind
+from bot.sandbox.refusal import invalid, not_accessible, not_found, refused
 from bot.sandbox.rest.call import REPO, Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import people, repositories
 from bot.sandbox.timeline import stamp
@@ -150,6 +150,13 @@ async def redeliver(call: Call) -> Answer:
     raise not_found()
 
 
+async def get_user(call: Call) -> Answer:
+    """The person whose token it is."""
+    if not isinstance(call.caller, Account):
+        raise not_accessible()
+    return Reply(people.public_user(call.world, call.caller))
+
+
 async def get_user_by_id(call: Call) -> Answer:
     """An account by its number."""
     account = call.world.accounts.get(call.number)
@@ -181,6 +188,7 @@ ROUTES = (
     Route("POST", r"/app/hook/deliveries/{number:\d+}/attempts", redeliver, APP_ONLY),
     Route("GET", INSTALLATION, installation_of_repository, APP_ONLY),
     Route("GET", "/installation/repositories", installation_repositories),
+    Route("GET", "/user", get_user),
     Route("GET", r"/user/{number:\d+}", get_user_by_id),
     Route("GET", f"{REPO}/collaborators/{{login}}/permission", collaborator_permission),
 )

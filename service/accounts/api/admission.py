@@ -51,6 +51,23 @@ class Admission:
                 code="recovering",
             )
 
+    def count(self, key: str, kind: RateClass) -> None:
+        """Count a request of somebody who is known by other means than a token.
+
+        Raises Overloaded while recovering, HttpRefused 429 for one too many.
+        """
+        self.check_ready()
+        self._turnstile.take(key, kind)
+
+    def check_stranger(self, request: web.BaseRequest) -> None:
+        """Raise HttpRefused 429 for an address from which too many sign-ins were refused."""
+        self.check_ready()
+        self._turnstile.check_stranger(request)
+
+    def count_stranger(self, request: web.BaseRequest) -> None:
+        """Count a refused sign-in."""
+        self._turnstile.count_stranger(request)
+
     async def reader(self, request: web.BaseRequest, token: str, page: str) -> Caller:
         """Who reads a page by this token; raises as `caller`."""
         return await self.caller(request, token, Wanted(page, Role.READ, RateClass.READ))

@@ -1,4 +1,4 @@
-"""Former names of repositories, API tokens and the audit log."""
+"""Former names of repositories, API tokens, sessions of people and the audit log."""
 
 from datetime import datetime
 
@@ -40,6 +40,19 @@ class ApiTokenRow(Row, table=True):
     last_used_at: datetime | None = Field(sa_type=Utc)
     revoked_at: datetime | None = Field(sa_type=Utc)
     granted_until: datetime | None = Field(sa_type=Utc)
+
+
+class WebSessionRow(Row, table=True):
+    """A sign-in session of a person, by the hash of its cookie. It belongs to no organization."""
+
+    __tablename__ = "web_session"
+
+    digest: bytes = Field(primary_key=True, sa_type=LargeBinary)
+    host: str
+    person_id: str
+    login: str
+    created_at: datetime = Field(sa_type=Utc)
+    seen_at: datetime = Field(sa_type=Utc)
 
 
 class AuditRow(Row, table=True):

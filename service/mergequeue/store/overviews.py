@@ -82,7 +82,16 @@ _QUEUES = (
     .limit(bindparam("at_most"))
 )
 _OF_ORG = _QUEUES.where(repositories.c.org_id == bindparam("of_org"))
-_WITHIN = _OF_ORG.where(repositories.c.id.in_(bindparam("within", expanding=True)))
+_IN_THESE = repositories.c.id.in_(bindparam("within", expanding=True))
+SELECT_WITH_QUEUES = (
+    select(repositories)
+    .where(
+        repositories.c.id.in_(select(queues.c.repository_id).where(queues.c.deleted.is_(False))),
+        repositories.c.host == bindparam("of_host"),
+    )
+    .order_by(repositories.c.id)
+    .limit(bindparam("at_most"))
+)
 SELECT_RUNNING = (
     select(runs.c.queue_id, func.count().label("many"))
     .where(
@@ -143,6 +152,12 @@ class Scope:
     within: frozenset[int] | None = None
 
 
+def with_queues(session: Connection, host: str, limit: int) -> dict[int, RepoRef]:
+    """Return repositories of a host that have a queue, by our id, in that order."""
+    found = session.execute(SELECT_WITH_QUEUES, {"of_host": host, "at_most": limit})
+    return {row.id: RepoRef(row.host, row.owner, row.name) for row in found}
+
+
 def in_brief(
     session: Connection, scope: Scope, after: tuple[int, str], since: datetime, limit: int
 ) -> tuple[QueueInBrief, ...]:
@@ -156,8 +171,8 @@ def in_brief(
     statement = _QUEUES
     if scope.org_id is not None:
         statement, binds["of_org"] = _OF_ORG, scope.org_id
-        if scope.within is not None:
-            statement, binds["within"] = _WITHIN, sorted(scope.within)
+    if scope.within is not None:
+        statement, binds["within"] = statement.where(_IN_THESE), sorted(scope.within)
     found = session.execute(statement, binds).all()
     ids = [row.id for row in found]
     counts = listings.counts_of(session, ids)

@@ -19,7 +19,7 @@ async def page(client, path):
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     assert answer.headers["Content-Security-Policy"] == STRICT
-    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["Referrer-Policy"] == "same-origin"
     text = answer.body.decode()
     assert not re.search(r"<style|<script>| style=| on[a-z]+=", text)
     assert not re.findall(r'(?:src|href)="(?!/[^/])', text)

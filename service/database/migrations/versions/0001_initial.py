@@ -164,6 +164,9 @@ TABLES = {
         created_at:time expires_at:time? last_used_at:time? revoked_at:time?
         granted_until:time?
     """,
+    "web_session": """
+        digest:bytes! host:string person_id:string login:string created_at:time seen_at:time
+    """,
     "endpoint": """
         id:string! org_id:id url:string events:text repositories:text? description:string
         secret:bytes previous_secret:bytes? previous_until:time? state:string

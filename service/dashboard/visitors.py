@@ -1,0 +1,103 @@
+"""Who visits pages, and what they may do in a repository (docs/design/security.md 6)."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cachetools import LRUCache
+
+from service.http.callers import Caller
+from service.mergequeue.operations import overview
+from service.mergequeue.operations.overview import Scope
+from service.provider.errors import Gone, NotPermitted, Suspended
+from service.provider.values import AccessLevel
+from service.runtime import Runtime
+from service.vocabulary import Actor, ActorKind, Channel, RepoRef, Role
+
+KEPT = timedelta(seconds=60)
+"""How long a right to read is remembered. Rights to change are read for each change."""
+KEPT_MAX = 10_000
+
+TOKEN_LEVELS = {
+    Role.READ: AccessLevel.READ,
+    Role.QUEUE: AccessLevel.WRITE,
+    Role.ADMIN: AccessLevel.ADMIN,
+}
+"""Role of an API token → what its holder may do on pages; `ci` reads none."""
+
+LOCAL = Actor(ActorKind.PERSON, "operator (this machine)", channel=Channel.DASHBOARD)
+"""Everybody, where pages are for this machine only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """A person, the holder of a token (`caller`), or somebody on this machine.
+
+    `level` is about the repository of the page, NONE on other pages. `form_tag` is the secret
+    field of their forms. `host` is where a person signed in, empty for others.
+    """
+
+    actor: Actor
+    form_tag: str
+    caller: Caller | None = None
+    host: str = ""
+    level: AccessLevel = AccessLevel.NONE
+
+    @property
+    def key(self) -> str:
+        """What requests of this visitor are counted by."""
+        return self.actor.id or self.actor.login
+
+    def may(self, needed: AccessLevel) -> bool:
+        """Return whether they may do in the repository of the page what takes this access."""
+        return self.level >= needed
+
+
+class Levels:
+    """The rights of people in repositories, as the provider says."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._known: LRUCache[tuple[str, RepoRef], tuple[AccessLevel, datetime]] = LRUCache(
+            KEPT_MAX
+        )
+
+    async def of(self, visitor: Visitor, repo: RepoRef, *, is_change: bool = False) -> AccessLevel:
+        """Return the visitor's rights; those for a change are always read anew.
+
+        Raises ProviderError while they cannot be read.
+        """
+        if visitor.caller is not None:
+            return TOKEN_LEVELS.get(visitor.caller.role, AccessLevel.NONE)
+        if not visitor.host:
+            return AccessLevel.ADMIN
+        if visitor.host != repo.host:
+            return AccessLevel.NONE
+        now = self._runtime.clock.now()
+        key = (visitor.actor.id, repo)
+        known = self._known.get(key)
+        if known is not None and not is_change and now - known[1] < KEPT:
+            return known[0]
+        level = await self._read(visitor.actor, repo)
+        self._known[key] = (level, now)
+        return level
+
+    async def _read(self, actor: Actor, repo: RepoRef) -> AccessLevel:
+        provider = self._runtime.providers.get(repo.host)
+        if provider is None:
+            return AccessLevel.NONE
+        try:
+            return await provider.access(repo, actor)
+        except (Gone, NotPermitted, Suspended):
+            return AccessLevel.NONE
+
+    async def scope_of(self, visitor: Visitor) -> Scope:
+        """Return which queues the visitor may see."""
+        if visitor.caller is not None:
+            return Scope(visitor.caller.org_id, visitor.caller.repositories)
+        if not visitor.host:
+            return Scope()
+        found = await overview.repositories(self._runtime, visitor.host)
+        levels = await asyncio.gather(*(self.of(visitor, repo) for repo in found.values()))
+        pairs = zip(found, levels, strict=True)
+        return Scope(within=frozenset(id_ for id_, level in pairs if level >= AccessLevel.READ))
