@@ -29,6 +29,10 @@ LOCKS = {
     "tests/contract/published.lock.json": ".cache",
 }
 
+# A client of GitHub with all that it imports, as its package-lock.json has it: for tests alone.
+OCTOKIT = "tests/contract/octokit"
+OCTOKIT_HOME = ".cache/octokit"
+
 # The largest package wanted has 28 MiB; a machine without network is told so in a minute.
 PACK_TIMEOUT_S = 300
 NPM_SETTINGS = {
@@ -71,6 +75,7 @@ def main(arguments: list[str]) -> int:
                 write_lock(ROOT / lock, [newest(package) for package in read_lock(ROOT / lock)])
             for package in read_lock(ROOT / lock):
                 bring(package, ROOT / target)
+        bring_octokit(ROOT / OCTOKIT, ROOT / OCTOKIT_HOME)
     except Unfetchable as reason:
         print(f"assets: {reason}; tests that need them are skipped, all else works")
         return 0
@@ -78,6 +83,20 @@ def main(arguments: list[str]) -> int:
         print(f"assets: {reason}", file=sys.stderr)
         return 1
     return 0
+
+
+def bring_octokit(locked: Path, home: Path) -> None:
+    """Install the locked client into `home`; a second call does nothing."""
+    lock = (locked / "package-lock.json").read_text("utf-8")
+    done = home / "installed.json"
+    if done.is_file() and done.read_text("utf-8") == lock:
+        return
+    print("assets: fetching @octokit/rest")
+    home.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(locked / name, home / name)
+    npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=home)
+    done.write_text(lock, "utf-8")
 
 
 def bring(package: Package, target: Path) -> None:

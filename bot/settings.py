@@ -229,6 +229,7 @@ class Settings(BaseSettings):
     github_client_secret: Secret | None = None
     github_write_spacing_ms: Annotated[int, Field(ge=0, le=60_000)] | None = None
     github_limits: bool | None = None
+    github_api_version: Literal["2022-11-28", "2026-03-10"] = "2022-11-28"
     build_method: Literal["auto", "git", "rest"] = "auto"
     mirrors_max_gb: Annotated[int, Field(ge=1, le=10_000)] = 20
 

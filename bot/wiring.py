@@ -422,6 +422,7 @@ def github_options_of(settings: Settings) -> GitHubOptions:
         webhook_secrets=webhook_secrets_of(settings),
         write_spacing_ms=settings.github_write_spacing_ms,
         limits=settings.github_limits,
+        api_version=settings.github_api_version,
         user_agent=f"headgate/{VERSION}",
         mirrors=MirrorOptions(
             BuildMethod(settings.build_method),

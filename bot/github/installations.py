@@ -58,7 +58,7 @@ def _failed_delivery(answer: Fields) -> FailedDelivery:
 async def redeliver(github: GitHubClient, attempt: str) -> None:
     """Ask GitHub to send the delivery of an attempt again, under the same GUID."""
     try:
-        await github.app_call("POST", f"/app/hook/deliveries/{attempt}/attempts", {})
+        await github.app_call("POST", f"/app/hook/deliveries/{attempt}/attempts")
     except (Gone, Refused):
         return  # too old to be sent again; the sweeps read the same facts
 

@@ -209,7 +209,7 @@ async def redelivery_keeps_its_id(scratch: Scratch) -> Finding:
     if not listed:
         return note(name, "GitHub has delivered nothing yet, so there is nothing to repeat.")
     newest = listed[0]
-    await github.app_call("POST", f"/app/hook/deliveries/{newest.id('id')}/attempts", {})
+    await github.app_call("POST", f"/app/hook/deliveries/{newest.id('id')}/attempts")
 
     async def again() -> Fields | None:
         seen = (await github.app_call("GET", path)).objects

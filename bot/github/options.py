@@ -32,6 +32,8 @@ _PATH_LIKE = re.compile(
     r"(?![A-Za-z0-9+/=]{64})(?:(?:~|\.{0,2})/[^\n\0]{1,250}|[^\n\0]{1,250}\.(?:pem|key))"
 )
 PUBLIC_WRITE_SPACING_MS = 1000
+API_VERSIONS = ("2022-11-28", "2026-03-10")
+"""Versions of the REST API that work; Enterprise Server has the first one in all its releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class GitHubOptions:
     user_agent: str = "headgate"
     limits: bool | None = None
     mirrors: MirrorOptions | None = None
+    api_version: str = API_VERSIONS[0]
 
 
 def addresses_of(host: str, url: str | None = None) -> Addresses:

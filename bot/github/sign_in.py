@@ -18,7 +18,6 @@ from gidgethub import sansio
 
 from bot.github.options import GitHubOptions
 from bot.github.reading import Fields, Unreadable
-from bot.github.wire import API_VERSION
 from service.clock import Clock
 from service.errors import Unauthenticated
 from service.provider.errors import ProviderError, Unavailable
@@ -101,7 +100,7 @@ class GitHubSignIn:
     async def _user(self, session: aiohttp.ClientSession, token: str) -> Actor:
         headers = sansio.create_headers(self._options.user_agent, oauth_token=token)
         headers["accept"] = "application/vnd.github+json"
-        headers["x-github-api-version"] = API_VERSION
+        headers["x-github-api-version"] = self._options.api_version
         url = f"{self._options.addresses.api}/user"
         user = await _read(session.get(url, headers=headers, allow_redirects=False))
         return Actor(ActorKind.PERSON, user.text("login"), user.id("id"), Channel.DASHBOARD)

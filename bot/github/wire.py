@@ -16,7 +16,6 @@ from bot.github.options import GitHubOptions
 from bot.github.reading import Fields, Unreadable
 from service.telemetry import SILENT, Meter
 
-API_VERSION = "2022-11-28"
 TOTAL_S = 15.0
 CONNECT_S = 5.0
 REQUESTS_MAX = 60  # of this process at once; GitHub allows 100
@@ -95,6 +94,7 @@ class Wire:
     def __init__(self, options: GitHubOptions, telemetry: Meter = SILENT) -> None:
         self._telemetry = telemetry
         self._agent = options.user_agent
+        self._api_version = options.api_version
         self._root = options.addresses.api + "/"
         self._room = asyncio.Semaphore(REQUESTS_MAX)
         self._session = aiohttp.ClientSession(
@@ -136,7 +136,7 @@ class Wire:
         token = {"jwt" if exchange.is_app else "oauth_token": exchange.bearer}
         headers = sansio.create_headers(self._agent, **(token if exchange.bearer else {}))
         headers["accept"] = "application/vnd.github+json"
-        headers["x-github-api-version"] = API_VERSION
+        headers["x-github-api-version"] = self._api_version
         if exchange.etag is not None:
             headers["if-none-match"] = exchange.etag
         body = None

@@ -57,11 +57,12 @@ class Workflow:
 
 
 def advise(texts: Mapping[str, str], target: str) -> VehicleAdvice:
-    """Return the kind that these workflow files need; `texts` are by file name.
+    """Return the kind that these workflow files need; `texts` are by file name."""
+    return advice_of(parsed(texts, target))
 
-    A file that is no workflow is ignored.
-    """
-    found = parsed(texts, target)
+
+def advice_of(found: Sequence[Workflow]) -> VehicleAdvice:
+    """Return the kind that these workflows need."""
     pushed = [each.name for each in found if each.on_push]
     if pushed:
         left = [each.name for each in found if each.on_draft and not each.on_push]

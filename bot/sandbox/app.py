@@ -95,7 +95,7 @@ class SandboxOptions:
     Port 0 takes a free one. Without `data` everything is in a temporary folder. With a `clock`
     nothing happens by itself: the owner of the clock also runs the jobs. At most
     `commands_at_once` commands of checks run at the same time. Without `has_app` the App is first
-    registered and installed in the browser.
+    registered and installed in the browser. `middlewares` see all traffic last.
     """
 
     host: str = "127.0.0.1"
@@ -112,6 +112,7 @@ class SandboxOptions:
     is_manual: bool = False
     clock: Clock | None = None
     has_app: bool = True
+    middlewares: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,7 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
         control = Control(world)
         hosts = LOOPBACK if options.host in LOOPBACK else frozenset[str]()
         app = build_app(world, credentials, control, hosts)
+        app.middlewares.extend(options.middlewares)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)

@@ -17,8 +17,9 @@ from service.database.records import RepositoryRecord
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http import errors
 from service.http.health import Readiness
-from service.mergequeue.engine.model import RequiredSet
+from service.mergequeue.engine.model import FileFault, RequiredSet
 from service.mergequeue.operations import queue_access, queues, repository_files, requirements
+from service.mergequeue.operations.repository_files import Reading
 from service.mergequeue.operations.requirements import Resolved
 from service.mergequeue.operations.views import QueueView
 from service.mergequeue.wording import holds, rule_notes
@@ -48,6 +49,7 @@ class Row:
     required: RequiredSet
     method: MergeMethod | None = None
     notes: Sequence[RuleNote] = ()
+    faults: Sequence[FileFault] = ()
     has_queue: bool = False
     problem: str = ""
 
@@ -136,16 +138,21 @@ class FirstQueue:
         repository = next((one for one in known if str(one.id) == number), None)
         if repository is None:
             raise NotFound("The App does not see this repository any more.")
-        resolved = await self._resolved(repository, branch)
+        resolved, _ = await self._resolved(repository, branch)
         problem = problem_of(repository, branch, resolved)
         if problem:
             raise Invalid(problem)
         request = queues.first_request(repository, resolved)
         return await queues.create(self._runtime, repository, branch, request, OPERATOR)
 
-    async def _resolved(self, repository: RepositoryRecord, branch: str) -> Resolved:
-        override = await repository_files.future_override(self._runtime, repository, branch)
-        return await requirements.resolve(self._runtime, repository.ref, branch, override)
+    async def _resolved(
+        self, repository: RepositoryRecord, branch: str
+    ) -> tuple[Resolved, Reading | None]:
+        """Return the required statuses of a branch and what its repository file says."""
+        reading = await repository_files.future_reading(self._runtime, repository, branch)
+        override = None if reading is None else repository_files.required_by(reading)
+        resolved = await requirements.resolve(self._runtime, repository.ref, branch, override)
+        return resolved, reading
 
     async def _known(self) -> list[RepositoryRecord]:
         """Return the repositories of all hosts as the providers list them now, by name."""
@@ -188,17 +195,24 @@ class FirstQueue:
         if branch in having:
             return Row(repository, branch, RequiredSet(), has_queue=True)
         try:
-            resolved = await self._resolved(repository, branch)
+            resolved, reading = await self._resolved(repository, branch)
         except ProviderError as trouble:
             return Row(repository, branch, RequiredSet(), problem=trouble.message)
         return Row(
             repository,
             branch,
             resolved.required,
-            queues.first_method(repository, resolved),
+            method_of(reading) or queues.first_method(repository, resolved),
             rule_notes.rule_notes(resolved.required.notes),
+            () if reading is None else reading.faults,
             problem=problem_of(repository, branch, resolved),
         )
+
+
+def method_of(reading: Reading | None) -> MergeMethod | None:
+    """Return the merge method that the repository file sets."""
+    method = None if reading is None else reading.settings.get("merge_method")
+    return method if isinstance(method, MergeMethod) else None
 
 
 def problem_of(repository: RepositoryRecord, branch: str, resolved: Resolved) -> str:

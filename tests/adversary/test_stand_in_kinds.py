@@ -149,7 +149,9 @@ async def test_a_kind_set_by_hand_wins_and_says_that_the_workflows_contradict(
     await world.make_queue(create_prs_for_testing_branches=drafts)
     kind, reason = await kind_of(world)
     assert kind is (Vehicle.DRAFT_PR if drafts else Vehicle.PUSH)
-    assert reason.startswith("Set by hand. But ci.yml starts on ")
+    assert reason.startswith(
+        "Chosen by the setting createPrsForTestingBranches. But ci.yml starts on "
+    )
 
 
 async def test_workflow_files_that_cannot_be_read_stop_no_queue(world: World) -> None:

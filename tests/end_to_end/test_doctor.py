@@ -331,7 +331,7 @@ async def test_a_workflow_that_skips_drafts(world: World) -> None:
 
 async def test_a_workflow_that_does_not_start_on_test_branches(world: World) -> None:
     silent = CI.replace('push: ["headgate/merge/**"], ', "")
-    await push(world, {".sandbox/ci.yml": silent, WORKFLOW: workflow(ON_PULLS)})
+    await push(world, {".sandbox/ci.yml": silent, WORKFLOW: workflow("  push: {branches: [main]}")})
     await world.make_queue(create_prs_for_testing_branches=False)
     doctor = await asking.asker(world)
     mend = (await named(doctor, "workflow-triggers"))["mend"]
@@ -339,6 +339,14 @@ async def test_a_workflow_that_does_not_start_on_test_branches(world: World) -> 
     await push(world, {".sandbox/ci.yml": CI, WORKFLOW: workflow(ON_BOTH)})
     await is_mended(doctor, "workflow-triggers")
     await lands(world)
+
+
+async def test_workflows_for_the_other_kind_of_test_branch_have_one_mend(world: World) -> None:
+    await push(world, {".sandbox/ci.yml": CI, WORKFLOW: workflow(ON_PULLS)})
+    await world.make_queue(create_prs_for_testing_branches=False)
+    doctor = await asking.asker(world)
+    await named(doctor, "test-branch-kind")
+    await is_mended(doctor, "workflow-triggers")
 
 
 async def test_a_concurrency_group_of_all_test_branches(world: World) -> None:

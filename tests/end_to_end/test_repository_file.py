@@ -304,11 +304,15 @@ async def test_the_kind_of_test_branch_of_the_file_comes_and_goes(world: World):
     )
     queue = await admin.done("getQueue")
     assert queue["testBranchKind"] != kind
-    assert queue["testBranchKindReason"].startswith("Set by hand.")
+    assert queue["testBranchKindReason"].startswith(
+        "Chosen by the setting createPrsForTestingBranches."
+    )
     await push(world, {FILE: None})
     queue = await admin.done("getQueue")
     assert queue["testBranchKind"] == kind
-    assert not queue["testBranchKindReason"].startswith("Set by hand.")
+    assert not queue["testBranchKindReason"].startswith(
+        "Chosen by the setting createPrsForTestingBranches."
+    )
 
 
 async def test_a_file_that_changes_nothing_in_force_says_so(world: World):
@@ -368,7 +372,9 @@ async def test_a_kind_of_test_branch_set_by_hand_is_back_when_the_file_drops_it(
     await push(world, {FILE: None})
     queue = await admin.done("getQueue")
     assert queue["testBranchKind"] == "PUSH"
-    assert queue["testBranchKindReason"].startswith("Set by hand.")
+    assert queue["testBranchKindReason"].startswith(
+        "Chosen by the setting createPrsForTestingBranches."
+    )
 
 
 async def test_a_list_of_none_leaves_the_rules_of_the_branch(world: World):

@@ -27,6 +27,9 @@ LOCKS = {
 }
 """As `.ci/assets.py` has them: which lock fills which folder."""
 
+OCTOKIT = ROOT / ".cache" / "octokit" / "node_modules"
+"""Where `make assets` installs `@octokit/rest`."""
+
 # merge-tree --write-tree, with which the sandbox merges without a work tree.
 GIT_VERSION_MIN = (2, 38)
 
@@ -34,7 +37,7 @@ GIT_VERSION_MIN = (2, 38)
 def needs(name: str) -> None:
     """Skip the calling test when `name` is lacking; fail it under HEADGATE_REQUIRE_ALL=1.
 
-    Known: git, curl, jq, mount, npm, assets, postgres, promtool. Raises KeyError for any other.
+    Raises KeyError for a name that is not in LACKS.
     """
     lack = LACKS[name]()
     if lack is None:
@@ -95,6 +98,13 @@ def lack_of_assets() -> str | None:
     return None
 
 
+def lack_of_octokit() -> str | None:
+    """The remedy when Node or the client is not there."""
+    if shutil.which("node") is None:
+        return "node is not on PATH; install it"
+    return None if (OCTOKIT / "@octokit" / "rest").is_dir() else "it is not there; run make assets"
+
+
 def lack_of_postgres() -> str | None:
     """The remedy when there is neither a server's address nor the wheel with the binaries."""
     # Only looked for: importing the wheel as root would change permissions outside.
@@ -128,6 +138,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "jq": lack_of_jq,
     "mount": lack_of_mount,
     "npm": lack_of_npm,
+    "octokit": lack_of_octokit,
     "postgres": lack_of_postgres,
     "promtool": lack_of_promtool,
 }

@@ -34,6 +34,7 @@ from service.mergequeue.store.tables_queues import LandingRow
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef
 from tests.harness.clock import FastClock
+from tests.harness.published import Traffic
 from tests.harness.stillness import is_still
 
 SPEED = 30.0
@@ -257,11 +258,11 @@ def _landings(session: Tx, queue_id: int, state: str = "landed") -> list[Any]:
 @asynccontextmanager
 async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
     """A world with one repository, `octo/widgets`, whose CI follows `options.ci`."""
-    clock = FastClock(options.speed)
-    async with (
-        clock.running(),
-        sandbox_app.running(SandboxOptions(clock=clock.shared)) as sandbox,
-    ):
+    clock, traffic = FastClock(options.speed), Traffic()
+    chosen = SandboxOptions(clock=clock.shared, middlewares=(traffic.middleware,))
+    async with clock.running(), sandbox_app.running(chosen) as sandbox:
+        assert sandbox.world.courier is not None
+        sandbox.world.courier = traffic.watching(sandbox.world.courier)
         await sandbox.seed(
             repositories=[
                 {
@@ -288,6 +289,7 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
             sandbox.world.webhook_url = f"{service.url}/webhooks/github"
             start = str(repository.git.branch("main"))
             yield World(sandbox, service.runtime, clock, service.url, str(older), start)
+    traffic.check()
 
 
 def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Settings:

@@ -8,6 +8,7 @@ from bot.setup import first_queue, sessions
 from bot.setup.first_queue import FirstQueue
 from bot.setup.sessions import Sessions
 from service.http.health import Readiness
+from service.mergequeue.operations.repository_file import PATH
 from tests.harness.browser import browsing
 from tests.harness.world import REPO
 
@@ -84,6 +85,28 @@ async def test_rules_that_exclude_landings_are_shown(world, browser):
     await world.settle()
     page = await browser.open(f"{world.url}{first_queue.PATH}")
     assert "Turn off “Require branches to be up to date before merging”" in page.text
+
+
+async def write_file(world, text: str) -> None:
+    """Push the repository file to the target branch."""
+    await world.act("push", by="alice", branch="main", files={PATH: text}, bypass=True)
+    await world.settle()
+
+
+async def test_the_repository_file_says_the_merge_method(world, browser):
+    await write_file(world, "version: 1\nqueues:\n  main:\n    mergeMethod: REBASE\n")
+    page = await browser.open(f"{world.url}{first_queue.PATH}")
+    assert "Required checks: unit. Merge method: rebase." in page.text
+    page = await browser.press(CREATE)
+    assert "Merge method: rebase." in page.text
+
+
+async def test_a_fault_of_the_repository_file_is_named(world, browser):
+    await write_file(world, "version: 1\nqueues:\n  main:\n    concurency: 3\n")
+    page = await browser.open(f"{world.url}{first_queue.PATH}")
+    assert f"{PATH}, line 4:" in page.text
+    assert "concurency" in page.text
+    assert "the file changes nothing" in page.text
 
 
 async def test_a_branch_of_githubs_own_queue_gets_none(world, browser):

@@ -14,9 +14,15 @@ FINE = "The workflows of required checks start on test branches, as far as files
 
 
 def decide(facts: RepositoryFacts) -> Iterator[Finding]:
-    """Yield an error for each required check that no starting workflow reports."""
+    """Yield an error for each required check that no starting workflow reports.
+
+    Where the workflows need the other kind of test branch, the audit `test-branch-kind` says how to
+    choose it, and nothing here asks for another trigger.
+    """
     if facts.workflows is None:
         yield note(ID, "The workflow files are too many or too large to be read.")
+    elif workflows.advice_of(facts.workflows).vehicle not in (None, facts.subject.vehicle):
+        return
     for check in facts.subject.required:
         those = [each for each in facts.workflows or () if each.reports(check.name)]
         if not those or any(starts(facts, each) for each in those):

@@ -183,9 +183,10 @@ def review(pull: PullRequest, actor: Actor, event: str, body: str = "") -> Revie
 def edit_review(pull: PullRequest, actor: Actor, body: str) -> None:
     """Change the text of the newest review; raises `pull_request_review.edited`."""
     review = pull.reviews[-1]
+    changes = {"body": {"from": review.body}}
     review.body, review.edited_at = body, pull.repository.world.now()
     pull.touch()
-    pull_states.announce_review(pull, review, "edited", actor.account)
+    pull_states.announce_review(pull, review, "edited", actor.account, changes=changes)
 
 
 def discuss(pull: PullRequest, actor: Actor, body: str) -> Thread:

@@ -4,6 +4,7 @@ The only module that changes whether a pull request is open, merged or mergeable
 """
 
 from functools import partial
+from typing import Any
 
 from bot.sandbox import ci, deliver, merges, rules
 from bot.sandbox.git import ZERO, Commit, NewCommit, Signature
@@ -197,9 +198,11 @@ def dismiss(pull: PullRequest, review: Review, by_whom: Account) -> None:
     announce_review(pull, review, "dismissed", by_whom)
 
 
-def announce_review(pull: PullRequest, review: Review, action: str, sender: Account) -> None:
+def announce_review(
+    pull: PullRequest, review: Review, action: str, sender: Account, **more: Any
+) -> None:
     """Send a `pull_request_review` event, in which the state is in lower case."""
     shape = pulls.review(pull, review)
     shape["state"] = review.state.lower()
-    payload = {"review": shape, "pull_request": pulls.pull_simple(pull)}
+    payload = {"review": shape, "pull_request": pulls.pull_simple(pull), **more}
     deliver.emit(pull.repository, "pull_request_review", action, payload, sender)

@@ -104,7 +104,7 @@ def _ruleset(world: World, value: Json) -> Ruleset:
         value.get("enforcement", "active"),
         list(value.get("include", ["~DEFAULT_BRANCH"])),
         list(value.get("exclude", [])),
-        list(value.get("rules", [])),
+        [_with_parameters(rule) for rule in value.get("rules", [])],
         passing,
         world.now(),
     )
@@ -126,3 +126,39 @@ def _changed(start: Chosen, value: Json) -> Chosen:
     if not set(value) <= names:
         raise Refusal(400, f"{type(start).__name__.lower()} are {', '.join(sorted(names))}")
     return replace(start, **value)
+
+
+PARAMETERS: Json = {
+    "merge_queue": {
+        "check_response_timeout_minutes": 60,
+        "grouping_strategy": "ALLGREEN",
+        "max_entries_to_build": 5,
+        "max_entries_to_merge": 5,
+        "merge_method": "MERGE",
+        "min_entries_to_merge": 1,
+        "min_entries_to_merge_wait_minutes": 5,
+    },
+    "pull_request": {
+        "dismiss_stale_reviews_on_push": False,
+        "require_code_owner_review": False,
+        "require_last_push_approval": False,
+        "required_approving_review_count": 0,
+        "required_review_thread_resolution": False,
+    },
+    "required_status_checks": {
+        "required_status_checks": [],
+        "strict_required_status_checks_policy": False,
+    },
+    "update": {"update_allows_fetch_and_merge": False},
+    "required_deployments": {"required_deployment_environments": []},
+    "code_scanning": {"code_scanning_tools": []},
+    "workflows": {"workflows": []},
+}
+"""What the provider's rules of these types always have ("Create a repository ruleset")."""
+
+
+def _with_parameters(rule: Json) -> Json:
+    defaults = PARAMETERS.get(rule["type"])
+    if defaults is None:
+        return rule
+    return {**rule, "parameters": {**defaults, **rule.get("parameters", {})}}

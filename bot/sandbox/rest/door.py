@@ -22,7 +22,13 @@ from bot.sandbox.timeline import stamp
 from bot.sandbox.world import World
 
 PREFIX = "/api/v3"
-API_VERSION = "2022-11-28"
+API_VERSIONS = ("2022-11-28", "2026-03-10")
+"""The first is the one of a request that names none ("API Versions")."""
+REMOVED = frozenset(
+    {"assignee", "has_downloads", "master_branch", "merge_commit_sha"}
+    | {"use_squash_pr_title_as_default"}
+)
+"""Fields that the newer version no longer has ("Breaking changes", version 2026-03-10)."""
 LIMIT_PER_HOUR = 5000
 MEDIA_TYPE = "github.v3; format=json"
 REQUEST_ID = web.RequestKey("request_id", str)
@@ -47,8 +53,8 @@ class Door:
         return self.respond(request, reply, secret)
 
     async def _reply(self, request: web.Request, route: Route, secret: str | None) -> Reply:
-        version = request.headers.get("X-GitHub-Api-Version", API_VERSION)
-        if version != API_VERSION:
+        version = version_of(request)
+        if version not in API_VERSIONS:
             raise refused("version.unknown", version)
         caller = self.credentials.caller_of(secret)
         body = await body_of(request)
@@ -100,14 +106,17 @@ class Door:
 
     def respond(self, request: web.Request, reply: Reply, secret: str | None) -> web.Response:
         """The HTTP form of a reply, with the headers that every answer has."""
+        version = version_of(request)
+        version = version if version in API_VERSIONS else API_VERSIONS[0]
         headers = {
             "Date": format_datetime(self.world.timeline.callers_now(), usegmt=True),
             "X-GitHub-Media-Type": MEDIA_TYPE,
-            "X-GitHub-Api-Version-Selected": API_VERSION,
+            "X-GitHub-Api-Version-Selected": version,
             "X-GitHub-Request-Id": request[REQUEST_ID],
             **reply.headers,
         }
-        raw = b"" if reply.body is None else json.dumps(reply.body).encode()
+        shown = reply.body if version == API_VERSIONS[0] else newer(reply.body)
+        raw = b"" if shown is None else json.dumps(shown).encode()
         status = reply.status
         if request.method == "GET" and status == 200:
             tag = f'W/"{hashlib.sha256(raw).hexdigest()}"'
@@ -198,3 +207,17 @@ async def not_imitated(_: web.Request) -> web.Response:
     """The answer for everything the sandbox lacks."""
     headers = {"X-Sandbox": "not-imitated"}
     return web.json_response(not_found().body(), status=404, headers=headers)
+
+
+def version_of(request: web.Request) -> str:
+    """The version of the REST API that a request asks for."""
+    return request.headers.get("X-GitHub-Api-Version", API_VERSIONS[0])
+
+
+def newer(value: Any) -> Any:
+    """An answer without the fields that the newer version has removed."""
+    if isinstance(value, list):
+        return [newer(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: newer(each) for name, each in value.items() if name not in REMOVED}

@@ -104,7 +104,7 @@ def app(world: World, one: App) -> Json:
         "client_id": one.client_id,
         "owner": account(world, one.owner),
         "name": one.name,
-        "description": None,
+        "description": "",
         "external_url": page,
         "html_url": page,
         **lifetime(one.created_at),

@@ -284,7 +284,7 @@ async def _test_branch_reason(
         return None
     tip = await runtime.providers[queue.repo.host].tip(queue.repo, queue.branch)
     if tip is None:
-        return vehicles.BY_HAND
+        return vehicles.BY_SETTING
     return (await vehicles.choose(runtime, queue.repo, queue.branch, tip.sha, given)).reason
 
 

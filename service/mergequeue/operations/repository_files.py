@@ -148,25 +148,34 @@ def override_of(reading: Reading, queue: MergeQueue) -> Override | None:
     if reading.faults:
         return requirements.override_of(queue)
     if STATUSES in reading.settings:
-        return _required(reading)
+        return required_by(reading)
     own = (queue.own_config or queue.config).required_statuses
     return None if own is None else Override(own)
 
 
-def _required(reading: Reading) -> Override | None:
+def required_by(reading: Reading) -> Override | None:
+    """Return the required statuses that the file lists."""
     names = reading.settings.get(STATUSES)
     return Override(tuple(map(str, names)), True) if isinstance(names, tuple) else None
+
+
+async def future_reading(
+    runtime: Runtime, repository: RepositoryRecord, branch: str
+) -> Reading | None:
+    """Return the reading of the files for a queue that is to be made; None: there is no branch."""
+    tip = await runtime.providers[repository.ref.host].tip(repository.ref, branch)
+    if tip is None:
+        return None
+    target = Target(repository.ref, branch, tip.sha, repository.merge_methods)
+    return await read(runtime, target)
 
 
 async def future_override(
     runtime: Runtime, repository: RepositoryRecord, branch: str
 ) -> Override | None:
     """Return the required statuses that the file will add to a queue that is to be made."""
-    tip = await runtime.providers[repository.ref.host].tip(repository.ref, branch)
-    if tip is None:
-        return None
-    target = Target(repository.ref, branch, tip.sha, repository.merge_methods)
-    return _required(await read(runtime, target))
+    reading = await future_reading(runtime, repository, branch)
+    return None if reading is None else required_by(reading)
 
 
 def with_file(queue: MergeQueue, reading: Reading) -> MergeQueue:

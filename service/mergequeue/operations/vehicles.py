@@ -12,7 +12,7 @@ from service.runtime import Runtime
 from service.vocabulary import RepoRef, Sha
 
 SETTING = "create_prs_for_testing_branches"
-BY_HAND = "Set by hand."
+BY_SETTING = "Chosen by the setting createPrsForTestingBranches."
 UNREADABLE = "The workflows of the branch could not be read, so the default applies."
 DRAFT_REFUSED = "The provider refused a draft pull request:"
 REASON_CHARS_MAX = 500
@@ -45,7 +45,7 @@ def decide(advice: VehicleAdvice, given: ConfigValue) -> Choice:
     if isinstance(given, bool):
         wanted = Vehicle.DRAFT_PR if given else Vehicle.PUSH
         contradicts = advice.vehicle not in (None, wanted)
-        reason = f"{BY_HAND} But {advice.reason}" if contradicts else BY_HAND
+        reason = f"{BY_SETTING} But {advice.reason}" if contradicts else BY_SETTING
         return Choice(given, reason[:REASON_CHARS_MAX])
     if advice.vehicle is None:
         drafts = QueueConfig().create_prs_for_testing_branches

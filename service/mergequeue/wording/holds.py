@@ -175,9 +175,9 @@ HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
         "The rules of this branch only let pull requests merge that contain its newest commit, "
         "so GitHub refused the merge",
         phrase(
-            "Turn off {} in the branch protection or ruleset, or make the Headgate App a bypass "
-            "actor (“Exempt”) of the ruleset: the queue itself tests every pull request on the "
-            "newest commit. The merge is tried again every 15 min and when the rules change.",
+            "Turn off {} in the branch protection or ruleset: the queue itself tests every pull "
+            "request on the newest commit. The merge is tried again every 15 min and when the "
+            "rules change.",
             Code("Require branches to be up to date before merging"),
         ),
     ),

@@ -192,8 +192,7 @@ GOALS: dict[Reason, Words] = {
     Reason.CHECK_FAILING: (_check, _check_brief),
     Reason.CHECK_MISSING: (
         "{name|every required check} has run on the PR itself, which GitHub requires before a "
-        "merge (the author runs CI there, or an admin makes the Headgate App a bypass actor of "
-        "the rule, “Exempt”)",
+        "merge (the author runs CI there)",
         _check_brief,
     ),
     Reason.STACKED: (_stacked, _stacked_brief),

@@ -34,8 +34,8 @@ TEXTS: Mapping[str, str] = {
     "strict": (
         "The branch only merges pull requests that contain its newest commit, so after each merge "
         "GitHub refuses the next one and the hold strict_checks stops the queue. Turn off “Require "
-        f"branches to be up to date before merging”, or {_BYPASS}: the queue tests every pull "
-        "request on the newest commit itself."
+        "branches to be up to date before merging”: the queue tests every pull request on the "
+        "newest commit itself."
     ),
     "required_linear_history": (
         "The branch takes no merge commits: mergeMethod has to be SQUASH or REBASE."
