@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: measure, print a table, keep it in docs/reference.
+"""`python -m tests.bench`: measure, print a table, keep it in docs/reference (SCALE=1 alone).
 
 ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, judging,
 tests, service, limits); SCALE multiplies the work, and above 1 adds longer histories. All subjects
@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
+from typing import TypedDict
 
 from tests.bench import (
     api,
@@ -34,6 +35,15 @@ from tests.bench import (
 from tests.bench.flaky import scenarios
 from tests.bench.scheduling import goals
 from tests.bench.tables import Row
+
+
+class Measured(TypedDict):
+    """The figures of one subject, with the machine and day of its run."""
+
+    about: dict[str, str]
+    took_s: int
+    figures: Sequence[Row]
+
 
 SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "engine": engine.run,
@@ -76,37 +86,41 @@ def main() -> None:
     only, scale = os.environ.get("ONLY", ""), float(os.environ.get("SCALE") or 1)
     if only and only not in SUBJECTS:
         sys.exit(f"ONLY={only} is no subject; there are {', '.join(SUBJECTS)}")
-    measured: dict[str, Sequence[Row]] = {}
-    took_s: dict[str, int] = {}
+    measured: dict[str, Measured] = {}
     for name, run in SUBJECTS.items():
         if only in {"", name}:
             began = perf_counter()
-            measured[name] = [tables.judged(row) for row in run(scale)]
-            took_s[name] = round(perf_counter() - began)
-            sys.stdout.write(f"\n{section(name, measured, took_s)}")
+            rows = [tables.judged(row) for row in run(scale)]
+            took_s = round(perf_counter() - began)
+            measured[name] = {"about": machine(), "took_s": took_s, "figures": rows}
+            sys.stdout.write(f"\n{section(name, measured[name])}")
             sys.stdout.flush()
-    if not only:
-        keep(measured, took_s)
-    gates = [row for rows in measured.values() for row in rows if "gate" in row]
+    if scale == 1:
+        keep(measured)
+    rows = [row for each in measured.values() for row in each["figures"]]
+    gates = [row for row in rows if "gate" in row]
     if missed := sum(map(tables.is_missed, gates)):
         sys.exit(f"{missed} of {len(gates)} gates are missed")
 
 
-def section(name: str, measured: Mapping[str, Sequence[Row]], took_s: Mapping[str, int]) -> str:
+def section(name: str, measured: Measured) -> str:
     """What the page has of one subject."""
-    return tables.section(f"{name} ({took_s[name]} s)", measured[name], NOTES.get(name, ""))
+    about = f"{measured['took_s']} s, {measured['about']['date']}"
+    return tables.section(f"{name} ({about})", measured["figures"], NOTES.get(name, ""))
 
 
-def keep(measured: Mapping[str, Sequence[Row]], took_s: Mapping[str, int]) -> None:
-    """Write the figures where the documentation shows them."""
+def keep(measured: Mapping[str, Measured]) -> None:
+    """Write the figures where the documentation shows them; other subjects keep theirs."""
     REFERENCE.mkdir(parents=True, exist_ok=True)
-    about = machine()
-    parts = [section(name, measured, took_s) for name in measured]
-    head = ", ".join(f"{key} {value}" for key, value in about.items())
-    text = f"# Benchmarks\n\nWritten by `make bench`. {head}.\n\n{tables.LEGEND}\n"
+    file = REFERENCE / "benchmarks.json"
+    before = json.loads(file.read_text()) if file.exists() else {}
+    found = {**before, **measured}
+    known = {name: found[name] for name in SUBJECTS if name in found}
+    file.write_text(json.dumps(known, indent=2) + "\n")
+    about = ", ".join(f"{key} {value}" for key, value in machine().items())
+    parts = [section(name, each) for name, each in known.items()]
+    text = f"# Benchmarks\n\nWritten by `make bench`. {about}.\n\n{tables.LEGEND}\n"
     (REFERENCE / "benchmarks.md").write_text(text + "\n".join(parts))
-    whole = {"about": about, "took_s": took_s, "figures": measured}
-    (REFERENCE / "benchmarks.json").write_text(json.dumps(whole, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ async def fill(folder: Path, events: int) -> None:
                 runtime, queue, pull, SubmitOptions(), Requester(SYSTEM)
             )
         await runtime.clock.sleep(NOTICES_AFTER_S)
-        while await Workers(runtime).drain():
+        workers = Workers(runtime)
+        while await workers.drain():
             pass
         moved = TipMoved(Sha("a" * 40), landed=False, adopted=False)
         one = Recorded(runtime.clock.now(), SYSTEM, moved)

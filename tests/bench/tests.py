@@ -1,24 +1,23 @@
-"""The lists of 100,000 tests beside a bare handler of the same bytes.
+"""The lists of 100,000 tests: any page at ten requests a second, and after each upload.
 
-The list of failing tests stands also beside one SQL query that finds the same rows.
-
-Pages of 100 rows, over each database, with ten days of history (at a larger scale also with 45):
-the first twenty of each list in turn, read again; and the first one, read for the first time
-after an upload of all tests, while what is too old is deleted. There both the service and the
-bare handler are asked once after each upload: a process that has waited meanwhile takes several
-times as long over anything. As in life few tests fail most of the times, and the sets of uploads
-are at hand, for the process that answers has taken them in.
+Pages of 100 rows, over each database, with ten days of history (at a larger scale also with 45).
+The first twenty pages of each list in turn, one request every tenth of a second; and the first
+page of each, read for the first time after an upload of all tests, while what is too old is
+deleted. There the list of failing tests stands beside one SQL query that finds the same rows, asked
+by turns over the same connection. As in life few tests fail most of the times, and the sets of
+uploads are at hand, for the process that answers has taken them in.
 """
 
 import asyncio
 import itertools
 import json
+import math
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import product
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from service.boundary import NoBoundary
@@ -29,25 +28,22 @@ from service.testhealth.store.cases import Place
 from service.testhealth.store.retention import EVIDENCE
 from service.testhealth.store.states import CaseState
 from service.vocabulary import Health
-from tests.bench import api, databases, load, tests_server
-from tests.bench.load import Round
+from tests.bench import databases, load, tests_server
 from tests.bench.tests_server import FLAKY_EVERY, FOLDER, TESTS
 
-ROUNDS = 5
 PAGES = 200
-FIRST_PAGES = 2
-GOALS = {"sqlite": 12.0, "postgresql": 14.0}
-SQL_GOAL = 2.0
-BESIDE_SQL = "list-failing-tests, first after an upload, beside one SQL query"
+UPLOADS = 10
+PER_SECOND = 10
+P95_MS = 50
+SQL_RATIO = 2.0
+BESIDE_SQL = "list-failing-tests"
 DAYS = (10, 45)
-
-Rounds = tuple[list[Round], list[Round]]
-"""Of the service, and of the bare handler."""
+Row = dict[str, object]
 
 
-def run(scale: float = 1.0) -> Sequence[dict[str, object]]:
+def run(scale: float = 1.0) -> Sequence[Row]:
     """Measure every list; `scale` multiplies the pages of a round."""
-    found: list[dict[str, object]] = []
+    found: list[Row] = []
     lengths = DAYS if scale > 1 else DAYS[:1]
     with databases.kinds() as kinds:
         for days, database in product(lengths, kinds):
@@ -56,75 +52,72 @@ def run(scale: float = 1.0) -> Sequence[dict[str, object]]:
     return found
 
 
-def measured(url: str, days: int, database: str, scale: float) -> list[dict[str, object]]:
+def measured(url: str, days: int, database: str, scale: float) -> list[Row]:
     """The lines of the table for so much history."""
-    with TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "tests.bench.tests_server", url, str(days), folder]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-            assert server.stdout is not None
-            assert server.stdin is not None
-            about = json.loads(server.stdout.readline())
-            try:
-                taken = asyncio.run(each_list(about, url, server.pid, scale))
-            finally:
-                server.stdin.close()
-    return [line(f"{what}, days of history: {days}", database, taken[what]) for what in taken]
+    command = [sys.executable, "-m", "tests.bench.tests_server", url, str(days)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdin is not None
+        about = json.loads(server.stdout.readline())
+        try:
+            taken = asyncio.run(each_list(about, url, server.pid, scale))
+        finally:
+            server.stdin.close()
+    about_all = {"goal": "V9", "database": database, "days of history": days}
+    return [{**about_all, **row} for row in taken]
 
 
-def line(what: str, database: str, taken: Rounds) -> dict[str, object]:
-    """One line of the table."""
-    ours, bare = taken
-    return {
-        "goal": "V9",
-        "subject": what,
-        "database": database,
-        **api.columns("service", ours),
-        **api.columns("bare", bare),
-        "ratio": round(api.median(ours) / api.median(bare), 2),
-        "ratio_goal": SQL_GOAL if what.startswith(BESIDE_SQL) else GOALS[database],
-    }
-
-
-async def each_list(about: dict[str, Any], url: str, pid: int, scale: float) -> dict[str, Rounds]:
-    """What is measured → its rounds: every list read again, and read for the first time."""
-    pages, firsts = max(20, int(PAGES * scale)), max(2, int(FIRST_PAGES * scale))
-    found = {name: await again(about, name, pid, pages) for name in about["lists"]}
+async def each_list(about: dict[str, Any], url: str, pid: int, scale: float) -> list[Row]:
+    """The lines of every list: any page at a steady rate, and the first page after uploads."""
+    pages, count = max(20, int(PAGES * scale)), max(3, int(UPLOADS * scale))
+    rows = [await steady(about, name, pid, pages) for name in about["lists"]]
     clock = SystemClock()
     options = StoreOptions(alone=False)
     store = await open_store(
         url, clock=clock, ids=RandomIds(), boundary=NoBoundary(), options=options
     )
     ci = Ci(store, clock, Place(*about["place"]), about["bare"])
-    for name in about["lists"]:
-        sent = [requests(about, name)[0]] * firsts
-        found[f"{name}, first after an upload"] = await first(about, pid, ci, (sent, sent))
-    asked, by_sql = requests(about, "list-failing-tests")[0], request(tests_server.SQL, "", "")
-    sent = [asked] * firsts
-    found[BESIDE_SQL] = await first(about, pid, ci, (sent, [by_sql] * firsts))
+    rows += [await first(about, name, ci, count) for name in about["lists"]]
     await store.close()
-    return found
+    return rows
 
 
-async def again(about: dict[str, Any], name: str, pid: int, pages: int) -> Rounds:
-    """Rounds of the service and of the bare handler, one after the other; the first is left out."""
-    sent = list(itertools.islice(itertools.cycle(requests(about, name)), pages))
-    ours, bare = [], []
-    for _ in range(ROUNDS + 1):
-        ours.append(await load.round_of_many(about["port"], pid, sent))
-        bare.append(await load.round_of_many(about["bare"], pid, sent))
-    return ours[1:], bare[1:]
+async def steady(about: dict[str, Any], name: str, pid: int, pages: int) -> Row:
+    """The line of a list whose pages are asked for ten times a second."""
+    sent = itertools.islice(itertools.cycle(requests(about, name)), pages)
+    before = load.cpu_us(pid)
+    times = await load.times_ms(about["port"], sent, lambda: asyncio.sleep(1 / PER_SECOND))
+    cpu = (load.cpu_us(pid) - before) / pages
+    return {
+        "subject": f"{name}, any page, {PER_SECOND} requests a second",
+        "cpu_ms": round(cpu / 1000, 1),
+        **percentiles(times),
+        "p95_goal_ms": P95_MS,
+    }
 
 
-async def first(
-    about: dict[str, Any], pid: int, ci: "Ci", sent: tuple[Sequence[bytes], Sequence[bytes]]
-) -> Rounds:
-    """The same of requests that are sent once after an upload each, to either side."""
-    to_us, to_bare = sent
-    ours, bare = [], []
-    for _ in range(ROUNDS + 1):
-        ours.append(await load.round_with_pauses(about["port"], pid, to_us, ci.upload))
-        bare.append(await load.round_with_pauses(about["bare"], pid, to_bare, ci.upload))
-    return ours[1:], bare[1:]
+async def first(about: dict[str, Any], name: str, ci: "Ci", count: int) -> Row:
+    """The line of a list whose first page is asked for after each upload."""
+    ours = await load.times_ms(about["port"], [requests(about, name)[0]] * count, ci.upload)
+    row: Row = {"subject": f"{name}, first after an upload", **percentiles(ours)}
+    if name != BESIDE_SQL:
+        return row
+    asked = [request(tests_server.SQL, "", "")] * count
+    by_sql = await load.times_ms(about["bare"], asked, ci.upload)
+    ratio = statistics.median(ours) / statistics.median(by_sql)
+    return {
+        **row,
+        "by_sql_ms": round(statistics.median(by_sql), 1),
+        "ratio": round(ratio, 2),
+        "ratio_goal": SQL_RATIO,
+    }
+
+
+def percentiles(times: Sequence[float]) -> Row:
+    """The middle time, and the one that one request in twenty exceeds."""
+    ordered = sorted(times)
+    p95 = ordered[math.ceil(len(ordered) * 0.95) - 1]
+    return {"p50_ms": round(statistics.median(ordered), 1), "p95_ms": round(p95, 1)}
 
 
 class Ci:

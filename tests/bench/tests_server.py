@@ -1,4 +1,4 @@
-"""The process under test of `tests.py`: the lists of 100,000 tests, and a bare handler beside them.
+"""The process under test of `tests.py`: the lists of 100,000 tests, and one SQL query beside them.
 
 Prints one line of JSON: its ports, a token, and of each list the bodies that ask for its pages.
 """
@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
 from random import Random
 
 import aiohttp
@@ -57,8 +56,8 @@ KEPT_DAYS = 45
 """What is older is deleted while pages are read."""
 
 
-async def serve(url: str, length: int, folder: Path) -> None:
-    """Serve the lists until the standard input ends; `length` days, answers in `folder`."""
+async def serve(url: str, length: int) -> None:
+    """Serve the lists of `length` days until the standard input ends."""
     runtime = await door.runtime_at(url)
     now = runtime.clock.now()
     place = await runtime.store.run(fill, now)
@@ -70,10 +69,8 @@ async def serve(url: str, length: int, folder: Path) -> None:
     runner, port = await door.opened(door.application(runtime))
     lists = {}
     for name, more in asked(now).items():
-        bodies, page = await pages_of(f"http://127.0.0.1:{port}{FOLDER}/{name}", token, more)
-        lists[name] = bodies
-        (folder / f"{name}.json").write_bytes(page)
-    plain = bare_app(folder)
+        lists[name] = await pages_of(f"http://127.0.0.1:{port}{FOLDER}/{name}", token, more)
+    plain = web.Application()
     plain.router.add_post(SETS, having_sets(runtime, place[1]))
     plain.router.add_post(SQL, asking_sql(runtime, place[1]))
     bare, bare_port = await door.bare(plain)
@@ -93,10 +90,9 @@ def asked(now: datetime) -> Mapping[str, dict[str, object]]:
     }
 
 
-async def pages_of(url: str, token: str, more: dict[str, object]) -> tuple[list[str], bytes]:
-    """Bodies that ask for each of the first pages, and what the first one is answered."""
+async def pages_of(url: str, token: str, more: dict[str, object]) -> list[str]:
+    """Bodies that ask for each of the first pages."""
     bodies: list[str] = []
-    first = b""
     page_token = ""
     headers = {"x-api-token": token, "Content-Type": "application/json"}
     async with aiohttp.ClientSession(headers=headers) as session:
@@ -108,19 +104,10 @@ async def pages_of(url: str, token: str, more: dict[str, object]) -> tuple[list[
                 said = await answer.read()
                 assert answer.status == 200, said
             bodies.append(body)
-            first = first or said
             page_token = json.loads(said)["page"]["next_page_token"]
             if not page_token:
                 break
-    return bodies, first
-
-
-def bare_app(folder: Path) -> web.Application:
-    """A plain application that returns a list's first page."""
-    bare = web.Application()
-    for file in folder.glob("*.json"):
-        bare.router.add_post(f"{FOLDER}/{file.stem}", returning(file.read_bytes()))
-    return bare
+    return bodies
 
 
 def having_sets(runtime: Runtime, repository_id: int):
@@ -161,16 +148,6 @@ def asking_sql(runtime: Runtime, repository_id: int):
         asked = {"here": repository_id, "day": day, "today": day_figures.beginning_of(day)}
         rows = await runtime.store.read(lambda session: session.execute(FAILING, asked).all())
         return web.json_response([[str(part) for part in row] for row in rows])
-
-    return handler
-
-
-def returning(body: bytes):
-    """A handler that returns these bytes."""
-
-    async def handler(request: web.Request) -> web.Response:
-        await request.read()
-        return web.Response(body=body, content_type="application/json")
 
     return handler
 
@@ -270,4 +247,4 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2])))
