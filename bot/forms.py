@@ -72,6 +72,20 @@ def _ports(text: str) -> range:
     return range(first, last + 1)
 
 
+def parse_account_ids(value: object) -> object:
+    """Parse numeric ids of accounts, separated by commas."""
+    if not isinstance(value, str):
+        return value
+    ids = [text.strip() for text in value.split(",") if text.strip()]
+    wrong = [text for text in ids if not (text.isascii() and text.isdecimal() and len(text) < 20)]
+    if wrong:
+        raise ValueError(
+            f"{wrong[0][:50]} is no account id; give the numbers of accounts, as 583231. The id of "
+            "an account is in https://api.github.com/users/LOGIN"
+        )
+    return frozenset(ids)
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address is this machine."""
     if host == "localhost" or host.endswith(".localhost"):

@@ -167,6 +167,7 @@ SecretKey = Annotated[Secret, AfterValidator(parse_secret_key)]
 KeyText = Annotated[Secret, AfterValidator(refuse_open_key)]
 RateForm = Annotated[Rate | None, NoDecode, BeforeValidator(forms.parse_rate)]
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(forms.parse_networks)]
+Admins = Annotated[frozenset[str], NoDecode, BeforeValidator(forms.parse_account_ids)]
 Ports = Annotated[frozenset[int], NoDecode, BeforeValidator(forms.parse_ports)]
 
 RATES = Rates()
@@ -202,6 +203,7 @@ class Settings(BaseSettings):
     api_enum_case: EnumCase = EnumCase.SPEC
     trusted_proxies: Networks = ()
     dashboard_auth: Annotated[DashboardAuth, BeforeValidator(parse_dashboard_auth)] | None = None
+    admins: Admins = frozenset()
     webhook_ports: Ports = frozenset()
     webhook_allow_networks: Networks = ()
 

@@ -305,6 +305,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             trusted_proxies=settings.trusted_proxies,
             main_host=settings.github_host,
             dashboard_auth=listening.readers_of(settings),
+            admins=settings.admins,
         ),
     )
 

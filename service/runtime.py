@@ -186,6 +186,7 @@ class Options:
     `public_url` without a trailing slash, None: no links. `X-Forwarded-For` counts from
     `trusted_proxies` alone. `fingerprint` stands for the settings that all instances share.
     `main_host` is the one that addresses of pages leave out, None: they leave out every one.
+    `admins` are the provider's numeric ids of people who may administer every organization.
     """
 
     version: str
@@ -197,6 +198,7 @@ class Options:
     trusted_proxies: tuple[Network, ...] = ()
     main_host: str | None = None
     dashboard_auth: DashboardAuth = DashboardAuth.TOKEN
+    admins: frozenset[str] = frozenset()
     periods: Periods = field(default_factory=Periods)
 
 

@@ -1,5 +1,6 @@
 """The way from a request to a page, a change or a refusal."""
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -8,14 +9,21 @@ from aiohttp import web
 
 from service.accounts import access, audit_entries, page_addresses
 from service.accounts.api.admission import Admission
-from service.dashboard import forms, pages
-from service.dashboard.pages import Action, PageKind, PageRequest
+from service.dashboard import administration, forms, pages
 from service.dashboard.readers import Readers
 from service.dashboard.rendering import Rendering, Values
+from service.dashboard.requests import (
+    Action,
+    AnyVisit,
+    OrganizationRequest,
+    PageKind,
+    PageRequest,
+)
 from service.dashboard.sign_in import SignInPages
 from service.errors import Malformed, NotAllowed, ServiceError
 from service.http.errors import Problem
 from service.provider.errors import ProviderError
+from service.provider.values import AccessLevel
 from service.runtime import DashboardAuth, Runtime
 from service.testhealth.operations.records import RepositoryAddresses
 
@@ -31,6 +39,8 @@ HOMES = (
 CONFIRMED = "confirmed"
 """The field that answers the question of an action."""
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
 log = structlog.get_logger()
 
 
@@ -42,8 +52,14 @@ def routes(runtime: Runtime, admission: Admission) -> list[web.RouteDef]:
     answers = Pages(runtime, admission, rendering)
     sign_in = runtime.sign_in
     return [
-        web.route("*", "/", answers.first),
+        web.route("*", "/", answers.only_read(answers.first)),
+        web.route("*", "/settings", answers.only_read(answers.settings)),
+        web.route("*", "/activity", answers.only_read(answers.activity)),
         *([] if sign_in is None else SignInPages(runtime, admission, rendering, sign_in).routes()),
+        *(
+            web.route("*", f"/settings/{{org:{_NAME}}}{kind.path}", answers.of_organization(kind))
+            for kind in administration.PAGES
+        ),
         *(
             web.route("*", f"{home}/{kind.path}", answers.shown(kind))
             for kind in pages.PAGES
@@ -60,29 +76,61 @@ class Pages:
         self._readers = Readers(runtime, admission)
         self._rendering = rendering
 
+    def only_read(self, read: Handler) -> Handler:
+        """Return the handler of a page without forms."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            if request.method not in ("GET", "HEAD"):
+                return self._rendering.refusal(405, {"Allow": "GET, HEAD"})
+            try:
+                return await read(request)
+            except (ServiceError, ProviderError) as error:
+                return self._rendering.error(error, request.path, request.path_qs)
+
+        return handler
+
     async def first(self, request: web.Request) -> web.StreamResponse:
         """Answer `/`: all queues that the visitor may see."""
-        if request.method not in ("GET", "HEAD"):
-            return self._rendering.refusal(405, {"Allow": "GET, HEAD"})
-        try:
-            visitor = await self._readers.visitor(request)
-            scope = await self._readers.scope_of(visitor)
-            page = await pages.queues(self._runtime, scope, request.query)
-        except (ServiceError, ProviderError) as error:
-            return self._rendering.error(error, "/", request.path_qs)
+        visitor = await self._readers.visitor(request)
+        scope = await self._readers.scope_of(visitor)
+        page = await pages.queues(self._runtime, scope, request.query)
         now = self._runtime.clock.now()
         values = {"page": page, "visitor": visitor, "live": pages.OVERVIEW_LIVE_S, "now": now}
         return self._rendering.page(200, "queues.html", values)
 
-    def shown(self, kind: PageKind) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """Return the handler of one page of a repository."""
+    async def settings(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/settings`: the organizations that the visitor administers."""
+        visitor = await self._readers.visitor(request)
+        found = await administration.organizations_of(self._runtime, visitor)
+        values = {"page": found, "visitor": visitor, "now": self._runtime.clock.now()}
+        return self._rendering.page(200, "settings.html", values)
 
+    async def activity(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/activity`: the audit log, as a page or as lines of JSON."""
+        visitor = await self._readers.visitor(request)
+        page = await administration.activity(self._runtime, visitor, request.query)
+        if "export" in request.query:
+            return self._rendering.lines(page.lines())
+        values = {"page": page, "visitor": visitor, "now": self._runtime.clock.now()}
+        return self._rendering.page(200, "activity.html", values)
+
+    def shown(self, kind: PageKind[PageRequest]) -> Handler:
+        """Return the handler of one page of a repository."""
+        return self._handler(kind, self._of_repository)
+
+    def of_organization(self, kind: PageKind[OrganizationRequest]) -> Handler:
+        """Return the handler of one page of an organization."""
+        return self._handler(kind, self._of_organization)
+
+    def _handler(
+        self, kind: PageKind[AnyVisit], find: Callable[[web.Request], Awaitable[AnyVisit]]
+    ) -> Handler:
         async def handler(request: web.Request) -> web.StreamResponse:
             try:
                 if request.method in ("GET", "HEAD"):
-                    return await self._page(kind, await self._wanted(request), request)
+                    return await self._page(kind, await find(request), request)
                 if request.method == "POST" and kind.actions:
-                    return await self._sent(kind, request)
+                    return await self._sent(kind, await find(request), request)
             except (ServiceError, ProviderError) as error:
                 return self._rendering.error(error, kind.template, request.path_qs)
             allowed = "GET, HEAD, POST" if kind.actions else "GET, HEAD"
@@ -90,36 +138,52 @@ class Pages:
 
         return handler
 
-    async def _wanted(self, request: web.Request, *, is_change: bool = False) -> PageRequest:
+    async def _of_repository(self, request: web.Request) -> PageRequest:
+        is_change = request.method == "POST"
         repository, visitor = await self._readers.home(request, is_change=is_change)
-        where = RepositoryAddresses(repository, self._runtime.options)
-        now = self._runtime.clock.now()
-        return PageRequest(where, visitor, request.match_info, request.query, now)
+        return PageRequest(
+            visitor=visitor,
+            names=request.match_info,
+            query=request.query,
+            now=self._runtime.clock.now(),
+            where=RepositoryAddresses(repository, self._runtime.options),
+        )
+
+    async def _of_organization(self, request: web.Request) -> OrganizationRequest:
+        visitor = await self._readers.visitor(request, is_change=request.method == "POST")
+        slug = request.match_info["org"]
+        organization = await administration.organization_of(self._runtime, visitor, slug)
+        return OrganizationRequest(
+            visitor=replace(visitor, level=AccessLevel.ADMIN),
+            names=request.match_info,
+            query=request.query,
+            now=self._runtime.clock.now(),
+            organization=organization,
+        )
 
     async def _page(
-        self, kind: PageKind, wanted: PageRequest, request: web.Request
+        self, kind: PageKind[AnyVisit], visit: AnyVisit, request: web.Request
     ) -> web.StreamResponse:
-        tag = await self._tag(kind, wanted)
+        tag = await self._tag(kind, visit)
         if tag is not None and request.headers.get("If-None-Match") == tag:
             return self._rendering.unchanged(tag)
-        values = await self._values(kind, wanted)
+        values = await self._values(kind, visit)
         answer = self._rendering.page(200, kind.template, values)
         if tag is not None:
             answer.headers["ETag"] = tag
         return answer
 
-    async def _values(self, kind: PageKind, wanted: PageRequest) -> Values:
-        repository = wanted.where.repository
+    async def _values(self, kind: PageKind[AnyVisit], visit: AnyVisit) -> Values:
         return {
-            "page": await kind.read(self._runtime, wanted),
-            "home": page_addresses.home(self._runtime.options, repository.ref),
-            "repository": repository,
-            "visitor": wanted.visitor,
+            **visit.frame(),
+            "page": await kind.read(self._runtime, visit),
+            "visitor": visit.visitor,
+            "actions": kind.actions,
             "live": None if kind.version is None else pages.LIVE_S,
-            "now": wanted.now,
+            "now": visit.now,
         }
 
-    async def _tag(self, kind: PageKind, wanted: PageRequest) -> str | None:
+    async def _tag(self, kind: PageKind[AnyVisit], visit: AnyVisit) -> str | None:
         """Return the tag of what the page shows; None: it has none.
 
         It changes with the queue, with the visitor's access, and with the minute, because pages
@@ -127,61 +191,61 @@ class Pages:
         """
         if kind.version is None:
             return None
-        version = await kind.version(self._runtime, wanted)
-        level = wanted.visitor.level.value
-        return f'"{self._runtime.options.version}/{version}/{level}/{wanted.now:%H:%M}"'
+        version = await kind.version(self._runtime, visit)
+        level = visit.visitor.level.value
+        return f'"{self._runtime.options.version}/{version}/{level}/{visit.now:%H:%M}"'
 
-    async def _sent(self, kind: PageKind, request: web.Request) -> web.StreamResponse:
+    async def _sent(
+        self, kind: PageKind[AnyVisit], visit: AnyVisit, request: web.Request
+    ) -> web.StreamResponse:
         """Do what a form asks for, and lead to the next page; or show why not."""
-        wanted = await self._wanted(request, is_change=True)
-        form = await forms.read(request, wanted.visitor, self._runtime.options)
-        wanted = replace(wanted, form=form)
+        form = await forms.read(request, visit.visitor, self._runtime.options)
         name = form.get("action", "")
         action = kind.actions.get(name)
         if action is None:
             raise Malformed("This page has no such action.")
+        visit = replace(visit, form=form)
         request_id = self._runtime.ids.uuid().replace("-", "")
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
-                await self._check_access(action, name, wanted)
+                await self._check_access(action, name, visit)
                 if action.question and not form.get(CONFIRMED):
-                    return await self._question(kind, action, wanted)
-                path = await action.act(self._runtime, wanted)
+                    values = await self._values(kind, visit)
+                    question = action.question.format_map(defaultdict(str, form, **visit.names))
+                    asked = {"action": action, "question": question, "confirmed": CONFIRMED}
+                    more = {**asked, "given": form, "live": None}
+                    return self._rendering.page(200, "confirm.html", {**values, **more})
+                outcome = await action.act(self._runtime, visit)
             except (ServiceError, ProviderError) as error:
                 problem = self._rendering.problem_of(error, kind.template)
-                return await self._refused(kind, wanted, problem)
-            log.info("form", page=kind.template, action=name, by=wanted.visitor.key)
-        return self._rendering.redirect(303, path or request.path_qs)
+                return await self._refused(kind, visit, problem)
+            log.info("form", page=kind.template, action=name, by=visit.visitor.key)
+        if outcome is None or isinstance(outcome, str):
+            return self._rendering.redirect(303, outcome or request.path_qs)
+        values = await self._values(kind, replace(visit, form={}))
+        return self._rendering.page(200, kind.template, {**values, **outcome})
 
-    async def _check_access(self, action: Action, name: str, wanted: PageRequest) -> None:
+    async def _check_access(self, action: Action[AnyVisit], name: str, visit: AnyVisit) -> None:
         """Raise NotAllowed, and store the denial, unless the visitor has the access it takes."""
-        visitor, repository = wanted.visitor, wanted.where.repository
+        visitor, owner = visit.visitor, visit.owner
         if visitor.may(action.needs):
             return
-        subject = f"{repository.ref.host}/{repository.ref.slug}"
         has = visitor.level.name.lower()
         entry = audit_entries.allowed(
-            visitor.actor, repository.org_id, f"page.{name}", subject, wanted.now
+            visitor.actor, owner.org_id, f"page.{name}", owner.subject, visit.now
         )
         await access.store_denial(self._runtime, entry, f"has {has}")
+        name = owner.subject.partition("/")[2]
         raise NotAllowed(
-            f"This needs {action.needs.name.lower()} access to {repository.ref.slug}, and you "
-            f"have {has} access."
+            f"This needs {action.needs.name.lower()} access to {name}, and you have {has} access."
         )
 
-    async def _question(
-        self, kind: PageKind, action: Action, wanted: PageRequest
-    ) -> web.StreamResponse:
-        values = await self._values(kind, wanted)
-        asked = {"action": action, "given": wanted.form, "confirmed": CONFIRMED, "live": None}
-        return self._rendering.page(200, "confirm.html", {**values, **asked})
-
     async def _refused(
-        self, kind: PageKind, wanted: PageRequest, problem: Problem
+        self, kind: PageKind[AnyVisit], visit: AnyVisit, problem: Problem
     ) -> web.StreamResponse:
         """Return the page of the form with the reason on top and the fields as they were sent."""
-        values = await self._values(kind, wanted)
-        more = {"refused": problem, "given": wanted.form, "live": None}
+        values = await self._values(kind, visit)
+        more = {"refused": problem, "given": visit.form, "live": None}
         answer = self._rendering.page(problem.status, kind.template, {**values, **more})
         answer.headers.update(problem.headers)
         return answer

@@ -10,7 +10,7 @@ from service.dashboard.page_of_queue import LeftRow
 from service.mergequeue.api import explanation, responses
 from service.mergequeue.engine import outputs
 from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
-from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.model import PRIORITY_NAMES, Entry, MergeQueue
 from service.mergequeue.engine.outputs import Event, Recorded
 from service.mergequeue.engine.reasons import NOT_READY_ORDER, WhoMustAct
 from service.mergequeue.engine.states import FINAL, EntryState
@@ -19,10 +19,12 @@ from service.mergequeue.wording import (
     aftermath,
     bodies,
     conditions,
+    controls,
     endings,
     failed_tests,
     history,
     reasons,
+    what_if,
 )
 from service.mergequeue.wording.situation import PullRequestText
 from service.text import phrases, times
@@ -83,6 +85,9 @@ class PullRequestPage:
     no_left: str
     ended: LeftRow | None
     spent: tuple[tuple[str, str], ...]
+    controls: tuple[str, ...]
+    what_if: tuple[tuple[str, Phrase], ...]
+    priorities: tuple[str, ...] = tuple(PRIORITY_NAMES)
 
     @property
     def text(self) -> PullRequestText:
@@ -127,6 +132,8 @@ def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
         no_left="" if text.left else explanation.eta_unknown_because(page.explained, text.queue),
         ended=page_of_queue.left_row(page.left, text.queue) if is_final else None,
         spent=_spent(text) if is_final else (),
+        controls=tuple(each.value for each in controls.possible(text)),
+        what_if=() if is_final else what_if.rows(text, now),
     )
 
 

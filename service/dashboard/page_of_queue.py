@@ -12,8 +12,8 @@ from service.database.records import LandingRecord
 from service.errors import NotFound
 from service.mergequeue.api import responses
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.model import Entry, MergeQueue
-from service.mergequeue.engine.reasons import WhoMustAct
+from service.mergequeue.engine.model import Entry, Hold, MergeQueue
+from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, WhoMustAct
 from service.mergequeue.engine.states import MAIN_SLOTS, PROBE_SLOTS, EntryState, RunStatus
 from service.mergequeue.operations.page_of_queue import LeftEntry, PageOfQueue
 from service.mergequeue.operations.views import PullRequestView, QueueView
@@ -50,7 +50,10 @@ class UnreadyRow:
 
 @dataclass(frozen=True, slots=True)
 class QueuePage:
-    """Everything on the page; `standstill` is empty while the queue moves."""
+    """Everything on the page; `standstill` is empty while the queue moves.
+
+    `holds` are those that a person may release.
+    """
 
     view: QueueView
     mark: Mark
@@ -64,6 +67,7 @@ class QueuePage:
     slots: Mapping[str, tuple[int, int]]
     source: Phrase
     rule_notes: tuple[RuleNote, ...]
+    holds: tuple[tuple[Hold, Phrase], ...]
 
     @property
     def value(self) -> MergeQueue:
@@ -116,6 +120,11 @@ def made_of(page: PageOfQueue, after: int, now: datetime) -> QueuePage:
         slots=_slots(value),
         source=phrases.source(view.required.source),
         rule_notes=tuple(rule_notes.rule_notes(view.required.notes)),
+        holds=tuple(
+            (hold, holds.text(hold, value.branch, now))
+            for hold in value.holds
+            if hold.reason in LIFTED_BY_PERSON
+        ),
     )
 
 

@@ -39,11 +39,17 @@ class Readers:
         self._admission = admission
         self._levels = Levels(runtime)
 
-    async def visitor(self, request: web.Request) -> Visitor:
-        """Return who visits.
+    async def visitor(self, request: web.Request, *, is_change: bool = False) -> Visitor:
+        """Return who visits; a change counts against the rate of writes.
 
         Raises Misdirected, NotFound, and what `Admission.reader` raises.
         """
+        visitor = await self._known(request)
+        if is_change:
+            self._admission.count(visitor.key, RateClass.WRITE)
+        return visitor
+
+    async def _known(self, request: web.Request) -> Visitor:
         match self._runtime.options.dashboard_auth:
             case DashboardAuth.GITHUB:
                 return await self._person(request)
@@ -70,7 +76,7 @@ class Readers:
         person = await sessions.person_of(self._runtime, cookie)
         sign_in = self._runtime.sign_in
         if person is None or sign_in is None:
-            raise Unauthenticated("Nobody is signed in.")
+            raise Unauthenticated("No person is signed in.")
         visitor = Visitor(person, self._runtime.keys.form_tag(cookie), host=sign_in.host)
         self._admission.count(visitor.key, RateClass.READ)
         return visitor
@@ -87,7 +93,7 @@ class Readers:
         With `is_change` the visitor's rights are read anew. Raises what `visitor` raises, and
         NotFound.
         """
-        visitor = await self.visitor(request)
+        visitor = await self.visitor(request, is_change=is_change)
         main_host = self._runtime.options.main_host
         if visitor.caller is not None:
             ref = _ref_of(request, main_host or visitor.caller.host)
@@ -98,8 +104,6 @@ class Readers:
         level = await self._levels.of(visitor, repository.ref, is_change=is_change)
         if level < AccessLevel.READ:
             raise NotFound("There is no such page.")
-        if is_change:
-            self._admission.count(visitor.key, RateClass.WRITE)
         return repository, replace(visitor, level=level)
 
 

@@ -47,7 +47,7 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     503: ("Not just now", "Headgate has just started, or is busy. Try again in a moment."),
 }
 """What a refusal says: its title, and what to do."""
-SIGN_IN = "You see here what you may see on the provider."
+SIGN_IN = "You see here what you may see on {}."
 FORBIDDEN = "This was not done"
 UNEXPECTED = ("Something went wrong", "It is in the log of whoever runs Headgate.")
 
@@ -92,6 +92,14 @@ class Rendering:
             headers=self._headers,
         )
 
+    def lines(self, text: str) -> web.Response:
+        """Return lines of JSON as a file."""
+        answer = web.Response(
+            text=text, content_type="application/jsonl", charset="utf-8", headers=self._headers
+        )
+        answer.headers["Content-Disposition"] = 'attachment; filename="activity.jsonl"'
+        return answer
+
     def unchanged(self, tag: str) -> web.Response:
         """Return the answer to a request for a page that the browser has already."""
         return web.Response(status=304, headers={**self._headers, "ETag": tag})
@@ -117,7 +125,11 @@ class Rendering:
         is_signing_in = self._runtime.options.dashboard_auth is DashboardAuth.GITHUB
         if problem.status == 401 and is_signing_in:
             return self.sign_in_again(401, "Sign in to see this page", SIGN_IN, path)
-        own = (FORBIDDEN, error.detail) if isinstance(error, forms.Foreign) else None
+        own = None
+        if isinstance(error, forms.Foreign):
+            own = FORBIDDEN, error.detail
+        elif problem.status == 400:
+            own = REFUSALS[400][0], f"{problem.detail} Begin at its first page."
         return self.refusal(problem.status, problem.headers, own)
 
     def sign_in_again(
@@ -126,7 +138,7 @@ class Rendering:
         """Return a page whose link begins a sign-in."""
         name = self._runtime.sign_in.name if self._runtime.sign_in is not None else ""
         address = f"/login?next={quote(path, safe='')}"
-        values = {"heading": heading, "remedy": remedy, "now": None}
+        values = {"heading": heading, "remedy": remedy.format(name), "now": None}
         return self.page(status, "refused.html", {**values, "sign_in": (address, name)})
 
     def refusal(

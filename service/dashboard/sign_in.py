@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import secrets
 from base64 import urlsafe_b64encode
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 import structlog
 from aiohttp import web
@@ -121,8 +121,7 @@ def _state(verifier: str) -> str:
 
 def own_path(path: str) -> str:
     """Return a path of ours, the first page for anything else: nothing leads to other sites."""
-    parts = urlsplit(path) if len(path) <= PATH_CHARACTERS_MAX and path.isascii() else None
-    is_own = parts is not None and not parts.scheme and not parts.netloc
-    if not is_own or not path.isprintable() or not path.startswith("/") or "\\" in path:
-        return "/"
-    return path
+    is_plain = path.isascii() and path.isprintable() and len(path) <= PATH_CHARACTERS_MAX
+    # Browsers read a second slash, of either kind, as the beginning of a host.
+    is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path
+    return path if is_plain and is_own else "/"

@@ -26,12 +26,12 @@ TOKEN_LEVELS = {
 """Role of an API token → what its holder may do on pages; `ci` reads none."""
 
 LOCAL = Actor(ActorKind.PERSON, "operator (this machine)", channel=Channel.DASHBOARD)
-"""Everybody, where pages are for this machine only."""
+"""Every visitor, where pages are for this machine only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """A person, the holder of a token (`caller`), or somebody on this machine.
+    """A person, the holder of a token (`caller`), or a person on this machine.
 
     `level` is about the repository of the page, NONE on other pages. `form_tag` is the secret
     field of their forms. `host` is where a person signed in, empty for others.

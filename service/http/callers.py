@@ -30,7 +30,8 @@ class Caller:
     """A token's organization and its host, role and scope.
 
     `repositories` are the repository ids it is limited to, None: all of the organization. A
-    fork's CI run has no token; its `token_id` is empty. So is that of a `job` that proved itself.
+    fork's CI run has no token; its `token_id` is empty. So is that of a `job` that proved itself,
+    and of a person on the pages. `visitor` is who acts there.
     """
 
     token_id: str
@@ -41,10 +42,13 @@ class Caller:
     role: Role
     repositories: frozenset[int] | None
     job: ProvedJob | None = None
+    visitor: Actor | None = None
 
     @property
     def actor(self) -> Actor:
         """The caller as an actor of commands and events."""
+        if self.visitor is not None:
+            return self.visitor
         if not self.token_id:
             return Actor(ActorKind.BOT, login=self.name, channel=Channel.API)
         return Actor(ActorKind.TOKEN, login=self.name, id=self.token_id, channel=Channel.API)

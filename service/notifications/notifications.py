@@ -10,6 +10,7 @@ See docs/design/notifications.md 2.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 import structlog
 
@@ -23,7 +24,7 @@ from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http.callers import Caller
 from service.notifications import addresses, endpoints, messages, schedule, signing
 from service.notifications.store import delivery_log, notifications, subscribers
-from service.notifications.store.delivery_log import Delivery, DeliveryFilter
+from service.notifications.store.delivery_log import DeliveryFilter
 from service.notifications.store.notifications import Attempt, Made
 from service.notifications.store.subscribers import Endpoint
 from service.runtime import Outgoing, PostResult, Runtime
@@ -34,6 +35,8 @@ REPLAYED_MAX = 10_000
 REPLAYED_WITHIN = timedelta(days=7)
 
 log = structlog.get_logger()
+
+Delivery: TypeAlias = delivery_log.Delivery
 
 
 def enqueue(

@@ -86,7 +86,7 @@ async def steady(about: dict[str, Any], name: str, pid: int, pages: int) -> Row:
     """The line of a list whose pages are asked for ten times a second."""
     sent = itertools.islice(itertools.cycle(requests(about, name)), pages)
     before = load.cpu_us(pid)
-    times = await load.times_ms(about["port"], sent, lambda: asyncio.sleep(1 / PER_SECOND))
+    times = await load.times_ms(about["port"], sent, lambda: SystemClock().sleep(1 / PER_SECOND))
     cpu = (load.cpu_us(pid) - before) / pages
     return {
         "subject": f"{name}, any page, {PER_SECOND} requests a second",

@@ -20,7 +20,7 @@ def test_the_digest_of_a_token_depends_on_the_secret_key_and_the_token():
 
 
 def test_no_key_serves_two_purposes():
-    labels = (keys.TOKENS, keys.PAGES, keys.SEALED)
+    labels = (keys.TOKENS, keys.PAGES, keys.FORMS, keys.SEALED)
     assert len({keys.derived(NEW, label) for label in labels}) == len(labels)
 
 

@@ -19,7 +19,7 @@ from tests.operations.upload_stage import HOST
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 Scope = tuple[RepoRef, ...]
-VOID = {"meta", "link", "br"}
+VOID = {"meta", "link", "br", "input"}
 BLOCKS = {"h1", "h2", "p", "li", "div", "tr", "section", "summary", "header", "title", "dl"}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 from service.database.database import Store, Tx
 from service.database.records import LandingState
@@ -253,7 +254,9 @@ async def staged(store: Store, branch: str = "main", name: str = "widgets") -> Q
     whole = await upload_stage.staged(store, name)
     whole.clock.present = NOW
     place = (whole.repository.org_id, whole.repository.id)
-    empty = MergeQueue(id=0, uid=f"q-{name}-{branch}", branch=branch, config=QueueConfig())
+    empty = MergeQueue(
+        id=0, uid=str(uuid5(NAMESPACE_URL, f"{name}/{branch}")), branch=branch, config=QueueConfig()
+    )
     await store.run(stored.create, *place, empty)
     ref = await store.read(stored.queue_ref, *place, branch)
     assert ref is not None

@@ -63,6 +63,9 @@ ALLOWED = {
         "form",
         "input",
         "button",
+        "label",
+        "select",
+        "option",
     ),
 }
 ATTRIBUTES = {
@@ -83,9 +86,11 @@ ATTRIBUTES = {
     *("viewbox", "d", "cx", "cy", "r", "x", "y", "rx", "width", "height", "focusable", "fill"),
     *("stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity"),
     *("patternunits", "patterntransform"),
+    *("type", "disabled", "method", "action", "value", "selected", "maxlength", "required"),
+    *("for", "placeholder", "open"),
 }
 LINK = re.compile(
-    r"https://github\.test/[\w/]*|/octo/widgets/(tests|uploads)/[0-9a-f-]{36}|/|/docs/api|#\w+"
+    r"https://github\.test/[\w/]*|/octo/widgets/(tests|uploads)/[0-9a-f-]{36}|/|/docs/api|#\w+|/activity|/settings"
     r"|/octo/widgets/(main(/pull/\d+)?|runs/run-\d+|tests)"
 )
 UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\ufeff\x00-\x09\x0b-\x1f\x7f-\x9f]")

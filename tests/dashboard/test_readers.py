@@ -155,11 +155,17 @@ async def test_with_pages_off_there_are_none(stage, paths):
         )
 
 
-async def test_pages_are_only_read(stage, paths):
+async def test_other_methods_are_refused_and_pages_without_forms_are_only_read(stage, paths):
+    with_forms, without = paths
     async with browsing(stage.runtime) as browser:
-        for method in ("POST", "PUT", "DELETE"):
-            reply = await browser.get(paths[0], "Content-Length: 0", method=method)
-            assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD")
+        for path, methods, allowed in (
+            (without, ("POST", "PUT", "DELETE"), "GET, HEAD"),
+            (with_forms, ("PUT", "DELETE"), "GET, HEAD, POST"),
+        ):
+            for method in methods:
+                reply = await browser.get(path, "Content-Length: 0", method=method)
+                assert (reply.status, reply.headers["allow"]) == (405, allowed)
+        assert (await browser.get(with_forms, "Content-Length: 0", method="POST")).status == 401
 
 
 async def test_a_head_request_gets_the_head_of_the_page(stage, paths):

@@ -5,7 +5,6 @@ https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-githu
 https://docs.github.com/en/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors
 """
 
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,53 +13,17 @@ from sqlalchemy import text
 
 from bot import listening, settings, wiring
 from bot.github.options import GitHubOptions, addresses_of
-from bot.sandbox.pages import COOKIE
 from service.accounts.store import sessions
 from service.accounts.store.sessions import AGE_MAX, IDLE_MAX, WebSession
 from service.clock import SystemClock
 from service.dashboard import sign_in, visitors
 from service.errors import StartRefused
 from service.runtime import DashboardAuth
-from tests.harness.browser import browsing
-from tests.harness.machine import free_port
-from tests.harness.world import REPO, WorldOptions
+from tests.dashboard.signing_in import AGREE, LINK, PATH, enter, person
+from tests.harness.world import REPO
 from tests.store.conftest import NOW
 
 OPTIONS = GitHubOptions("github.com", addresses_of("github.com"), "1", (), ())
-PATH = f"/{REPO}/main"
-AGREE = "Authorize Headgate"
-LINK = "Sign in with GitHub"
-
-
-@pytest.fixture
-def world_options():
-    port = free_port()
-    address = f"http://127.0.0.1:{port}"
-    given = {"port": port, "public_url": address, "dashboard_auth": "github"}
-    return WorldOptions(settings=given)
-
-
-@pytest.fixture
-async def pages(world):
-    await world.settle()
-    await world.make_queue()
-    return world
-
-
-@asynccontextmanager
-async def person(world, login):
-    """A browser in which this person is signed in at GitHub."""
-    async with browsing() as browser:
-        browser.http.cookie_jar.update_cookies({COOKIE: login})
-        yield browser
-
-
-async def enter(world, browser, path=PATH):
-    """Open a page, and sign in as it says."""
-    page = await browser.open(f"{world.url}{path}")
-    assert (page.status, LINK in page.links) == (401, True)
-    page = await browser.follow(LINK)
-    return await browser.press(AGREE) if AGREE in page.words else page
 
 
 def cookies(browser):
@@ -161,6 +124,7 @@ async def test_who_denies_is_not_signed_in(pages):
         ("/octo/widgets/main?after=1", "/octo/widgets/main?after=1"),
         ("https://evil.test/", "/"),
         ("//evil.test/", "/"),
+        ("//[", "/"),
         ("/\\evil.test/", "/"),
         ("javascript:alert(1)", "/"),
         ("/a\r\nSet-Cookie: x=1", "/"),
@@ -237,3 +201,11 @@ def test_a_sign_in_that_cannot_work_is_refused_at_the_start(given, lacks):
 def test_a_sign_in_needs_tls_or_this_machine():
     secure = settings.alone(dashboard_auth="github", public_url="https://queue.example.org")
     assert listening.readers_of(secure) is DashboardAuth.GITHUB
+
+
+async def test_a_wrong_client_secret_is_the_operators_mistake_and_no_ones_guess(pages):
+    async with person(pages, "carol") as browser:
+        back, _ = await begun(pages, browser)
+        pages.sandbox.app.client_secret = "another"
+        page = await browser.open(back)
+        assert (page.status, "headgate" in cookies(browser)) == (502, False)

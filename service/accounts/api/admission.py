@@ -52,7 +52,7 @@ class Admission:
             )
 
     def count(self, key: str, kind: RateClass) -> None:
-        """Count a request of somebody who is known by other means than a token.
+        """Count a request of a person, who is known by other means than a token.
 
         Raises Overloaded while recovering, HttpRefused 429 for one too many.
         """

@@ -121,6 +121,13 @@ def organization_by_slug(session: Connection, host: str | None, slug: str) -> Or
     return _organization(session, *where)
 
 
+def organizations_by_name(session: Connection, limit: int) -> tuple[Organization, ...]:
+    """Organizations that have a name now, by name."""
+    named = select(organizations).where(organizations.c.slug_key.is_not(None))
+    found = session.execute(named.order_by(organizations.c.slug_key).limit(limit))
+    return tuple(Organization(row.id, row.host, row.provider_id, row.slug) for row in found)
+
+
 def organization(session: Connection, org_id: int) -> Organization:
     """The organization with our id, which must be one."""
     row = session.execute(select(organizations).where(organizations.c.id == org_id)).one()

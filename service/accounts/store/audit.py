@@ -1,16 +1,16 @@
 """Who did what, or was denied it: appended in the transaction of the deed, never changed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import Connection, desc, insert, select
+from sqlalchemy import Connection, Row, desc, func, insert, select
 
-from service.accounts.store.tables_access import AuditRow as Row
+from service.accounts.store.tables_access import AuditRow as AuditTable
 from service.database.codec import json_object, json_of
 from service.vocabulary import Actor, ActorKind, Channel
 
-audit = Row.__table__
+audit = AuditTable.__table__
 INSERT = insert(audit)
 
 
@@ -50,22 +50,67 @@ def append(session: Connection, row: AuditRow) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """An entry of the log by its number, which grows with time."""
+
+    id: int
+    row: AuditRow
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries: at most `take` behind the number `before`; empty texts select all.
+
+    `actor` is a whole login or name, `action` the beginning of one, `subject` any part of one;
+    times are [since, until).
+    """
+
+    take: int
+    before: int | None = None
+    actor: str = ""
+    action: str = ""
+    subject: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
 def tail(session: Connection, org_id: int, limit: int) -> tuple[AuditRow, ...]:
     """An organization's newest entries, newest first."""
-    statement = select(audit).where(audit.c.org_id == org_id).order_by(desc(audit.c.id))
-    return tuple(
-        AuditRow(
-            at=row.at,
-            org_id=row.org_id,
-            actor=Actor(
-                ActorKind(row.actor_kind), row.actor_login, row.actor_id, Channel(row.channel)
-            ),
-            action=row.action,
-            subject=row.subject,
-            decision=row.decision,
-            reason=row.reason,
-            request_id=row.request_id,
-            data=json_object(row.data),
-        )
-        for row in session.execute(statement.limit(limit))
+    return tuple(each.row for each in page(session, (org_id,), AuditFilter(limit)))
+
+
+def page(
+    session: Connection, org_ids: Sequence[int] | None, wanted: AuditFilter
+) -> tuple[AuditEntry, ...]:
+    """Return entries of these organizations, newest first; None: of all and of none."""
+    statement = select(audit).order_by(desc(audit.c.id)).limit(wanted.take)
+    if org_ids is not None:
+        statement = statement.where(audit.c.org_id.in_(org_ids))
+    if wanted.before is not None:
+        statement = statement.where(audit.c.id < wanted.before)
+    if wanted.actor:
+        statement = statement.where(func.lower(audit.c.actor_login) == wanted.actor.lower())
+    if wanted.action:
+        statement = statement.where(audit.c.action.startswith(wanted.action, autoescape=True))
+    if wanted.subject:
+        statement = statement.where(audit.c.subject.contains(wanted.subject, autoescape=True))
+    if wanted.since is not None:
+        statement = statement.where(audit.c.at >= wanted.since)
+    if wanted.until is not None:
+        statement = statement.where(audit.c.at < wanted.until)
+    return tuple(AuditEntry(row.id, _row(row)) for row in session.execute(statement))
+
+
+def _row(row: Row[*tuple[object, ...]]) -> AuditRow:
+    return AuditRow(
+        at=row.at,
+        org_id=row.org_id,
+        actor=Actor(ActorKind(row.actor_kind), row.actor_login, row.actor_id, Channel(row.channel)),
+        action=row.action,
+        subject=row.subject,
+        decision=row.decision,
+        reason=row.reason,
+        request_id=row.request_id,
+        data=json_object(row.data),
     )

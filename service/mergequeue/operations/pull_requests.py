@@ -11,7 +11,7 @@ from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.errors import Conflict, Invalid, NotFound, ServiceError
 from service.mergequeue.engine.explaining import previews
-from service.mergequeue.engine.explaining.previews import CancelPreview
+from service.mergequeue.engine.explaining.previews import Preview
 from service.mergequeue.engine.inputs import Cancel, Restart, SetImpactedTargets, Submit
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import (
@@ -309,13 +309,11 @@ def audit_row(
     return audit_entries.allowed(actor, queue.org_id, action, subject, runtime.clock.now())
 
 
-async def preview_cancel(
-    runtime: Runtime, queue: QueueRef, number: int, actor: Actor
-) -> CancelPreview:
+async def preview_cancel(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Preview:
     """Return what `/cancelPullRequest` would do now. Raises NotFound(not_in_queue)."""
     value = await turn.value(runtime, queue.id)
     command = Cancel(number, Reason.API_REQUESTED, actor)
-    found = previews.of_cancel(value, command, runtime.clock.now())
+    found = previews.of_command(value, command, runtime.clock.now())
     if isinstance(found, Refused):
         raise refusal_error(found, queue.branch)
     return found

@@ -46,9 +46,13 @@ def buttons(view: PullRequestText) -> tuple[Button, ...]:
 
 
 def _shown(view: PullRequestText) -> Iterator[Control]:
+    if view.queue.config.commands_enabled:
+        yield from possible(view)
+
+
+def possible(view: PullRequestText) -> Iterator[Control]:
+    """Yield what a person can do about a submission in its present state."""
     entry, state = view.entry, view.entry.state
-    if not view.queue.config.commands_enabled:
-        return
     if state not in FINAL:
         yield Control.CANCEL
     if state in _RETRIED:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.mergequeue.engine import engine
-from service.mergequeue.engine.inputs import Cancel
+from service.mergequeue.engine.inputs import Cancel, Submit
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import EntryMoved, Refused, Step
 from service.mergequeue.engine.state.places import indexed
@@ -14,21 +14,23 @@ _HAVE_TESTS = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED, EntryState
 
 
 @dataclass(frozen=True, slots=True)
-class CancelPreview:
-    """What taking one pull request out would do.
+class Preview:
+    """What a command about one pull request would do.
 
     `interrupted` are the ids of runs in progress that would be stopped, `restarted` the others
-    whose tests would begin again, `moved_up` those that would move towards the front; both in
-    the present order. All are empty while its landing is in flight, because it continues.
+    whose tests would begin again, `moved_up` those that would move towards the front, `moved_back`
+    away from it; all in the present order. All are empty while its landing is in flight, because
+    it continues.
     """
 
     pr: int
     interrupted: tuple[str, ...]
     restarted: tuple[int, ...]
     moved_up: tuple[int, ...]
+    moved_back: tuple[int, ...] = ()
 
 
-def of_cancel(queue: MergeQueue, command: Cancel, now: datetime) -> CancelPreview | Refused:
+def of_command(queue: MergeQueue, command: Cancel | Submit, now: datetime) -> Preview | Refused:
     """What the command would do, or why it would be refused. Changes nothing.
 
     Raises InvariantBroken where the command itself would.
@@ -36,14 +38,16 @@ def of_cancel(queue: MergeQueue, command: Cancel, now: datetime) -> CancelPrevie
     step = engine.step(queue, command, now)
     if step.refusal is not None:
         return step.refusal
+    pr = command.pr if isinstance(command, Cancel) else command.facts.pr
     before, after = _order(queue), _order(step.queue)
-    restarted = _restarted(step) - {command.pr}
-    moved_up = {pr for pr, place in after.items() if pr in before and place < before[pr]}
-    return CancelPreview(
-        pr=command.pr,
+    both = [each for each in before if each in after]
+    restarted = _restarted(step) - {pr}
+    return Preview(
+        pr=pr,
         interrupted=_interrupted(queue, step),
-        restarted=tuple(pr for pr in before if pr in restarted),
-        moved_up=tuple(pr for pr in before if pr in moved_up),
+        restarted=tuple(each for each in before if each in restarted),
+        moved_up=tuple(each for each in both if after[each] < before[each]),
+        moved_back=tuple(each for each in both if after[each] > before[each]),
     )
 
 

@@ -1,0 +1,96 @@
+"""The audit log: who did or was denied what, with filters and as lines of JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
+
+import orjson
+
+from service.accounts.activity import AuditEntry, AuditFilter
+from service.dashboard import filters
+from service.errors import FieldError, Malformed
+
+ON_PAGE = 50
+EXPORTED_MAX = 10_000
+"""Entries of one export, the newest; narrower times give the others."""
+TEXT_MAX = 200
+ID_DIGITS_MAX = 18
+FILTERS = ("actor", "action", "subject", "since", "until")
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityPage:
+    """Entries, newest first; `older` is the query of the next page, empty: there is none."""
+
+    entries: tuple[AuditEntry, ...]
+    given: Mapping[str, str]
+    older: str
+    export: str
+
+    def lines(self) -> str:
+        """Return the entries as lines of JSON."""
+        return "".join(f"{orjson.dumps(_plain(each)).decode()}\n" for each in self.entries)
+
+
+def wanted_of(query: Mapping[str, str]) -> AuditFilter:
+    """Return which entries a query asks for. Raises Malformed, which names the wrong filter."""
+    texts = {name: query.get(name, "").strip() for name in ("actor", "action", "subject")}
+    for name, text in texts.items():
+        if len(text) > TEXT_MAX or "\0" in text:
+            raise _wrong(name, f"must have at most {TEXT_MAX} characters")
+    before = query.get("before", "")
+    if before and (not before.isdecimal() or len(before) > ID_DIGITS_MAX):
+        raise _wrong("before", "must be the number of an entry")
+    until = _day(query, "until")
+    return AuditFilter(
+        take=EXPORTED_MAX if "export" in query else ON_PAGE + 1,
+        before=int(before) if before else None,
+        since=_day(query, "since"),
+        until=None if until is None else until + timedelta(days=1),
+        **texts,
+    )
+
+
+def _day(query: Mapping[str, str], name: str) -> datetime | None:
+    text = query.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise _wrong(name, "must be a day, as 2026-11-24") from None
+
+
+def _wrong(name: str, message: str) -> Malformed:
+    fault = FieldError(f"/{name}", "format", message)
+    return Malformed(f"{name} {message}.", errors=(fault,))
+
+
+def made_of(
+    entries: Sequence[AuditEntry], wanted: AuditFilter, query: Mapping[str, str]
+) -> ActivityPage:
+    """Return the page of these entries; one more than it shows means that there are older ones."""
+    given = {name: query.get(name, "").strip() for name in FILTERS}
+    kept = {name: text for name, text in given.items() if text}
+    is_page = wanted.take == ON_PAGE + 1
+    shown = tuple(entries[:ON_PAGE] if is_page else entries)
+    has_older = is_page and len(entries) > ON_PAGE
+    older = urlencode({**kept, "before": shown[-1].id}) if has_older else ""
+    return ActivityPage(shown, given, older, urlencode({**kept, "export": "jsonl"}))
+
+
+def _plain(entry: AuditEntry) -> dict[str, object]:
+    row = entry.row
+    return {
+        "id": entry.id,
+        "at": filters.instant(row.at),
+        "actor": {"kind": row.actor.kind.value, "login": row.actor.login, "id": row.actor.id},
+        "channel": row.actor.channel.value,
+        "action": row.action,
+        "subject": row.subject,
+        "decision": row.decision,
+        "reason": row.reason,
+        "request_id": row.request_id,
+        "data": row.data,
+    }

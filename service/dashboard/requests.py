@@ -1,0 +1,149 @@
+"""Requests for pages, and the actions that forms of pages ask for."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
+from uuid import UUID
+
+from service.accounts import page_addresses
+from service.dashboard.visitors import Visitor
+from service.database.records import Organization
+from service.errors import NotFound
+from service.http.callers import Caller
+from service.http.models import common
+from service.http.models.common import Request
+from service.provider.values import AccessLevel
+from service.runtime import Runtime
+from service.testhealth.operations.records import RepositoryAddresses
+from service.vocabulary import Role
+
+ID_DIGITS_MAX = 15
+"""Digits of a number that is looked up."""
+
+Form = TypeVar("Form", bound=Request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A request for a page, at a time: the names in its path, and its query.
+
+    `form` has the fields of a form that was sent; without one it is empty.
+    """
+
+    visitor: Visitor
+    names: Mapping[str, str]
+    query: Mapping[str, str]
+    now: datetime
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        """The number of a pull request in the path. Raises NotFound for a text that is none."""
+        text = self.names["number"]
+        if not text.isdecimal() or len(text) > ID_DIGITS_MAX:
+            raise NotFound("There is no such page.")
+        return int(text)
+
+    @property
+    def id(self) -> str:
+        """The id in the path as it is stored. Raises NotFound for a text that is no id."""
+        try:
+            return str(UUID(self.names["id"]))
+        except ValueError:
+            raise NotFound("There is no such page.") from None
+
+    def text(self, name: str) -> str:
+        """Return a field of the form without blanks around it, empty if it was not sent."""
+        return self.form.get(name, "").strip()
+
+    def read(self, model: type[Form]) -> Form:
+        """Return the form by its model. Raises Malformed, which names wrong fields."""
+        return common.read(model, {name: self.text(name) for name in self.form})
+
+
+class Owner(NamedTuple):
+    """The organization of a page, and the page's repository or organization by name."""
+
+    org_id: int
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest(Visit):
+    """A request for a page of a repository."""
+
+    where: RepositoryAddresses
+
+    @property
+    def owner(self) -> Owner:
+        """What denials are audited with."""
+        repository = self.where.repository
+        return Owner(repository.org_id, f"{repository.ref.host}/{repository.ref.slug}")
+
+    def frame(self) -> Mapping[str, object]:
+        """Return the values of the template that belong to every page of a repository."""
+        repository = self.where.repository
+        home = page_addresses.home(self.where.options, repository.ref)
+        return {"home": home, "repository": repository}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationRequest(Visit):
+    """A request for a page of an organization, by a person or token that administers it."""
+
+    organization: Organization
+
+    @property
+    def owner(self) -> Owner:
+        """What denials are audited with."""
+        return Owner(self.organization.id, f"{self.organization.host}/{self.organization.slug}")
+
+    @property
+    def caller(self) -> Caller:
+        """The visitor as operations of the organization take them: with role admin."""
+        if self.visitor.caller is not None:
+            return replace(self.visitor.caller, visitor=self.visitor.actor)
+        org, actor = self.organization, self.visitor.actor
+        return Caller("", actor.login, org.id, org.slug, org.host, Role.ADMIN, None, None, actor)
+
+    def frame(self) -> Mapping[str, object]:
+        """Return the values of the template that belong to every page of an organization."""
+        return {"organization": self.organization, "at": f"/settings/{self.organization.slug}"}
+
+
+AnyVisit = TypeVar("AnyVisit", PageRequest, OrganizationRequest)
+
+Outcome = str | Mapping[str, object] | None
+"""After an action: the path of the next page, values of the page of the form, or None for that
+page as it is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action(Generic[AnyVisit]):
+    """A change that a form of a page asks for, as the field `action` names it.
+
+    `needs` is the access that it takes. `question` and `button` are for a page that asks first;
+    without a question it is done at once. `{name}` in a question is a field of the form, or a name
+    in the path. What `act` raises is shown on the page of the form.
+    """
+
+    needs: AccessLevel
+    act: Callable[[Runtime, AnyVisit], Awaitable[Outcome]]
+    question: str = ""
+    button: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageKind(Generic[AnyVisit]):
+    """A page of a repository or an organization.
+
+    `read` raises NotFound for a thing that does not exist, and so does `version`, which costs less
+    and changes whenever the page does. None: the page does not follow changes by itself.
+    """
+
+    path: str
+    template: str
+    read: Callable[[Runtime, AnyVisit], Awaitable[object]]
+    version: Callable[[Runtime, AnyVisit], Awaitable[int]] | None = None
+    actions: Mapping[str, Action[AnyVisit]] = field(default_factory=dict)
