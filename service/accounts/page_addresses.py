@@ -5,7 +5,7 @@ The paths that pages answer at are those of `service/dashboard/app.py`.
 
 from urllib.parse import quote
 
-from service.runtime import Options
+from service.runtime import DashboardAuth, Options
 from service.vocabulary import RepoRef
 
 OUR_SEGMENTS = frozenset(
@@ -54,6 +54,13 @@ def pull_request(home_path: str, branch: str, number: int) -> str:
 def run(home_path: str, run_id: str) -> str:
     """The page of a test run."""
     return f"{home_path}/runs/{run_id}"
+
+
+def of_queue(options: Options, ref: RepoRef, branch: str) -> str | None:
+    """The whole address of a queue's page; None: there are no pages, or no public address."""
+    if options.public_url is None or options.dashboard_auth is DashboardAuth.OFF:
+        return None
+    return f"{options.public_url}{queue(home(options, ref), branch)}"
 
 
 def test(options: Options, ref: RepoRef, test_id: str) -> str:

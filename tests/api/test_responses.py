@@ -58,7 +58,6 @@ def a_view(pr: int = 3, **given) -> PullRequestView:
         "conclusion": None,
         "run": None,
         "has_targets": False,
-        "url": None,
         "pull_request_url": f"https://github.com/octo/widgets/pull/{pr}",
     }
     return PullRequestView(**(default | given))
@@ -67,7 +66,7 @@ def a_view(pr: int = 3, **given) -> PullRequestView:
 def a_queue_view(*views: PullRequestView, **given) -> QueueView:
     """A queue with these pull requests."""
     value = MergeQueue(id=7, uid="u", branch="main", config=CONFIG, version=3)
-    return QueueView(QUEUE, replace(value, **given), RequiredSet(), views, None)
+    return QueueView(QUEUE, replace(value, **given), RequiredSet(), views)
 
 
 ETA = TimeLeft(NOW, NOW + timedelta(minutes=13), overdue=False)
@@ -78,7 +77,7 @@ VIEWS = [
     a_view(entry=an_entry(3, priority=0, no_batch=True, restarts={"ahead_failed": 2})),
     a_view(position=None, length=0),
     a_view(eta=ETA, position=12, length=300),
-    a_view(run="r1", has_targets=True, url=f"{URL}/octo/widgets/main/pull/3"),
+    a_view(run="r1", has_targets=True),
     a_view(
         entry=an_entry(3, state=EntryState.FAILED, reason=Reason.REQUIRED_STATUS_FAILED),
         conclusion=ENDED,
@@ -89,12 +88,12 @@ VIEWS = [
 
 def record(view: PullRequestView) -> bytes:
     """The answer about one pull request."""
-    return Encoder(EnumCase.SPEC).encoded(responses.submission(view, URL))
+    return Encoder(EnumCase.SPEC).encoded(responses.submission(view, OPTIONS))
 
 
 def listed(view: PullRequestView) -> Any:
     """The same as one of many."""
-    answer = responses.submission(view, URL)
+    answer = responses.submission(view, OPTIONS)
     return orjson.loads(Encoder(EnumCase.SPEC).encoded(answer, ListedSubmission))
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from tests.dashboard.browsing import parsed
 from tests.harness import gates
+from tests.harness.asking import asker
 from tests.harness.world import REPO, World, WorldOptions
 
 OURS = "http://127.0.0.1:8642"
@@ -51,3 +52,25 @@ async def test_pages_follow_pull_requests_from_the_first_comment_to_the_proof(
     assert "landed tree = tested tree" in await read(world, f"/{REPO}/runs/{run}")
     assert f"#{second}" in await read(world, "/")
     assert "equal" in await read(world, f"/{REPO}/main")
+
+
+async def test_comments_checks_and_answers_lead_to_the_pages(world: World) -> None:
+    first, second = await world.open(), await world.open()
+    await world.settle()
+    await world.make_queue(batch=True, batching_min_size=2)
+    await world.comment("/merge", on=first)
+    await world.comment("/merge", on=second)
+    await gates.under_test(world, first, second)
+    page = f"{OURS}/{REPO}/main/pull/{second}"
+    await world.until(lambda: has_live_page(world, second))
+    assert f"[Live page]({page})" in world.comment_on(second)
+    assert f"[#{first}]({OURS}/{REPO}/main/pull/{first})" in world.comment_on(second)
+    reports = world.repository.check_runs((await world.entry(second)).head)
+    assert [run.details_url for run in reports if run.name == "Headgate (main)"] == [page]
+    shown = await (await asker(world)).done("getSubmittedPullRequest", second)
+    assert shown["links"]["page"] == page
+
+
+async def has_live_page(world: World, number: int) -> bool:
+    """Whether the comment on a pull request is there."""
+    return "[Live page]" in world.comment_on(number)

@@ -42,7 +42,7 @@ class EncodedAnswers:
     """The encoded answers that one application keeps."""
 
     def __init__(self, options: Options) -> None:
-        self._public_url = options.public_url
+        self._options = options
         self._encoder = Encoder(options.enum_case)
         self._submissions: LRUCache[tuple[int, int], tuple[PullRequestView, bytes]]
         self._submissions = LRUCache(SUBMISSIONS_MAX)
@@ -55,7 +55,7 @@ class EncodedAnswers:
         known = self._submissions.get(key)
         if known is not None and known[0] is view:
             return known[1]
-        encoded = self._encoder.encoded(responses.submission(view, self._public_url))
+        encoded = self._encoder.encoded(responses.submission(view, self._options))
         self._submissions[key] = (view, encoded)
         return encoded
 
@@ -65,7 +65,7 @@ class EncodedAnswers:
         if known is not None and known.view is view:
             return known.whole
         entries = self._entries(view, known)
-        answer = self._encoder.plain(responses.queue(view, now))
+        answer = self._encoder.plain(responses.queue(view, self._options, now))
         answer["enqueuedPullRequests"] = entries
         if len(view.entries) > ENQUEUED_MAX:
             answer["enqueuedPullRequestsTruncated"] = True
@@ -84,5 +84,5 @@ class EncodedAnswers:
         return entries
 
     def _entry(self, view: PullRequestView) -> orjson.Fragment:
-        submission = responses.submission(view, self._public_url)
+        submission = responses.submission(view, self._options)
         return orjson.Fragment(self._encoder.encoded(submission, ListedSubmission))

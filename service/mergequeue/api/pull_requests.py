@@ -52,7 +52,7 @@ async def submit(call: Call, request: models.SubmitPullRequest) -> answers.Submi
     submitted = await pull_requests.submit(
         call.runtime, queue, request.pr.number, options, call.actor
     )
-    submission = responses.submission(submitted.view, call.public_url)
+    submission = responses.submission(submitted.view, call.runtime.options)
     return answers.SubmissionMade.of(submission, result=submitted.result)
 
 
@@ -72,7 +72,7 @@ async def cancel(call: Call, request: models.CancelPullRequest) -> answers.Submi
     view = await pull_requests.cancel(
         call.runtime, queue, request.pr.number, call.actor, request.reason or ""
     )
-    return responses.submission(view, call.public_url)
+    return responses.submission(view, call.runtime.options)
 
 
 @write(
@@ -91,7 +91,7 @@ async def restart(
     """`/restartTestsOnPullRequest`."""
     queue = await queue_of(call, request)
     restarted = await pull_requests.restart(call.runtime, queue, request.pr.number, call.actor)
-    submission = responses.submission(restarted.view, call.public_url)
+    submission = responses.submission(restarted.view, call.runtime.options)
     return answers.SubmissionRestarted.of(submission, result=restarted.result)
 
 
@@ -110,7 +110,7 @@ async def get(call: Call, request: models.GetSubmittedPullRequest) -> answers.Su
         call.runtime, queue, request.pr.number, include_timeline=with_timeline
     )
     if with_timeline:
-        return responses.submission(view, call.public_url)
+        return responses.submission(view, call.runtime.options)
     return call.cache(EncodedAnswers).submission(view)
 
 
@@ -129,7 +129,7 @@ async def submitted_pull_requests(
         call.runtime, queue, request.pr_numbers, include_timeline=bool(request.include_timeline)
     )
     return answers.SubmissionsFound(
-        pull_requests=[responses.submission(each, call.public_url) for each in found.views],
+        pull_requests=[responses.submission(each, call.runtime.options) for each in found.views],
         not_found=list(found.missing),
     )
 
@@ -152,7 +152,7 @@ async def list_pull_requests(
         call.runtime, queue, request.wanted(), request.count(), request.cursor
     )
     return answers.SubmissionsListed(
-        pull_requests=[responses.submission(each, call.public_url) for each in part.rows],
+        pull_requests=[responses.submission(each, call.runtime.options) for each in part.rows],
         next_cursor=part.next_cursor,
     )
 

@@ -38,7 +38,7 @@ async def create(call: Call, request: models.CreateQueue) -> answers.QueueCreate
         )
     change = QueueRequest(request.settings(), state=request.state, reason=request.state_reason)
     view = await queues.create(call.runtime, repository, request.target_branch, change, call.actor)
-    shown = responses.queue(view, call.runtime.clock.now())
+    shown = responses.queue(view, call.runtime.options, call.runtime.clock.now())
     ignored = [*request.ignored(), *queues.set_by_file(view.value, change.settings)]
     return answers.QueueCreated.of(shown, ignored_fields=ignored)
 
@@ -80,7 +80,7 @@ async def update(call: Call, request: models.UpdateQueue) -> answers.Queue:
         expected_version=request.expected_version,
     )
     view = await queues.update(call.runtime, queue, change, call.actor)
-    return responses.queue(view, call.runtime.clock.now())
+    return responses.queue(view, call.runtime.options, call.runtime.clock.now())
 
 
 async def _state_asked_for(

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from pydantic.alias_generators import to_camel
 
+from service.accounts import page_addresses
 from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.api.models.answers import queues as queue_answers
 from service.mergequeue.engine.applying.settings import sources
@@ -20,6 +21,7 @@ from service.mergequeue.engine.states import FINAL
 from service.mergequeue.operations.views import PullRequestView, QueueView, TimelineEvent
 from service.mergequeue.wording import history, holds, reasons, rule_notes, situation
 from service.mergequeue.wording.situation import Situation
+from service.runtime import Options
 from service.vocabulary import SYSTEM
 
 _LEVELS = sorted((value, name) for name, value in PRIORITY_NAMES.items())
@@ -30,10 +32,11 @@ def priority_name(value: int) -> str:
     return next(name for level, name in _LEVELS if level >= value)
 
 
-def submission(view: PullRequestView, public_url: str | None) -> answers.Submission:
+def submission(view: PullRequestView, options: Options) -> answers.Submission:
     """Return the answer about one pull request."""
     entry = view.entry
     acting = acting_of(view)
+    pages = page_addresses.of_queue(options, view.queue.repo, view.queue.branch)
     return answers.Submission.of(
         entry,
         state_changed_at=entry.state_since,
@@ -65,9 +68,9 @@ def submission(view: PullRequestView, public_url: str | None) -> answers.Submiss
         eta=view.eta,
         conclusion=view.conclusion,
         links=answers.SubmissionLinks(
-            page=view.url,
+            page=pages and f"{pages}/pull/{entry.pr}",
             pull_request=view.pull_request_url,
-            explain=public_url and f"{public_url}/v1/explainPullRequest",
+            explain=options.public_url and f"{options.public_url}/v1/explainPullRequest",
         ),
         timeline=timeline(view),
     )
@@ -130,7 +133,7 @@ def event(
     )
 
 
-def queue(view: QueueView, now: datetime) -> queue_answers.Queue:
+def queue(view: QueueView, options: Options, now: datetime) -> queue_answers.Queue:
     """Return the answer about a queue, without its pull requests."""
     value, required = view.value, view.required
     drafts = value.config.create_prs_for_testing_branches
@@ -151,7 +154,9 @@ def queue(view: QueueView, now: datetime) -> queue_answers.Queue:
         rule_notes=rule_notes.rule_notes(required.notes),
         setting_sources={to_camel(name): source for name, source in sources(value).items()},
         repository_file=value.file and queue_answers.RepositoryFileShown.of(value.file),
-        links=queue_answers.QueueLinks(page=view.url),
+        links=queue_answers.QueueLinks(
+            page=page_addresses.of_queue(options, view.queue.repo, view.queue.branch)
+        ),
     )
 
 

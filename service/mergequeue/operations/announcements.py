@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from service.accounts import page_addresses
 from service.database.database import Tx
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, Step
@@ -48,6 +49,7 @@ def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
         queue=ref,
         before=result.before,
         value=result.whole.queue,
+        pages=page_addresses.of_queue(runtime.options, ref.repo, ref.branch),
         is_lower=runtime.options.enum_case is EnumCase.LOWER,
     )
     for message in _Announcer(session, result, scene).messages():

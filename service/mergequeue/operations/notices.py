@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlsplit
 
+from service.accounts import page_addresses
 from service.accounts.store import access
 from service.database.database import Tx
 from service.database.records import LandingState, Placed, Spot, Surface
@@ -102,7 +103,8 @@ async def text_of(
     pauses: tuple[Recorded, ...] = ()
     if view.entry.state is EntryState.MERGED:
         landed, pauses = await runtime.store.read(_landing_of, queue, view.entry)
-    now = runtime.clock.now()
+    now, options = runtime.clock.now(), runtime.options
+    pages = page_addresses.of_queue(options, queue.repo, queue.branch)
     return PullRequestText(
         queue=value,
         entry=view.entry,
@@ -112,7 +114,7 @@ async def text_of(
         length=view.length,
         left=view.eta,
         history=history,
-        links=Links(_origin(repository.url), runtime.options.public_url),
+        links=Links(_origin(repository.url), options.public_url, pages),
         now=now,
         version=runtime.options.version,
         tests=tests,

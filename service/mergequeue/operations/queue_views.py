@@ -124,7 +124,6 @@ def live_view(
         conclusion=None,
         run=run.id if run is not None and built else None,
         has_targets=entry.pr in context.with_targets,
-        url=None,
         pull_request_url=f"{context.web_url}/pull/{entry.pr}",
         acting=blocked,
         stop=holds.stop(blocked, context.queue.branch, context.now),
@@ -191,7 +190,6 @@ def ended_views(
                 conclusion=_conclusion(entry, run),
                 run=run.id if run is not None and run.sha is not None else None,
                 has_targets=(entry.pr, entry.head) in uploaded,
-                url=None,
                 pull_request_url=f"{web_url}/pull/{entry.pr}",
             )
         )
@@ -302,7 +300,6 @@ def _queue_view(stamp: Stamp, context: ViewContext, by_number: ByNumber) -> Cach
         value=current,
         required=current.required or RequiredSet(),
         entries=tuple(by_number.values()),
-        url=None,
     )
     return CachedQueueView(stamp, context, by_number, view)
 

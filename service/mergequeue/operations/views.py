@@ -54,7 +54,6 @@ class PullRequestView:
     conclusion: Conclusion | None
     run: str | None
     has_targets: bool
-    url: str | None
     pull_request_url: str
     acting: Acting | None = None
     stop: str = ""
@@ -69,7 +68,6 @@ class QueueView:
     value: MergeQueue
     required: RequiredSet
     entries: tuple[PullRequestView, ...]
-    url: str | None
 
     @property
     def holds(self) -> tuple[Hold, ...]:

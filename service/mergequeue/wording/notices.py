@@ -45,6 +45,8 @@ def status_comment(view: PullRequestText) -> str:
     heading = markdown.markdown(bodies.heading(view), view.links)
     top = f"{status_marker(view.queue.branch)}\n### {glyph} {heading}\n\n{bodies.body(view)}"
     footer = markdown.markdown(phrase("{} · Headgate {}", "/merge help", version(view)), view.links)
+    if view.links.pages is not None:
+        footer = f"[Live page]({page_of(view)}) · {footer}"
     boxes = controls.boxes(view)
     bottom = f"{boxes}\n\n<sub>{footer}</sub>" if boxes else f"<sub>{footer}</sub>"
     room = COMMENT_CHARACTERS_MAX - len(top) - len(bottom) - len(markdown.folded("History", "")) - 4
@@ -132,7 +134,6 @@ _BY_A_PERSON = frozenset(
 
 def check_report(view: PullRequestText) -> CheckReport:
     """Return the present check run; the caller fills in `known_id`."""
-    pages = view.links.pages
     return CheckReport(
         sha=view.entry.head,
         name=check_name(view.queue.branch),
@@ -140,9 +141,15 @@ def check_report(view: PullRequestText) -> CheckReport:
         status=_check_status(view),
         title=bodies.title(view),
         summary=_check_summary(view),
-        url=None if pages is None else f"{pages}/pull/{view.entry.pr}",
+        url=page_of(view),
         buttons=controls.buttons(view),
     )
+
+
+def page_of(view: PullRequestText) -> str | None:
+    """The address of our page of the pull request."""
+    pages = view.links.pages
+    return None if pages is None else f"{pages}/pull/{view.entry.pr}"
 
 
 def check_name(branch: str) -> str:

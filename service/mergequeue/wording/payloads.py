@@ -83,7 +83,12 @@ class Scene:
     before: MergeQueue | None
     value: MergeQueue
     subject: Subject | None = None
+    pages: str | None = None
     is_lower: bool = False
+
+    def page_of(self, entry: Entry) -> str | None:
+        """Return the address of our page of a pull request, if there are pages."""
+        return self.pages and f"{self.pages}/pull/{entry.pr}"
 
     def word(self, state: StrEnum) -> str:
         """Return a state or scope as receivers see it."""
@@ -157,8 +162,7 @@ def _of_pull_request(scene: Scene, subject: Subject, at: datetime, word: Word) -
             "status": scene.word(entry.state),
             "pr_number": entry.pr,
             "author": entry.facts.author,
-            # The address of a page that people can open; there is none in this version.
-            "http_details_url": None,
+            "http_details_url": scene.page_of(entry),
             "is_bisection": _searches(run),
             "batched": run is not None and len(run.entries) >= BATCH_MIN,
             **_of_run(run, subject.vehicle),
@@ -183,7 +187,7 @@ def _of_batch(scene: Scene, subject: Subject, batch: Run, at: datetime, word: Wo
             **_of_repository(scene, name, at),
             "target_branch": scene.queue.branch,
             "status": scene.word(entry.state),
-            "http_details_url": None,
+            "http_details_url": scene.page_of(entry),
             "is_bisection": _searches(batch),
             **_of_run(batch, vehicle),
             **_why(scene, entry, batch, word),
