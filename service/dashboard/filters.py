@@ -6,7 +6,7 @@ from typing import NamedTuple, assert_never
 from urllib.parse import urlsplit
 
 from service.accounts import page_addresses
-from service.dashboard import marks
+from service.dashboard import charts, marks
 from service.dashboard.readers import is_loopback
 from service.mergequeue.wording import history
 from service.text import markdown, times
@@ -14,12 +14,27 @@ from service.text.phrases import Code, Page, Part, Phrase, Pull
 
 TEXT_CHARACTERS_MAX = 1000
 URL_CHARACTERS_MAX = 2000
+LINES_MAX = 60
+INDENT_MAX = 40
 SHA_DIGITS = 7
 
 
 def shown(text: str | None) -> str:
     """A foreign text as one line: what shows nothing or turns the reading direction is left out."""
     return markdown.cleaned(text or "", TEXT_CHARACTERS_MAX)
+
+
+def trace(text: str) -> str:
+    """A foreign text with its lines, cleaned like one line; the first 60 lines."""
+    lines = text.splitlines()
+    kept = "\n".join(shown_indented(line) for line in lines[:LINES_MAX])
+    return kept + ("\n…" if len(lines) > LINES_MAX else "")
+
+
+def shown_indented(line: str) -> str:
+    """A line of a trace, cleaned, with its indentation."""
+    width = min(len(line) - len(line.lstrip()), INDENT_MAX)
+    return " " * width + shown(line)
 
 
 def title(text: str) -> str:
@@ -110,6 +125,7 @@ def outside(url: str | None) -> str | None:
 
 FILTERS: Mapping[str, Callable[..., object]] = {
     "clock": clock,
+    "duration": charts.duration,
     "instant": instant,
     "outside": outside,
     "percent": percent,
@@ -120,6 +136,9 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "run_mark": marks.of_status,
     "shown": shown,
     "span": span,
+    "strip": charts.strip,
+    "trace": trace,
+    "trend": charts.trend,
     "thousands": thousands,
     "title": title,
     "when": when,

@@ -1,72 +1,122 @@
 """The page that lists the tests of a repository by the harm that they do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlencode
 
-from service.errors import NotFound
-from service.runtime import Runtime
-from service.testhealth.operations import lists
-from service.testhealth.operations.lists import Quarantined
-from service.testhealth.operations.pages import Page, PageRequest
+from service.database.records import RepositoryRecord
+from service.errors import Malformed
+from service.runtime import Options, Runtime
+from service.testhealth.filters import TestFilter
+from service.testhealth.operations import all_tests
+from service.testhealth.operations.all_tests import TestsInDetail
+from service.testhealth.operations.pages import PageRequest
 from service.testhealth.operations.records import RepositoryAddresses, ShownTest
 from service.vocabulary import Health
 
 TESTS_MAX = 50
 """Tests on one page."""
 
-QUARANTINED = "quarantined"
-FILTERS = (Health.FLAKY.value, Health.BROKEN.value, QUARANTINED)
-"""What may be listed; the first is what a page without a filter lists."""
+TEXT_MAX = 1000
+"""Characters of a filter, as of a name (docs/design/limits.md 5)."""
+
+YES, NO, ANY = "yes", "no", ""
+
+STATUSES: Mapping[str, tuple[Health, ...]] = {
+    "": (Health.FLAKY, Health.BROKEN),
+    Health.FLAKY.value: (Health.FLAKY,),
+    Health.BROKEN.value: (Health.BROKEN,),
+    Health.HEALTHY.value: (Health.HEALTHY,),
+    "all": (),
+}
+"""What the filter by status keeps; the first is what a page without it lists."""
+
+FLAGS: Mapping[str, bool | None] = {ANY: None, YES: True, NO: False}
+CHOICES = {"status": STATUSES, "quarantined": FLAGS, "ticket": FLAGS}
+FILTERS = ("q", "status", "owner", "variant", "quarantined", "ticket")
+
+
+class CiStep(NamedTuple):
+    """What a CI step that uploads reports says: our address, the organization, the repository."""
+
+    url: str
+    org: str
+    slug: str
 
 
 @dataclass(frozen=True, slots=True)
 class TestsPage:
-    """A page of one list; `totals` counts the tests of each list."""
+    """A page of tests; `given` is the filter as the query has it."""
 
     __test__ = False
-    shown: str
-    totals: Mapping[str, int]
-    tests: tuple[ShownTest, ...]
-    next_token: str
-    prev_token: str
+
+    given: Mapping[str, str]
+    detail: TestsInDetail
+    ci: CiStep
+
+    @property
+    def tests(self) -> Sequence[ShownTest]:
+        """The tests of the page."""
+        return self.detail.page.rows
+
+    def runs_of(self, test: ShownTest) -> str:
+        """Return the newest runs of a test as letters, newest first."""
+        return self.detail.runs[test.case.no]
 
     @property
     def heading(self) -> str:
-        """`14 flaky and 3 broken tests`."""
-        flaky, broken = (self.totals[each] for each in FILTERS[:2])
-        if not flaky and not broken:
-            return "No test is flaky or broken"
-        return f"{flaky:,} flaky and {broken:,} broken tests"
+        """`14 flaky and 3 broken tests hit 9 pull requests this week`."""
+        harm = self.detail.harm
+        if not harm.flaky and not harm.broken:
+            return "No test is flaky or broken" if harm.tests else "There are no tests yet"
+        many = "pull request" if harm.pull_requests == 1 else "pull requests"
+        return (
+            f"{harm.flaky:,} flaky and {harm.broken:,} broken tests hit "
+            f"{harm.pull_requests:,} {many} this week"
+        )
+
+    @property
+    def place(self) -> str:
+        """`51 to 100 of 312`."""
+        page = self.detail.page
+        first = page.index * TESTS_MAX + 1
+        if page.total_rows <= TESTS_MAX or not page.rows:
+            return f"{page.total_rows:,}"
+        return f"{first:,} to {first + len(page.rows) - 1:,} of {page.total_rows:,}"
+
+    def query(self, token: str) -> str:
+        """Return the query of another page of the same list."""
+        return urlencode({**self.given, "token": token})
 
 
 async def read(runtime: Runtime, where: RepositoryAddresses, query: Mapping[str, str]) -> TestsPage:
     """Return the page that a query asks for.
 
-    Raises NotFound for a list that does not exist, Malformed for a page token of another list.
+    Raises Malformed for an unknown filter and for a page token of another list.
     """
-    shown = query.get("show", FILTERS[0])
-    if shown not in FILTERS:
-        raise NotFound("There is no such page.")
-    tests: tuple[ShownTest, ...] = ()
-    tokens, totals = ("", ""), dict.fromkeys(FILTERS, 0)
-    for name in FILTERS:
-        is_shown = name == shown
-        wanted = PageRequest(TESTS_MAX, query.get("token")) if is_shown else PageRequest(1)
-        page = await _list(runtime, where, name, wanted)
-        totals[name] = page.total_rows
-        if is_shown:
-            tests = tuple(_test_of(row) for row in page.rows)
-            tokens = (page.next_token, page.prev_token)
-    return TestsPage(shown, totals, tests, *tokens)
+    given = {name: query[name].strip() for name in FILTERS if query.get(name, "").strip()}
+    for name, choices in CHOICES.items():
+        if given.get(name, "") not in choices:
+            words = ", ".join(f'"{word}"' for word in choices if word)
+            raise Malformed(f"The filter `{name}` takes {words}, or nothing.")
+    for name, text in given.items():
+        if len(text) > TEXT_MAX:
+            raise Malformed(f"The filter `{name}` takes at most {TEXT_MAX:,} characters.")
+    wanted = TestFilter(
+        statuses=STATUSES[given.get("status", "")],
+        search=given.get("q", ""),
+        owner=given.get("owner", ""),
+        variant=given.get("variant", ""),
+        quarantined=FLAGS[given.get("quarantined", "")],
+        has_ticket=FLAGS[given.get("ticket", "")],
+    )
+    page = PageRequest(TESTS_MAX, query.get("token"))
+    detail = await all_tests.in_detail(runtime, where.repository, wanted, page)
+    return TestsPage(given, detail, ci_step(runtime.options, where.repository))
 
 
-async def _list(
-    runtime: Runtime, where: RepositoryAddresses, name: str, wanted: PageRequest
-) -> Page[ShownTest] | Page[Quarantined]:
-    if name == QUARANTINED:
-        return await lists.quarantined(runtime, where.repository, wanted)
-    return await lists.unhealthy(runtime, where.repository, Health(name), wanted)
-
-
-def _test_of(row: ShownTest | Quarantined) -> ShownTest:
-    return row.test if isinstance(row, Quarantined) else row
+def ci_step(options: Options, repository: RepositoryRecord) -> CiStep:
+    """Return what the CI of a repository needs to upload reports."""
+    ref = repository.ref
+    return CiStep(options.public_url or "https://YOUR-HOST", ref.owner, ref.slug)

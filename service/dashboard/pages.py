@@ -4,19 +4,23 @@ from collections.abc import Mapping
 
 from service.accounts import page_addresses
 from service.dashboard import (
+    page_of_health,
     page_of_pull_request,
     page_of_queue,
     page_of_queues,
     page_of_run,
     page_of_tests,
+    page_of_uploads,
     quarantine_actions,
     queue_actions,
 )
+from service.dashboard.page_of_health import HealthPage
 from service.dashboard.page_of_pull_request import PullRequestPage
 from service.dashboard.page_of_queue import QueuePage
 from service.dashboard.page_of_queues import QueuesPage
 from service.dashboard.page_of_run import RunPage
 from service.dashboard.page_of_tests import TestsPage
+from service.dashboard.page_of_uploads import UploadsPage
 from service.dashboard.requests import ID_DIGITS_MAX, PageKind, PageRequest
 from service.errors import NotFound
 from service.mergequeue.operations import overview
@@ -72,6 +76,12 @@ async def run(runtime: Runtime, request: PageRequest) -> RunPage:
     return page_of_run.made_of(found, request.now)
 
 
+async def health(runtime: Runtime, request: PageRequest) -> HealthPage:
+    """Return the page of a queue's statistics."""
+    repository = request.where.repository
+    return await page_of_health.read(runtime, repository, request.names["branch"], request.query)
+
+
 async def test(runtime: Runtime, request: PageRequest) -> PageOfTest:
     """Return the page of a test."""
     return await page_of_test.read(runtime, request.where, request.id)
@@ -80,6 +90,11 @@ async def test(runtime: Runtime, request: PageRequest) -> PageOfTest:
 async def tests(runtime: Runtime, request: PageRequest) -> TestsPage:
     """Return the page that lists tests."""
     return await page_of_tests.read(runtime, request.where, request.query)
+
+
+async def uploads(runtime: Runtime, request: PageRequest) -> UploadsPage:
+    """Return the page that lists uploads."""
+    return await page_of_uploads.read(runtime, request.where)
 
 
 async def upload(runtime: Runtime, request: PageRequest) -> PageOfUpload:
@@ -93,6 +108,7 @@ LIVE_S, OVERVIEW_LIVE_S = 3, 15
 PAGES: tuple[PageKind[PageRequest], ...] = (
     PageKind("tests", "tests.html", tests),
     PageKind("tests/{id}", "test.html", test, actions=quarantine_actions.OF_TEST),
+    PageKind("uploads", "uploads.html", uploads),
     PageKind("uploads/{id}", "upload.html", upload),
     PageKind("runs/{id}", "run.html", run, version_of_run),
     PageKind(
@@ -102,6 +118,7 @@ PAGES: tuple[PageKind[PageRequest], ...] = (
         version_of_queue,
         queue_actions.OF_PULL_REQUEST,
     ),
+    PageKind("{branch:[^/]+}/health", "health.html", health),
     PageKind("{branch:[^/]+}", "queue.html", queue, version_of_queue, queue_actions.OF_QUEUE),
 )
 """Every page of a repository; a path with names of ours comes before one without."""

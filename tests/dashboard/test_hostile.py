@@ -63,6 +63,7 @@ ALLOWED = {
         "form",
         "input",
         "button",
+        "g",
         "label",
         "select",
         "option",
@@ -87,11 +88,11 @@ ATTRIBUTES = {
     *("stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity"),
     *("patternunits", "patterntransform"),
     *("type", "disabled", "method", "action", "value", "selected", "maxlength", "required"),
-    *("for", "placeholder", "open"),
+    *("for", "placeholder", "open", "preserveaspectratio", "size"),
 }
 LINK = re.compile(
     r"https://github\.test/[\w/]*|/octo/widgets/(tests|uploads)/[0-9a-f-]{36}|/|/docs/api|#\w+|/activity|/settings"
-    r"|/octo/widgets/(main(/pull/\d+)?|runs/run-\d+|tests)"
+    r"|/octo/widgets/(main(/pull/\d+|/health)?|runs/run-\d+|tests|uploads)"
 )
 UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\ufeff\x00-\x09\x0b-\x1f\x7f-\x9f]")
 

@@ -37,16 +37,18 @@ async def test_tests_that_hit_most_pull_requests_come_first(stage):
     token = await token_of(stage.runtime, Role.READ)
     async with browsing(stage.runtime, token) as browser:
         page = await browser.see(PATH)
-        assert "3 flaky and 0 broken tests" in page.text
-        assert "Flaky 3\nBroken 0\nQuarantined 3" in page.text
+        assert "3 flaky and 0 broken tests hit 3 pull requests this week" in page.text
         places = [page.text.index(each) for each in ("worst", "middle", "least")]
         assert places == sorted(places)
         assert "steady" not in page.text
         case = await stage.case("worst")
         assert f"{PATH}/{case.id}" in page.links
-        quarantined = await browser.see(f"{PATH}?show=quarantined")
+        assert "Runs excused" in page.text
+        quarantined = await browser.see(f"{PATH}?quarantined=yes&q=LEAST")
         assert "least" in quarantined.text
-        assert "There is none." in (await browser.see(f"{PATH}?show=broken")).text
+        assert "worst" not in quarantined.text
+        assert "No test passes the filter." in (await browser.see(f"{PATH}?status=broken")).text
+        assert "steady" in (await browser.see(f"{PATH}?status=all")).text
 
 
 async def test_more_tests_than_a_page_shows_are_on_the_next(stage, monkeypatch):
@@ -65,13 +67,64 @@ async def test_more_tests_than_a_page_shows_are_on_the_next(stage, monkeypatch):
         refused = await browser.get(f"{PATH}?token=none")
         assert refused.status == 400
         assert b"Begin at its first page" in refused.body
-        assert (await browser.get(f"{PATH}?show=all")).status == 404
+        wrong = await browser.get(f"{PATH}?status=sick")
+        assert wrong.status == 400
+        assert b"The filter `status` takes" in wrong.body
 
 
 async def test_a_repository_without_unhealthy_tests_says_so(stage):
     token = await token_of(stage.runtime, Role.READ)
     stranger = await token_of(stage.runtime, Role.ADMIN, "elsewhere")
     async with browsing(stage.runtime, token) as browser:
-        assert "No test is flaky or broken" in (await browser.see(PATH)).text
+        page = await browser.see(PATH)
+        assert "There are no tests yet" in page.text
+        assert "url: https://queue.example.org" in page.text
+        assert "org: octo" in page.text
+        uploads = await browser.see("/octo/widgets/uploads")
+        assert "There are no uploads yet" in uploads.text
+        assert "--repo octo/widgets" in uploads.text
         assert (await browser.get(PATH, password=stranger)).status == 404
         assert (await browser.get(PATH, password="wrong")).status == 401
+
+
+HOSTILE = ("<script>alert(1)</script>", "\u202egnp.exe")
+
+
+async def test_three_hundred_tests_fit_on_small_pages(stage):
+    await flaking(stage, *(f"test_{nth}" for nth in range(2)), *HOSTILE)
+    many = {f"steady_{nth}_in_a_long_name_of_a_test": "P" for nth in range(300)}
+    for hours in range(60):
+        await stage.ran(many, sha=Sha(f"{hours:040}"), ran_at=NOW - hours * HOUR)
+    token = await token_of(stage.runtime, Role.READ)
+    async with browsing(stage.runtime, token) as browser:
+        reply = await browser.get(f"{PATH}?status=all")
+        assert reply.status == 200
+        assert len(reply.body) < 100_000
+        assert b"<script>alert" not in reply.body
+        page = await browser.see(f"{PATH}?status=all")
+        assert "1 to 50 of 30" in page.text
+        uploads = await browser.get("/octo/widgets/uploads")
+        assert len(uploads.body) < 100_000
+
+
+async def test_a_test_shows_its_trace_its_variants_and_the_pull_requests_it_hit(stage):
+    case = upload_stage.a_case("total", "F")
+    first = case.explicit_attempts[0]
+    stack = "def total():\n    assert <b>1</b>\n"
+    case = case._replace(explicit_attempts=(first._replace(stack=stack),))
+    at = NOW - HOUR
+    await stage.send(
+        [upload_stage.a_file({}, cases=(case,))], sha=Sha("1" * 40), pr_number=7, ran_at=at
+    )
+    await stage.ran({"total": "P"}, sha=Sha("2" * 40), variant="windows", job="win", ran_at=at)
+    stage.clock.present = NOW + HOUR
+    token = await token_of(stage.runtime, Role.READ)
+    async with browsing(stage.runtime, token) as browser:
+        listed = await browser.see(f"{PATH}?status=all&variant=windows")
+        (path,) = [link for link in listed.links if link.startswith(f"{PATH}/")]
+        variant = await browser.see(path)
+        (other,) = [link for link in variant.links if link.startswith(f"{PATH}/")]
+        page = await browser.see(other)
+        assert "assert <b>1</b>" in page.text
+        assert "https://github.test/octo/widgets/pull/7" in page.links
+        assert "windows" in page.text

@@ -7,8 +7,10 @@ from sqlalchemy import Connection
 
 from service.database import paging
 from service.testhealth.detector import ticketing
+from service.testhealth.filters import TestFilter
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.store import (
+    all_tests,
     artifacts,
     bitmaps,
     cases,
@@ -17,6 +19,7 @@ from service.testhealth.store import (
     days,
     failing,
     figures,
+    history,
     listings,
     numbers,
     quarantine,
@@ -28,6 +31,7 @@ from service.testhealth.store import (
     uploads,
 )
 from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store.all_tests import AllTests, QuarantineRule
 from service.testhealth.store.attempts import SeenFailure
 from service.testhealth.store.cases import Place
 from service.testhealth.store.code_owners import Claimed, OwnersText
@@ -115,6 +119,7 @@ SPAN = Span(NOW - DAY, NOW)
 OPEN = OpenDay(PLACE, 20_503, 7)
 LONG_AGO = NOW - 500 * DAY
 UNHEALTHY = UnhealthyTests(7, Health.FLAKY)
+ALL = AllTests(7, TestFilter(), QuarantineRule(False, ()), NOW)
 QUARANTINED = QuarantinedTests(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
 MOMENT = (paging.micros(NOW - 3 * DAY), 7)
 SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, "ann")
@@ -200,7 +205,13 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_quarantine.put_ticket": lambda s: quarantine.put_ticket(s, PLACE, 6, "x", NOW),
     "test_quarantine.ticket_of": lambda s: quarantine.ticket_of(s, 7, 6),
     "test_quarantine.remove_ticket": lambda s: quarantine.remove_ticket(s, 7, 6),
-    "test_runs.newest": lambda s: runs.newest(s, OutcomeSets(), 7, 6, 60),
+    "test_all, how many": ALL.count,
+    "test_all, first": lambda s: ALL.after(s, None, 50),
+    "test_all, after": lambda s: ALL.after(s, (-500, 9), 50),
+    "test_all, before": lambda s: ALL.before(s, (-500, 9), 50),
+    "test_all, hits": lambda s: all_tests.hits(s, 7, 6),
+    "test_history.days_of": lambda s: history.days_of(s, OutcomeSets(), 7, 6, NOW),
+    "test_runs.newest": lambda s: runs.newest(s, OutcomeSets(), 7, [6], 60),
     "ticket_issues.places": ticket_issues.places,
     "ticket_issues.issue_of": lambda s: ticket_issues.issue_of(s, 7, 6),
     "ticket_issues.put": lambda s: ticket_issues.put(s, PLACE, ISSUE),

@@ -12,6 +12,7 @@ from service.mergequeue.api.provider_limits import LIMIT_ROUTES
 from service.mergequeue.api.pull_requests import PULL_REQUEST_ROUTES
 from service.mergequeue.api.queues import QUEUE_ROUTES
 from service.mergequeue.api.schemas import SCHEMA_ROUTES
+from service.mergequeue.api.statistics import STATISTICS_ROUTES
 from service.mergequeue.api.testing import RUN_ROUTES
 from service.notifications.api.webhooks import WEBHOOK_ROUTES
 from service.process.api.metrics import METRIC_ROUTES
@@ -22,6 +23,7 @@ ROUTES: tuple[Route, ...] = (
     *PULL_REQUEST_ROUTES,
     *QUEUE_ROUTES,
     *RUN_ROUTES,
+    *STATISTICS_ROUTES,
     *DOCTOR_ROUTES,
     *LIMIT_ROUTES,
     *METRIC_ROUTES,

@@ -10,6 +10,7 @@ from service.testhealth.api.models import tests as models
 from service.testhealth.api.models.answers import tests as answers
 from service.testhealth.api.models.answers.tests import LinkShown
 from service.testhealth.operations import (
+    all_tests,
     checks,
     flags,
     lists,
@@ -79,6 +80,34 @@ async def list_quarantined(
     page = await lists.quarantined(call.runtime, home.repository, asked.page())
     rows = [_quarantined(home, each) for each in page.rows]
     return answers.QuarantinedTestsListed(quarantined_tests=rows, page=_page(page))
+
+
+@read("flaky-tests/list-tests", models.ListTests, answers.TestsListed, *PAGED)
+async def list_tests(call: Call, asked: models.ListTests) -> answers.TestsListed:
+    """`/flaky-tests/list-tests`."""
+    home = await _home(call, asked)
+    page = await all_tests.listed(call.runtime, home.repository, asked.wanted(), asked.page())
+    rows = [_listed(home, each) for each in page.rows]
+    return answers.TestsListed(tests=rows, page=_page(page))
+
+
+@read("flaky-tests/get-test-history", models.GetTestHistory, answers.TestHistory, ORG, MISSING)
+async def get_history(call: Call, asked: models.GetTestHistory) -> answers.TestHistory:
+    """`/flaky-tests/get-test-history`."""
+    home = await _home(call, asked)
+    history = await all_tests.history_of(call.runtime, home.repository, asked.test_id.lower())
+    runs = [
+        answers.TestRun.of(
+            each,
+            ran_at=each.at,
+            outcome=each.outcome.value,
+            quarantined=each.is_quarantined,
+            pull_requests=each.prs,
+        )
+        for each in history.runs
+    ]
+    days = [answers.TestDay.of(each) for each in history.days]
+    return answers.TestHistory(test_id=history.test_id, days=days, runs=runs)
 
 
 @read("flaky-tests/get-test-details", models.GetTestDetails, answers.TestFound, ORG, MISSING)
@@ -208,6 +237,18 @@ def _health(test: ShownTest) -> answers.HealthShown:
     return answers.HealthShown(value=status, reason=test.reason, timestamp=test.case.since)
 
 
+def _listed(home: RepositoryAddresses, test: ShownTest) -> answers.ListedTestRecord:
+    week, day = test.rates or (0.0, 0.0)
+    return _shown(
+        answers.ListedTestRecord,
+        home,
+        test,
+        status=_health(test),
+        failure_rate_last_7d=week,
+        failure_rate_last_24h=day,
+    )
+
+
 def _failing(home: RepositoryAddresses, row: FailingTest) -> answers.FailingTestRecord:
     status = answers.StatusShown(reason=row.test.reason, timestamp=row.test.case.since)
     return _shown(
@@ -288,7 +329,9 @@ TEST_ROUTES: tuple[Route, ...] = (
     list_unhealthy,
     list_failing,
     list_quarantined,
+    list_tests,
     get_details,
+    get_history,
     replace(check_quarantine, rate=RateClass.UPLOAD),
     link_ticket,
     set_override,

@@ -11,20 +11,21 @@ from service.runtime import Runtime
 from service.testhealth.detector import figures
 from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.operations import lists, notices, records
+from service.testhealth.operations.all_tests import RUNS_MAX, letters_of
 from service.testhealth.operations.notices import QuarantineLarge
 from service.testhealth.operations.records import RepositoryAddresses, ShownTest
-from service.testhealth.store import quarantine, states
+from service.testhealth.store import all_tests, history, quarantine, states
 from service.testhealth.store import runs as test_runs
+from service.testhealth.store.all_tests import Hit
 from service.testhealth.store.cases import Case
 from service.testhealth.store.days import Span
+from service.testhealth.store.history import CaseDay
+from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.runs import CaseRun
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState, ChangeKind, StateChange
 from service.vocabulary import ActorKind, Override
-
-RUNS_MAX = 60
-"""Runs in the strip."""
 
 CHANGES_MAX = 50
 """Changes in the timeline, the newest ones."""
@@ -60,7 +61,7 @@ class PageOfTest:
 
     `test` has the figures, and the failures of the last 168 hours. `setting` None: it is not
     quarantined; `override` None: nothing that people said is in force. `state` None: nobody
-    has judged it yet. `runs` and `changes` are newest first.
+    has judged it yet. `runs`, `changes` and `hits` are newest first, `days` oldest first.
     """
 
     repository: RepositoryRecord
@@ -72,9 +73,17 @@ class PageOfTest:
     expires_soon: bool
     state: CaseState | None
     runs: tuple[CaseRun, ...]
+    days: tuple[CaseDay, ...]
+    variants: tuple[ListedCase, ...]
+    hits: tuple[Hit, ...]
     changes: tuple[Change, ...]
     large: QuarantineLarge | None
     now: datetime
+
+    @property
+    def letters(self) -> str:
+        """The runs as letters, newest first."""
+        return letters_of(self.runs)
 
 
 async def read(runtime: Runtime, where: RepositoryAddresses, test_id: str) -> PageOfTest:
@@ -100,7 +109,10 @@ async def read(runtime: Runtime, where: RepositoryAddresses, test_id: str) -> Pa
             override=quarantine.override_of(session, here, case.no) if stands else None,
             expires_soon=stands and notices.expires_soon(home, test),
             state=states.state(session, here, case.no),
-            runs=test_runs.newest(session, sets, here, case.no, RUNS_MAX),
+            runs=tuple(test_runs.newest(session, sets, here, [case.no], RUNS_MAX)[case.no]),
+            days=history.days_of(session, sets, here, case.no, now),
+            variants=tuple(all_tests.variants(session, here, case.no)),
+            hits=tuple(all_tests.hits(session, here, case.no)),
             changes=_changes(session, here, case.no),
             large=notices.quarantine_large(session, home),
             now=now,

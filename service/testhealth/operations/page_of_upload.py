@@ -42,6 +42,15 @@ class PageOfUpload:
     large: QuarantineLarge | None
 
 
+UPLOADS_MAX = 100
+"""Uploads on the page that lists them."""
+
+
+async def newest(runtime: Runtime, repository: RepositoryRecord) -> tuple[Upload, ...]:
+    """Return the last 100 uploads of a repository, the newest first, refused ones too."""
+    return await runtime.store.read(uploads.newest, repository.id, UPLOADS_MAX)
+
+
 async def read(runtime: Runtime, where: RepositoryAddresses, upload_id: str) -> PageOfUpload:
     """The page of an upload of this repository, a refused one too.
 

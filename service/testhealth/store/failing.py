@@ -34,11 +34,15 @@ MASK = (1 << SHIFT) - 1
 
 @dataclass(frozen=True, slots=True)
 class CommonFailure:
-    """One way to fail: its headline, how many attempts failed so, and when the last one did."""
+    """One way to fail: its headline, how many attempts failed so, and when the last one did.
+
+    `stack` is that of one of these attempts, empty if reports had none.
+    """
 
     headline: str
     count: int
     last_at: datetime
+    stack: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ SELECT_ATTEMPTS = (
     .group_by(attempts.c.no, attempts.c.failure)
 )
 _keys = bulk.placed()
-SELECT_HEADLINES = select(_keys.c.value, groups.c.headline).select_from(
+SELECT_HEADLINES = select(_keys.c.value, groups.c.headline, groups.c.sample).select_from(
     _keys.outerjoin(groups, and_(groups.c.repository_id == _HERE, groups.c.key == _keys.c.value))
 )
 
@@ -139,9 +143,10 @@ def common_failures(
     shown = {no: each[:SHOWN_MAX] for no, each in first.items()}
     keys = {key for each in shown.values() for _, _, key in each}
     asked = {"of_repository": repository_id} | bulk.texts_told(sorted(keys))
-    headlines = dict(session.execute(SELECT_HEADLINES, asked).all()) if keys else {}
+    rows = session.execute(SELECT_HEADLINES, asked) if keys else ()
+    texts = {key: (headline or "", stack or "") for key, headline, stack in rows}
     return {
-        no: tuple(CommonFailure(headlines[key] or "", count, at) for count, at, key in each)
+        no: tuple(CommonFailure(texts[key][0], count, at, texts[key][1]) for count, at, key in each)
         for no, each in shown.items()
     }
 

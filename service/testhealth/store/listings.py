@@ -70,7 +70,7 @@ HERE: BindParameter[int] = bindparam("of_repository")
 STATUS: BindParameter[str] = bindparam("of_status")
 
 _SAME_STATE = and_(states.c.repository_id == cases.c.repository_id, states.c.no == cases.c.no)
-_SAME_TICKET = and_(tickets.c.repository_id == cases.c.repository_id, tickets.c.no == cases.c.no)
+SAME_TICKET = and_(tickets.c.repository_id == cases.c.repository_id, tickets.c.no == cases.c.no)
 SAME_OVERRIDE = and_(
     overrides.c.repository_id == cases.c.repository_id,
     overrides.c.no == cases.c.no,
@@ -107,7 +107,7 @@ RECORDS = (
     .select_from(cases)
     .outerjoin(states, _SAME_STATE)
     .outerjoin(overrides, SAME_OVERRIDE)
-    .outerjoin(tickets, _SAME_TICKET)
+    .outerjoin(tickets, SAME_TICKET)
     .where(cases.c.repository_id == HERE)
 )
 SELECT_NUMBERED = RECORDS.where(bulk.among(cases.c.no, "of_numbers"))
@@ -142,11 +142,11 @@ class UnhealthyTests:
 
     def after(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
         """Return those after the key, or the first ones."""
-        return list(map(_listed, _UNHEALTHY.after(session, self._asked(), key, limit)))
+        return list(map(listed_case, _UNHEALTHY.after(session, self._asked(), key, limit)))
 
     def before(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
         """Return those before the key, or the last ones, in the list's order."""
-        return list(map(_listed, _UNHEALTHY.before(session, self._asked(), key, limit)))
+        return list(map(listed_case, _UNHEALTHY.before(session, self._asked(), key, limit)))
 
     def key(self, row: ListedCase) -> Key:
         """Return a row's place in the order."""
@@ -171,10 +171,11 @@ def records(session: Connection, repository_id: int, nos: Sequence[int]) -> list
         return []
     asked = {"of_repository": repository_id, "of_numbers": nos}
     rows = {row.no: row for row in session.execute(SELECT_NUMBERED, asked)}
-    return [_listed(rows[no]) for no in nos if no in rows]
+    return [listed_case(rows[no]) for no in nos if no in rows]
 
 
-def _listed(row: Row[*tuple[object, ...]]) -> ListedCase:
+def listed_case(row: Row[*tuple[object, ...]]) -> ListedCase:
+    """Return a row of `RECORDS` as a test."""
     return ListedCase(
         no=row.no,
         id=row.id,

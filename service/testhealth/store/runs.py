@@ -1,10 +1,11 @@
-"""The newest runs of one test.
+"""The newest runs of tests.
 
 A test that passed at its only attempt has no row: it is in its upload's set. So the newest uploads
 are searched for those in which the test ran.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -51,9 +52,10 @@ PASSED, SKIPPED = _Tried((Outcome.PASSED,)), _Tried((Outcome.SKIPPED,))
 
 
 def newest(
-    session: Connection, sets: OutcomeSets, repository_id: int, no: int, at_most: int
-) -> tuple[CaseRun, ...]:
-    """Return the newest runs of a test among the last 300 uploads, newest first."""
+    session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], at_most: int
+) -> Mapping[int, Sequence[CaseRun]]:
+    """Return the newest runs of each test among the last 300 uploads, newest first."""
+    case_runs: dict[int, list[CaseRun]] = {no: [] for no in nos}
     of = uploads.c
     columns = (of.id, of.ran_at, of.branch, of.prs, of.job, of.sha, of.passed, of.skipped)
     rows = session.execute(
@@ -62,25 +64,24 @@ def newest(
         .order_by(desc(of.ran_at))
         .limit(UPLOADS_MAX)
     ).all()
-    if not rows:
-        return ()
-    tried = _tried(session, repository_id, no, rows[-1].ran_at)
-    case_runs: list[CaseRun] = []
+    if not rows or not nos:
+        return case_runs
+    tried = _tried(session, repository_id, nos, rows[-1].ran_at)
     # Not all at once: of a large repository each set takes megabytes while it is searched.
     for some in bulk.parts(rows, UPLOADS_AT_ONCE):
-        keys = {key for row in some for key in (row.passed, row.skipped) if key is not None}
-        members = sets.members(session, repository_id, keys, [no])
-        for row in some:
-            one = tried.get(row.id)
-            if one is None and no in members.get(row.passed, ()):
-                one = PASSED
-            elif one is None and no in members.get(row.skipped, ()):
-                one = SKIPPED
-            if one is not None:
-                case_runs.append(_run(row, one))
-        if len(case_runs) >= at_most:
+        missing = [no for no in nos if len(case_runs[no]) < at_most]
+        if not missing:
             break
-    return tuple(case_runs[:at_most])
+        keys = {key for row in some for key in (row.passed, row.skipped) if key is not None}
+        members = sets.members(session, repository_id, keys, missing)
+        for row in some:
+            ran = dict.fromkeys(members.get(row.skipped, ()), SKIPPED)
+            ran |= dict.fromkeys(members.get(row.passed, ()), PASSED)
+            ran |= tried.get(row.id, {})
+            for no, one in ran.items():
+                if len(case_runs[no]) < at_most:
+                    case_runs[no].append(_run(row, one))
+    return case_runs
 
 
 def _run(row: Row[*tuple[object, ...]], tried: _Tried) -> CaseRun:
@@ -99,19 +100,22 @@ def _run(row: Row[*tuple[object, ...]], tried: _Tried) -> CaseRun:
     )
 
 
-def _tried(session: Connection, repository_id: int, no: int, since: datetime) -> dict[str, _Tried]:
-    """Return each upload → the stored attempts of the test in it."""
+def _tried(
+    session: Connection, repository_id: int, nos: Sequence[int], since: datetime
+) -> Mapping[str, Mapping[int, _Tried]]:
+    """Return each upload → the stored attempts of each of the tests in it."""
     of = attempts.c
     statement = (
-        select(of.upload, of.outcome, of.is_quarantined, of.headline)
-        .where(of.repository_id == repository_id, of.no == no)
+        select(of.upload, of.no, of.outcome, of.is_quarantined, of.headline)
+        .where(of.repository_id == repository_id, bulk.among(of.no, "of_numbers"))
         .where(of.is_eligible.is_(True), of.ran_at >= since)
-        .order_by(of.upload, of.n)
+        .order_by(of.upload, of.no, of.n)
     )
-    tried: defaultdict[str, _Tried] = defaultdict(lambda: _Tried(()))
-    for upload, outcome, is_quarantined, headline in session.execute(statement):
-        before = tried[upload]
-        tried[upload] = _Tried(
+    tried: defaultdict[str, dict[int, _Tried]] = defaultdict(dict)
+    rows = session.execute(statement, {"of_numbers": nos})
+    for upload, no, outcome, is_quarantined, headline in rows:
+        before = tried[upload].get(no, _Tried(()))
+        tried[upload][no] = _Tried(
             (*before.outcomes, Outcome(outcome)),
             before.is_quarantined or is_quarantined,
             headline or before.headline,

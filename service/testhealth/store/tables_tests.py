@@ -49,6 +49,7 @@ class CaseRow(Row, table=True):
     __table_args__ = (
         UniqueConstraint("repository_id", "id"),
         Index("ix_test_case_by_impact", "repository_id", "status", "impact_rank", "no"),
+        Index("ix_test_case_by_harm", "repository_id", "impact_rank", "no"),
         Index("ix_test_case_by_time", "repository_id", "status", "status_since", "no"),
     )
 

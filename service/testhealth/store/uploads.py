@@ -144,6 +144,13 @@ def note_done(session: Connection, upload_id: str) -> None:
     session.execute(update(uploads).where(uploads.c.id == upload_id).values(is_noted=True))
 
 
+def newest(session: Connection, repository_id: int, at_most: int) -> tuple[Upload, ...]:
+    """Return the uploads that came last, the newest first, refused ones too."""
+    columns = select(*UPLOAD.columns).where(uploads.c.repository_id == repository_id)
+    ordered = columns.order_by(uploads.c.received_at.desc(), uploads.c.id).limit(at_most)
+    return tuple(map(UPLOAD.value, session.execute(ordered)))
+
+
 def by_digest(session: Connection, repository_id: int, digest: str) -> Upload | None:
     """Return the upload with this content, None if there is none."""
     stored = _stored(session, repository_id, uploads.c.digest == digest)

@@ -29,6 +29,7 @@ READS = [
     "listQueues",
     "getMergeQueueTestingDetails",
     "listMergeQueueTestingResults",
+    "getMergeQueueStatistics",
 ]
 POSTS = [*WRITES, *READS]
 

@@ -306,6 +306,7 @@ INDEXES = {
     "ix_pr_impact_last_at": "pr_impact last_at",
     "ix_pull_request_repository_id_head": "pull_request repository_id head",
     "ix_recent_fact_queue_id_at": "recent_fact queue_id at",
+    "ix_test_case_by_harm": "test_case repository_id impact_rank no",
     "ix_test_case_by_impact": "test_case repository_id status impact_rank no",
     "ix_test_case_by_time": "test_case repository_id status status_since no",
     "ix_test_day_day": "test_day day",

@@ -10,6 +10,7 @@ from service.errors import FieldError
 from service.http.models import common, settings
 from service.http.models.common import Moment, Repository, SnakeRequest
 from service.http.models.shared import OrgSlug, PageQuery, Uuid
+from service.testhealth.filters import TestFilter
 from service.testhealth.operations.checks import AskedTest
 from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.lists import FailingRequest
@@ -84,6 +85,32 @@ class ListFailingTests(ListedTests):
         return FailingRequest(self.start_time, self.end_time, self.page())
 
 
+class ListTests(ListedTests):
+    """`/flaky-tests/list-tests`: all tests, or those that pass the filters that are sent.
+
+    `search` is a part of the name, file, class or suite. `owner` is an owner as it is listed, or
+    `none`.
+    """
+
+    status: Annotated[Health, BeforeValidator(common.one_of(Health))] | None = None
+    search: Text | None = None
+    owner: Text | None = None
+    variant: Text | None = None
+    quarantined: bool | None = None
+    has_ticket: bool | None = None
+
+    def wanted(self) -> TestFilter:
+        """As operations take it."""
+        return TestFilter(
+            statuses=() if self.status is None else (self.status,),
+            search=self.search or "",
+            owner=self.owner or "",
+            variant=self.variant or "",
+            quarantined=self.quarantined,
+            has_ticket=self.has_ticket,
+        )
+
+
 class ListQuarantinedTests(ListedTests):
     """`/flaky-tests/list-quarantined-tests`."""
 
@@ -92,6 +119,10 @@ class GetTestDetails(AboutTests):
     """`/flaky-tests/get-test-details`."""
 
     test_id: Uuid
+
+
+class GetTestHistory(GetTestDetails):
+    """`/flaky-tests/get-test-history`."""
 
 
 def _with_a(field: str) -> JsonSchemaValue:

@@ -1,5 +1,6 @@
 """Answers about tests (docs/design/quarantine.md 1; docs/design/http.md 8)."""
 
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -91,6 +92,50 @@ class TestDetailsRecord(TestRecord):
     last_run_at: Time
 
 
+class ListedTestRecord(TestRecord):
+    """A test with its health and its rates of the present."""
+
+    failure_rate_last_7d: Rate
+    failure_rate_last_24h: Rate
+
+
+class TestDay(SnakeAnswer):
+    """A UTC day of a test: attempts that passed, that failed, and whose failure was excused."""
+
+    __test__ = False
+
+    day: date
+    passed: Count
+    failed: Count
+    excused: Count
+
+
+class TestRun(SnakeAnswer):
+    """A result of a test in one upload; `attempts` above 1: it was retried there."""
+
+    __test__ = False
+
+    upload_id: Id
+    ran_at: Time
+    outcome: Literal["passed", "failed", "skipped"]
+    attempts: Count
+    quarantined: bool
+    branch: str
+    pull_requests: list[int]
+    job: str
+    sha: str
+
+
+class TestHistory(SnakeAnswer):
+    """The last 30 days of a test, oldest first, and its newest 60 runs, newest first."""
+
+    __test__ = False
+
+    test_id: Id
+    days: list[TestDay]
+    runs: list[TestRun]
+
+
 class PageShown(SnakeAnswer):
     """Where a page stands; an empty token says that there is no such page."""
 
@@ -100,6 +145,13 @@ class PageShown(SnakeAnswer):
     next_page_token: str
     prev_page_token: str
     last_page_token: str
+
+
+class TestsListed(SnakeAnswer):
+    """Tests that pass the filters, most pull requests hit first."""
+
+    tests: list[ListedTestRecord]
+    page: PageShown
 
 
 class UnhealthyTestsListed(SnakeAnswer):

@@ -1,0 +1,209 @@
+"""Charts of pages: what a template needs to draw them as SVG, and as tables.
+
+The picture is 100 by 100 and is stretched by the browser; `templates/_charts.html` draws it. Text
+of the axes is HTML, so it keeps its size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from service.testhealth.operations.all_tests import RUNS_MAX
+from service.testhealth.operations.page_of_test import PageOfTest
+from service.text import times
+
+STEPS = (1, 2, 5)
+TICKS = 4
+LABELS_MAX = 5
+GAP = 0.25
+"""The part of a bar's place that stays empty."""
+
+
+HOUR_S, DAY_S = 3600, 86400
+TIME_STEPS_S = (
+    *(60, 120, 300, 600, 900, 1800),
+    *(each * HOUR_S for each in (1, 2, 3, 6, 12)),
+    *(each * DAY_S for each in (1, 2, 5, 10, 20, 50)),
+)
+"""Steps of an axis of durations; the longest is the last one."""
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as pages write a duration."""
+    return times.duration(timedelta(seconds=seconds)) if seconds else "0"
+
+
+def plain(value: float) -> str:
+    """Return a number as an axis and a table show it: `1,200`, `1.4`."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}".rstrip("0")
+
+
+class Series(NamedTuple):
+    """Values with their name and a color of `static/pages.css`; None: there is no value."""
+
+    name: str
+    color: str
+    values: Sequence[float | None]
+
+
+class Drawn(NamedTuple):
+    """A series with the path that draws it."""
+
+    series: Series
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: stacked bars, or lines. `title` has the unit, `hint` says how to read it.
+
+    With `is_time` the values are seconds.
+    """
+
+    title: str
+    hint: str
+    labels: Sequence[str]
+    series: Sequence[Series]
+    is_lines: bool = False
+    is_time: bool = False
+
+    @property
+    def top(self) -> float:
+        """The value at the upper end of the axis."""
+        highest = self._highest()
+        if self.is_time:
+            fitting = (step for step in TIME_STEPS_S if TICKS * step >= highest)
+            return TICKS * next(fitting, TIME_STEPS_S[-1])
+        scale = 1
+        while TICKS * STEPS[-1] * scale < highest:
+            scale *= 10
+        return TICKS * scale * next(step for step in STEPS if TICKS * step * scale >= highest)
+
+    def text(self, value: float) -> str:
+        """Return a value as the axis and the table show it."""
+        return duration(value) if self.is_time else plain(value)
+
+    def _highest(self) -> float:
+        columns = zip(*(each.values for each in self.series), strict=True)
+        known = [[value or 0 for value in column] for column in columns]
+        return max((max(each) if self.is_lines else sum(each) for each in known), default=0)
+
+    @property
+    def ticks(self) -> list[str]:
+        """The texts of the axis, the highest first."""
+        return [self.text(self.top * place / TICKS) for place in range(TICKS, -1, -1)]
+
+    @property
+    def ends(self) -> list[str]:
+        """At most five labels of the horizontal axis, evenly spread."""
+        last = len(self.labels) - 1
+        if last < LABELS_MAX:
+            return list(self.labels)
+        places = (round(last * part / (LABELS_MAX - 1)) for part in range(LABELS_MAX))
+        return [self.labels[place] for place in places]
+
+    @property
+    def rows(self) -> list[tuple[str, list[str]]]:
+        """The values as a table: a row for each label."""
+        columns = zip(*(each.values for each in self.series), strict=True)
+        texts = (["-" if one is None else self.text(one) for one in column] for column in columns)
+        return list(zip(self.labels, texts, strict=True))
+
+    @property
+    def summary(self) -> str:
+        """What the picture shows, for those who cannot see it."""
+        highest = self.text(self._highest())
+        return f"{self.title}; at most {highest}. The table below has the values."
+
+    @property
+    def drawn(self) -> list[Drawn]:
+        """The series with their paths, the lowest of a stack first."""
+        if self.is_lines:
+            return [Drawn(each, self._line(each.values)) for each in self.series]
+        below = [0.0] * len(self.labels)
+        drawn = []
+        for each in self.series:
+            drawn.append(Drawn(each, self._bars(each.values, below)))
+            below = [low + (value or 0) for low, value in zip(below, each.values, strict=True)]
+        return drawn
+
+    def _bars(self, values: Sequence[float | None], below: Sequence[float]) -> str:
+        place = 100 / len(values)
+        width = place * (1 - GAP)
+        scale = 100 / self.top
+        return "".join(
+            f"M{nth * place + place * GAP / 2:.2f} {100 - low * scale:.2f}"
+            f"v{-value * scale:.2f}h{width:.2f}v{value * scale:.2f}z"
+            for nth, (value, low) in enumerate(zip(values, below, strict=True))
+            if value
+        )
+
+    def _line(self, values: Sequence[float | None]) -> str:
+        """A line with a gap where values are missing; a single value is a short stroke."""
+        place = 100 / len(values)
+        path, is_open = [], False
+        for nth, value in enumerate(values):
+            if value is None:
+                is_open = False
+                continue
+            x, y = nth * place + place / 2, 100 - value * 100 / self.top
+            path.append(f"{'L' if is_open else 'M'}{x:.2f} {y:.2f}")
+            if not is_open:
+                path.append("h.5")
+            is_open = True
+        return "".join(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The newest runs of a test, the newest right, as paths in a box of 120 by 20."""
+
+    label: str
+    passed: str
+    failed: str
+    excused: str
+    skipped: str
+
+
+def trend(page: PageOfTest) -> Chart:
+    """Draw the days of a test."""
+    days = page.days
+    return Chart(
+        title="Attempts per day, 30 days",
+        hint="Red growing while green does not: the test fails more often. Days are UTC.",
+        labels=[day_label(each.day) for each in days],
+        series=[
+            Series("passed", "good", [each.passed for each in days]),
+            Series("failed", "bad", [each.failed for each in days]),
+            Series("failed, excused", "shield", [each.excused for each in days]),
+        ],
+    )
+
+
+def day_label(day: date) -> str:
+    """Return `4 Nov`."""
+    return f"{day.day} {day:%b}"
+
+
+NAMES = {".": "passed", "X": "failed", "x": "excused", "-": "skipped"}
+
+
+def strip(letters: str) -> Strip:
+    """Draw runs that come newest first, as `all_tests.letters_of` writes them.
+
+    The shape carries the meaning, and the color repeats it.
+    """
+    paths: dict[str, list[str]] = {letter: [] for letter in NAMES}
+    for nth, letter in enumerate(letters):
+        x = (RUNS_MAX - nth) * 2 - 1
+        shapes = {
+            ".": f"M{x} 12v8",
+            "X": f"M{x} 0v20",
+            "x": f"M{x - 0.6:.1f} 3h1.2v16h-1.2z",
+            "-": f"M{x} 18v2",
+        }
+        paths[letter].append(shapes[letter])
+    counts = ", ".join(f"{len(paths[each])} {name}" for each, name in NAMES.items() if paths[each])
+    label = f"The last {len(letters)} runs: {counts}" if letters else "No run is stored"
+    return Strip(label, *("".join(paths[each]) for each in NAMES))

@@ -1,0 +1,151 @@
+"""The health of a queue: where time goes, what merges, what leaves and why."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from service.accounts import page_addresses
+from service.dashboard.charts import Chart, Series, day_label, duration
+from service.database.records import RepositoryRecord
+from service.errors import Malformed
+from service.mergequeue.operations import queue_access, statistics
+from service.mergequeue.operations.statistics import Bucket, Part, Statistics
+from service.mergequeue.wording import causes
+from service.runtime import Runtime
+
+SPANS: Mapping[str, int] = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
+DEFAULT = "7d"
+
+PARTS: Mapping[Part, tuple[str, str]] = {
+    Part.TO_ENTER: ("to enter the queue", "wait"),
+    Part.FOR_A_SLOT: ("for a test slot", "odd"),
+    Part.TESTING: ("testing", "test"),
+    Part.FOR_OTHERS_AHEAD: ("for pull requests ahead", "good"),
+    Part.AGAIN: ("testing again", "bad"),
+}
+"""The name and color of each part, in the order of the stack."""
+
+
+class Cause(NamedTuple):
+    """Why pull requests left without merging, how many, and the width of its bar in percent."""
+
+    label: str
+    total: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class HealthPage:
+    """The statistics of a queue over a span, as figures and charts."""
+
+    branch: str
+    span: str
+    numbers: Statistics
+
+    @property
+    def heading(self) -> str:
+        """`Half of the pull requests merge within 21 min`."""
+        median = self.numbers.time_to_merge_p50_s
+        if median is None:
+            return "Nothing merged in this time"
+        return f"Half of the pull requests merge within {duration(median)}"
+
+    @property
+    def ejections(self) -> tuple[Cause, ...]:
+        """Why pull requests left without merging, the most frequent first."""
+        counts = self.numbers.ejections
+        most = max(counts.values(), default=1)
+        return tuple(
+            Cause(causes.LABELS.get(reason, reason.value), count, max(1, count * 100 // most))
+            for reason, count in counts.items()
+        )
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """All charts, in the order of the page."""
+        buckets = self.numbers.buckets
+        labels = [self._label(each) for each in buckets]
+        per = "hour" if self.span == "24h" else "day"
+        return (*self._charts_of_time(labels, per), *self._charts_of_counts(labels, per))
+
+    def _charts_of_time(self, labels: Sequence[str], per: str) -> tuple[Chart, ...]:
+        buckets = self.numbers.buckets
+        return (
+            Chart(
+                f"Time to merge by the {per} of the merge",
+                "From the submission to the merge. A growing gap between both lines means that "
+                "some pull requests are tested several times.",
+                labels,
+                [
+                    Series("half within", "test", [each.time_to_merge_p50_s for each in buckets]),
+                    Series("95 % within", "odd", [each.time_to_merge_p95_s for each in buckets]),
+                ],
+                is_lines=True,
+                is_time=True,
+            ),
+            Chart(
+                "Where the time goes, mean of what merged",
+                "Much waiting for a slot: more slots or batches help. Much testing again: "
+                "failures and restarts cost most.",
+                labels,
+                [
+                    Series(name, color, [each.parts_s.get(part, 0.0) for each in buckets])
+                    for part, (name, color) in PARTS.items()
+                ],
+                is_time=True,
+            ),
+        )
+
+    def _charts_of_counts(self, labels: Sequence[str], per: str) -> tuple[Chart, ...]:
+        buckets = self.numbers.buckets
+        return (
+            Chart(
+                f"Pull requests that left the queue per {per}",
+                "Red growing with violet is normal. Red growing alone is a broken test or branch.",
+                labels,
+                [
+                    Series("merged", "done", [each.merged for each in buckets]),
+                    Series("failed", "bad", [each.failed for each in buckets]),
+                    Series("removed", "wait", [each.removed for each in buckets]),
+                ],
+            ),
+            Chart(
+                "Test runs per merge",
+                "Batches lower it, failures and restarts raise it. 1 is one run for each merge.",
+                labels,
+                [Series("runs per merge", "test", [_per_merge(each) for each in buckets])],
+                is_lines=True,
+            ),
+            Chart(
+                f"Depth against slots at the end of each {per}",
+                "A queue that is always deeper than its slots are many has too few slots.",
+                labels,
+                [
+                    Series("in the queue", "wait", [each.depth for each in buckets]),
+                    Series("test runs", "test", [each.runs_in_progress for each in buckets]),
+                    Series("slots now", "done", [self.numbers.concurrency] * len(buckets)),
+                ],
+                is_lines=True,
+            ),
+        )
+
+    def _label(self, bucket: Bucket) -> str:
+        if self.span == "24h":
+            return f"{bucket.start:%H}:00"
+        return day_label(bucket.start.date())
+
+
+async def read(
+    runtime: Runtime, repository: RepositoryRecord, segment: str, query: Mapping[str, str]
+) -> HealthPage:
+    """Return the page. Raises NotFound(queue_not_found), Malformed for an unknown span."""
+    span = query.get("span", DEFAULT)
+    if span not in SPANS:
+        raise Malformed(f"`span` takes one of {', '.join(SPANS)}.")
+    branch = page_addresses.branch_of(segment)
+    queue = await queue_access.queue_in(runtime, repository, branch)
+    return HealthPage(branch, span, await statistics.read(runtime, queue, SPANS[span]))
+
+
+def _per_merge(bucket: Bucket) -> float | None:
+    return round(bucket.runs / bucket.merged, 2) if bucket.merged else None

@@ -1,0 +1,105 @@
+"""What left a queue over a span of time, for its statistics.
+
+Entries and runs say what ended and when; the journal says how long merged entries were in each
+state.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import BindParameter, Connection, and_, bindparam, desc, or_, select
+
+from service.database.codec import json_object
+from service.database.types import Utc
+from service.mergequeue.engine.outputs import EntryMoved
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.store.figures import Moved
+from service.mergequeue.store.journal import journal
+from service.mergequeue.store.rows import entries, runs
+
+ENTRIES_MAX = 20_000
+"""Newest submissions that are read: 90 days of a busy queue."""
+
+RUNS_MAX = 60_000
+MOVES_MAX = 100_000
+
+_QUEUE: BindParameter[int] = bindparam("of_queue")
+_SINCE: BindParameter[datetime] = bindparam("since", type_=Utc)
+
+SELECT_STAYS = (
+    select(
+        entries.c.id, entries.c.state, entries.c.reason, entries.c.submitted_at,
+        entries.c.state_since, entries.c.live,
+    )
+    .where(entries.c.queue_id == _QUEUE)
+    .where(or_(entries.c.live.is_(True), entries.c.state_since >= _SINCE))
+    .order_by(desc(entries.c.no))
+    .limit(ENTRIES_MAX)
+)  # fmt: skip
+SELECT_RUNS = (
+    select(runs.c.created_at, runs.c.finished_at)
+    .where(runs.c.queue_id == _QUEUE)
+    .where(or_(runs.c.live.is_(True), runs.c.finished_at >= _SINCE))
+    .order_by(desc(runs.c.no))
+    .limit(RUNS_MAX)
+)
+SELECT_MOVES = (
+    select(journal.c.entry, journal.c.at, journal.c.data)
+    .join(entries, and_(entries.c.id == journal.c.entry, entries.c.pr == journal.c.number))
+    .where(journal.c.queue_id == _QUEUE, journal.c.event == EntryMoved.__name__)
+    .where(entries.c.queue_id == _QUEUE, entries.c.live.is_(False))
+    .where(entries.c.state == EntryState.MERGED.value, entries.c.state_since >= _SINCE)
+    .order_by(desc(journal.c.id))
+    .limit(MOVES_MAX)
+)
+
+
+class Stay(NamedTuple):
+    """A submission; `ended_at` None: it is in the queue."""
+
+    entry: str
+    state: EntryState
+    reason: Reason
+    submitted_at: datetime
+    ended_at: datetime | None
+
+
+class RunTime(NamedTuple):
+    """A test run; `finished_at` None: it is in progress."""
+
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class PastQueue(NamedTuple):
+    """What was in a queue since a time; `moves` are those of merged entries, oldest first."""
+
+    stays: Sequence[Stay]
+    runs: Sequence[RunTime]
+    moves: Mapping[str, Sequence[Moved]]
+
+
+def since(session: Connection, queue_id: int, start: datetime) -> PastQueue:
+    """Return what was in a queue since a time, at most the newest of each kind."""
+    asked = {"of_queue": queue_id, "since": start}
+    stays = [
+        Stay(
+            row.id,
+            EntryState(row.state),
+            Reason(row.reason),
+            row.submitted_at,
+            None if row.live else row.state_since,
+        )
+        for row in session.execute(SELECT_STAYS, asked)
+    ]
+    found = [RunTime(*row) for row in session.execute(SELECT_RUNS, asked)]
+    moves: defaultdict[str, list[Moved]] = defaultdict(list)
+    for entry, at, data in reversed(session.execute(SELECT_MOVES, asked).all()):
+        fields = json_object(data)
+        origin, state = EntryState(str(fields["origin"])), EntryState(str(fields["state"]))
+        if origin is not state:
+            moves[entry].append(Moved(at, origin, state))
+    return PastQueue(stays, found, moves)

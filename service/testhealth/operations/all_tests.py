@@ -1,0 +1,133 @@
+"""All tests of a repository, filtered; the history of one; and what unhealthy tests cost."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from service.database.database import Tx
+from service.database.paging import Listing
+from service.database.records import RepositoryRecord
+from service.runtime import Runtime
+from service.testhealth.filters import TestFilter
+from service.testhealth.operations import pages, records
+from service.testhealth.operations.pages import Page, PageRequest
+from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.reports.results import Outcome
+from service.testhealth.store import all_tests, figures, history
+from service.testhealth.store import runs as test_runs
+from service.testhealth.store.all_tests import AllTests, Harm, QuarantineRule
+from service.testhealth.store.history import CaseDay
+from service.testhealth.store.runs import CaseRun
+
+RUNS_MAX = 60
+"""Runs in a strip and in a history."""
+
+
+async def listed(
+    runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, page: PageRequest
+) -> Page[ShownTest]:
+    """Return the tests that pass a filter with their rates, those first that hit most.
+
+    Raises Malformed(invalid_page_token, page_token_expired).
+    """
+    find = _listing(runtime, repository, wanted, page)
+
+    def read(session: Tx) -> Page[ShownTest]:
+        return find(session, records.home_of(session, runtime, repository, runtime.clock.now()))
+
+    return await runtime.store.read(read)
+
+
+@dataclass(frozen=True, slots=True)
+class TestsInDetail:
+    """A page of tests, the newest runs of each by number as letters, and what all tests cost.
+
+    `owners` are those of unhealthy tests.
+    """
+
+    __test__ = False
+
+    page: Page[ShownTest]
+    runs: Mapping[int, str]
+    harm: Harm
+    owners: Sequence[str]
+
+
+async def in_detail(
+    runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, page: PageRequest
+) -> TestsInDetail:
+    """Return the same list for people. Raises what `listed` raises."""
+    find = _listing(runtime, repository, wanted, page)
+
+    def read(session: Tx) -> TestsInDetail:
+        here = repository.id
+        home = records.home_of(session, runtime, repository, runtime.clock.now())
+        found = find(session, home)
+        nos = [test.case.no for test in found.rows]
+        runs = test_runs.newest(session, home.sets, here, nos, RUNS_MAX)
+        return TestsInDetail(
+            found,
+            {no: letters_of(case_runs) for no, case_runs in runs.items()},
+            all_tests.harm(session, here, home.now),
+            all_tests.owners(session, here),
+        )
+
+    return await runtime.store.read(read)
+
+
+def _listing(
+    runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, page: PageRequest
+) -> Callable[[Tx, Home], Page[ShownTest]]:
+    listing = Listing("flaky-tests/list-tests", repository.org_id, repository.id, wanted.words())
+    place = pages.place_of(runtime, listing, page)
+
+    def find(session: Tx, home: Home) -> Page[ShownTest]:
+        tests = AllTests(repository.id, wanted, _rule(home), place.now)
+        cut, cases = pages.cut(session, tests, place)
+        nos = [case.no for case in cases]
+        rates = figures.rates(session, home.sets, repository.id, nos, place.now)
+        shown = records.shown(session, home, cases)
+        rows = [test._replace(rates=rates[test.case.no]) for test in shown]
+        return pages.page_of(runtime.keys, listing, place, cut, rows)
+
+    return find
+
+
+def _rule(home: Home) -> QuarantineRule:
+    settings = home.settings
+    statuses = settings.auto_quarantine_statuses if settings.auto_quarantine_enabled else ()
+    return QuarantineRule(settings.quarantine_enabled, tuple(statuses))
+
+
+class History(NamedTuple):
+    """The last 30 days of a test, oldest first, and its newest runs, newest first."""
+
+    test_id: str
+    days: tuple[CaseDay, ...]
+    runs: tuple[CaseRun, ...]
+
+
+async def history_of(runtime: Runtime, repository: RepositoryRecord, test_id: str) -> History:
+    """Return the history of a test. Raises NotFound(test_not_found)."""
+    now = runtime.clock.now()
+
+    def find(session: Tx) -> History:
+        home = records.home_of(session, runtime, repository, now)
+        case = records.find_case(session, repository, test_id)
+        here = repository.id
+        runs = test_runs.newest(session, home.sets, here, [case.no], RUNS_MAX)
+        days = history.days_of(session, home.sets, here, case.no, now)
+        return History(case.id, days, tuple(runs[case.no]))
+
+    return await runtime.store.read(find)
+
+
+def letters_of(runs: Sequence[CaseRun]) -> str:
+    """Return a letter for each run: `.` passed, `X` failed, `x` failed and excused, `-` skipped."""
+    return "".join(map(_letter, runs))
+
+
+def _letter(run: CaseRun) -> str:
+    if run.outcome is Outcome.FAILED:
+        return "x" if run.is_quarantined else "X"
+    return "." if run.outcome is Outcome.PASSED else "-"

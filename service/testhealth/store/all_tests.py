@@ -1,0 +1,234 @@
+"""The list of all tests of a repository, filtered; and how much harm its unhealthy tests do."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+
+from service.testhealth.detector import figures
+from service.testhealth.filters import NO_OWNER, TestFilter
+from service.testhealth.reports.results import Outcome
+from service.testhealth.store.attempts import attempts, impacts
+from service.testhealth.store.keyset import Key, Keyset
+from service.testhealth.store.listings import (
+    HERE,
+    RECORDS,
+    SAME_OVERRIDE,
+    SAME_TICKET,
+    ListedCase,
+    cases,
+    listed_case,
+    overrides,
+    tickets,
+)
+from service.vocabulary import Health, Override
+
+UNHEALTHY = (Health.FLAKY, Health.BROKEN)
+
+
+class QuarantineRule(NamedTuple):
+    """What quarantines tests by their status now; None of them: quarantining is off."""
+
+    is_on: bool
+    statuses: tuple[Health, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllTests:
+    """Tests that pass a filter at `now`, those that hit most pull requests first, then by number.
+
+    Tests that only untrusted uploads have are left out.
+    """
+
+    repository_id: int
+    wanted: TestFilter
+    rule: QuarantineRule
+    now: datetime
+
+    def count(self, session: Connection) -> int:
+        """Return how many there are."""
+        of = select(func.count()).select_from(cases)
+        of = of.outerjoin(overrides, SAME_OVERRIDE).outerjoin(tickets, SAME_TICKET)
+        statement = of.where(cases.c.repository_id == HERE, *self._conditions())
+        return session.execute(statement, self._asked()).scalar_one()
+
+    def after(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
+        """Return those after the key, or the first ones."""
+        return list(map(listed_case, self._rows().after(session, self._asked(), key, limit)))
+
+    def before(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
+        """Return those before the key, or the last ones, in the list's order."""
+        return list(map(listed_case, self._rows().before(session, self._asked(), key, limit)))
+
+    def key(self, row: ListedCase) -> Key:
+        """Return a row's place in the order."""
+        return -row.impact, row.no
+
+    def _rows(self) -> Keyset:
+        order = (cases.c.impact_rank, cases.c.no)
+        return Keyset(RECORDS.where(*self._conditions()), order)
+
+    def _asked(self) -> dict[str, object]:
+        return {"of_repository": self.repository_id}
+
+    def _conditions(self) -> list[ColumnElement[bool]]:
+        wanted = self.wanted
+        conditions: list[ColumnElement[bool]] = [cases.c.is_known.is_(True)]
+        if wanted.statuses:
+            conditions.append(cases.c.status.in_([each.value for each in wanted.statuses]))
+        if wanted.search:
+            searched = (cases.c.name, cases.c.file, cases.c.classname, cases.c.parent)
+            parts = (each.icontains(wanted.search, autoescape=True) for each in searched)
+            conditions.append(or_(*parts))
+        if wanted.owner == NO_OWNER:
+            conditions.append(cases.c.owners == "[]")
+        elif wanted.owner:
+            owner = orjson.dumps(wanted.owner).decode()
+            conditions.append(cases.c.owners.contains(owner, autoescape=True))
+        if wanted.variant:
+            conditions.append(cases.c.variant == wanted.variant)
+        if wanted.has_ticket is not None:
+            is_missing = tickets.c.html_url.is_(None)
+            conditions.append(~is_missing if wanted.has_ticket else is_missing)
+        if wanted.quarantined is not None:
+            quarantined = self._quarantined()
+            conditions.append(quarantined if wanted.quarantined else ~quarantined)
+        return conditions
+
+    def _quarantined(self) -> ColumnElement[bool]:
+        """Return the condition of `detector/quarantine.py:setting_of`."""
+        if not self.rule.is_on:
+            return cases.c.no < 0
+        is_said = and_(
+            overrides.c.id.is_not(None),
+            or_(overrides.c.expires_at.is_(None), overrides.c.expires_at > self.now),
+        )
+        is_always = and_(is_said, overrides.c.override == Override.ALWAYS_QUARANTINE.value)
+        of_status = cases.c.status.in_([each.value for each in self.rule.statuses])
+        return func.coalesce(or_(is_always, and_(~is_said, of_status)), False)
+
+
+class Harm(NamedTuple):
+    """What tests cost in 168 hours.
+
+    `pull_requests` are those for which a test failed that is flaky or broken now, `failed_ms` the
+    time of the failed attempts of these tests as far as reports name it. `excused_uploads` are
+    uploads in which a failure counted as passed.
+    """
+
+    tests: int
+    flaky: int
+    broken: int
+    pull_requests: int
+    failed_attempts: int
+    failed_ms: int
+    excused_uploads: int
+
+    @property
+    def lost(self) -> timedelta:
+        """The time of the failed attempts."""
+        return timedelta(milliseconds=self.failed_ms)
+
+
+_IS_UNHEALTHY = cases.c.status.in_([each.value for each in UNHEALTHY])
+SELECT_COUNTS = (
+    select(cases.c.status, func.count().label("tests"))
+    .where(cases.c.repository_id == HERE, cases.c.is_known.is_(True))
+    .group_by(cases.c.status)
+)
+SELECT_HIT = (
+    select(func.count(impacts.c.pr.distinct()))
+    .select_from(cases)
+    .join(
+        impacts, and_(impacts.c.repository_id == cases.c.repository_id, impacts.c.no == cases.c.no)
+    )
+    .where(cases.c.repository_id == HERE, _IS_UNHEALTHY, impacts.c.is_counted.is_(True))
+)
+_OF_CASE = and_(attempts.c.repository_id == cases.c.repository_id, attempts.c.no == cases.c.no)
+
+
+def harm(session: Connection, repository_id: int, now: datetime) -> Harm:
+    """Return what the tests of a repository cost in the 168 hours before `now`."""
+    asked = {"of_repository": repository_id}
+    since = now - figures.WEEK
+    of_week = (
+        select(func.count().label("failed"), func.sum(attempts.c.duration_ms).label("ms"))
+        .select_from(cases)
+        .join(attempts, _OF_CASE)
+        .where(cases.c.repository_id == HERE, _IS_UNHEALTHY)
+        .where(attempts.c.is_eligible.is_(True), attempts.c.ran_at > since)
+        .where(attempts.c.outcome == Outcome.FAILED.value)
+    )
+    excused = (
+        select(func.count(attempts.c.upload.distinct()))
+        .select_from(cases)
+        .join(attempts, _OF_CASE)
+        .where(cases.c.repository_id == HERE, cases.c.last_failed_at > since)
+        .where(attempts.c.ran_at > since, attempts.c.is_quarantined.is_(True))
+    )
+    by_status = {row.status: row.tests for row in session.execute(SELECT_COUNTS, asked)}
+    lost = session.execute(of_week, asked).one()
+    return Harm(
+        tests=sum(by_status.values()),
+        flaky=by_status.get(Health.FLAKY.value, 0),
+        broken=by_status.get(Health.BROKEN.value, 0),
+        pull_requests=session.execute(SELECT_HIT, asked).scalar_one(),
+        failed_attempts=lost.failed,
+        failed_ms=int(lost.ms or 0),
+        excused_uploads=session.execute(excused, asked).scalar_one(),
+    )
+
+
+def variants(session: Connection, repository_id: int, no: int) -> list[ListedCase]:
+    """Return tests that differ from a test in the variant only, by variant, at most 50."""
+    same = cases.alias("same")
+    parts = ("name", "file", "classname", "parent")
+    statement = (
+        RECORDS.join(
+            same,
+            and_(
+                same.c.repository_id == cases.c.repository_id,
+                *(same.c[part] == cases.c[part] for part in parts),
+            ),
+        )
+        .where(same.c.no == no, cases.c.no != no, cases.c.is_known.is_(True))
+        .order_by(cases.c.variant, cases.c.no)
+        .limit(VARIANTS_MAX)
+    )
+    return list(map(listed_case, session.execute(statement, {"of_repository": repository_id})))
+
+
+VARIANTS_MAX = HITS_MAX = 50
+
+
+class Hit(NamedTuple):
+    """A pull request for which a test failed, and when it last did."""
+
+    pr: int
+    last_at: datetime
+
+
+def hits(session: Connection, repository_id: int, no: int) -> list[Hit]:
+    """Return the pull requests that a test hit in 168 hours, the newest first, at most 50."""
+    statement = (
+        select(impacts.c.pr, impacts.c.last_at)
+        .where(impacts.c.repository_id == repository_id, impacts.c.no == no)
+        .where(impacts.c.is_counted.is_(True))
+        .order_by(impacts.c.last_at.desc(), impacts.c.pr)
+        .limit(HITS_MAX)
+    )
+    return [Hit(*row) for row in session.execute(statement)]
+
+
+def owners(session: Connection, repository_id: int) -> list[str]:
+    """Return the owners of unhealthy tests, sorted, at most 200."""
+    statement = select(cases.c.owners).distinct().where(cases.c.repository_id == repository_id)
+    found: set[str] = set()
+    for text in session.execute(statement.where(_IS_UNHEALTHY)).scalars():
+        found.update(orjson.loads(text))
+    return sorted(found)[:OWNERS_MAX]
+
+
+OWNERS_MAX = 200
