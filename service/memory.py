@@ -28,14 +28,14 @@ class Looks:
     The first event of a burst reads at once; what follows within `JOINED` is read once more when
     that time is over (docs/design/provider.md 8.2). A postponed read is open until `ended` names
     it; an event during the read postpones another one. Kept in memory: the sweep reads what is
-    lost.
+    lost, less often the longer the run lasts.
     """
 
     JOINED = timedelta(seconds=2)
-    HEARD_MAX = 10_000
+    SWEPT_AFTER_SHARE = 0.25
+    SWEPT_AFTER_MAX = timedelta(minutes=5)
 
     def __init__(self) -> None:
-        self._heard: LRUCache[tuple[int, str], datetime] = LRUCache(self.HEARD_MAX)
         self._last: dict[tuple[int, str], datetime] = {}
         self._later: dict[tuple[int, str], datetime] = {}
         self._reading: set[tuple[int, str]] = set()
@@ -61,25 +61,22 @@ class Looks:
             del self._later[key]
             self._last[key] = now
         self._reading.update(ripe)
-        stale = [key for key, at in self._last.items() if now - at > 30 * self.JOINED]
+        stale = [key for key, at in self._last.items() if now - at > 2 * self.SWEPT_AFTER_MAX]
         for key in stale:
             del self._last[key]
         return ripe
 
-    def heard(self, repository_id: int, sha: str, now: datetime) -> None:
-        """Note that an event about a commit has arrived: sweeps may read it less often."""
-        self._heard.setdefault((repository_id, sha), now)
+    def is_swept(self, queue_id: int, run: str, began_at: datetime, now: datetime) -> bool:
+        """Return whether a sweep reads a run now, and if so count it as read.
 
-    def is_swept(self, repository_id: int, sha: str, now: datetime, period: timedelta) -> bool:
-        """Return whether a sweep reads this commit now.
-
-        It does each time until an event about the commit has arrived, then once a period.
+        It waits for a quarter of the run's age since the last read, at most 5 minutes.
         """
-        last = self._heard.get((repository_id, sha))
-        if last is not None and now - last < period:
+        key = (queue_id, run)
+        last = self._last.get(key)
+        pause = min((now - began_at) * self.SWEPT_AFTER_SHARE, self.SWEPT_AFTER_MAX)
+        if last is not None and now - last < pause:
             return False
-        if last is not None:
-            self._heard[repository_id, sha] = now
+        self._last[key] = now
         return True
 
     def ended(self, reads: Iterable[tuple[int, str]]) -> None:

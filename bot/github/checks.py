@@ -27,7 +27,10 @@ class Reports:
         )
 
     async def checks(self, client: RepositoryClient, sha: Sha, *, skipped_pass: bool) -> Checks:
-        """Every report on exactly `sha` but our own App's; never from a cache.
+        """Every report on exactly `sha` but our own App's, as GitHub has them now.
+
+        An answer of before is used only where GitHub confirms it (304), which costs no call of the
+        primary limit.
 
         Once a check has passed, also the suites that are not complete, since each may report
         the same name again.
@@ -36,14 +39,16 @@ class Reports:
         """
         tail = f"/commits/{sha}/check-runs"
         try:
-            runs, all_runs = await client.listed(tail, "check_runs", {"filter": "all"})
+            runs, all_runs = await client.listed(
+                tail, "check_runs", {"filter": "all"}, is_kept=True
+            )
         except Refused:
             return Checks(sha, (), complete=False)
         except Gone as gone:
             if gone.kind is GoneKind.BRANCH:
                 return Checks(sha, (), complete=False)
             raise
-        statuses, all_statuses = await client.listed(f"/commits/{sha}/statuses")
+        statuses, all_statuses = await client.listed(f"/commits/{sha}/statuses", is_kept=True)
         web = f"{client.github.options.addresses.web}/{client.repo.slug}/commit/{sha}"
         found = [_check_of_run(each, web, skipped_pass=skipped_pass) for each in runs]
         found = [check for check in found if check.source_id != self._app_id]

@@ -356,10 +356,15 @@ class RepositoryClient:
         return await self.github.run(replace(call, is_read=True, is_kept=is_kept))
 
     async def find(
-        self, tail: str, query: Query | None = None, *, absent: tuple[int, ...] = ABSENT
+        self,
+        tail: str,
+        query: Query | None = None,
+        *,
+        absent: tuple[int, ...] = ABSENT,
+        is_kept: bool = False,
     ) -> Answer | None:
         """Read what may not exist; None on an `absent` status. Raises Gone(REPOSITORY)."""
-        answer = await self.get(tail, query, expects=absent)
+        answer = await self.get(tail, query, expects=absent, is_kept=is_kept)
         if answer.status not in absent:
             return answer
         if answer.status == 404:

@@ -234,18 +234,16 @@ class Pacer:
         give_up_s = self._clock.monotonic_s() + _patience_s(cost)
         try:
             while True:
-                if queue[0] != ticket or not self._has_room(cost):
-                    await self._changed.wait()
-                    continue
-                wait_s = self._wait_s(cost)
-                if wait_s <= 0:
+                is_next = queue[0] == ticket and self._has_room(cost)
+                wait_s = self._wait_s(cost) if is_next else 0.0
+                if is_next and wait_s <= 0:
                     break
                 if self._clock.monotonic_s() + wait_s > give_up_s:
                     raise Throttled(
                         "GitHub's rate limit is used up for now.",
-                        self._clock.now() + timedelta(seconds=wait_s),
+                        self._clock.now() + timedelta(seconds=wait_s or PATIENCE_S),
                     )
-                await self._clock.sleep(wait_s)
+                await (self._clock.sleep(wait_s) if is_next else self._changed.wait())
             self._account(cost)
         finally:
             queue.remove(ticket)

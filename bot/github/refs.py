@@ -36,8 +36,8 @@ def head_path(branch: str) -> str:
 
 
 async def read_tip(client: RepositoryClient, branch: str) -> Commit | None:
-    """Read the newest commit of a branch; None when the branch does not exist. Never cached."""
-    answer = await client.find(f"/commits/{head_path(branch)}")
+    """Ask for the newest commit of a branch; None when the branch does not exist."""
+    answer = await client.find(f"/commits/{head_path(branch)}", is_kept=True)
     return None if answer is None else _keep(client, answer.fields)
 
 

@@ -21,7 +21,8 @@ from service.database.types import Utc
 from service.errors import InvariantBroken
 from service.provider.values import Reaction, Reply
 
-ACTING = (Lane.CONTROL, Lane.NOTICE)
+IN_ORDER = (Lane.LANDING, Lane.CONTROL)
+ACTING = (*IN_ORDER, Lane.NOTICE)
 """Lanes for which queues and people wait, in the order of their claims."""
 
 LAND = "land"
@@ -78,7 +79,7 @@ _EARLIER_OPEN = earlier.c.is_open.is_(True) & (earlier.c.id < outbox.c.id)
 # An open effect that is not being sent is ready, or unknown and must be read back.
 _WAITS = _IS_OPEN & (outbox.c.state != OutboxState.SENT.value)
 _IS_DUE = _WAITS & (outbox.c.next_at <= bindparam("now"))
-_IS_CONTROL = (outbox.c.lane == Lane.CONTROL.value) & (earlier.c.lane == Lane.CONTROL.value)
+_IS_CONTROL = outbox.c.lane.in_(IN_ORDER) & earlier.c.lane.in_(IN_ORDER)
 _IS_NOTICE = outbox.c.lane == Lane.NOTICE.value
 
 # What goes first: any effect of the same run, a landing of the same queue, a notice with the
@@ -243,7 +244,7 @@ def append(
             "queue_id": queue_id,
             "epoch": epoch,
         }
-        (control if each.lane is Lane.CONTROL else others).append(row)
+        (control if each.lane in IN_ORDER else others).append(row)
     if others:
         session.execute(INSERT_ONCE, others)
     if not control:
@@ -294,7 +295,7 @@ def claim(
     found: list[OutboxRow] = []
     for lane in lanes:
         due = {"now": now, "of_lane": lane.value, "at_most": limit - len(found)}
-        question = SELECT_CONTROL if lane is Lane.CONTROL else SELECT_OTHERS
+        question = SELECT_CONTROL if lane in IN_ORDER else SELECT_OTHERS
         found += [
             OutboxRow(
                 id=row.id,

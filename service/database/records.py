@@ -83,11 +83,12 @@ class OutboxState(StrEnum):
 
 
 class Lane(StrEnum):
-    """Control effects are performed in order, notices are best effort.
+    """Lanes of effects, each with places of its own (docs/design/transactions.md 5).
 
-    What is to be collected may be slow: it waits for nobody, and nobody for it.
+    Landings and other control effects of a run are performed in order, notices are best effort.
     """
 
+    LANDING = "landing"
     CONTROL = "control"
     NOTICE = "notice"
     COLLECT = "collect"

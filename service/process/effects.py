@@ -70,9 +70,6 @@ from service.testhealth.operations import collected, ticket_issues
 from service.testhealth.reports.collecting import CollectReports
 from service.vocabulary import SYSTEM, QueueRef
 
-COLLECTING = (Lane.COLLECT,)
-"""Slow lanes, which have their own concurrency limit."""
-
 ATTEMPTS_MAX = 12
 THROTTLED_ATTEMPTS_MAX = 100
 """Tries of a notice that waits for the provider's limits: about a day."""
@@ -88,9 +85,7 @@ LONG_ATTEMPTS = 9
 log = structlog.get_logger()
 
 
-async def claim(
-    runtime: Runtime, limit: int, lanes: Sequence[Lane] = outbox.ACTING
-) -> tuple[OutboxRow, ...]:
+async def claim(runtime: Runtime, limit: int, lanes: Sequence[Lane]) -> tuple[OutboxRow, ...]:
     """Claim due effects of the lanes, at most `limit`, and mark them sent.
 
     The `state` of a row says whether an earlier send may have worked.
@@ -106,9 +101,7 @@ def _claim(
     return tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
 
 
-async def give_back(
-    runtime: Runtime, owned: Collection[int], lanes: Sequence[Lane] = outbox.ACTING
-) -> int:
+async def give_back(runtime: Runtime, owned: Collection[int], lanes: Sequence[Lane]) -> int:
     """Have effects that this process sent and no task owns read back; return how many.
 
     `owned` are the ids of those that a task owns. Waking effects follow at the next claim.
@@ -186,7 +179,7 @@ def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:
     return max(at, trouble.retry_at) if isinstance(trouble, Unavailable) else at
 
 
-async def next_due(runtime: Runtime, lanes: Sequence[Lane] = outbox.ACTING) -> datetime | None:
+async def next_due(runtime: Runtime, lanes: Sequence[Lane]) -> datetime | None:
     """Return when the next waiting effect of the lanes is due."""
     return await runtime.store.read(outbox.next_due, lanes)
 

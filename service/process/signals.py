@@ -236,7 +236,6 @@ async def _check_reported(
 
     Nor does good news about a run that has passed: its landing reads everything once more.
     """
-    runtime.looks.heard(repository.id, signal.sha, runtime.clock.now())
     if signal.news is News.BEGAN:
         return
     is_bad = signal.news is News.OTHER

@@ -324,3 +324,25 @@ async def test_a_host_of_its_own_is_not_limited_until_it_says_so(clock):
     pacer.strike(Limit(wait_s=5.0), "core")
     await take(pacer, read())
     assert clock.passed_s > 5
+
+
+async def test_a_call_that_waits_in_the_line_gives_up_as_well(clock):
+    """Otherwise calls behind others would hold the places of their effects for ever."""
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    holding = asyncio.Event()
+
+    async def hold():
+        async with pacer.turn(write()):
+            await holding.wait()
+
+    first = asyncio.create_task(hold())
+    await rest()
+    second = asyncio.create_task(take(pacer, write()))
+    third = asyncio.create_task(take(pacer, write(Priority.NOTICE)))
+    await rest()
+    clock.passed_s += pacing.PATIENCE_S + 1
+    holding.set()
+    await asyncio.gather(first, second)
+    with pytest.raises(Throttled) as throttled:
+        await third
+    assert throttled.value.retry_at == clock.now() + timedelta(seconds=pacing.PATIENCE_S)

@@ -401,10 +401,10 @@ async def test_a_right_that_is_missing_holds_no_queue(yard):
 async def test_the_lane_of_queues_does_not_wait_for_it(yard):
     run, _ = await yard.pushed({"a.txt": "a\n"})
     await yard.ended(run)
-    assert await effects.claim(yard.runtime, 32) == ()
-    assert await effects.next_due(yard.runtime) is None
-    assert await effects.next_due(yard.runtime, effects.COLLECTING) is not None
-    (row,) = await effects.claim(yard.runtime, 4, effects.COLLECTING)
+    assert await effects.claim(yard.runtime, 32, outbox.ACTING) == ()
+    assert await effects.next_due(yard.runtime, outbox.ACTING) is None
+    assert await effects.next_due(yard.runtime, (Lane.COLLECT,)) is not None
+    (row,) = await effects.claim(yard.runtime, 4, (Lane.COLLECT,))
     assert (row.lane, row.effect) == (Lane.COLLECT, CollectReports(run, 1))
     await yard.runtime.store.run(outbox.retry, row, yard.runtime.clock.now() + SECOND, "x")
-    assert await effects.claim(yard.runtime, 4, effects.COLLECTING) == ()
+    assert await effects.claim(yard.runtime, 4, (Lane.COLLECT,)) == ()

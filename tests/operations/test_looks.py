@@ -59,12 +59,15 @@ async def test_the_worker_keeps_a_postponed_read_open_while_it_reads(
     assert not runtime.looks.is_open
 
 
-def test_sweeps_read_a_commit_each_time_until_an_event_about_it_arrives():
-    looks, period = Looks(), timedelta(minutes=5)
-    swept = [looks.is_swept(7, "a" * 40, at(60 * n), period) for n in range(3)]
-    looks.heard(7, "a" * 40, at(150))
-    looks.heard(7, "a" * 40, at(400))
-    seldom = [looks.is_swept(7, "a" * 40, at(60 * n), period) for n in range(3, 14)]
-    assert swept == [True] * 3
-    assert [n for n, is_read in enumerate(seldom, 3) if is_read] == [8, 13]
-    assert looks.is_swept(8, "a" * 40, at(180), period)
+def test_a_sweep_reads_a_run_less_often_the_longer_it_lasts():
+    looks = Looks()
+    swept = [m for m in range(1, 61) if looks.is_swept(1, "run", T0, at(m * 60))]
+    assert swept[:9] == [1, 2, 3, 4, 6, 8, 11, 15, 20]
+    assert swept[9:] == [25, 30, 35, 40, 45, 50, 55, 60]
+
+
+def test_a_read_after_an_event_counts_for_the_sweep():
+    looks = Looks()
+    assert looks.now_or_later(1, "run", at(590))
+    assert not looks.is_swept(1, "run", T0, at(600))
+    assert looks.is_swept(1, "run", T0, at(800))

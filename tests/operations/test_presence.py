@@ -53,7 +53,7 @@ class Pair:
     async def taken_by_second(self) -> tuple[int, int, int]:
         """Effects, deliveries and attempts that the second gets if it asks now."""
         return (
-            len(await effects.claim(self.second, 9)),
+            len(await effects.claim(self.second, 9, outbox.ACTING)),
             len(await deliveries.claim(self.second, 9)),
             len(await notifications.claim(self.second, 9)),
         )
@@ -75,7 +75,7 @@ async def pair(
         sent = Delivery("values.test", "guid-1", "push", None, "1", b"{}", clock.now())
         await deliveries.accept(first, sent)
         await clock.sleep(5)
-        assert await effects.claim(first, 9)
+        assert await effects.claim(first, 9, outbox.ACTING)
         assert await deliveries.claim(first, 9)
         assert await notifications.claim(first, 9)
         yield Pair(first, second, receiver)
@@ -90,7 +90,9 @@ async def test_what_a_process_had_that_ended_without_a_word_is_taken_back(pair: 
     await presence.join(pair.second)
     await pair.first.store.close()
     assert (await presence.beat(pair.second)).gone
-    (effect,) = [row for row in await effects.claim(pair.second, 9) if row.key == "r"]
+    (effect,) = [
+        row for row in await effects.claim(pair.second, 9, outbox.ACTING) if row.key == "r"
+    ]
     assert effect.state is OutboxState.UNKNOWN
     assert len(await deliveries.claim(pair.second, 9)) == 1
     (attempt,) = await notifications.claim(pair.second, 9)

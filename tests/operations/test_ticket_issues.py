@@ -85,7 +85,7 @@ class Desk:
     async def work(self) -> None:
         """Effects that are due are carried out."""
         self.tracker.now = self.stage.clock.present
-        await Flow(self.stage.runtime, flows.EFFECTS).drain()
+        await Flow(self.stage.runtime, flows.NOTICES).drain()
 
     @property
     def issue(self) -> Ticket:

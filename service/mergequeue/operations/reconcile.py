@@ -37,9 +37,6 @@ from service.vocabulary import SYSTEM, QueueRef, RepoRef
 
 UNAVAILABLE = frozenset({HoldReason.PERMISSION_LOST, HoldReason.REPOSITORY_UNAVAILABLE})
 
-HEARD_SWEEPS = 5
-"""Sweeps from one read of a run to the next where events about it arrive."""
-
 log = structlog.get_logger()
 
 
@@ -69,19 +66,15 @@ def is_reported_on(run: Run) -> bool:
 
 
 async def read_running_checks(runtime: Runtime) -> None:
-    """Sweep: the checks of every live run, so that a lost event only delays.
-
-    While no event about a run's commit has arrived, each sweep reads it; then one in five.
-    """
-    seldom = runtime.options.periods.run_checks * HEARD_SWEEPS
+    """Sweep: the checks of live runs, so that a lost event only delays (provider.md 8.2)."""
     for queue in await _live(runtime):
         value = await turn.value(runtime, queue.id)
         for run in value.runs.values():
             waits = run.status in {RunStatus.IN_PROGRESS, RunStatus.FAILED}
-            if not waits or run.phase is not RunPhase.TESTING or run.sha is None:
+            if not waits or run.phase is not RunPhase.TESTING:
                 continue
-            now = runtime.clock.now()
-            if runtime.looks.is_swept(queue.repository_id, run.sha, now, seldom):
+            began_at = run.built_at or run.created_at
+            if runtime.looks.is_swept(queue.id, run.id, began_at, runtime.clock.now()):
                 await _guarded(runtime, queue, read_checks(runtime, queue, run.id))
 
 

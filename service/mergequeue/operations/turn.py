@@ -268,7 +268,8 @@ def item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
         case RerunChecks(run=run, attempt=attempt):
             return replace(control, key=f"{run}/rerun/{attempt}", kind="rerun", run=run)
         case Land(run=run, number=number):
-            return replace(control, key=f"{run}/land/{number}", kind="land", run=run)
+            key = f"{run}/land/{number}"
+            return replace(control, lane=Lane.LANDING, key=key, kind="land", run=run)
         case RetireRun(run=run):
             return replace(control, key=f"{run}/retire", kind="retire", run=run)
         case AskEvidence(run=run):

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, func, select
 
-from service.database.outbox import EFFECT, LAND
+from service.database.outbox import EFFECT, IN_ORDER, LAND
 from service.database.records import Lane, OutboxState
 from service.database.tables_deliveries import InboxRow, OutboxRow
 from service.mergequeue.engine.explaining.standstill import OpenEffect
@@ -40,7 +40,7 @@ SELECT_CONTROL = (
     )
     .where(
         outbox.c.is_open.is_(True),
-        outbox.c.lane == Lane.CONTROL.value,
+        outbox.c.lane.in_(IN_ORDER),
         outbox.c.queue_id.is_not(None),
     )
     .order_by(outbox.c.id)

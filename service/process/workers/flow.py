@@ -21,6 +21,7 @@ log = structlog.get_logger()
 SETTLE_PAUSE_MIN_S = 0.5
 SETTLE_PAUSE_MAX_S = 15.0
 """Bounds of the pause before a failed settlement is tried again."""
+FULL_PAUSE_S = 2.0
 CLAIM_PAUSE_MAX_S = 5.0
 """The longest pause of a loop whose claims fail because the database is away."""
 
@@ -115,7 +116,8 @@ class Flow(Generic[Row]):
         for row in rows:
             self._own(row)
         if not rows:
-            pause_s = await self._work.pause_s(self._runtime)
+            # With no place free, due rows must wait for a task to end, which wakes the topic.
+            pause_s = await self._work.pause_s(self._runtime) if free else FULL_PAUSE_S
             await self._runtime.wakeups.wait(self._work.topic, seen, pause_s)
 
     async def _rest(self, pause_s: float) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 
+from service.database.outbox import OutboxRow
+from service.database.records import Lane
 from service.notifications import notifications
 from service.process import deliveries, effects
 from service.process.workers.flow import Work
@@ -13,7 +15,9 @@ from service.testhealth.operations import collected
 LANES = 8
 """Repositories whose deliveries are processed concurrently."""
 EFFECTS_AT_ONCE = 32
-"""Effects that are performed concurrently; the provider's own rate limiter paces its calls."""
+"""Effects of a lane that are performed concurrently; the provider's rate limiter paces calls."""
+LANDINGS_AT_ONCE = 32
+"""Landings, of one queue each, that are performed concurrently."""
 COLLECTED_AT_ONCE = 4
 """CI runs that are searched concurrently: one archive is open at a time, most runs have none."""
 ATTEMPTS_AT_ONCE = 64
@@ -44,6 +48,24 @@ async def _poll(_runtime: Runtime) -> float:
     return POLL_S
 
 
+def _effects_of(lane: Lane, topic: str, at_once: int) -> Work[OutboxRow]:
+    """Return the work of one lane.
+
+    Each lane has places of its own: notices and builds that wait for GitHub's limits must not
+    occupy those of a landing.
+    """
+    lanes = (lane,)
+    return Work(
+        topic,
+        at_once,
+        partial(effects.claim, lanes=lanes),
+        effects.carry_out,
+        effects.interrupted,
+        _until(partial(effects.next_due, lanes=lanes)),
+        partial(effects.give_back, lanes=lanes),
+    )
+
+
 DELIVERIES = Work(
     "inbox",
     LANES,
@@ -53,24 +75,10 @@ DELIVERIES = Work(
     _poll,
     deliveries.give_back,
 )
-EFFECTS = Work(
-    "outbox",
-    EFFECTS_AT_ONCE,
-    effects.claim,
-    effects.carry_out,
-    effects.interrupted,
-    _until(effects.next_due),
-    effects.give_back,
-)
-COLLECTING = Work(
-    collected.TOPIC,
-    COLLECTED_AT_ONCE,
-    partial(effects.claim, lanes=effects.COLLECTING),
-    effects.carry_out,
-    effects.interrupted,
-    _until(partial(effects.next_due, lanes=effects.COLLECTING)),
-    partial(effects.give_back, lanes=effects.COLLECTING),
-)
+LANDINGS = _effects_of(Lane.LANDING, "outbox", LANDINGS_AT_ONCE)
+CONTROL = _effects_of(Lane.CONTROL, "outbox", EFFECTS_AT_ONCE)
+NOTICES = _effects_of(Lane.NOTICE, "outbox", EFFECTS_AT_ONCE)
+COLLECTING = _effects_of(Lane.COLLECT, collected.TOPIC, COLLECTED_AT_ONCE)
 NOTIFICATIONS = Work(
     notifications.TOPIC,
     ATTEMPTS_AT_ONCE,

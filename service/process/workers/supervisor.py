@@ -53,7 +53,9 @@ class Workers:
         if is_working:
             self._flows = (
                 Flow(runtime, flows.DELIVERIES),
-                Flow(runtime, flows.EFFECTS),
+                Flow(runtime, flows.LANDINGS),
+                Flow(runtime, flows.CONTROL),
+                Flow(runtime, flows.NOTICES),
                 Flow(runtime, flows.COLLECTING),
                 Flow(runtime, flows.NOTIFICATIONS),
             )
