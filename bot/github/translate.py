@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from bot import commands
-from bot.github import refs
+from bot.github import outcomes, refs
 from bot.github.reading import Fields, Person, Words, person_of, repository_where_of, words_of
 from service.provider import controls
+from service.provider.controls import Control
 from service.provider.signals import (
     AccessChanged,
     Asked,
@@ -145,11 +146,26 @@ def _comment_edited(event: Event) -> Signals:
 
 def _button_pressed(event: Event) -> Signals:
     """Return the command of a button on our own check run; unknown buttons yield no signals."""
-    run, action = event.payload.inner("check_run"), event.payload.inner("requested_action")
-    app, actor = run.inner_or_none("app"), event.sender(Channel.BUTTON)
+    action = event.payload.inner("requested_action")
     control = controls.named(action.words("identifier"))
-    if app is None or app.id_or_none("id") != event.own.id or control is None:
-        return ()
+    return () if control is None or not _is_on_own_check(event) else _pressed(event, control)
+
+
+def _rerequested(event: Event) -> Signals:
+    """GitHub's own button "Re-run": on our check run it queues again, or restarts the tests."""
+    if not _is_on_own_check(event):
+        return _report(event, member="check_run")
+    has_ended = event.payload.inner("check_run").words("status") == outcomes.COMPLETED
+    return _pressed(event, Control.REQUEUE if has_ended else Control.RETRY)
+
+
+def _is_on_own_check(event: Event) -> bool:
+    app = event.payload.inner("check_run").inner_or_none("app")
+    return app is not None and app.id_or_none("id") == event.own.id
+
+
+def _pressed(event: Event, control: Control) -> Signals:
+    run, actor = event.payload.inner("check_run"), event.sender(Channel.BUTTON)
     ask = controls.ask_of(control, run.text("head_sha"))
     delivery = event.delivery
     submission = run.words("external_id")
@@ -323,6 +339,7 @@ COMMANDS = frozenset(
         ("issue_comment", "created"),
         ("issue_comment", "edited"),
         ("check_run", "requested_action"),
+        ("check_run", "rerequested"),
         ("pull_request_review", "submitted"),
         ("pull_request", "labeled"),
         ("pull_request", "unlabeled"),
@@ -356,9 +373,8 @@ TABLE: Mapping[tuple[str, str | None], Translation] = {
     **_each("pull_request", "opened", "edited", "reopened", "closed", "synchronize", by=_pull),
     **_each("pull_request", "ready_for_review", "converted_to_draft", "stacked", by=_pull),
     **_each("pull_request", "labeled", "unlabeled", by=_label),
-    **_each(
-        "check_run", "created", "completed", "rerequested", by=partial(_report, member="check_run")
-    ),
+    ("check_run", "rerequested"): _rerequested,
+    **_each("check_run", "created", "completed", by=partial(_report, member="check_run")),
     **_reports("check_suite", "completed", "rerequested"),
     **_reports("workflow_run", "requested", "in_progress"),
     ("workflow_run", "completed"): _ci_run_ended,

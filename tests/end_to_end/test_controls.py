@@ -110,6 +110,34 @@ async def test_the_button_of_the_completed_check_run_queues_it_again(world: Worl
     assert entry.state.value in ("PENDING", "NOT_READY")
 
 
+async def test_re_run_on_the_completed_check_run_queues_it_again(world: World) -> None:
+    number = await waiting(world)
+    await world.comment("/merge cancel", on=number)
+    await world.settle()
+    await world.act("rerun_check", number=number, by="carol")
+    await world.settle()
+    assert await world.state(number) == "CANCELLED"
+    await world.act("rerun_check", number=number)
+    await world.settle()
+    assert await world.state(number) in ("PENDING", "NOT_READY")
+
+
+async def test_re_run_on_the_check_run_of_a_test_restarts_it(world: World) -> None:
+    await world.make_queue()
+    number = await world.open()
+    await world.comment("/merge", on=number)
+    await gates.under_test(world, number)
+    before = (await world.entry(number)).run
+    await world.act("rerun_check", number=number)
+    await world.until(lambda: is_tested(world, number, but=before))
+
+
+async def is_tested(world: World, number: int, but: str | None = None) -> bool:
+    """Whether a run tests a pull request, another than `but`."""
+    entry = await world.entry(number)
+    return entry.state.value == "TESTING" and entry.run != but
+
+
 async def test_the_button_of_an_old_commit_queues_nothing(world: World) -> None:
     number = await waiting(world)
     await world.comment("/merge cancel", on=number)

@@ -24,7 +24,7 @@ from bot.sandbox.acts.merging import MergeCall
 from bot.sandbox.acts.pull_requests import NewPull
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.git import ZERO, NewCommit
-from bot.sandbox.records import ROLES, Account, Actor, Json, Kind
+from bot.sandbox.records import ROLES, Account, Actor, CheckRun, Json, Kind
 from bot.sandbox.refusal import Refusal
 from bot.sandbox.world import Comment, Issue, PullRequest, Repository, World
 
@@ -244,6 +244,20 @@ def _tick_checkbox(action: Action) -> Json:
 
 def _press_button(action: Action) -> Json:
     """Press the button `button` of the App's newest check run on the head of `number`."""
+    run = _own_check(action)
+    conversation.press(action.repository, action.actor, run, action.text("button"))
+    return {"check_run": run.id}
+
+
+def _rerun_check(action: Action) -> Json:
+    """Press "Re-run" on the App's newest check run on the head of `number`."""
+    run = _own_check(action)
+    conversation.rerun(action.repository, action.actor, run)
+    return {"check_run": run.id}
+
+
+def _own_check(action: Action) -> CheckRun:
+    """The App's newest check run on the head of `number`, of the name `check` if one is given."""
     app = action.world.app
     runs = [
         run
@@ -252,8 +266,7 @@ def _press_button(action: Action) -> Json:
     ]
     if not runs:
         raise Refusal(400, f"the App has no check run on #{action.issue.number}")
-    conversation.press(action.repository, action.actor, runs[-1], action.text("button"))
-    return {"check_run": runs[-1].id}
+    return runs[-1]
 
 
 async def _stack(action: Action) -> Json:
@@ -383,6 +396,7 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "open_issue": _open_issue,
     "permissions": _permissions,
     "press_button": _press_button,
+    "rerun_check": _rerun_check,
     "private": _make_private,
     "push": _push,
     "rename": _rename,

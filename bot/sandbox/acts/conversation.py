@@ -179,3 +179,9 @@ def press(repository: Repository, actor: Actor, run: CheckRun, identifier: str) 
     shape = checks.check_run_event(repository, run)
     fields = {"check_run": shape, "requested_action": {"identifier": identifier}}
     deliver.emit(repository, "check_run", "requested_action", fields, actor.account)
+
+
+def rerun(repository: Repository, actor: Actor, run: CheckRun) -> None:
+    """Ask for a check run once more; raises `rerequested`, which its App alone receives."""
+    fields = {"check_run": checks.check_run_event(repository, run)}
+    deliver.emit(repository, "check_run", "rerequested", fields, actor.account)
