@@ -20,7 +20,7 @@ class Held(FastClock):
 
 
 @pytest.fixture
-def clock() -> Held:
+async def clock() -> Held:
     return Held(1.0)
 
 

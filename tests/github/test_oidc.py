@@ -26,7 +26,7 @@ class HeldClock(FastClock):
 
 
 @pytest.fixture
-def clock() -> HeldClock:
+async def clock() -> HeldClock:
     return HeldClock(1.0)
 
 

@@ -106,10 +106,11 @@ async def test_a_page_of_another_site_cannot_act(control, http, sandbox):
     assert (await control("POST", "settle", {}, Origin=sandbox.url)).status == 200
 
 
-async def test_the_settings_for_headgate_are_five_lines(sandbox):
+async def test_the_settings_for_headgate_are_seven_lines(sandbox):
     lines = apps.environment_lines(sandbox)
     names = [line.partition("=")[0].removeprefix("HEADGATE_GITHUB_") for line in lines]
-    assert names == ["URL", "HOST", "APP_ID", "PRIVATE_KEY", "WEBHOOK_SECRET"]
+    app = ["APP_ID", "PRIVATE_KEY", "WEBHOOK_SECRET", "CLIENT_ID", "CLIENT_SECRET"]
+    assert names == ["URL", "HOST", *app]
     assert sandbox.key_path.read_bytes().startswith(b"-----BEGIN RSA PRIVATE KEY-----")
     assert sandbox.key_path.stat().st_mode & 0o077 == 0
     assert len(sandbox.webhook_secret) >= 32
