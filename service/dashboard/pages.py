@@ -9,6 +9,7 @@ from service.dashboard import (
     page_of_queue,
     page_of_queues,
     page_of_run,
+    page_of_settings,
     page_of_tests,
     page_of_uploads,
     quarantine_actions,
@@ -119,6 +120,12 @@ PAGES: tuple[PageKind[PageRequest], ...] = (
         queue_actions.OF_PULL_REQUEST,
     ),
     PageKind("{branch:[^/]+}/health", "health.html", health),
+    PageKind(
+        "{branch:[^/]+}/settings",
+        "queue_settings.html",
+        page_of_settings.read,
+        actions=page_of_settings.ACTIONS,
+    ),
     PageKind("{branch:[^/]+}", "queue.html", queue, version_of_queue, queue_actions.OF_QUEUE),
 )
 """Every page of a repository; a path with names of ours comes before one without."""

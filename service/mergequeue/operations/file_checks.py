@@ -162,9 +162,10 @@ async def _report(
         SettingChange(to_camel(name), _text(getattr(value.config, name)), _text(new))
         for name, new in changes.items()
     ]
-    effect = await _effect(runtime, queue, value, changes)
+    replayed = await effect(runtime, queue, value, changes)
     title = file_checks.changes_title(queue.branch, shown)
-    return _check_run(CheckReportStatus.SUCCESS, title, file_checks.changes_summary(shown, effect))
+    summary = file_checks.changes_summary(shown, replayed)
+    return _check_run(CheckReportStatus.SUCCESS, title, summary)
 
 
 def _check_run(status: CheckReportStatus, title: str, summary: str) -> CheckReport:
@@ -182,7 +183,7 @@ def changes_by(value: MergeQueue, settings: Mapping[str, ConfigValue]) -> dict[s
     }
 
 
-async def _effect(
+async def effect(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, changes: Mapping[str, ConfigValue]
 ) -> Replayed | str:
     """Return the replay of the last 30 days with the changes, or why there is none."""

@@ -1,0 +1,197 @@
+"""The settings of a queue as fields of a form: their texts, and what a form changes."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import get_type_hints
+
+import orjson
+from pydantic.alias_generators import to_camel
+
+from service.errors import FieldError, Malformed
+from service.http.models import common
+from service.http.models import settings as models
+from service.mergequeue.engine.applying.settings import sources
+from service.mergequeue.engine.config import (
+    SETTINGS,
+    BatchingRule,
+    ConfigValue,
+    QueueConfig,
+    SettingSource,
+)
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.operations import repository_file
+from service.mergequeue.operations.repository_file import BranchSettings
+from service.settings import Template
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Testing": (
+        *("mode", "concurrency", "bisection_concurrency", "testing_timeout_minutes"),
+        *("check_start_timeout_minutes", "required_statuses", "skipped_statuses_pass"),
+        *("full_suite", "hedging", "hedge_threshold"),
+        *("create_prs_for_testing_branches", "test_branch_construction_mode"),
+    ),
+    "Batches": (
+        *("batch", "batching_min_size", "batching_max_wait_time_minutes", "batch_sizing"),
+        "batching_rules",
+    ),
+    "Failures": (
+        *("can_optimistically_merge", "pending_failure_depth", "confirm_failures"),
+        *("auto_retry_limit", "optimization_mode", "result_reuse_enabled"),
+        *("flaky_knowledge_enabled", "max_excused_failures"),
+    ),
+    "Merging": (
+        "merge_method",
+        "commit_title",
+        "commit_body",
+        "delete_branch",
+        "direct_merge_mode",
+    ),
+    "Pull requests": (
+        *("not_ready_timeout_hours", "fork_policy", "allowed_bot_submitters", "comments_enabled"),
+        *("commands_enabled", "status_check_enabled", "label_commands_enabled"),
+        *("enqueueing_label", "state_labels_enabled", "extension_enabled"),
+    ),
+}
+"""Every setting, in the order of the page."""
+
+BEFORE = "before-"
+"""Begins the name of the hidden field with the text that a setting had on the page."""
+
+NONE = "[]"
+"""What a list is that is empty on purpose, where no list means something else."""
+
+KINDS: Mapping[str, object] = get_type_hints(QueueConfig)
+NULLABLE = models.nullable(QueueConfig)
+FIELDS: Mapping[str, str] = {to_camel(name): name for name in SETTINGS}
+LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingField:
+    """A setting as a field: `options` None: a text, which `is_long` gives several lines.
+
+    `file` is the path of the repository's file that sets it, else empty.
+    """
+
+    name: str
+    label: str
+    meaning: str
+    text: str
+    default: str
+    is_set_here: bool
+    file: str
+    options: tuple[str, ...] | None
+    is_number: bool
+    is_long: bool
+
+    @property
+    def hint(self) -> str:
+        """How its text is written, if that is not plain."""
+        kind = KINDS[FIELDS[self.name]]
+        if not _is_list(kind):
+            return "Empty: none." if FIELDS[self.name] in NULLABLE else ""
+        return f"One a line.{' Empty: not set.' if FIELDS[self.name] in NULLABLE else ''}"
+
+
+def field_of(value: MergeQueue, name: str) -> SettingField:
+    """Return a setting of a queue, by field name of `QueueConfig`."""
+    kind, setting = KINDS[name], SETTINGS[name]
+    source = sources(value)[name]
+    is_filed = source is SettingSource.FILE and value.file is not None
+    is_text_of_lines = isinstance(setting.bounds, Template) and not setting.bounds.is_line
+    return SettingField(
+        name=to_camel(name),
+        label=label_of(name),
+        meaning=LINK.sub(r"\1", setting.meaning),
+        text=text_of(name, getattr(value.config, name)),
+        default=text_of(name, getattr(QueueConfig(), name)),
+        is_set_here=source is SettingSource.API,
+        file=repository_file.path_of(to_camel(name), value.file) if is_filed and value.file else "",
+        options=_options(kind),
+        is_number=kind in (int, float),
+        is_long=is_text_of_lines or _is_list(kind),
+    )
+
+
+def label_of(name: str) -> str:
+    """Return `Bisection concurrency`."""
+    return name.replace("_", " ").capitalize()
+
+
+def _is_list(kind: object) -> bool:
+    return "tuple" in str(kind)
+
+
+def _options(kind: object) -> tuple[str, ...] | None:
+    if kind is bool:
+        return ("true", "false")
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return tuple(each.value for each in kind)
+    return None
+
+
+def text_of(name: str, value: ConfigValue) -> str:
+    """Return a value as its field holds it."""
+    if isinstance(value, tuple):
+        if not value:
+            return NONE if name in NULLABLE else ""
+        return "\n".join(
+            each.target_pattern if isinstance(each, BatchingRule) else each for each in value
+        )
+    if value is None or isinstance(value, str):
+        return value or ""
+    return orjson.dumps(value).decode().removesuffix(".0")
+
+
+def changes_of(given: Mapping[str, str], before: Mapping[str, str]) -> dict[str, ConfigValue]:
+    """Return the settings whose text differs from the text before, by name of `QueueConfig`.
+
+    Both have names as the API spells them; without a text before, a setting is changed. Raises
+    Malformed, which names each wrong field.
+    """
+    texts = {
+        name: text
+        for name in FIELDS
+        if name in given and (text := _clean(given[name])) != _clean(before.get(name, "\0"))
+    }
+    unset = {FIELDS[name] for name, text in texts.items() if not text} & NULLABLE
+    body = {name: _json_of(name, text) for name, text in texts.items() if FIELDS[name] not in unset}
+    changes = {**common.read(BranchSettings, body).settings(), **dict.fromkeys(unset)}
+    return {name: changes[name] for name in SETTINGS if name in changes}
+
+
+def check_names(given: Mapping[str, str]) -> None:
+    """Raise Malformed for a name that is no setting."""
+    for name in given:
+        if name not in FIELDS:
+            meant = common.nearest(name, tuple(FIELDS))
+            hint = f" Did you mean {meant}?" if meant else ""
+            fault = FieldError(f"/{name[:100]}", "unknown", "is not a setting of a queue")
+            raise Malformed(f"{name[:100]} is not a setting of a queue.{hint}", errors=(fault,))
+
+
+def _clean(text: str) -> str:
+    return "\n".join(text.splitlines()).strip() if text != "\0" else text
+
+
+def _json_of(name: str, text: str) -> object:
+    kind = KINDS[FIELDS[name]]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if kind is bool:
+        return {"true": True, "false": False}.get(text, text)
+    if kind == tuple[BatchingRule, ...]:
+        return [{"targetPattern": line} for line in lines]
+    if _is_list(kind):
+        return [] if text == NONE else lines
+    if kind in (int, float):
+        return _number(text)
+    return text
+
+
+def _number(text: str) -> object:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
