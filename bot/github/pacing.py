@@ -93,7 +93,7 @@ class Cost:
 
     @property
     def kind(self) -> CallKind:
-        """What it counts as."""
+        """Return the kind that the call counts as."""
         if self.is_content:
             return CallKind.CONTENT
         return CallKind.WRITE if self.is_write else CallKind.READ

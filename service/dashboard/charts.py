@@ -112,7 +112,7 @@ class Chart:
 
     @property
     def summary(self) -> str:
-        """What the picture shows, for those who cannot see it."""
+        """Return the text for people who cannot see the picture."""
         highest = self.text(self._highest())
         return f"{self.title}; at most {highest}. The table below has the values."
 

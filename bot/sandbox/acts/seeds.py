@@ -154,7 +154,7 @@ PARAMETERS: Json = {
     "code_scanning": {"code_scanning_tools": []},
     "workflows": {"workflows": []},
 }
-"""What the provider's rules of these types always have ("Create a repository ruleset")."""
+"""Parameters that GitHub gives every rule of these types ("Create a repository ruleset")."""
 
 
 def _with_parameters(rule: Json) -> Json:
