@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from bot.cli import destination, options, output, queue_settings
 from bot.cli.administration import administer
 from bot.cli.client import Refusal
-from bot.cli.exits import Exit, Failed, sentence
+from bot.cli.exits import Exit, Failed
 from bot.cli.progress import ReplayDisplay
 from service.errors import Malformed
 from service.http.models import common
@@ -24,7 +24,6 @@ from service.mergequeue.engine.config import (
     ConfigValue,
     QueueConfig,
     changed,
-    not_available_yet,
 )
 from service.mergequeue.operations import simulate as simulations
 from service.mergequeue.operations.simulate import BASELINE, CHANGED, Comparison, Recorded
@@ -89,8 +88,7 @@ def compare(source: Source, changes: Mapping[str, ConfigValue], *, as_json: bool
 def parse_changes(texts: Sequence[str] | None) -> dict[str, ConfigValue]:
     """Return the settings to try by field name, checked as `queue update` checks them.
 
-    A setting that no queue accepts yet is accepted here, with a note on stderr. Raises
-    Failed(USAGE, REFUSED).
+    Raises Failed(USAGE, REFUSED).
     """
     given = queue_settings.parse(texts)
     if not given:
@@ -104,10 +102,6 @@ def parse_changes(texts: Sequence[str] | None) -> dict[str, ConfigValue]:
     except Malformed as malformed:
         errors = [asdict(each) for each in malformed.errors]
         raise Refusal(400, {"detail": malformed.detail, "errors": errors}) from None
-    early = not_available_yet(changes)
-    if early:
-        names = ", ".join(map(to_camel, early))
-        output.log(sentence(f"no queue accepts {names} yet: it may change nothing here"))
     return changes
 
 

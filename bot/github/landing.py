@@ -98,7 +98,7 @@ class Landing:
         Raises OutcomeUnknown while a merge is pending.
         """
         await stacks.check_not_pending(client, request.number)
-        facts = await self._pulls.pull_request(client, request.number, waits_s=())
+        facts = await self._pulls.pull_request_now(client, request.number)
         if facts.state is not PullRequestState.MERGED or facts.merge_commit is None:
             return None
         return await self._read(client, request.target, facts.merge_commit, request.expect_parent)
@@ -144,12 +144,12 @@ class Landing:
         self, client: RepositoryClient, number: int, head: Sha, commit: Sha
     ) -> bool:
         """Wait until GitHub shows the pull request as merged, else comment and close it."""
-        facts = await self._pulls.pull_request(client, number, waits_s=())
+        facts = await self._pulls.pull_request_now(client, number)
         for wait_s in SHOWN_WAITS_S:
             if facts.state is not PullRequestState.OPEN:
                 break
             await client.clock.sleep(wait_s)
-            facts = await self._pulls.pull_request(client, number, waits_s=())
+            facts = await self._pulls.pull_request_now(client, number)
         if facts.state is PullRequestState.OPEN and facts.head_sha == head:
             words = (
                 f"The commits of this pull request are in `{facts.base_branch}` as "

@@ -7,6 +7,7 @@ its author, so that writing it twice changes nothing. A notice never stops a lan
 import hashlib
 from dataclasses import asdict, replace
 from typing import assert_never
+from urllib.parse import quote
 
 import structlog
 from cachetools import LRUCache
@@ -22,6 +23,7 @@ from service.provider.values import (
     Notice,
     Reaction,
     Reply,
+    StateLabel,
     StatusComment,
 )
 
@@ -31,6 +33,7 @@ BODY_CHARS_MAX = 60_000
 SUMMARY_CHARS_MAX = 65_000
 WRITTEN_MAX = 10_000
 LOCKED = "locked"
+NO_LABEL = "none"
 
 # Our word to GitHub's status and conclusion.
 CHECK_WORDS: dict[CheckReportStatus, tuple[str, str | None]] = {
@@ -69,6 +72,8 @@ class Notices:
                 return await _react(client, notice)
             case CheckReport():
                 return await self._check(client, notice)
+            case StateLabel():
+                return await _label(client, notice)
             case _:
                 assert_never(notice)
 
@@ -179,6 +184,20 @@ async def _react(client: RepositoryClient, notice: Reaction) -> str | None:
             log.warning("reaction_dropped", repo=client.repo.slug, why=lost.message)
             return None
     return None if answer.status == 404 else answer.fields.id("id")
+
+
+async def _label(client: RepositoryClient, notice: StateLabel) -> str | None:
+    """Add the label, then remove the one before; GitHub makes a label that it lacks."""
+    tail = f"/issues/{notice.number}/labels"
+    try:
+        if notice.label is not None:
+            await client.send("POST", tail, {"labels": [notice.label]})
+        if notice.known_id not in (None, NO_LABEL, notice.label):
+            await client.send("DELETE", f"{tail}/{quote(notice.known_id)}", expects=(404,))
+    except NotPermitted as lost:
+        log.warning("label_dropped", repo=client.repo.slug, why=lost.message)
+        return None
+    return notice.label or NO_LABEL
 
 
 def _check_body(notice: CheckReport) -> dict[str, object]:

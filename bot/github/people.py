@@ -1,4 +1,4 @@
-"""Access of an account to a repository, never cached, by its number and not its name."""
+"""Access of an account to a repository, as GitHub has it now, by its number and not its name."""
 
 from urllib.parse import quote
 
@@ -41,7 +41,7 @@ async def access(client: RepositoryClient, actor: Actor) -> AccessLevel:
 
 async def _permission(client: RepositoryClient, login: str) -> tuple[str, AccessLevel] | None:
     tail = f"/collaborators/{quote(login, safe='')}/permission"
-    answer = await client.get(tail, expects=(404,), missing=GoneKind.REPOSITORY)
+    answer = await client.get(tail, expects=(404,), missing=GoneKind.REPOSITORY, is_kept=True)
     if answer.status == 404:
         return None
     role, user = answer.fields.words("role_name"), answer.fields.inner_or_none("user")

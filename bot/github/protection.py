@@ -126,6 +126,7 @@ class Protection:
         self._app_id = app_id
         self._kept: LRUCache[tuple[str, str], tuple[float, BranchRules]] = LRUCache(BRANCHES_MAX)
         self._queues: LRUCache[tuple[str, str], tuple[float, bool]] = LRUCache(BRANCHES_MAX)
+        self._unprotected: LRUCache[tuple[str, str], float] = LRUCache(BRANCHES_MAX)
 
     async def required(self, client: RepositoryClient, branch: str) -> Required:
         """Required statuses of a branch. Raises Refused(PROVIDER_QUEUE), Gone(REPOSITORY)."""
@@ -159,12 +160,18 @@ class Protection:
         read_s, rules = self._kept.get((_key(repo), branch), (0.0, None))
         return rules if self._clock.monotonic_s() - read_s <= KEPT_S else None
 
-    def forget(self, repo: RepoRef, *, keeps_queue: bool = False) -> None:
-        """Read a repository's rules afresh the next time."""
+    def forget(self, repo: RepoRef, *, only_free: bool = False) -> None:
+        """Read a repository's rules afresh the next time.
+
+        `only_free`: keep for five minutes what GitHub does not confirm by a free 304: that there is
+        no classic protection, and whether a classic merge queue owns the branch.
+        """
         for key in [key for key in self._kept if key[0] == _key(repo)]:
             del self._kept[key]
-        if keeps_queue:
+        if only_free:
             return
+        for key in [key for key in self._unprotected if key[0] == _key(repo)]:
+            del self._unprotected[key]
         for key in [key for key in self._queues if key[0] == _key(repo)]:
             # What was known is still the answer while GitHub cannot be asked.
             self._queues[key] = (LONG_AGO_S, self._queues[key][1])
@@ -178,7 +185,7 @@ class Protection:
     async def _read(self, client: RepositoryClient, branch: str) -> Read:
         rules = await _rulesets(client, branch)
         passed = await _bypassed(client, rules)
-        classic = await _classic(client, branch)
+        classic = await self._classic(client, branch)
         return Read(
             rules=rules,
             binding=tuple(rule for rule in rules if rule.ruleset not in passed),
@@ -237,6 +244,15 @@ class Protection:
             pass
         self._queues[key] = (now_s, known)
         return known
+
+    async def _classic(self, client: RepositoryClient, branch: str) -> Classic:
+        key, now_s = (_key(client.repo), branch), self._clock.monotonic_s()
+        if now_s - self._unprotected.get(key, LONG_AGO_S) < KEPT_S:
+            return Classic()
+        classic = await _classic(client, branch)
+        if classic == Classic():
+            self._unprotected[key] = now_s
+        return classic
 
     def _is_own(self, check: RequiredName, branch: str) -> bool:
         return check.name == own_check(branch) and check.source_id in (None, self._app_id)

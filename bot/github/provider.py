@@ -133,8 +133,11 @@ class GitHubProvider:
     async def repository(self, ref: RepoRef) -> Repository:
         return await self._repeatable(installations.repository, ref, Priority.VERDICT)
 
-    async def pull_request(self, repo: RepoRef, number: int) -> PullRequest:
-        return await self._repeatable(self._pulls.pull_request, repo, Priority.VERDICT, number)
+    async def pull_request(
+        self, repo: RepoRef, number: int, *, awaits_mergeability: bool = True
+    ) -> PullRequest:
+        read = self._pulls.pull_request if awaits_mergeability else self._pulls.pull_request_now
+        return await self._repeatable(read, repo, Priority.VERDICT, number)
 
     async def pull_requests(
         self, repo: RepoRef, numbers: Sequence[int]
@@ -166,8 +169,8 @@ class GitHubProvider:
     async def required(self, repo: RepoRef, branch: str) -> Required:
         return await self._repeatable(self._protection.required, repo, Priority.VERDICT, branch)
 
-    async def forget_rules(self, repo: RepoRef, *, keeps_queue: bool = False) -> None:
-        self._protection.forget(repo, keeps_queue=keeps_queue)
+    async def forget_rules(self, repo: RepoRef, *, only_free: bool = False) -> None:
+        self._protection.forget(repo, only_free=only_free)
 
     async def forget_access(self, repo: RepoRef) -> None:
         self._github.tokens.forget_name(repo)

@@ -47,12 +47,14 @@ class PullRequests:
         self._app_id = app_id
         self._swept_at_once = graphql.SWEPT_MAX
 
-    async def pull_request(
-        self, client: RepositoryClient, number: int, waits_s: tuple[float, ...] = MERGEABLE_WAITS_S
-    ) -> PullRequest:
+    async def pull_request_now(self, client: RepositoryClient, number: int) -> PullRequest:
+        """Read one pull request."""
+        return await self._converted(client, await graphql.facts(client, number))
+
+    async def pull_request(self, client: RepositoryClient, number: int) -> PullRequest:
         """Read one pull request, and again for 31 s while GitHub computes whether it merges."""
         facts = await graphql.facts(client, number)
-        for wait_s in waits_s:
+        for wait_s in MERGEABLE_WAITS_S:
             if not is_open(facts) or facts.pull.mergeability is not Mergeability.IN_PROGRESS:
                 break
             await client.clock.sleep(wait_s)

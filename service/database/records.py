@@ -136,6 +136,7 @@ class Surface(StrEnum):
 
     COMMENT = "comment"
     CHECK = "check"
+    LABEL = "label"
     COMMAND = "command"
     FAREWELL = "farewell"
 

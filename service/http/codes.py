@@ -102,7 +102,6 @@ REMEDIES: Mapping[str, str] = {
     "already_landed": "Nothing is left to do: the pull request is merged.",
     "head_mismatch": "Look at the new commits, then submit the present head.",
     "idempotency_in_progress": "Ask again after the seconds of `Retry-After`, with the same key.",
-    "not_available_yet": "Leave the settings out that `settings` lists.",
     "pull_request_closed": "Reopen the pull request first.",
     "pull_request_merged": "Nothing is left to do: the pull request is merged.",
     "fork_needs_person": "Let a person with write access submit this head once.",

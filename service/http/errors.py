@@ -72,7 +72,6 @@ STATUSES: Mapping[int, tuple[str, ...]] = {
     413: ("body_too_large",),
     415: ("unsupported_media_type", "unsupported_encoding"),
     422: (
-        "not_available_yet",
         "pull_request_closed",
         "pull_request_merged",
         "fork_needs_person",
@@ -207,7 +206,6 @@ TITLES: Mapping[str, str] = {
     "already_landed": "The pull request has landed",
     "head_mismatch": "The pull request has another head",
     "idempotency_in_progress": "The first request with this key still runs",
-    "not_available_yet": "This setting has no effect yet",
     "pull_request_closed": "The pull request is closed",
     "pull_request_merged": "The pull request is merged already",
     "fork_needs_person": "A person must let this fork in",

@@ -60,8 +60,13 @@ class Provider(Protocol):
         """The repository now, followed through a rename. Raises Gone(REPOSITORY)."""
         ...
 
-    async def pull_request(self, repo: RepoRef, number: int) -> PullRequest:
-        """Facts of one pull request. Raises Gone(PULL_REQUEST)."""
+    async def pull_request(
+        self, repo: RepoRef, number: int, *, awaits_mergeability: bool = True
+    ) -> PullRequest:
+        """Facts of one pull request. Raises Gone(PULL_REQUEST).
+
+        `awaits_mergeability`: read again, for half a minute, until the provider knows it.
+        """
         ...
 
     async def pull_requests(
@@ -112,11 +117,11 @@ class Provider(Protocol):
         """
         ...
 
-    async def forget_rules(self, repo: RepoRef, *, keeps_queue: bool = False) -> None:
+    async def forget_rules(self, repo: RepoRef, *, only_free: bool = False) -> None:
         """Drop what `required` keeps, so that its next answer is fresh.
 
-        `keeps_queue`: but for whether the provider's own queue owns a branch, which may cost a
-        call of its own and which a refused landing tells as well.
+        `only_free`: but for what costs a call of the limits even when nothing has changed, which
+        the refusal of a landing shows as well.
         """
         ...
 

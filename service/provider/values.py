@@ -446,7 +446,19 @@ class CheckReport:
     is_refresh: bool = False
 
 
-Notice = StatusComment | Reply | Reaction | CheckReport
+@dataclass(frozen=True, slots=True)
+class StateLabel:
+    """The label for the state of a submission, None for none, in place of the one of `known_id`."""
+
+    number: int
+    label: str | None
+    known_id: str | None = None
+    first: bool = False
+    is_final: bool = False
+    is_refresh: bool = False
+
+
+Notice = StatusComment | Reply | Reaction | CheckReport | StateLabel
 
 
 class Lost(StrEnum):

@@ -100,17 +100,15 @@ def test_faulty_fields_are_spelled_as_they_were_sent():
     ]
 
 
-def test_settings_without_effect_are_named_as_they_were_sent():
+def test_settings_that_are_refused_are_named_as_they_were_sent():
     error = errors.Invalid(
-        "These settings have no effect in this version: batch, hedge_threshold.",
-        code="not_available_yet",
+        "These settings are set by the file: batch, hedge_threshold.",
+        code="set_in_repository_file",
         members={"settings": ("batch", "hedge_threshold")},
     )
     body = body_of(error, to_camel)
     assert body["settings"] == ["batch", "hedgeThreshold"]
-    assert body["detail"] == (
-        "These settings have no effect in this version: batch, hedgeThreshold."
-    )
+    assert body["detail"] == ("These settings are set by the file: batch, hedgeThreshold.")
 
 
 def test_an_endpoint_in_snake_case_gets_its_names_as_they_are():

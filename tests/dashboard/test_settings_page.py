@@ -127,5 +127,3 @@ async def test_an_admin_changes_settings_and_a_refused_value_is_kept(pages):
         after = (await pages.value()).config
         assert after == replace(before, concurrency=7)
         assert (await newest(pages, "queue.update")).actor.login == "alice"
-        status, text = await post({**sent, "stateLabelsEnabled": "true"})
-        assert (status, "no effect in this version" in text) == (422, True)

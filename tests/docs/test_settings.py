@@ -51,7 +51,7 @@ def test_the_table_is_current(
 @pytest.mark.parametrize("settings", [QueueConfig, TestSettings])
 def test_every_setting_says_when_to_change_it(settings: type):
     without = {name for name, setting in definitions(settings).items() if not setting.advice}
-    assert without <= {"state_labels_enabled", "extension_enabled"}
+    assert without <= {"extension_enabled"}
 
 
 def rows(settings: type, spelled: Spelling) -> Iterator[str]:

@@ -302,11 +302,11 @@ async def test_where_a_merge_queue_cannot_be_read_what_was_known_last_counts(tab
     assert (await kept.rules(client, "main")).has_queue
 
 
-async def test_a_merge_queue_is_asked_about_once_in_five_minutes(table, client, kept):
+async def test_what_costs_a_call_is_read_once_in_five_minutes(table, client, kept):
     counts = []
     for wait_s in (0, protection.KEPT_S - 1, 1):
         await client.clock.sleep(wait_s)
-        kept.forget(REPO, keeps_queue=True)
+        kept.forget(REPO, only_free=True)
         await kept.rules(client, "main")
         counts.append(table.calls[QUEUE])
     assert counts == [1, 1, 2]

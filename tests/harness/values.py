@@ -104,7 +104,9 @@ class ValuesProvider:
             url=f"https://{ref.host}/octo/widgets",
         )
 
-    async def pull_request(self, repo: RepoRef, number: int) -> PullRequest:
+    async def pull_request(
+        self, repo: RepoRef, number: int, *, awaits_mergeability: bool = True
+    ) -> PullRequest:
         merged = self.merged_at.get(number)
         return PullRequest(
             number=number,
@@ -155,7 +157,7 @@ class ValuesProvider:
     async def required(self, repo: RepoRef, branch: str) -> Required:
         return Known((RequiredName("unit"),), None, ())
 
-    async def forget_rules(self, repo: RepoRef, *, keeps_queue: bool = False) -> None:
+    async def forget_rules(self, repo: RepoRef, *, only_free: bool = False) -> None:
         return None
 
     async def forget_access(self, repo: RepoRef) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from service.mergequeue.engine import config
-from service.mergequeue.engine.config import ConfigValue, Mode, QueueConfig
+from service.mergequeue.engine.config import ConfigValue, QueueConfig
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,6 @@ def test_the_first_setting_out_of_range_is_named(
     changes: dict[str, ConfigValue], wrong: str | None
 ) -> None:
     assert config.out_of_range(changes) == wrong
-
-
-def test_a_setting_without_behavior_is_named_unless_it_has_its_default() -> None:
-    changes: dict[str, ConfigValue] = {"state_labels_enabled": True, "mode": Mode.PARALLEL}
-    assert config.not_available_yet(changes) == ("state_labels_enabled",)
-    assert config.not_available_yet({**changes, "state_labels_enabled": False}) == ()
 
 
 def test_changed_settings_leave_the_others() -> None:

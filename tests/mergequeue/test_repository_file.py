@@ -94,11 +94,6 @@ queues:
             "`queues.main.batchingRules[0].targetPattern` is missing. Add it.",
         ),
         (
-            f"{HEAD}    stateLabelsEnabled: true\n",
-            4,
-            "`queues.main.stateLabelsEnabled` has no effect in this version. Remove the line.",
-        ),
-        (
             f"{HEAD}    requiredStatuses:\n",
             4,
             "`queues.main.requiredStatuses` has no value. Write one, or remove the line.",

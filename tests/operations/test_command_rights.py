@@ -69,7 +69,9 @@ class Rights(ValuesProvider):
     async def access(self, repo: RepoRef, actor: Actor) -> AccessLevel:
         return self.level
 
-    async def pull_request(self, repo: RepoRef, number: int) -> PullRequest:
+    async def pull_request(
+        self, repo: RepoRef, number: int, *, awaits_mergeability: bool = True
+    ) -> PullRequest:
         found = await super().pull_request(repo, number)
         return replace(found, is_fork=number == 9)
 

@@ -38,7 +38,9 @@ class ChangingProvider(ValuesProvider):
         self.gone: set[int] = set()
         self.asked: list[list[int]] = []
 
-    async def pull_request(self, repo: RepoRef, number: int) -> PullRequest:
+    async def pull_request(
+        self, repo: RepoRef, number: int, *, awaits_mergeability: bool = True
+    ) -> PullRequest:
         self.asked.append([number])
         found = await self._changed(repo, number)
         if found is None:

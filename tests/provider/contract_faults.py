@@ -303,7 +303,7 @@ class Budget:
         facts = await stage.provider.pull_request(stage.repo, number)
         assert facts.state is PullRequestState.OPEN
         await stage.provider.checks(stage.repo, built.tip, skipped_pass=True)
-        await stage.provider.forget_rules(stage.repo, keeps_queue=True)
+        await stage.provider.forget_rules(stage.repo, only_free=True)
         await stage.provider.required(stage.repo, "main")
         assert isinstance(await stage.provider.merge(stage.merging(number, head)), Merged)
 

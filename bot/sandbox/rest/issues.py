@@ -1,8 +1,8 @@
-"""Issues, comments and reactions; a pull request is an issue too."""
+"""Issues, comments, reactions and labels; a pull request is an issue too."""
 
 from bot.sandbox.acts import conversation
 from bot.sandbox.records import Json
-from bot.sandbox.refusal import not_accessible, not_found, refused
+from bot.sandbox.refusal import invalid, not_accessible, not_found, refused
 from bot.sandbox.rest.call import REPO, Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import issues
 from bot.sandbox.timeline import stamp
@@ -89,6 +89,27 @@ async def patch_comment(call: Call) -> Answer:
     return Reply(issues.comment(comment))
 
 
+async def add_labels(call: Call) -> Answer:
+    """Add labels by name; what the repository lacks is made."""
+    names = call.body.get("labels")
+    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
+        raise invalid("labels must be an array of names", field="labels", resource="Label")
+    for name in names:
+        await conversation.label(call.issue, call.actor, name)
+    return Reply(_labels(call))
+
+
+async def remove_label(call: Call) -> Answer:
+    """Remove one label; 404 when the issue does not have it."""
+    await conversation.unlabel(call.issue, call.actor, call.params["label"])
+    return Reply(_labels(call))
+
+
+def _labels(call: Call) -> list[Json]:
+    known = call.repository.labels
+    return [issues.label(call.repository, known[name.lower()]) for name in call.issue.labels]
+
+
 async def create_reaction(call: Call) -> Answer:
     """React: 201, or 200 with the reaction that is there already."""
     made, is_new = conversation.react(_comment(call), call.actor, call.text("content"))
@@ -108,6 +129,8 @@ ROUTES = (
     Route("GET", f"{ISSUE}/comments", list_comments, READ),
     Route("POST", f"{ISSUE}/comments", create_comment, WRITE, role="read"),
     Route("GET", f"{REPO}/issues/comments", list_repository_comments, READ),
+    Route("POST", f"{ISSUE}/labels", add_labels, WRITE, role="triage"),
+    Route("DELETE", rf"{ISSUE}/labels/{{label:[^/]+}}", remove_label, WRITE, role="triage"),
     Route("PATCH", COMMENT, patch_comment, WRITE, role="read"),
     Route("POST", f"{COMMENT}/reactions", create_reaction, WRITE, role="read"),
 )

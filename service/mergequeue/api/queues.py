@@ -26,7 +26,6 @@ from service.vocabulary import QueueRef, Role
     "queue_exists",
     "merge_method_not_allowed",
     "limit_reached",
-    "not_available_yet",
 )
 async def create(call: Call, request: models.CreateQueue) -> answers.QueueCreated:
     """`/createQueue`."""
@@ -62,7 +61,6 @@ async def get(call: Call, request: models.GetQueue) -> bytes:
     "merge_method_not_allowed",
     "conflicting_fields",
     "set_in_repository_file",
-    "not_available_yet",
 )
 async def update(call: Call, request: models.UpdateQueue) -> answers.Queue:
     """`/updateQueue`."""

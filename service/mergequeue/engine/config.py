@@ -320,7 +320,9 @@ class QueueConfig:
     )
     state_labels_enabled: bool = setting(
         False,
-        "not available yet: refused with 422 `not_available_yet`",
+        "whether a pull request has a label for its state: `headgate:waiting`, "
+        "`headgate:queued`, `headgate:testing`, `headgate:passed` or `headgate:failed`",
+        "true for lists of pull requests by state; each state costs two calls",
     )
     extension_enabled: bool = setting(
         True,
@@ -351,9 +353,6 @@ RANGES: Mapping[str, Range] = {
     name: each.bounds for name, each in SETTINGS.items() if isinstance(each.bounds, Range)
 }
 
-NOT_AVAILABLE_YET = frozenset({"state_labels_enabled"})
-"""Settings without behavior: any value but the default is refused."""
-
 CLI_DEFAULTS: Mapping[str, ConfigValue] = {
     name: each.cli_default for name, each in SETTINGS.items() if each.cli_default is not None
 }
@@ -378,13 +377,3 @@ def out_of_range(changes: Mapping[str, ConfigValue]) -> str | None:
 def changed(config: QueueConfig, changes: Mapping[str, ConfigValue]) -> QueueConfig:
     """Return the settings with some of them replaced. The changes have passed `out_of_range`."""
     return replace(config, **changes)  # type: ignore[arg-type]
-
-
-def not_available_yet(changes: Mapping[str, ConfigValue]) -> tuple[str, ...]:
-    """Return the changed settings that would have no effect, in the order given."""
-    default = QueueConfig()
-    return tuple(
-        name
-        for name, value in changes.items()
-        if name in NOT_AVAILABLE_YET and value != getattr(default, name)
-    )

@@ -185,7 +185,7 @@ async def _failed_before(
 async def _message(provider: Provider, queue: QueueRef, run: Run, step: HeadToMerge) -> str:
     if run.config.merge_method is not MergeMethod.MERGE_COMMIT:
         return naming.test_message(step.pr, step.head, queue.branch)
-    pull = await provider.pull_request(queue.repo, step.pr)
+    pull = await provider.pull_request(queue.repo, step.pr, awaits_mergeability=False)
     owner = (pull.head_repo or queue.repo.slug).split("/")[0]
     title = naming.landing_title(step.pr, f"{owner}/{pull.head_branch}")
     body = naming.landing_body(pull.title)
@@ -238,7 +238,7 @@ async def _gone(runtime: Runtime, queue: QueueRef, run: Run, text: str) -> list[
     gone: list[Input] = []
     for member in (*run.base, *run.entries):
         try:
-            await provider.pull_request(queue.repo, member.pr)
+            await provider.pull_request(queue.repo, member.pr, awaits_mergeability=False)
         except Gone as missing:
             if missing.kind is not GoneKind.PULL_REQUEST:
                 raise

@@ -123,16 +123,16 @@ async def _check(
     if queue is None or queue.repo.host not in runtime.providers:
         return
     provider = runtime.providers[queue.repo.host]
-    value = await turn.value(runtime, queue.id)
-    checked = await _checked(runtime, queue, wanted)
-    if checked is None and value.file is None:
+    # One call that reads the changed files too.
+    pull = await provider.pull_request(queue.repo, wanted.number, awaits_mergeability=False)
+    is_current = pull.state is PullRequestState.OPEN and pull.head_sha == wanted.head
+    if not is_current or pull.is_fork or pull.base_branch != wanted.base:
         return
     files = await provider.changed_files(queue.repo, wanted.number)
-    pull = await provider.pull_request(queue.repo, wanted.number)
-    is_current = pull.state is PullRequestState.OPEN and pull.head_sha == wanted.head
-    if PATH not in files.paths or not is_current or pull.is_fork or pull.base_branch != wanted.base:
+    if PATH not in files.paths:
         return
-    checked = checked or Checked()
+    value = await turn.value(runtime, queue.id)
+    checked = await _checked(runtime, queue, wanted) or Checked()
     faults = checked.faults or method_faults(checked, queue.branch, repository.merge_methods)
     report = await _report(runtime, queue, value, replace(checked, faults=faults))
     number = f"config-{queue.id}-{wanted.number}"

@@ -60,7 +60,7 @@ async def delete(runtime: Runtime, repository_id: int, wanted: DeleteHeadBranch)
     if provider is None:
         raise ProviderError(f"No provider is set for {repository.ref.host}.")
     try:
-        pull = await provider.pull_request(repository.ref, wanted.number)
+        pull = await provider.pull_request(repository.ref, wanted.number, awaits_mergeability=False)
     except Gone as gone:
         if gone.kind is not GoneKind.PULL_REQUEST:
             raise

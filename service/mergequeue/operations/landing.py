@@ -212,7 +212,7 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     )
     inputs: list[Input] = [known for known, _ in read]
     tips = {None if pull is None else pull.base_tip for _, pull in read}
-    await provider.forget_rules(queue.repo, keeps_queue=True)
+    await provider.forget_rules(queue.repo, only_free=True)
     resolved = await requirements.resolve(
         runtime, queue.repo, queue.branch, requirements.override_of(value)
     )

@@ -5,6 +5,7 @@ limits notices thin out (docs/design/limits.md 8). Texts: `wording`.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -31,11 +32,21 @@ from service.provider.values import (
     Emoji,
     Reaction,
     Reply,
+    StateLabel,
     StatusComment,
 )
 from service.runtime import Runtime
 from service.text.markdown import Links
 from service.vocabulary import MergeMethod, QueueRef, RepoRef
+
+Kept = StatusComment | CheckReport | StateLabel
+"""Notices that follow the state of a submission."""
+
+SURFACES: Mapping[type[Kept], Surface] = {
+    StatusComment: Surface.COMMENT,
+    CheckReport: Surface.CHECK,
+    StateLabel: Surface.LABEL,
+}
 
 LATER = timedelta(minutes=2)
 """A text that was left out is tried again after this time, unless the next state replaces it."""
@@ -45,7 +56,7 @@ ORNAMENTS = frozenset({Emoji.EYES, Emoji.ACCEPTED, Emoji.MERGED})
 
 
 async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) -> None:
-    """Bring comment and check run of one submission up to date; unchanged texts cost nothing.
+    """Bring comment, check run and label of one submission up to date; only changes are written.
 
     Writes the present texts, not those of the time of the action: a later change wins. `first`:
     no earlier attempt can have written a text, so the provider is not searched. A refresh waits
@@ -73,6 +84,11 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
             action.pr, marker, body, first=first, is_final=is_final, is_refresh=is_refresh
         )
         is_whole = await _place(runtime, queue, text, comment) and is_whole
+    if config.state_labels_enabled and not superseded:
+        label = StateLabel(
+            action.pr, notices.state_label(text), is_final=is_final, is_refresh=is_refresh
+        )
+        is_whole = await _place(runtime, queue, text, replace(label, first=first)) and is_whole
     if is_final:
         await _farewell(runtime, queue, text, first=first)
     if not is_whole:
@@ -145,13 +161,11 @@ async def _place(
     runtime: Runtime,
     queue: QueueRef,
     text: PullRequestText,
-    notice: StatusComment | CheckReport,
+    notice: Kept,
 ) -> bool:
     """Write one notice unless the provider already has this text; return False if it waits."""
-    is_comment = isinstance(notice, StatusComment)
-    surface = Surface.COMMENT if is_comment else Surface.CHECK
-    entry = "" if is_comment else text.entry.id
-    spot = Spot(queue.id, text.entry.pr, surface, entry)
+    surface = SURFACES[type(notice)]
+    spot = Spot(queue.id, text.entry.pr, surface, text.entry.id)
     known = await runtime.store.read(stored.placed, spot)
     digest = _digest(notice)
     if known is not None:
@@ -173,10 +187,8 @@ async def _place(
     return True
 
 
-def _is_left_out(
-    runtime: Runtime, repo: RepoRef, text: PullRequestText, notice: StatusComment | CheckReport
-) -> bool:
-    """Return whether a text waits: never a final one, and a comment before a check run.
+def _is_left_out(runtime: Runtime, repo: RepoRef, text: PullRequestText, notice: Kept) -> bool:
+    """Return whether a text waits: never a final one, and the check run after the others.
 
     That the limits delay its test branch is written too, where a text exists already.
     """
@@ -185,7 +197,8 @@ def _is_left_out(
     is_told = is_delayed and not notice.is_refresh and notice.known_id is not None
     if notice.is_final or is_told:
         return False
-    is_said_twice = isinstance(notice, StatusComment) and text.queue.config.status_check_enabled
+    is_check = isinstance(notice, CheckReport)
+    is_said_twice = not is_check and text.queue.config.status_check_enabled
     limit = Pressure.HIGH if is_said_twice else Pressure.CRITICAL
     return _pressure(runtime, repo) >= limit
 
@@ -195,7 +208,7 @@ def _pressure(runtime: Runtime, repo: RepoRef) -> Pressure:
     return Pressure.NONE if budget is None else budget.pressure
 
 
-def _digest(notice: StatusComment | CheckReport) -> str:
+def _digest(notice: Kept) -> str:
     """Return a digest of the text that does not depend on how it is written."""
     return hashlib.sha256(repr(replace(notice, first=False, is_refresh=False)).encode()).hexdigest()
 

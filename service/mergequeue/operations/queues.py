@@ -17,7 +17,6 @@ from service.mergequeue.engine.config import (
     ConfigValue,
     QueueConfig,
     changed,
-    not_available_yet,
     out_of_range,
 )
 from service.mergequeue.engine.inputs import (
@@ -80,7 +79,7 @@ async def create(
     """Create a queue for an existing branch.
 
     Raises NotFound(branch_not_found), Conflict(queue_exists), Invalid(merge_method_not_allowed,
-    limit_reached, not_available_yet), Malformed.
+    limit_reached), Malformed.
     """
     _check_settings(request.settings)
     provider = runtime.providers[repository.ref.host]
@@ -142,14 +141,6 @@ def _check_settings(settings: Mapping[str, ConfigValue]) -> None:
     wrong = out_of_range(settings)
     if wrong is not None:
         raise Malformed(f"{wrong} is out of range.", code="invalid_field")
-    missing = not_available_yet(settings)
-    if missing:
-        raise Invalid(
-            f"These settings have no effect in this version: {', '.join(missing)}. "
-            "Leave them out, or send their default.",
-            code="not_available_yet",
-            members={"settings": missing},
-        )
 
 
 def _check_method(
@@ -223,7 +214,7 @@ async def update(
 
     PAUSED returns after an open landing has ended, 20 s at most. Raises Malformed,
     Conflict(version_conflict, mode_switch_in_progress), Invalid(merge_method_not_allowed,
-    not_available_yet, set_in_repository_file).
+    set_in_repository_file).
     """
     _check_settings(request.settings)
     value = await turn.value(runtime, queue.id)

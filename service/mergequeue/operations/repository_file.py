@@ -21,7 +21,6 @@ from service.mergequeue.engine.config import (
     SETTINGS,
     ConfigValue,
     QueueConfig,
-    not_available_yet,
 )
 from service.mergequeue.engine.model import FileFault, RepositoryFile
 from service.mergequeue.operations import setting_types
@@ -122,16 +121,9 @@ def check(content: bytes) -> Checked:
         found = invalid.errors(include_url=False, include_context=True)
         return Checked(faults=_sorted(_fault(read, each) for each in found))
     sections = {branch: each.settings() for branch, each in body.queues.items()}
-    faults = _sorted(
-        FileFault(PATH, read.line_of(place), _dotted(place), f"`{_dotted(place)}` {NO_EFFECT}")
-        for branch, settings in sections.items()
-        for name in not_available_yet(settings)
-        for place in (("queues", branch, to_camel(name)),)
-    )
-    return Checked({} if faults else sections, faults, read)
+    return Checked(sections, (), read)
 
 
-NO_EFFECT = "has no effect in this version. Remove the line."
 NO_VALUE = "has no value. Write one, or remove the line."
 NOT_AN_OBJECT = "must contain keys with values, as `version: 1`"
 

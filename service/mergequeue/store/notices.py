@@ -50,8 +50,8 @@ def place(session: Connection, spot: Spot, standing: Placed) -> None:
 
 
 def _key(spot: Spot) -> dict[str, int | str]:
-    """Return the key: one comment for a pull request and queue, one check for a submission."""
-    entry = "" if spot.surface is Surface.COMMENT else spot.entry
+    """Return the key: one comment and label for a pull request and queue, else by submission."""
+    entry = "" if spot.surface in (Surface.COMMENT, Surface.LABEL) else spot.entry
     return {
         "queue_id": spot.queue_id,
         "pr": spot.pr,

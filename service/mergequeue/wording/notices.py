@@ -132,6 +132,21 @@ _BY_A_PERSON = frozenset(
 )
 
 
+_LABELS = {
+    EntryState.NOT_READY: "headgate:waiting",
+    EntryState.PENDING: "headgate:queued",
+    EntryState.TESTING: "headgate:testing",
+    EntryState.TESTS_PASSED: "headgate:passed",
+    EntryState.PENDING_FAILURE: "headgate:testing",
+    EntryState.FAILED: "headgate:failed",
+}
+
+
+def state_label(view: PullRequestText) -> str | None:
+    """Return the label for the state; None once it was merged or cancelled."""
+    return _LABELS.get(view.entry.state)
+
+
 def check_report(view: PullRequestText) -> CheckReport:
     """Return the present check run; the caller fills in `known_id`."""
     return CheckReport(

@@ -69,6 +69,7 @@ CHANGES = {
     "commentsEnabled": False,
     "commandsEnabled": False,
     "statusCheckEnabled": False,
+    "stateLabelsEnabled": True,
     "labelCommandsEnabled": False,
     "extensionEnabled": False,
     "enqueueingLabel": "ship it",
@@ -98,10 +99,6 @@ CHANGES = {
     "fullSuite": True,
     "flakyKnowledgeEnabled": False,
     "maxExcusedFailures": 1,
-}
-
-NOT_AVAILABLE_YET = {
-    "stateLabelsEnabled": True,
 }
 
 
@@ -157,25 +154,6 @@ async def test_a_branch_has_one_queue(client, queue):
 async def test_a_queue_needs_a_branch(client, world, branch):
     answer = await client.post("createQueue", client.named(branch))
     assert answer.is_problem(404, "branch_not_found")
-
-
-@pytest.mark.parametrize(("name", "value"), NOT_AVAILABLE_YET.items())
-async def test_what_would_have_no_effect_is_refused_by_its_name(client, queue, name, value):
-    branch = await queue.world.new_branch()
-    for answer in (
-        await client.post("createQueue", client.named(branch, **{name: value})),
-        await client.post("updateQueue", queue.named(**{name: value})),
-    ):
-        assert answer.is_problem(422, "not_available_yet")
-        assert answer.json["settings"] == [name]
-        assert name in answer.json["detail"]
-
-
-async def test_the_default_of_what_has_no_effect_is_taken(client, queue):
-    sent = {name: DEFAULTS[name] for name in NOT_AVAILABLE_YET}
-    before = await queue.get()
-    answer = await client.done("updateQueue", queue.named(**sent))
-    assert answer["version"] == before["version"]
 
 
 async def test_a_queue_shows_its_settings_and_everything_in_it(queue):
@@ -238,8 +216,6 @@ async def test_an_update_is_all_or_nothing(client, queue):
     before = await queue.get()
     answer = await client.post("updateQueue", queue.named(concurrency=9, autoRetryLimit=99))
     assert answer.is_problem(400, "invalid_field")
-    answer = await client.post("updateQueue", queue.named(concurrency=9, stateLabelsEnabled=True))
-    assert answer.is_problem(422, "not_available_yet")
     assert await queue.get() == before
 
 
