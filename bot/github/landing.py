@@ -30,6 +30,8 @@ from service.provider.values import (
     Merged,
     MergeRequest,
     Reply,
+    Stack,
+    StackMember,
 )
 from service.vocabulary import (
     MergeMethod,
@@ -81,11 +83,9 @@ class Landing:
         if denied is not None:
             return denied
         stack = await stacks.find(client, request.number, request.head_sha)
-        blocker = None if stack is None else stacks.blocker_of(stack, request.number)
-        if blocker is not None:
-            # GitHub would land those below too, whether they were tested or not.
-            words = "Members of its stack that are below it have not merged."
-            return LandStop(LandStopCode.PR_REFUSED, words, blockers=(blocker,))
+        stop = _stack_stop(stack, request)
+        if stop is not None:
+            return stop
         send = _merge_call if stack is None else stacks.merge
         found = await send(client, request.number, _merge_body(request))
         if isinstance(found, stacks.Refusal):
@@ -258,6 +258,22 @@ class Landing:
             known = await graphql.repository_node(client)
             client.caches.keep_node(client.repo, known)
         return known
+
+
+def _stack_stop(stack: Stack | None, request: MergeRequest) -> LandStop | None:
+    """Return why a member is not sent: GitHub also lands those below, tested or not."""
+    if stack is None:
+        below: tuple[StackMember, ...] | None = ()
+    else:
+        below = stack.below(request.number) if stack.members else None
+    if below is not None and tuple((one.number, one.head_sha) for one in below) == request.below:
+        return None
+    if request.below:
+        words = "The stack is not as it was tested."
+        return LandStop(LandStopCode.STALE, words)
+    blocker = None if stack is None else stacks.blocker_of(stack, request.number)
+    words = "Members of its stack that are below it have not merged."
+    return LandStop(LandStopCode.PR_REFUSED, words, blockers=(blocker,) if blocker else ())
 
 
 async def _merge_call(

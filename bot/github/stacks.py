@@ -1,7 +1,7 @@
 """Native stacks: their members as GitHub lists them, and the merge call that lands a member.
 
 GitHub merges a member of a stack by its asynchronous merge API alone, and lands every unmerged
-member below with it. So only a member whose members below have all merged is ever sent.
+member below with it. So a member is sent only if those below it are the ones that were tested.
 Source: https://docs.github.com/rest/pulls/pulls#merge-a-pull-request-asynchronously
 """
 

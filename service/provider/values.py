@@ -321,7 +321,7 @@ class LandStop:
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """One pull request for the provider's merge call; unset texts leave them to its settings."""
+    """A merge call; `below`: numbers and heads of the members of its stack that land with it."""
 
     repo: RepoRef
     target: str
@@ -331,6 +331,7 @@ class MergeRequest:
     expect_parent: Sha
     title: str | None = None
     message: str | None = None
+    below: tuple[tuple[int, Sha], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ async def fill(folder: Path, events: int) -> None:
         for number in range(1, ENTRIES + 1):
             pull = await provider.pull_request(provider.ref, number)
             await pull_requests.submit_fetched(
-                runtime, queue, pull, SubmitOptions(), Requester(SYSTEM)
+                runtime, queue, [pull], SubmitOptions(), Requester(SYSTEM)
             )
         await runtime.clock.sleep(NOTICES_AFTER_S)
         workers = Workers(runtime)

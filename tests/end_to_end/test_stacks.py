@@ -42,6 +42,8 @@ async def test_one_command_on_the_top_lands_a_stack_from_the_bottom_up(
     assert await world.merged() == stack
     assert [await world.state(number) for number in stack] == ["MERGED"] * 3
     assert await world.landed_trees() == await world.tested_trees(stack)
+    assert len({(await world.entry(number)).verified_by for number in stack}) == 1
+    assert merge_calls(world) == stack[-1:]
 
 
 async def test_the_answer_names_the_members_and_each_comment_what_lands_first(
@@ -54,7 +56,9 @@ async def test_the_answer_names_the_members_and_each_comment_what_lands_first(
     await world.act("draft", number=bottom)
     await world.comment("/merge", on=top)
     await world.settle()
-    assert f"from the bottom up: `#{bottom}`, `#{middle}` and `#{top}`." in said_on(world, top)
+    assert f"together, from the bottom up: `#{bottom}`, `#{middle}` and `#{top}`." in said_on(
+        world, top
+    )
     named = f"`#{bottom}` and `#{middle}`, which are below it in its stack, have been merged"
     assert named in said_on(world, top)
     assert f"`#{bottom}`, which is below it in its stack, has been merged" in said_on(world, middle)
@@ -76,6 +80,44 @@ async def test_one_that_fails_keeps_those_above_out_and_is_named_by_them(world: 
     left = f"(`#{stack[1]}` is not in the queue: comment `/merge` here again to submit the stack)"
     assert left in said_on(world, stack[2])
     await cancel(world, stack[2:])
+
+
+async def test_a_push_to_the_lower_one_while_it_is_tested_lands_neither(world: World) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    bottom, top = await a_stack(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})
+    await world.comment("/merge", on=top)
+
+    async def is_tested() -> bool:
+        return bool((await world.value()).runs)
+
+    await world.until(is_tested)
+    await world.act("push", branch="part-1", files={"more.txt": "3\n"})
+    await world.settle()
+    assert await world.merged() == []
+    assert (await world.entry(bottom)).reason.value == "head_changed"
+    assert await world.state(top) == "NOT_READY"
+    await cancel(world, [top])
+
+
+async def test_a_stack_whose_merge_is_refused_lands_one_by_one(world: World) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    stack = await a_stack(world, {"one.txt": "1\n"}, {"two.txt": "2\n"}, {"three.txt": "3\n"})
+    whole = {"method": "PUT", "path": f"/repos/{REPO}/pulls/{stack[-1]}/merge-async", "nth": 1}
+    await world.fault(whole, "fail_before", status=422)
+    await world.comment("/merge", on=stack[-1])
+    await world.settle()
+    assert await world.merged() == stack
+    assert merge_calls(world) == [stack[-1], *stack]
+    assert await world.landed_trees() == await world.tested_trees(stack)
+
+
+async def test_members_with_texts_of_the_queue_land_one_by_one(world: World) -> None:
+    await world.make_queue(merge_method="SQUASH", commit_title="Change {{ number }}")
+    stack = await a_stack(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})
+    await world.comment("/merge", on=stack[-1])
+    await world.settle()
+    assert merge_calls(world) == stack
+    assert await world.landed_trees() == await world.tested_trees(stack)
 
 
 async def test_one_that_is_cancelled_is_named_by_those_above(world: World) -> None:
@@ -147,6 +189,16 @@ async def test_a_closed_member_below_is_named_and_nothing_is_submitted(world: Wo
         world, top
     )
     assert (await world.value()).entries == {}
+
+
+def merge_calls(world: World) -> list[int]:
+    """The pull requests whose merge was requested, in order."""
+    calls = [(str(one["method"]), str(one["path"])) for one in world.sandbox.world.calls]
+    return [
+        int(path.split("/")[-2])
+        for method, path in calls
+        if method == "PUT" and path.endswith("/merge-async")
+    ]
 
 
 async def cancel(world: World, numbers: list[int]) -> None:

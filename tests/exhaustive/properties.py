@@ -16,7 +16,8 @@ from service.mergequeue.engine.states import (
     RunKind,
     RunStatus,
 )
-from service.vocabulary import BlockerCode, CheckOutcome, Sha
+from service.vocabulary import CheckOutcome, Sha
+from tests.harness import stacked
 from tests.mergequeue import trees
 from tests.mergequeue.trees import Tree
 
@@ -143,23 +144,20 @@ def _is_green(run: Run) -> bool:
 
 
 def _started(event: outputs.RunStarted, step: Step) -> None:
-    for pr in step.queue.runs[event.run].prs if event.run in step.queue.runs else ():
-        entry = step.queue.entries.get(pr)
-        if entry is not None and _waits_below(entry.facts):
-            raise Violation(f"S10: {pr} is tested before what is below it")
+    run = step.queue.runs.get(event.run)
+    if run is not None and (early := stacked.tested_early(run, step.queue)) is not None:
+        raise Violation(f"S10: {early} is tested before what is below it")
     if step.queue.state is not QueueState.RUNNING:
         raise Violation(f"I22: run {event.number} started while {step.queue.state.value}")
     if any(hold.reason is HoldReason.PROVIDER_LIMIT for hold in step.queue.holds):
         raise Violation(f"I22: run {event.number} started without a slot at the provider")
 
 
-def _lands_in_stack(facts: Facts, mode: LandMode) -> None:
-    if _waits_below(facts) or (facts.in_stack and mode is LandMode.CAS):
-        raise Violation(f"S10: {facts.pr} of a stack lands too early, or by the atomic update")
-
-
-def _waits_below(facts: Facts) -> bool:
-    return any(blocker.code is BlockerCode.STACKED for blocker in facts.blockers)
+def _lands_in_stack(facts: Facts, action: Land, queue: MergeQueue) -> None:
+    if stacked.lands_early(facts, action, queue):
+        raise Violation(f"S10: {facts.pr} of a stack lands too early")
+    if facts.in_stack and action.mode is LandMode.CAS:
+        raise Violation(f"S10: {facts.pr} of a stack lands by the atomic update")
 
 
 def _lands(action: Land, queue: MergeQueue) -> None:
@@ -176,7 +174,7 @@ def _lands(action: Land, queue: MergeQueue) -> None:
     if run.reused_from is None and run.cause is not Cause.QUARANTINED_ONLY and not _is_green(run):
         raise Violation(f"S1: run {run.number} lands and is not green")
     for one in action.steps:
-        _lands_in_stack(queue.entries[one.pr].facts, action.mode)
+        _lands_in_stack(queue.entries[one.pr].facts, action, queue)
     tested = {(one.pr, one.head, one.tree) for one in run.steps}
     for step in action.steps:
         if (step.pr, step.head, step.tree) not in tested:

@@ -231,15 +231,14 @@ class World:
         return [row.evidence for row in rows]
 
     async def tested_trees(self, numbers: list[int]) -> list[str]:
-        """Trees of the commits on which the runs of these pull requests were tested."""
-        found = []
+        """Trees with which these pull requests were tested, each on those before it."""
+        found: list[str] = []
         queue = await self.queue()
         for number in numbers:
             entry = await self.entry(number)
             run = await self.runtime.store.read(runs.run, queue.id, entry.verified_by or "")
             assert run is not None
-            assert run.sha is not None
-            found.append(_tree(self.repository.git, run.sha))
+            found += [step.tree for step in run.steps if step.pr == number]
         return found
 
 

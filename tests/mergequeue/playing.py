@@ -83,7 +83,7 @@ _FACTS: Mapping[str, Callable[[Facts, str], Facts]] = {
     "blocked": lambda facts, value: replace(
         facts,
         blockers=tuple(
-            Blocker(BlockerCode(one.split(":")[0]), one.partition(":")[2] or None)
+            Blocker(BlockerCode(one.split(":")[0]), one.partition(":")[2].replace("+", " ") or None)
             for one in value.split(",")
         ),
     ),

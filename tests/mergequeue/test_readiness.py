@@ -546,7 +546,8 @@ def test_a_member_of_a_stack_is_told_when_one_that_it_waits_for_has_left(
 ) -> None:
     stacked = (*REVIEW, Blocker(BlockerCode.STACKED, below))
     waiting = set_aside(3, facts=replace(facts_of(3), blockers=stacked), unmet=(Reason.STACKED,))
-    draft = a_draft(an_entry(1), waiting)
+    lowest = an_entry(1, facts=replace(facts_of(1), in_stack=True))
+    draft = a_draft(lowest, waiting)
     reason = Reason.LANDED if state is EntryState.MERGED else Reason.USER_REQUESTED
     draft.move(draft.entries[1], state, reason)
     found = draft.entries[3].facts.blockers

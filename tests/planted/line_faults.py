@@ -22,8 +22,7 @@ from service.mergequeue.engine.model import (
 )
 from service.mergequeue.engine.planning import landing, reuse, starting
 from service.mergequeue.engine.reasons import HoldReason, Reason
-from service.mergequeue.engine.reported import Facts
-from service.mergequeue.engine.state import bases, holds, leaving, line, readiness
+from service.mergequeue.engine.state import bases, holds, leaving, line, readiness, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import Progress
 from service.mergequeue.engine.states import QueueState
@@ -206,13 +205,6 @@ def _never_unsure(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(bases, "is_undone", lambda draft, bisection, failed: None)
 
 
-def _below_ignored(facts: Facts, branch: str) -> tuple[Reason, ...]:
-    return tuple(reason for reason in _unmet_of(facts, branch) if reason is not Reason.STACKED)
-
-
-_unmet_of = readiness.unmet_of
-
-
 def _stack_by_update(draft: Draft, run: Run, tip: Tip) -> LandMode:
     for entry in draft.own(run):
         draft.entries[entry.pr] = replace(entry, facts=replace(entry.facts, in_stack=False))
@@ -226,11 +218,15 @@ def _stack_by_update(draft: Draft, run: Run, tip: Tip) -> LandMode:
 _mode = landing._mode
 
 _STACKS = replace(settings.SINGLE_ONLY, stacks=1.0)
+_SCREENED_STACKS = replace(_STACKS, batch=1.0, adaptive=1.0)
 
 
 FAULTS: Mapping[str, Fault] = {
-    "a member of a stack is ready before those below it have merged": Fault(
-        lambda patch: patch.setattr(readiness, "unmet_of", _below_ignored), _STACKS
+    "a member of a stack is ready though one below it is not": Fault(
+        lambda patch: patch.setattr(stacks, "waits", lambda *_: False), _STACKS
+    ),
+    "a member of a stack starts before one that waits below it": Fault(
+        lambda patch: patch.setattr(stacks, "may_start", lambda *_: True), _SCREENED_STACKS
     ),
     "a member of a stack lands by the atomic update": Fault(
         lambda patch: patch.setattr(landing, "_mode", _stack_by_update), _STACKS

@@ -35,7 +35,8 @@ from service.mergequeue.engine.reasons import MEANINGS, HoldReason, HoldScope, R
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import SPARE, EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
-from service.vocabulary import BlockerCode, Check, CheckOutcome, RequiredName, Sha
+from service.vocabulary import Check, CheckOutcome, RequiredName, Sha
+from tests.harness import stacked
 from tests.mergequeue import trees
 from tests.mergequeue.stage import START
 from tests.mergequeue.trees import Change, Tree
@@ -440,7 +441,11 @@ class Checker:
         if event.kind is RunKind.MAIN and batch not in self.batches:
             self.batches.add(batch)
             members = [e for e in self.entries.values() if e.state not in ENDS and e.pr in batch]
-            order.judge_batch(members, self.claims, queue.config)
+            entries = [queue.entries[pr] for pr in batch if pr in queue.entries]
+            if all(entry.facts.in_stack for entry in entries):
+                order.judge_stack(members)
+            else:
+                order.judge_batch(members, self.claims, queue.config)
 
     def _opened(self, event: outputs.BisectionOpened, step: Step) -> None:
         """A bisection starts its parts together, as far as there are slots for them."""
@@ -459,10 +464,9 @@ class Checker:
         if isinstance(action, BuildTestBranch):
             self.builds.add(action.run)
             run = step.queue.runs.get(action.run)
-            for member in () if run is None else run.entries:
-                entry = step.queue.entries.get(member.pr)
-                if entry is not None and _waits_below(entry.facts):
-                    raise Violation("S10", f"{member.pr} is tested before what is below it")
+            early = None if run is None else stacked.tested_early(run, step.queue)
+            if early is not None:
+                raise Violation("S10", f"{early} is tested before what is below it")
         elif isinstance(action, outputs.RetireRun):
             if action.run in self.retired or action.run not in self.builds:
                 raise Violation("I35", "a run was retired twice, or was never built")
@@ -485,7 +489,7 @@ class Checker:
         for step in action.steps:
             if step.head != self.heads[step.pr]:
                 raise Violation("I5", f"an old head of {step.pr} is about to land")
-            _check_stack(queue.entries[step.pr].facts, action.mode)
+            _check_stack(queue.entries[step.pr].facts, action, queue)
             if queue.entries[step.pr].verified_by != action.run:
                 raise Violation("S1", f"{step.pr} is to land by a run that does not prove it")
         if action.mode is LandMode.CAS and action.steps[-1].tree != run.steps[-1].tree:
@@ -554,13 +558,9 @@ def _may_reuse(run: Run) -> bool:
     return run.kind is not RunKind.CONFIRMATION and (run.kind is not RunKind.PROBE or skips)
 
 
-def _check_stack(facts: Facts, mode: LandMode) -> None:
+def _check_stack(facts: Facts, action: Land, queue: MergeQueue) -> None:
     """S10, for one that is about to land."""
-    if _waits_below(facts):
+    if stacked.lands_early(facts, action, queue):
         raise Violation("S10", f"{facts.pr} is to land before what is below it")
-    if facts.in_stack and mode is LandMode.CAS:
+    if facts.in_stack and action.mode is LandMode.CAS:
         raise Violation("S10", f"{facts.pr} of a stack is to land by the atomic update")
-
-
-def _waits_below(facts: Facts) -> bool:
-    return any(blocker.code is BlockerCode.STACKED for blocker in facts.blockers)

@@ -99,6 +99,12 @@ def judge_landing(entry: Submission, others: Iterable[Submission], lanes: Lanes)
             raise Violation("S4", f"{entry.pr} landed before {other.pr}")
 
 
+def judge_stack(members: list[Submission]) -> None:
+    """E4 for the members of a stack, which have no limit of size."""
+    if len(members) > 1 and any(entry.no_batch for entry in members):
+        raise Violation("E4", "a member of a stack in a batch must travel alone")
+
+
 def judge_batch(members: list[Submission], claims: Claims, config: QueueConfig) -> None:
     """E4: a batch has room for all its members, and nobody who must travel alone."""
     if len(members) == 1:

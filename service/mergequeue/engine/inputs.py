@@ -21,7 +21,8 @@ from service.vocabulary import Actor, Blocker, Check, Sha
 class Submit:
     """Enter a pull request, or change the options of a queued one; None leaves an option.
 
-    `targets` are those known for this head, `p_fail` the chance that it fails its tests.
+    `targets` are those known for this head, `p_fail` the chance that it fails its tests. `below`
+    are the members below it in its stack, from the bottom up: all of them enter, or none.
     """
 
     facts: Facts
@@ -30,6 +31,7 @@ class Submit:
     no_batch: bool | None = None
     p_fail: float | None = None
     targets: Targets | None = None
+    below: tuple["Submit", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

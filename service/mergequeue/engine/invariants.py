@@ -217,11 +217,16 @@ def _room(draft: Draft, run: Run) -> None:
 def _size(draft: Draft, run: Run) -> None:
     config = draft.queue.config
     limit = config.batching_min_size if config.batch else 1
+    own = draft.own(run)
+    if all(entry.facts.in_stack for entry in own):
+        if len(run.entries) > 1 and any(map(grouping.is_apart, own)):
+            raise InvariantBroken("E4", f"run {run.number} tests a member that must be alone")
+        return
     if len(run.entries) > limit:
         raise InvariantBroken("E4", f"run {run.number} tests {len(run.entries)} of {limit}")
     if len(run.entries) == 1:
         return
-    for entry in draft.own(run):
+    for entry in own:
         if grouping.is_isolated(config, entry):
             raise InvariantBroken("E4", f"{_name(entry)} has to be tested alone")
 

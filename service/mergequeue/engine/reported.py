@@ -44,22 +44,20 @@ class Facts:
     own_failed: tuple[str, ...] = ()
     in_stack: bool = False
 
-    def waits_for(self, pr: int) -> bool:
-        """Return whether `pr` is below it in its stack and has not merged."""
-        return str(pr) in self._below()
+    @property
+    def below(self) -> tuple[int, ...]:
+        """The members below it in its stack that have not merged; empty if they are unknown."""
+        names = (each.name for each in self.blockers if each.code is BlockerCode.STACKED)
+        return tuple(int(number) for name in names for number in (name or "").split())
 
     def after_merge_of(self, pr: int) -> "Facts | None":
         """Return the facts without `pr` below it; None if it is the only one that is left."""
-        left = [number for number in self._below() if number != str(pr)]
+        left = [str(number) for number in self.below if number != pr]
         if not left:
             return None
         waits = Blocker(BlockerCode.STACKED, " ".join(left))
         others = (each for each in self.blockers if each.code is not BlockerCode.STACKED)
         return replace(self, blockers=(*others, waits))
-
-    def _below(self) -> list[str]:
-        names = (each.name for each in self.blockers if each.code is BlockerCode.STACKED)
-        return [number for name in names for number in (name or "").split()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,7 +315,8 @@ async def _read_back(runtime: Runtime, attempt: Attempt) -> Merged | None:
 
 
 def _merge_request(attempt: Attempt) -> MergeRequest:
-    action, step = attempt.action, attempt.action.steps[0]
+    action = attempt.action
+    *below, step = action.steps
     return MergeRequest(
         repo=attempt.queue.repo,
         target=attempt.queue.branch,
@@ -323,6 +324,7 @@ def _merge_request(attempt: Attempt) -> MergeRequest:
         head_sha=step.head,
         method=action.method,
         expect_parent=action.expected_tip.sha,
+        below=tuple((one.pr, one.head) for one in below),
     )
 
 
@@ -395,7 +397,9 @@ async def _stopped(runtime: Runtime, attempt: Attempt, stop: LandStop) -> None:
     inputs: list[Input] = []
     if stop.pull is not None:
         inputs.append(await _refused_facts(runtime, attempt, stop.pull))
-    if attempt.action.mode is LandMode.CAS and stop.code in _ADVANCE_REFUSED:
+    is_update = attempt.action.mode is LandMode.CAS
+    is_stack = not is_update and len(attempt.action.steps) > 1
+    if (is_update and stop.code in _ADVANCE_REFUSED) or (is_stack and stop.code not in _MOVED):
         inputs.append(AdvanceRefused(attempt.action.run, stop.message))
     else:
         code = LandingStopCode(stop.code.value)
@@ -426,6 +430,9 @@ async def _refused_facts(runtime: Runtime, attempt: Attempt, pull: PullRequest) 
 
 _ADVANCE_REFUSED = frozenset({LandStopCode.RULE_DENIED, LandStopCode.NOT_PERMITTED})
 """Then the merge call is tried instead (docs/design/landing.md 2)."""
+
+_MOVED = frozenset({LandStopCode.STALE, LandStopCode.BASE_MOVED})
+"""After any other refusal of a stack its members are tried one by one."""
 
 
 async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome: Outcome) -> None:

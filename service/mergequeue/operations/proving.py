@@ -81,26 +81,46 @@ def _advance_fault(action: Land, own: tuple[Commit, ...]) -> tuple[str, str] | N
 
 
 def _call_fault(action: Land, own: tuple[Commit, ...]) -> tuple[str, str] | None:
-    """One merge call adds one commit (squash, merge) or a pull request's commits (rebase)."""
-    step, landed = action.steps[0], own[-1]
-    if action.method is not MergeMethod.REBASE and len(own) != 1:
-        strangers = ", ".join(commit.sha for commit in own[:-1])
-        return "foreign_push", f"commits of others stand below {landed.sha}: {strangers}"
+    """One merge call adds one commit (squash, merge) or a pull request's commits (rebase).
+
+    For members of a stack, so many for each, from the bottom up.
+    """
+    if action.method is not MergeMethod.REBASE and len(own) > len(action.steps):
+        strangers = ", ".join(commit.sha for commit in own[: -len(action.steps)])
+        return "foreign_push", f"commits of others stand below {own[-1].sha}: {strangers}"
     if own[0].parents[:1] != (action.expected_tip.sha,):
         return "foreign_push", f"{own[0].sha} does not stand on {action.expected_tip.sha}"
-    if action.method is MergeMethod.MERGE_COMMIT and landed.parents[1:] != (step.head,):
-        return "foreign_push", f"{landed.sha} does not merge {step.head}"
-    if action.method is MergeMethod.SQUASH and len(landed.parents) != 1:
-        return "foreign_push", f"{landed.sha} has {len(landed.parents)} parents, not one"
-    if action.proof is Proof.EXACT_TREE and landed.tree != step.tree:
-        return "other_tree", f"{landed.sha} has tree {landed.tree}, tested was {step.tree}"
+    if len(own) < len(action.steps):
+        return "foreign_push", f"only {len(own)} of {len(action.steps)} pull requests landed"
+    for step, landed in zip(action.steps, _last_of_each(action, own), strict=True):
+        if landed is None:
+            return "other_tree", f"no commit has the tree {step.tree}, with which it was tested"
+        if action.method is MergeMethod.MERGE_COMMIT and landed.parents[1:] != (step.head,):
+            return "foreign_push", f"{landed.sha} does not merge {step.head}"
+        if action.method is MergeMethod.SQUASH and len(landed.parents) != 1:
+            return "foreign_push", f"{landed.sha} has {len(landed.parents)} parents, not one"
+        if action.proof is Proof.EXACT_TREE and landed.tree != step.tree:
+            return "other_tree", f"{landed.sha} has tree {landed.tree}, tested was {step.tree}"
     return None
 
 
+def _last_of_each(action: Land, own: tuple[Commit, ...]) -> list[Commit | None]:
+    """Return the commit with which each pull request ends, by its tree where it has several."""
+    if action.method is not MergeMethod.REBASE:
+        return list(own)
+    left = iter(own[:-1])
+    found = [
+        next((commit for commit in left if commit.tree == step.tree), None)
+        for step in action.steps[:-1]
+    ]
+    return [*found, own[-1]]
+
+
 def _positions(action: Land, own: tuple[Commit, ...]) -> tuple[tuple[LandStep, Sha, Sha], ...]:
-    if action.mode is LandMode.CALL:
-        return ((action.steps[0], own[-1].sha, own[-1].tree),)
-    return tuple((step, step.commit, step.tree) for step in action.steps)
+    if action.mode is LandMode.CAS:
+        return tuple((step, step.commit, step.tree) for step in action.steps)
+    ends = zip(action.steps, _last_of_each(action, own), strict=True)
+    return tuple((step, commit.sha, commit.tree) for step, commit in ends if commit is not None)
 
 
 PATHS_MAX = 20

@@ -3,8 +3,8 @@
 Comments, the REST API and the command line all use these operations.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from service.accounts import audit_entries
 from service.accounts.store.audit import AuditRow
@@ -79,38 +79,54 @@ async def fetch_pull_request(runtime: Runtime, repo: RepoRef, number: int) -> Pu
 
 
 async def submit_fetched(
-    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: Requester
+    runtime: Runtime,
+    queue: QueueRef,
+    pulls: Sequence[PullRequest],
+    options: SubmitOptions,
+    by: Requester,
 ) -> Step:
     """Submit a pull request that was just read, with its requirements and the target's tip.
 
-    A refusal is a value in the step. Submitting again with the same head changes options only.
+    It is the last of `pulls`; those below it in its stack come before it, from the bottom up. A
+    refusal is a value in the step. Submitting again with the same head changes options only.
     """
     value = await turn.value(runtime, queue.id)
     resolved = await requirements.resolve(
         runtime, queue.repo, queue.branch, requirements.override_of(value)
     )
     inputs = requirements.reports(value, resolved)
-    if value.tip is None or pull.base_tip != value.tip.sha:
+    if value.tip is None or pulls[-1].base_tip != value.tip.sha:
         inputs += await facts.target(runtime, queue, value)
-    known = await facts.of(runtime, queue, value.config, pull)
-    targets = await _targets_of(runtime, queue, known)
-    submission = Submit(
-        known,
-        by.actor,
-        priority=options.priority,
-        no_batch=options.no_batch,
-        targets=targets,
-        p_fail=estimates.of_submission(runtime, queue, value.config, known),
-    )
-    row = audit_row(runtime, queue, by.actor, "pull_request.submit", pull.number)
+    known = await facts.of_many(runtime, queue, value.config, pulls)
+    *below, top = [
+        Submit(
+            each,
+            by.actor,
+            priority=options.priority,
+            no_batch=options.no_batch,
+            targets=await _targets_of(runtime, queue, each),
+            p_fail=estimates.of_submission(runtime, queue, value.config, each),
+        )
+        for each in known.values()
+    ]
+    submission = replace(top, below=tuple(below))
+    row = audit_row(runtime, queue, by.actor, "pull_request.submit", top.facts.pr)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     steps = await turn.take(runtime, queue.id, [*inputs, submission], along)
-    # An upload that was stored in the meantime found no entry.
-    newest = await _targets_of(runtime, queue, known)
-    if newest is not None and newest != targets and steps[-1].refusal is None:
-        late = SetImpactedTargets(known.pr, known.head, newest, by.actor)
-        await turn.take(runtime, queue.id, [late])
+    if steps[-1].refusal is None:
+        await _take_late_targets(runtime, queue, [*below, top])
     return steps[-1]
+
+
+async def _take_late_targets(
+    runtime: Runtime, queue: QueueRef, submitted: Sequence[Submit]
+) -> None:
+    """Take in uploads of targets that were stored meanwhile and so found no entry."""
+    for each in submitted:
+        newest = await _targets_of(runtime, queue, each.facts)
+        if newest is not None and newest != each.targets:
+            late = SetImpactedTargets(each.facts.pr, each.facts.head, newest, each.actor)
+            await turn.take(runtime, queue.id, [late])
 
 
 def below(pull: PullRequest) -> tuple[StackMember, ...]:
@@ -123,11 +139,10 @@ def below(pull: PullRequest) -> tuple[StackMember, ...]:
 async def submit_stack(
     runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: Requester
 ) -> Step:
-    """Submit those below it in its stack from the bottom up, then itself; return the last step.
+    """Submit it with those below it in its stack, all or none; return the step.
 
-    Each is not ready until the one below it has merged. A stack onto another branch counts as
-    none. Raises Invalid if a member below is closed, or an error of the API if the queue refuses
-    one; the members below that one are then in the queue.
+    A stack onto another branch counts as none. Raises Invalid if a member below is closed, or an
+    error of the API if the queue refuses one.
     """
     members = below(pull) if pull.target_branch == queue.branch else ()
     closed = [one.number for one in members if one.state is not PullRequestState.OPEN]
@@ -137,13 +152,11 @@ async def submit_stack(
             "take it out of the stack.",
             code="pull_request_closed",
         )
-    for member in members:
-        lower = await fetch_pull_request(runtime, queue.repo, member.number)
-        plain = SubmitOptions(options.priority, options.no_batch)
-        step = await submit_fetched(runtime, queue, lower, plain, Requester(by.actor))
-        if step.refusal is not None:
-            raise refusal_error(step.refusal, queue.branch, member.number)
-    return await submit_fetched(runtime, queue, pull, options, by)
+    lower = [await fetch_pull_request(runtime, queue.repo, member.number) for member in members]
+    step = await submit_fetched(runtime, queue, [*lower, pull], options, by)
+    if step.refusal is not None and step.refusal.prs:
+        raise refusal_error(step.refusal, queue.branch, step.refusal.prs[0])
+    return step
 
 
 async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Targets | None:

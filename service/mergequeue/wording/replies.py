@@ -119,9 +119,8 @@ def head_moved(head: Sha, below: int | None = None) -> Answer:
 
 def stack_submitted(numbers: Sequence[int]) -> Answer:
     """A stack was submitted, from the bottom up."""
-    words = "The PRs of this stack are merged from the bottom up: {}. "
-    order = "Each is tested once the one below it has been merged."
-    return _accepted(phrase(words + order, phrases.pulls(numbers)))
+    words = "The PRs of this stack are tested and merged together, from the bottom up: {}."
+    return _accepted(phrase(words, phrases.pulls(numbers)))
 
 
 def sha_differs(head: Sha, given: str) -> Answer:

@@ -58,10 +58,18 @@ CANCELLING = frozenset(
 
 
 def submit(draft: Draft, one: Submit) -> Refused | None:
-    """Enter a pull request; the same head again only rewrites its options.
+    """Enter a pull request behind those below it in its stack.
 
-    See docs/design/engine.md 5.
+    The same head again only rewrites its options. See docs/design/engine.md 5.
     """
+    for lower in one.below:
+        refusal = _submit(draft, lower)
+        if refusal is not None:
+            return replace(refusal, prs=(lower.facts.pr,))
+    return _submit(draft, one)
+
+
+def _submit(draft: Draft, one: Submit) -> Refused | None:
     facts = one.facts
     if one.priority is not None and not 0 <= one.priority <= PRIORITY_MAX:
         text = f"priority is 0 to {PRIORITY_MAX}, not {one.priority}"

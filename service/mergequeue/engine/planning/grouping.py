@@ -133,6 +133,8 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
     first that cannot be taken.
     """
     config = draft.queue.config
+    if first.facts.in_stack:
+        return _with_those_above(draft, first, others)
     group = [first]
     if is_isolated(config, first) or room.size < 2:
         return group
@@ -161,7 +163,7 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
 def is_complete(draft: Draft, group: Sequence[Entry], follower: Entry | None, size: int) -> bool:
     """Whether a group of waiting entries need not wait for company any more."""
     config = draft.queue.config
-    if is_isolated(config, group[0]) or len(group) >= size:
+    if group[0].facts.in_stack or is_isolated(config, group[0]) or len(group) >= size:
         return True
     if config.batch_sizing is BatchSizing.ADAPTIVE:
         return True
@@ -180,9 +182,25 @@ def _passes_apart(entry: Entry) -> int:
     return entry.restarts.get(Reason.SCREEN_PASSED.value, 0)
 
 
+def is_apart(entry: Entry) -> bool:
+    """Whether a member of a stack is tested by a run of its own."""
+    return entry.no_batch or entry.taken_apart or entry.failed_batches >= FAILED_BATCHES_MAX
+
+
+def _with_those_above(draft: Draft, first: Entry, others: Iterable[Entry]) -> list[Entry]:
+    """The members of a stack that follow each other: one group of any size."""
+    group = [first]
+    for entry in () if is_apart(first) else others:
+        is_above = first.pr in entry.facts.below
+        if not is_above or is_apart(entry) or entry.run or not is_startable(draft, entry):
+            break
+        group.append(entry)
+    return group
+
+
 def _may_join(draft: Draft, entry: Entry) -> bool:
     """Whether the entry is free to be tested together with others."""
-    if entry.run is not None or not is_startable(draft, entry):
+    if entry.facts.in_stack or entry.run is not None or not is_startable(draft, entry):
         return False
     return not is_isolated(draft.queue.config, entry)
 

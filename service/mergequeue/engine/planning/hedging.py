@@ -122,6 +122,8 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
     run = draft.runs.get(first.run or "")
     if run is None or run.status is not RunStatus.IN_PROGRESS or run.kind is not RunKind.MAIN:
         return
+    if first.facts.below:
+        return
     # One that brought nothing may have left its batch: what is left is no group of its own.
     if run.entries != node.members:
         return

@@ -28,13 +28,13 @@ from service.mergequeue.engine.outputs import (
     TipMoved,
 )
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.state import bases, holds, leaving, readiness, target
+from service.mergequeue.engine.state import bases, holds, leaving, readiness, stacks, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import LANDS, EntryState, RunKind
-from service.vocabulary import SYSTEM, MergeMethod
+from service.vocabulary import SYSTEM, MergeMethod, Sha
 
 ADVANCE_PAUSE = timedelta(minutes=10)
-"""How long the merge call is used after the atomic update was refused."""
+"""How long pull requests land one by one after an update of several at once was refused."""
 
 
 def land(draft: Draft) -> None:
@@ -105,7 +105,7 @@ def landed(draft: Draft, one: Landed) -> None:
 
 
 def advance_refused(draft: Draft, one: AdvanceRefused) -> None:
-    """The branch takes no atomic update now: land by the merge call for a while."""
+    """The branch takes no update of several at once now: land one by one for a while."""
     landing = draft.queue.landing
     position = landing.positions[0] if landing is not None else 1
     run = close(draft, one.run, position, "advance_refused", one.text)
@@ -147,7 +147,7 @@ def _may_land(draft: Draft, run: Run) -> bool:
     Its base holds, else it would be PENDING.
     """
     own = draft.own(run)
-    if not all(readiness.may_land(entry) for entry in own):
+    if not all(readiness.may_land(entry) for entry in own) or not stacks.may_land(draft, run):
         return False
     mine = {entry.id for entry in own}
     last = max(place for place, member in enumerate(run.members) if member.entry in mine)
@@ -166,7 +166,7 @@ def _begin(draft: Draft, run: Run, tip: Tip) -> None:
     queue = draft.queue
     mode = _mode(draft, run, tip)
     places = _places(draft, run)
-    if mode is LandMode.CALL:
+    if mode is LandMode.CALL and not _lands_at_once(draft, run, places, tip):
         places = places[:1]
     steps = tuple(_land_step(run, place) for place in places)
     landing = Landing(
@@ -221,14 +221,39 @@ def _mode(draft: Draft, run: Run, tip: Tip) -> LandMode:
         return LandMode.CALL
     if any(entry.facts.in_stack for entry in draft.own(run)):
         return LandMode.CALL
-    refused = queue.advance_refused_at
-    if refused is not None and draft.now < refused + ADVANCE_PAUSE:
+    if _was_refused(draft):
         return LandMode.CALL
     places = _places(draft, run)
     first = places[0]
     before = run.steps[first - 2].commit if first > 1 else run.base_tip.sha
     is_whole = places == tuple(range(first, len(run.steps) + 1))
     return LandMode.CAS if tip.sha == before and is_whole else LandMode.CALL
+
+
+def _lands_at_once(draft: Draft, run: Run, places: tuple[int, ...], tip: Tip) -> bool:
+    """Return whether one merge call lands all of it: the provider lands what is below a member.
+
+    Not with commit texts of our own, since one call takes one text, and not for a while after such
+    a call was refused: then the refusal of a single member says why.
+    """
+    config = draft.queue.config
+    steps = [run.steps[place - 1] for place in places]
+    members = [draft.entries[step.pr] for step in steps]
+    has_texts = config.commit_title is not None or config.commit_body is not None
+    if has_texts or _was_refused(draft) or _parent_tree(run, places[0]) != tip.tree:
+        return False
+    below = [member.pr for member in members[:-1]]
+    return members[-1].facts.in_stack and below == list(members[-1].facts.below)
+
+
+def _was_refused(draft: Draft) -> bool:
+    """Return whether an update of several at once was refused a short while ago."""
+    refused = draft.queue.advance_refused_at
+    return refused is not None and draft.now < refused + ADVANCE_PAUSE
+
+
+def _parent_tree(run: Run, place: int) -> Sha:
+    return run.steps[place - 2].tree if place > 1 else run.base_tip.tree
 
 
 def _land_step(run: Run, place: int) -> LandStep:
@@ -239,7 +264,7 @@ def _land_step(run: Run, place: int) -> LandStep:
         pr=member.pr,
         entry=member.entry,
         head=member.head,
-        parent_tree=run.steps[place - 2].tree if place > 1 else run.base_tip.tree,
+        parent_tree=_parent_tree(run, place),
         tree=step.tree,
         commit=step.commit,
     )

@@ -44,6 +44,9 @@ def is_due(draft: Draft, entry: Entry) -> bool:
     config = draft.queue.config
     if config.batch_sizing is not BatchSizing.ADAPTIVE or entry.rank is not None:
         return False
+    if entry.facts.below:
+        # Its head contains what is below it, so alone it would be tested with that.
+        return False
     if entry.suspected is not None:
         return True
     if entry.screened or entry.priority == line.URGENT:
@@ -87,7 +90,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
     second: list[tuple[Entry, ...]] = []
     waiting = [draft.entries[pr] for _, _, pr in draft.places.waiting]
     for entry in waiting:
-        if not grouping.is_startable(draft, entry):
+        if entry.facts.below or not grouping.is_startable(draft, entry):
             continue
         if entry.failures or (entry.suspected is not None and entry.taken_apart):
             second.append((entry,))

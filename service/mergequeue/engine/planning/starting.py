@@ -18,7 +18,7 @@ from service.mergequeue.engine.planning import (
     settling,
 )
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, Reason
-from service.mergequeue.engine.state import bases, holds, leaving, line
+from service.mergequeue.engine.state import bases, holds, leaving, line, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
@@ -62,9 +62,13 @@ def interrupt(draft: Draft) -> None:
     if _ground(draft) is None or breaker.is_open(draft.queue):
         return
     while waiting and waiting[0][0] == line.URGENT:
-        pr = waiting[0][2]
-        line.interrupt(draft, draft.entries[pr])
-        _make_room(draft, draft.entries[pr])
+        entry = draft.entries[waiting[0][2]]
+        if entry.facts.below:
+            # It may not pass those below it in its stack.
+            line.append(draft, entry)
+            continue
+        line.interrupt(draft, entry)
+        _make_room(draft, draft.entries[entry.pr])
 
 
 def _make_room(draft: Draft, urgent: Entry) -> None:
@@ -111,7 +115,11 @@ def _ground(draft: Draft) -> launching.Ground | None:
 
 
 def _start_probe(draft: Draft, ground: launching.Ground) -> None:
-    candidates = [entry for entry in _order(draft) if grouping.is_startable(draft, entry)]
+    candidates = [
+        entry
+        for entry in _order(draft)
+        if not entry.facts.below and grouping.is_startable(draft, entry)
+    ]
     entry = breaker.next_probe(draft, candidates)
     if entry is None:
         return
@@ -138,7 +146,7 @@ def _start_each(
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
             continue
-        if screening.is_due(draft, first):
+        if screening.is_due(draft, first) or not stacks.may_start(draft, first):
             continue
         if blocked.meets(first.touches) or not grouping.is_startable(draft, first):
             blocked.add(first.touches)

@@ -184,7 +184,7 @@ class Draft:
         moved = replace(entry, state=state, state_since=since, reason=reason, detail=detail)
         if state in FINAL:
             self._end(old, moved)
-            self._tell_above(moved)
+            self._update_above(moved)
         else:
             self._swap(old, moved)
         run = detail.run or entry.run
@@ -192,22 +192,26 @@ class Draft:
         self.request(Tell(entry.pr, entry.id, state, reason))
         return moved
 
-    def _tell_above(self, final: Entry) -> None:
-        """Tell the members above in its stack, which wait for this one, that it has left.
+    def _update_above(self, final: Entry) -> None:
+        """Update the members above in its stack, which wait for this one, when it has left.
 
         They wait no more for one that has merged; the last one below leaves with fresh facts.
         """
-        for number in sorted(self.places.not_ready):
+        for number in self._above(final):
             other = self.entries[number]
-            if Reason.STACKED not in other.unmet or not other.facts.waits_for(final.pr):
-                continue
             if final.state is EntryState.MERGED:
                 facts = other.facts.after_merge_of(final.pr)
                 if facts is None:
                     continue
                 other = replace(other, facts=facts)
                 self.put(other)
-            self.request(Tell(other.pr, other.id, other.state, other.reason))
+            if Reason.STACKED in other.unmet:
+                self.request(Tell(other.pr, other.id, other.state, other.reason))
+
+    def _above(self, lower: Entry) -> list[int]:
+        """Return the members above in its stack, which go after this one."""
+        stacked = sorted(self.places.stacked)
+        return [pr for pr in stacked if lower.pr in self.entries[pr].facts.below]
 
     def start(self, run: Run) -> None:
         """Take in a new run; no clock of it runs before its branch is built."""
@@ -330,6 +334,7 @@ class Draft:
         self.entries[new.pr] = new
         self.places.add(new)
         self.touched.add(new.pr)
+        self.touched.update(self._above(new))
         self.changed.add(new.pr)
         self.revision += 1
 
@@ -337,6 +342,7 @@ class Draft:
         self.places.remove(old)
         del self.entries[old.pr]
         self.touched.discard(old.pr)
+        self.touched.update(self._above(final))
         self.finished_entries[final.id] = final
         self._change_line()
         self.revision += 1

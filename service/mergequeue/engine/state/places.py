@@ -54,7 +54,8 @@ class Places:
     `line` is (rank, pull request) in order, `waiting` (priority, seq, pull request) in order;
     the sets are numbers of pull requests that a clock or another's leaving may move: `idle` are
     placed ones that wait for a run, `delayed` those whose branch is built later, `verified` those
-    that a passed run proves; `in_run` are the entries of each run by its id.
+    that a passed run proves, `stacked` those with others below them; `in_run` are the entries of
+    each run by its id.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -68,6 +69,7 @@ class Places:
         self.idle: set[int] = set()
         self.delayed: set[int] = set()
         self.verified: set[int] = set()
+        self.stacked: set[int] = set()
         self.in_run: dict[str, frozenset[int]] = {}
         for entry in entries:
             if entry.rank is not None:
@@ -121,6 +123,7 @@ class Places:
             self.idle,
             self.delayed,
             self.verified,
+            self.stacked,
         )
 
     def _note(self, entry: Entry) -> None:
@@ -136,10 +139,15 @@ class Places:
             self.leaving.add(entry.pr)
         if entry.state is EntryState.PENDING and is_expected(entry):
             self.idle.add(entry.pr)
+        self._note_rest(entry)
+
+    def _note_rest(self, entry: Entry) -> None:
         if entry.build_after is not None:
             self.delayed.add(entry.pr)
         if entry.verified_by is not None:
             self.verified.add(entry.pr)
+        if entry.facts.below:
+            self.stacked.add(entry.pr)
         if entry.run is not None:
             self.in_run[entry.run] = self.in_run.get(entry.run, _NOBODY) | {entry.pr}
 

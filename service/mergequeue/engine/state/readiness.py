@@ -7,7 +7,7 @@ from service.mergequeue.engine.model import NOTHING, Detail, Entry
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.reasons import NOT_READY_ORDER, Reason
 from service.mergequeue.engine.reported import Facts
-from service.mergequeue.engine.state import leaving
+from service.mergequeue.engine.state import leaving, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
 from service.mergequeue.engine.states import EntryState, RunPhase
@@ -21,6 +21,10 @@ GRACE_PASSED = timedelta(minutes=2)
 
 MERGE_SEEN = timedelta(seconds=60)
 """How long a merge by hand may be seen before the target's move is: one sweep of the tips."""
+
+_GRACELESS = frozenset({Reason.CONFLICT_TARGET, Reason.STACKED})
+"""Only a new commit or another move of the target ends a conflict, and a member of a stack must not
+hold up others while one below it is out."""
 
 WORKFLOWS = "workflows"
 
@@ -45,9 +49,10 @@ def ready(draft: Draft) -> None:
         entry = draft.entries[pr]
         if entry.build_after is not None and entry.build_after <= draft.now:
             leaving.try_again(draft, (entry,))
-    for pr in sorted(draft.touched):
-        _refresh(draft, draft.entries[pr])
+    touched = sorted(draft.touched)
     draft.touched.clear()
+    for pr in touched:
+        _refresh(draft, draft.entries[pr])
     for pr in sorted(draft.places.leaving):
         _leave_if_due(draft, draft.entries[pr])
     for pr in sorted(draft.places.not_ready):
@@ -112,6 +117,8 @@ def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
         run = draft.runs.get(entry.run or "")
         if run is not None and run.phase is RunPhase.TESTING:
             ignored.add(Reason.CONFLICT_TARGET)
+    if not stacks.waits(draft, entry):
+        ignored.add(Reason.STACKED)
     open_ones = {*unmet_of(entry.facts, draft.queue.branch), *entry.barred} - ignored
     if entry.refusal is not None:
         open_ones.add(entry.refusal.reason)
@@ -159,8 +166,7 @@ def _wake(draft: Draft, entry: Entry) -> None:
 
 
 def _is_over(draft: Draft, entry: Entry) -> bool:
-    if entry.state is EntryState.PENDING and Reason.CONFLICT_TARGET in entry.unmet:
-        # Only a new commit or another move of the target ends a conflict: no grace for that.
+    if entry.state is EntryState.PENDING and not _GRACELESS.isdisjoint(entry.unmet):
         return True
     return entry.unready_since is not None and entry.unready_since + grace_of(entry) <= draft.now
 
