@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from bot.github import (
+    chains,
     ci_runs,
     comments,
     drytest,
@@ -76,6 +77,7 @@ from service.provider.values import (
     Reply,
     Repository,
     Required,
+    Stack,
     VehicleAdvice,
     VehicleRef,
 )
@@ -238,6 +240,12 @@ class GitHubProvider:
 
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
         return await self._repeatable(head_branches.delete, repo, Priority.SWEEP, number, head_sha)
+
+    async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
+        return await self._repeatable(chains.find, repo, Priority.BUILD, pull)
+
+    async def change_base(self, repo: RepoRef, number: int, branch: str) -> NotPossible | None:
+        return await self._repeatable(chains.change_base, repo, Priority.LANDING, number, branch)
 
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:
         if isinstance(notice, Reaction):

@@ -40,12 +40,15 @@ from service.mergequeue.engine.outputs import (
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.operations import (
     building,
+    chains,
     file_checks,
     head_branches,
     landing,
     notices,
+    reconcile,
     turn,
 )
+from service.mergequeue.operations.chains import ChangeBase
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.head_branches import DeleteHeadBranch
 from service.mergequeue.store import queues
@@ -209,10 +212,14 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
     queue = None
     if row.queue_id is not None:
         queue = await runtime.store.read(queues.ref_by_id, row.queue_id)
-    if queue is not None and isinstance(effect, Action):
+    if queue is not None and isinstance(effect, Action | ChangeBase):
         if queue.repo.host not in runtime.providers:
             raise ProviderError(f"No provider is set for {queue.repo.host}.")
-        await _perform(runtime, queue, effect, first=first)
+        if isinstance(effect, ChangeBase):
+            await chains.change_base(runtime, queue, effect)
+            await reconcile.read_pull_request(runtime, queue, effect.number)
+        else:
+            await _perform(runtime, queue, effect, first=first)
 
 
 async def _perform(runtime: Runtime, queue: QueueRef, action: Action, *, first: bool) -> None:

@@ -43,6 +43,7 @@ from service.provider.values import (
     PullRequest,
     Repository,
     Required,
+    Stack,
     VehicleAdvice,
     VehicleRef,
 )
@@ -210,6 +211,14 @@ class Provider(Protocol):
 
         None when deleted. Raises Unavailable while the pull request is still shown as open.
         """
+        ...
+
+    async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
+        """The open pull requests on whose branches this one rests; None if its base is no such."""
+        ...
+
+    async def change_base(self, repo: RepoRef, number: int, branch: str) -> NotPossible | None:
+        """Base a pull request on another branch; None when it is."""
         ...
 
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:

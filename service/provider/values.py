@@ -45,13 +45,14 @@ class StackMember:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A native stack: each member is based on the branch of the one below, the lowest on `target`.
+    """Pull requests each based on the branch of the one below, the lowest on `target`.
 
-    `members` from the bottom up; empty if the provider did not list them.
+    `members` from the bottom up; empty if the provider did not list them, so of a native stack.
     """
 
     target: str
     members: tuple[StackMember, ...]
+    is_native: bool = True
 
     def below(self, number: int) -> tuple[StackMember, ...]:
         """Return the members below one that have not merged, from the bottom up."""

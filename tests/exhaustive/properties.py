@@ -156,7 +156,7 @@ def _started(event: outputs.RunStarted, step: Step) -> None:
 def _lands_in_stack(facts: Facts, action: Land, queue: MergeQueue) -> None:
     if stacked.lands_early(facts, action, queue):
         raise Violation(f"S10: {facts.pr} of a stack lands too early")
-    if facts.in_stack and action.mode is LandMode.CAS:
+    if (facts.in_stack or facts.below) and action.mode is LandMode.CAS:
         raise Violation(f"S10: {facts.pr} of a stack lands by the atomic update")
 
 

@@ -1,11 +1,19 @@
 """What must hold for the members of a stack: S10 of docs/design/invariants.md."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from itertools import pairwise
 
 from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reported import Facts
 from service.vocabulary import BlockerCode
+
+
+def is_unit(numbers: Sequence[int], queue: MergeQueue) -> bool:
+    """Whether each of several entries rests on the one before it."""
+    entries = [queue.entries[pr] for pr in numbers if pr in queue.entries]
+    pairs = pairwise(entries)
+    return len(entries) > 1 and all(lower.pr in upper.facts.below for lower, upper in pairs)
 
 
 def tested_early(run: Run, queue: MergeQueue) -> int | None:

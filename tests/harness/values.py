@@ -46,6 +46,7 @@ from service.provider.values import (
     PullRequest,
     Repository,
     Required,
+    Stack,
     VehicleAdvice,
     VehicleRef,
 )
@@ -234,6 +235,12 @@ class ValuesProvider:
         return True
 
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
+        return NotPossible("no branches here")
+
+    async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
+        return None
+
+    async def change_base(self, repo: RepoRef, number: int, branch: str) -> NotPossible | None:
         return NotPossible("no branches here")
 
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:

@@ -441,8 +441,7 @@ class Checker:
         if event.kind is RunKind.MAIN and batch not in self.batches:
             self.batches.add(batch)
             members = [e for e in self.entries.values() if e.state not in ENDS and e.pr in batch]
-            entries = [queue.entries[pr] for pr in batch if pr in queue.entries]
-            if all(entry.facts.in_stack for entry in entries):
+            if stacked.is_unit(event.prs, queue):
                 order.judge_stack(members)
             else:
                 order.judge_batch(members, self.claims, queue.config)
@@ -562,5 +561,5 @@ def _check_stack(facts: Facts, action: Land, queue: MergeQueue) -> None:
     """S10, for one that is about to land."""
     if stacked.lands_early(facts, action, queue):
         raise Violation("S10", f"{facts.pr} is to land before what is below it")
-    if facts.in_stack and action.mode is LandMode.CAS:
+    if (facts.in_stack or facts.below) and action.mode is LandMode.CAS:
         raise Violation("S10", f"{facts.pr} of a stack is to land by the atomic update")

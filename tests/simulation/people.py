@@ -95,13 +95,15 @@ class People:
             self._uploads(pr)
 
     def _stacked(self, facts: Facts) -> Facts:
-        """Put it on the newest pull request, if that is open: both are in a native stack then."""
+        """Put it on the newest pull request, if that is open: as a native stack or as a chain."""
         below = self.facts.get(facts.pr - 1)
         if below is None or below.state is not PullRequestState.OPEN:
             return facts
         self.below[facts.pr] = below.pr
-        self._set(replace(below, in_stack=True))
-        self._mail_facts(below.pr)
+        is_native = self.stacking.random() < 0.7
+        if is_native:
+            self._set(replace(below, in_stack=True))
+            self._mail_facts(below.pr)
         waits = Blocker(BlockerCode.STACKED, str(below.pr))
         return replace(
             facts,
@@ -109,7 +111,7 @@ class People:
             blockers=(*facts.blockers, waits),
             is_fork=False,
             authorized_head=None,
-            in_stack=True,
+            in_stack=is_native,
         )
 
     def _submits(self, pr: int | None = None) -> None:

@@ -14,7 +14,7 @@ from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import NOTHING, Entry, MergeQueue, Run
 from service.mergequeue.engine.planning import grouping, landing
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.state import bases, holds
+from service.mergequeue.engine.state import bases, holds, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
     MAIN_SLOTS,
@@ -218,7 +218,7 @@ def _size(draft: Draft, run: Run) -> None:
     config = draft.queue.config
     limit = config.batching_min_size if config.batch else 1
     own = draft.own(run)
-    if all(entry.facts.in_stack for entry in own):
+    if all(stacks.is_member(draft, entry) for entry in own):
         if len(run.entries) > 1 and any(map(grouping.is_apart, own)):
             raise InvariantBroken("E4", f"run {run.number} tests a member that must be alone")
         return

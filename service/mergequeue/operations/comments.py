@@ -17,7 +17,7 @@ from service.database.outbox import OutboxItem
 from service.database.records import Lane, RepositoryRecord
 from service.errors import Conflict, Invalid, NotFound
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.operations import comment_commands, turn
+from service.mergequeue.operations import chains, comment_commands, turn
 from service.mergequeue.operations.comment_commands import CommentCommand
 from service.mergequeue.store import answered_commands, queues
 from service.mergequeue.wording import replies
@@ -41,11 +41,12 @@ from service.provider.signals import (
 from service.provider.values import (
     AccessLevel,
     Emoji,
+    PullRequest,
     Reaction,
     Reply,
 )
 from service.runtime import Runtime
-from service.vocabulary import ActorKind
+from service.vocabulary import ActorKind, QueueRef
 
 log = structlog.get_logger()
 
@@ -223,11 +224,20 @@ async def _read_command(
         pull = await runtime.providers[repo.host].pull_request(repo, asked.number)
     except Gone:
         return None
-    queue = await runtime.store.read(
-        queues.queue_ref, repository.org_id, repository.id, pull.target_branch
-    )
+    queue = await _queue_for(runtime, repository, pull)
+    if queue is None:
+        pull = await chains.with_chain(runtime, repo, pull)
+        queue = await _queue_for(runtime, repository, pull)
     value = await turn.value(runtime, queue.id) if queue is not None else None
     return CommentCommand(repository, asked, pull, queue, value, AccessLevel.NONE)
+
+
+async def _queue_for(
+    runtime: Runtime, repository: RepositoryRecord, pull: PullRequest
+) -> QueueRef | None:
+    return await runtime.store.read(
+        queues.queue_ref, repository.org_id, repository.id, pull.target_branch
+    )
 
 
 def _is_allowed_source(command: CommentCommand) -> bool:

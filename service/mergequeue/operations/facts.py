@@ -10,6 +10,7 @@ from service.mergequeue.engine.inputs import Input, TargetGone, TargetMoved
 from service.mergequeue.engine.model import MergeQueue, Tip
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
+from service.mergequeue.operations import chains
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.values import (
@@ -36,6 +37,7 @@ async def of_many(
     runtime: Runtime, queue: QueueRef, config: QueueConfig, pulls: Sequence[PullRequest]
 ) -> dict[int, Facts]:
     """Return the facts of several pull requests, by number."""
+    pulls = [await chains.with_chain(runtime, queue.repo, pull, queue.branch) for pull in pulls]
     heads = [PullRequestHead(queue.repository_id, pull.number, pull.head_sha) for pull in pulls]
     authorized: list[Sha | None] = []
     for start in range(0, len(heads), REMEMBERED_AT_ONCE):
@@ -76,7 +78,7 @@ def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
         merged_sha=pull.merge_commit,
         own_skipped=pull.skipped_checks,
         own_failed=pull.failed_checks,
-        in_stack=pull.stack is not None,
+        in_stack=pull.stack is not None and pull.stack.is_native,
     )
 
 

@@ -31,6 +31,7 @@ from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import (
+    chains,
     commit_texts,
     counting,
     facts,
@@ -443,8 +444,9 @@ async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome
 
     def also(session: Tx) -> None:
         _settle_rows(session, attempt, outcome, now)
+        landed = [step for step in attempt.action.steps if step.position in outcome.trees]
+        chains.ask_for(session, attempt.queue, value, landed, now)
         if deletes_branches:
-            landed = [step for step in attempt.action.steps if step.position in outcome.trees]
             head_branches.ask_for(session, attempt.queue, landed, now)
 
     resolved = [

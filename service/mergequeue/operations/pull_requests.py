@@ -25,7 +25,7 @@ from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.engine.targets import Targets
-from service.mergequeue.operations import estimates, facts, queue_views, requirements, turn
+from service.mergequeue.operations import chains, estimates, facts, queue_views, requirements, turn
 from service.mergequeue.operations.views import CommandResult, PullRequestView
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.wording import refusals
@@ -144,6 +144,7 @@ async def submit_stack(
     A stack onto another branch counts as none. Raises Invalid if a member below is closed, or an
     error of the API if the queue refuses one.
     """
+    pull = await chains.with_chain(runtime, queue.repo, pull, queue.branch)
     members = below(pull) if pull.target_branch == queue.branch else ()
     closed = [one.number for one in members if one.state is not PullRequestState.OPEN]
     if closed:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from service.mergequeue.engine.config import BatchingRule, BatchSizing, QueueConfig
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state import stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.line import URGENT
 from service.mergequeue.engine.targets import Targets
@@ -133,7 +134,7 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
     first that cannot be taken.
     """
     config = draft.queue.config
-    if first.facts.in_stack:
+    if stacks.is_member(draft, first):
         return _with_those_above(draft, first, others)
     group = [first]
     if is_isolated(config, first) or room.size < 2:
@@ -163,7 +164,7 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
 def is_complete(draft: Draft, group: Sequence[Entry], follower: Entry | None, size: int) -> bool:
     """Whether a group of waiting entries need not wait for company any more."""
     config = draft.queue.config
-    if group[0].facts.in_stack or is_isolated(config, group[0]) or len(group) >= size:
+    if stacks.is_member(draft, group[0]) or is_isolated(config, group[0]) or len(group) >= size:
         return True
     if config.batch_sizing is BatchSizing.ADAPTIVE:
         return True
@@ -200,7 +201,7 @@ def _with_those_above(draft: Draft, first: Entry, others: Iterable[Entry]) -> li
 
 def _may_join(draft: Draft, entry: Entry) -> bool:
     """Whether the entry is free to be tested together with others."""
-    if entry.facts.in_stack or entry.run is not None or not is_startable(draft, entry):
+    if stacks.is_member(draft, entry) or entry.run is not None or not is_startable(draft, entry):
         return False
     return not is_isolated(draft.queue.config, entry)
 

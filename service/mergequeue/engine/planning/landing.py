@@ -219,7 +219,7 @@ def _mode(draft: Draft, run: Run, tip: Tip) -> LandMode:
     queue = draft.queue
     if queue.config.merge_method != MergeMethod.MERGE_COMMIT or run.kind is RunKind.DIRECT:
         return LandMode.CALL
-    if any(entry.facts.in_stack for entry in draft.own(run)):
+    if any(entry.facts.in_stack or entry.facts.below for entry in draft.own(run)):
         return LandMode.CALL
     if _was_refused(draft):
         return LandMode.CALL

@@ -197,7 +197,7 @@ class Draft:
 
         They wait no more for one that has merged; the last one below leaves with fresh facts.
         """
-        for number in self._above(final):
+        for number in self.above(final):
             other = self.entries[number]
             if final.state is EntryState.MERGED:
                 facts = other.facts.after_merge_of(final.pr)
@@ -208,7 +208,7 @@ class Draft:
             if Reason.STACKED in other.unmet:
                 self.request(Tell(other.pr, other.id, other.state, other.reason))
 
-    def _above(self, lower: Entry) -> list[int]:
+    def above(self, lower: Entry) -> list[int]:
         """Return the members above in its stack, which go after this one."""
         stacked = sorted(self.places.stacked)
         return [pr for pr in stacked if lower.pr in self.entries[pr].facts.below]
@@ -334,7 +334,7 @@ class Draft:
         self.entries[new.pr] = new
         self.places.add(new)
         self.touched.add(new.pr)
-        self.touched.update(self._above(new))
+        self.touched.update(self.above(new))
         self.changed.add(new.pr)
         self.revision += 1
 
@@ -342,7 +342,7 @@ class Draft:
         self.places.remove(old)
         del self.entries[old.pr]
         self.touched.discard(old.pr)
-        self.touched.update(self._above(final))
+        self.touched.update(self.above(final))
         self.finished_entries[final.id] = final
         self._change_line()
         self.revision += 1

@@ -7,6 +7,11 @@ from service.mergequeue.engine.states import EntryState
 from service.vocabulary import BlockerCode
 
 
+def is_member(draft: Draft, entry: Entry) -> bool:
+    """Return whether it has members of its stack, or of its chain, below or above it."""
+    return entry.facts.in_stack or bool(entry.facts.below) or bool(draft.above(entry))
+
+
 def waits(draft: Draft, entry: Entry) -> bool:
     """Return whether a member below is neither ready ahead of this one nor landed.
 

@@ -1,0 +1,78 @@
+"""Chains of pull requests that are no native stack (docs/design/engine.md 5).
+
+The provider lands such a pull request on its base only, so Headgate changes the base of the next
+one when the one below it has landed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from service.database import outbox
+from service.database.database import Tx
+from service.database.outbox import OutboxItem
+from service.database.records import Lane
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import LandStep
+from service.provider.values import PullRequest
+from service.runtime import Runtime
+from service.vocabulary import Blocker, BlockerCode, PullRequestState, QueueRef, RepoRef
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBase:
+    """The pull request is to be based on the queue's branch: the one below it has landed."""
+
+    number: int
+
+
+outbox.EFFECT.add(ChangeBase)
+
+
+async def with_chain(
+    runtime: Runtime, repo: RepoRef, pull: PullRequest, branch: str | None = None
+) -> PullRequest:
+    """Return it as a member of the chain that leads to this branch, or to any; else unchanged."""
+    is_settled = pull.stack is not None or pull.base_branch == branch
+    if is_settled or pull.state is not PullRequestState.OPEN:
+        return pull
+    chain = await runtime.providers[repo.host].chain(repo, pull)
+    if chain is None or branch not in (None, chain.target):
+        return pull
+    below = " ".join(str(one.number) for one in chain.below(pull.number))
+    waits = Blocker(BlockerCode.STACKED, below)
+    return replace(pull, stack=chain, blockers=(*pull.blockers, waits))
+
+
+def ask_for(
+    session: Tx, queue: QueueRef, value: MergeQueue, landed: Iterable[LandStep], now: datetime
+) -> None:
+    """Store the changes of base in the transaction that records the landings."""
+    landings = {(step.pr,) for step in landed}
+    items = [
+        OutboxItem(
+            lane=Lane.CONTROL,
+            key=f"{entry.id}/change-base",
+            kind="change_base",
+            effect=ChangeBase(entry.pr),
+            next_at=now,
+        )
+        for entry in value.entries.values()
+        if entry.facts.below in landings and not entry.facts.in_stack
+    ]
+    outbox.append(session, queue.repository_id, queue.id, 0, items)
+
+
+async def change_base(runtime: Runtime, queue: QueueRef, wanted: ChangeBase) -> None:
+    """Change the base of the pull request; safe to repeat.
+
+    Raises the provider's errors, after which it is tried again a limited number of times.
+    """
+    provider = runtime.providers[queue.repo.host]
+    refused = await provider.change_base(queue.repo, wanted.number, queue.branch)
+    if refused is not None:
+        log.warning("base_not_changed", pull_request=wanted.number, why=refused.reason)

@@ -1,0 +1,104 @@
+"""Chains of pull requests, each based on the branch of another, without a stack on GitHub."""
+
+import pytest
+
+from tests.end_to_end.test_stacks import cancel, head_of, said_on
+from tests.harness.asking import asker
+from tests.harness.world import World
+
+
+async def a_chain(world: World, *files: dict[str, str]) -> list[int]:
+    """Open pull requests, each on the branch of the one before."""
+    numbers: list[int] = []
+    for place, content in enumerate(files):
+        head = f"part-{place + 1}"
+        base = {"base": f"part-{place}", "from": head_of(world, numbers[-1])} if place else {}
+        numbers.append(await world.open(head=head, files=content, **base))
+        await world.settle()
+    return numbers
+
+
+@pytest.mark.parametrize("method", ["MERGE_COMMIT", "SQUASH"])
+async def test_one_command_on_the_top_tests_a_chain_once_and_lands_it_one_by_one(
+    method: str, world: World
+) -> None:
+    await world.make_queue(merge_method=method)
+    chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"}, {"three.txt": "3\n"})
+    await world.comment("/merge", on=chain[-1])
+    await world.settle()
+    assert await world.merged() == chain
+    assert [await world.state(number) for number in chain] == ["MERGED"] * 3
+    assert await world.landed_trees() == await world.tested_trees(chain)
+    assert len({(await world.entry(number)).verified_by for number in chain}) == 1
+
+
+async def test_a_branch_that_is_the_base_of_the_next_one_is_deleted_after_its_landing(
+    world: World,
+) -> None:
+    await world.make_queue(delete_branch=True)
+    chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})
+    await world.comment("/merge", on=chain[-1])
+    await world.settle()
+    assert await world.merged() == chain
+    assert not {"part-1", "part-2"} & set(world.branches())
+
+
+async def test_a_member_that_fails_keeps_those_above_out(world: World) -> None:
+    await world.make_queue()
+    chain = await a_chain(world, {"one.txt": "1\n"}, {"b.txt": "2\n"}, {"three.txt": "3\n"})
+    other = await world.open(files={"a.txt": "x\n"})
+    await world.comment("/merge", on=other)
+    await world.settle()
+    await world.comment("/merge", on=chain[-1])
+    await world.settle()
+    assert await world.merged() == [other, chain[0]]
+    assert [await world.state(number) for number in chain] == ["MERGED", "FAILED", "NOT_READY"]
+    assert f"(`#{chain[1]}` is not in the queue" in said_on(world, chain[2])
+    await cancel(world, chain[2:])
+
+
+async def test_a_pull_request_onto_a_branch_with_a_queue_is_no_member(world: World) -> None:
+    await world.act("push", by="alice", branch="release", files={"r.txt": "r\n"})
+    await world.act("open", head="release", base="main")
+    await world.make_queue()
+    asking = await asker(world)
+    await asking.done("createQueue", targetBranch="release", requiredStatuses=["unit"])
+    number = await world.open(base="release", head="fix", files={"f.txt": "f\n"})
+    await world.settle()
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert number not in world.open_pulls()
+    assert (await world.value("main")).entries == {}
+
+
+async def test_two_pull_requests_from_the_branch_below_make_no_chain(world: World) -> None:
+    await world.make_queue()
+    _, top = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})
+    await world.act("push", by="alice", branch="release", files={"r.txt": "r\n"})
+    await world.act("open", head="part-1", base="release")
+    await world.comment("/merge", on=top)
+    await world.settle()
+    assert (await world.value()).entries == {}
+    assert "part-1" in said_on(world, top)
+
+
+async def test_the_base_changed_by_github_itself_is_no_hindrance(world: World) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})
+    await world.fault({"method": "PATCH", "path": f"*/pulls/{chain[1]}", "nth": 1}, "reset_after")
+    await world.comment("/merge", on=chain[-1])
+    await world.settle()
+    assert await world.merged() == chain
+
+
+async def test_a_refused_change_of_the_base_leaves_the_member_out_with_the_reason(
+    world: World,
+) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})
+    await world.fault({"method": "PATCH", "path": f"*/pulls/{chain[1]}"}, "fail_before", status=422)
+    await world.comment("/merge", on=chain[-1])
+    await world.settle()
+    assert await world.merged() == chain[:1]
+    assert (await world.entry(chain[1])).unmet[0].value == "base_mismatch"
+    await cancel(world, chain[1:])
