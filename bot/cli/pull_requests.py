@@ -1,5 +1,6 @@
 """`submit`, `cancel`, `restart`, `status`, `explain`, `land`: one pull request in its queue."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, NamedTuple
@@ -17,10 +18,8 @@ app = typer.Typer()
 
 OUTCOMES = {"MERGED": "merged", "FAILED": "failed", "CANCELLED": "removed"}
 
-# Pauses between two requests while a command waits.
-POLL_FIRST_S = 2.0
-POLL_MAX_S = 30.0
-POLL_GROWTH = 1.3
+# How long the service may wait for a change before it answers, below the client's time limit.
+WAIT_MAX_S = 25.0
 
 # The codes of a refusal to submit what has been merged or closed.
 OVER = frozenset({"pull_request_merged", "pull_request_closed"})
@@ -33,6 +32,9 @@ HeadSha = Annotated[
 ]
 Timeout = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s, 5m, 2h.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it has left the queue.")]
+Watch = Annotated[
+    bool, typer.Option("--watch", "--wait", help="Show each change until it has left the queue.")
+]
 
 
 class Submission(NamedTuple):
@@ -86,17 +88,17 @@ def restart(queue: Queue, number: options.Number) -> Result:
 def status(
     queue: Queue,
     number: options.Number,
-    wait: Wait = False,
+    watch: Watch = False,
     timeout: Timeout = "2h",
 ) -> Result:
     """Show the state of a pull request in the queue."""
     timeout_s = options.seconds(timeout)
     with interruptible(number):
         record = queue.post_pull_request("/getSubmittedPullRequest", number)
-        if wait:
+        if watch:
             record = wait_until_final(queue, record, timeout_s)
     is_merged = output.state_of(record) == "MERGED"
-    return shown(queue, record, typer.Exit(Exit.FALSE) if wait and not is_merged else None)
+    return shown(queue, record, typer.Exit(Exit.FALSE) if watch and not is_merged else None)
 
 
 @options.queue_command(app)
@@ -183,7 +185,7 @@ def still_queued(record: Json) -> Failed:
     return Failed(
         Exit.TIMEOUT,
         f"the wait is over and #{number} is still queued ({status})",
-        f"It stays in the queue; wait again with `headgate status {number} --wait`",
+        f"It stays in the queue; wait again with `headgate status {number} --watch`",
     )
 
 
@@ -194,14 +196,16 @@ def poll(queue: Queue, record: Json, timeout_s: float) -> Json:
 
     clock = queue.client.clock
     ends = clock.monotonic_s() + timeout_s
-    pause_s = POLL_FIRST_S
     number = int(str(record["prNumber"]))
+    version: object = None
     with WaitDisplay() as display:
         display.show(record)
-        while output.state_of(record) not in OUTCOMES and clock.monotonic_s() < ends:
-            clock.sleep(min(pause_s, max(ends - clock.monotonic_s(), 0.0)))
-            pause_s = min(pause_s * POLL_GROWTH, POLL_MAX_S)
-            record = queue.post_pull_request("/getSubmittedPullRequest", number)
+        while output.state_of(record) not in OUTCOMES and (left := ends - clock.monotonic_s()) > 0:
+            seconds = None if version is None else math.ceil(min(left, WAIT_MAX_S))
+            record = queue.post_pull_request(
+                "/getSubmittedPullRequest", number, sinceVersion=version, waitFor=seconds
+            )
+            version = record["recordVersion"]
             display.show(record)
     return record
 

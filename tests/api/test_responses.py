@@ -1,5 +1,6 @@
 """Views as the API spells them, and the kept bytes of those that are read often."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta, timezone
@@ -11,6 +12,7 @@ import pytest
 from service.http import encoding
 from service.http.encoding import Encoder
 from service.http.models.answers import common
+from service.http.waiting import Versioned
 from service.mergequeue.api import explanation, responses, testing
 from service.mergequeue.api.encoded import EncodedAnswers
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
@@ -91,6 +93,11 @@ def record(view: PullRequestView) -> bytes:
     return Encoder(EnumCase.SPEC).encoded(responses.submission(view, OPTIONS))
 
 
+def without_version(answer: Versioned) -> bytes:
+    """The answer as it was before its version became a member."""
+    return answer.body.replace(b',"recordVersion":"%b"' % answer.version.encode(), b"")
+
+
 def listed(view: PullRequestView) -> Any:
     """The same as one of many."""
     answer = responses.submission(view, OPTIONS)
@@ -101,8 +108,8 @@ def listed(view: PullRequestView) -> Any:
 def test_kept_bytes_say_what_the_record_says_in_the_same_order(view):
     encoded = EncodedAnswers(OPTIONS)
     for _ in range(2):
-        assert encoded.submission(view) == record(view)
-        entries = orjson.loads(encoded.queue(a_queue_view(view), NOW))["enqueuedPullRequests"]
+        assert without_version(encoded.submission(view)) == record(view)
+        entries = orjson.loads(encoded.queue(a_queue_view(view), NOW).body)["enqueuedPullRequests"]
         assert entries == [listed(view)]
         assert list(entries[0]) == list(listed(view))
     only_alone = {"readiness", "forceEnqueued", "isCurrentlySubmittedToQueue"}
@@ -113,10 +120,11 @@ def test_kept_bytes_say_what_the_record_says_in_the_same_order(view):
 @pytest.mark.parametrize("view", VIEWS, ids=range(len(VIEWS)))
 def test_kept_bytes_are_in_lower_case_where_all_answers_are(view):
     encoded = EncodedAnswers(LOWER)
-    shown = orjson.loads(encoded.submission(view))
+    shown = orjson.loads(encoded.submission(view).body)
+    assert re.fullmatch("[0-9a-f]{24}", shown.pop("recordVersion"))
     assert shown == encoding.in_lower(orjson.loads(record(view)))
     assert shown["state"] == view.entry.state.value.lower()
-    whole = orjson.loads(encoded.queue(a_queue_view(view), NOW))
+    whole = orjson.loads(encoded.queue(a_queue_view(view), NOW).body)
     words = [whole[name] for name in encoding.WORDS if isinstance(whole.get(name), str)]
     assert words
     assert all(word.islower() for word in words)
@@ -143,11 +151,13 @@ CHANGES: list[dict[str, Any]] = [
 def test_whatever_changes_in_a_view_changes_its_bytes(change):
     encoded = EncodedAnswers(OPTIONS)
     before = a_view()
-    encoded.submission(before)
+    first = encoded.submission(before)
     encoded.queue(a_queue_view(before), NOW)
     after = replace(before, **change)
-    assert encoded.submission(after) == record(after)
-    entries = orjson.loads(encoded.queue(a_queue_view(after), NOW))["enqueuedPullRequests"]
+    assert without_version(encoded.submission(after)) == record(after)
+    has_changed = record(after) != record(before)
+    assert (encoded.submission(after).version != first.version) is has_changed
+    entries = orjson.loads(encoded.queue(a_queue_view(after), NOW).body)["enqueuedPullRequests"]
     assert entries == [listed(after)]
 
 
@@ -156,7 +166,7 @@ def test_the_same_view_of_a_queue_is_encoded_once_and_another_one_anew():
     view = a_queue_view(a_view(1), a_view(2))
     first = encoded.queue(view, NOW)
     assert encoded.queue(view, NOW) is first
-    other = orjson.loads(encoded.queue(a_queue_view(a_view(1), state_reason="later"), NOW))
+    other = orjson.loads(encoded.queue(a_queue_view(a_view(1), state_reason="later"), NOW).body)
     assert (other["stateReason"], len(other["enqueuedPullRequests"])) == ("later", 1)
 
 
@@ -182,7 +192,7 @@ def test_answers_about_queues_are_kept_up_to_so_many_bytes(monkeypatch):
         return replace(a_queue_view(a_view()), queue=replace(QUEUE, id=queue_id))
 
     views = [of(queue_id) for queue_id in range(3)]
-    size = 2 * len(EncodedAnswers(OPTIONS).queue(views[0], NOW))
+    size = 2 * len(EncodedAnswers(OPTIONS).queue(views[0], NOW).body)
     monkeypatch.setattr("service.mergequeue.api.encoded.QUEUES_BYTES_MAX", 2 * size)
     encoded = EncodedAnswers(OPTIONS)
     first = encoded.queue(views[0], NOW)
@@ -204,17 +214,17 @@ def test_two_queues_keep_their_pull_requests_apart():
     other = replace(QUEUE, id=8)
     first, second = a_view(), a_view(queue=other, entry=an_entry(3, priority=0))
     for _ in range(2):
-        assert orjson.loads(encoded.submission(first))["priorityValue"] == 100
-        assert orjson.loads(encoded.submission(second))["priorityValue"] == 0
+        assert orjson.loads(encoded.submission(first).body)["priorityValue"] == 100
+        assert orjson.loads(encoded.submission(second).body)["priorityValue"] == 0
 
 
 def test_a_queue_of_more_than_five_thousand_is_cut_and_says_so():
     views = tuple(a_view(number) for number in range(1, 5_002))
-    whole = orjson.loads(EncodedAnswers(OPTIONS).queue(a_queue_view(*views[:5_000]), NOW))
+    whole = orjson.loads(EncodedAnswers(OPTIONS).queue(a_queue_view(*views[:5_000]), NOW).body)
     assert "enqueuedPullRequestsTruncated" not in whole
-    cut = orjson.loads(EncodedAnswers(OPTIONS).queue(a_queue_view(*views), NOW))
+    cut = orjson.loads(EncodedAnswers(OPTIONS).queue(a_queue_view(*views), NOW).body)
     assert (len(cut["enqueuedPullRequests"]), cut["enqueuedPullRequestsTruncated"]) == (5_000, True)
-    assert list(cut)[-2:] == ["enqueuedPullRequests", "enqueuedPullRequestsTruncated"]
+    assert list(cut)[-3:-1] == ["enqueuedPullRequests", "enqueuedPullRequestsTruncated"]
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,7 @@ def a_record(state: str = "PENDING", **differences) -> dict:
         "queueLength": None if state in reasons else 7,
         "eta": None,
         "conclusion": None,
+        "recordVersion": "v1",
     }
     return record | differences
 

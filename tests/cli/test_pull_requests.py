@@ -9,9 +9,10 @@ from bot.cli.client import Client
 from bot.cli.destination import Queue
 from bot.cli.exits import Failed
 from bot.cli.pull_requests import Submission
+from bot.uploader.transport import Clock
 from service.vocabulary import RepoRef
 from tests.cli import service
-from tests.cli.service import Steps, a_record, an_explanation
+from tests.cli.service import a_record, an_explanation
 
 TARGET = {
     "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
@@ -102,7 +103,7 @@ def test_a_wait_that_is_over_ends_with_7_and_says_that_it_stays_queued(api, caps
     assert said.err.splitlines()[-1] == (
         "headgate: the wait is over and #3 is still queued "
         "(PENDING, 3rd of 7: It waits for a slot). "
-        "It stays in the queue; wait again with `headgate status 3 --wait`."
+        "It stays in the queue; wait again with `headgate status 3 --watch`."
     )
 
 
@@ -191,23 +192,30 @@ def test_landing_over_time_ends_with_7_and_outcome_timeout(api, capsys):
     assert "headgate: the wait is over and #3 is still queued" in said.err
 
 
-def landed(api, clock, timeout_s):
+def waits(api):
+    """How long each question was to wait for a change."""
+    asked = [body for path, body, _ in api.asked if path == "/getSubmittedPullRequest"]
+    return [body.get("waitFor", 0) for body in asked]
+
+
+def landed(api, timeout_s):
     said: list[str] = []
-    client = Client(api.url, service.TOKEN, said.append, clock.as_clock())
+    # The service takes all the time that it may.
+    clock = Clock(lambda _: None, lambda: sum(waits(api)), lambda: 1_772_409_600.0)
+    client = Client(api.url, service.TOKEN, said.append, clock)
     queue = Queue(client, RepoRef("github.com", "octo", "widgets"), "main")
     return pull_requests.submit_and_wait(queue, Submission(3), timeout_s)
 
 
-def test_land_asks_every_2_seconds_and_then_less_often_up_to_30(api, capsys):
-    for state, times in (("PENDING", 8), ("TESTING", 8), ("MERGED", 1)):
-        for _ in range(times):
-            api.says("/getSubmittedPullRequest", a_record(state))
+def test_land_lets_the_service_answer_at_each_change(api, capsys):
+    for place, state in enumerate(("PENDING", "TESTING", "TESTING", "MERGED")):
+        api.says("/getSubmittedPullRequest", a_record(state, recordVersion=f"v{place}"))
     api.says("/submitPullRequest", a_record())
     api.says("/explainPullRequest", an_explanation("MERGED"))
-    clock = Steps()
-    assert (landed(api, clock, 7200))["outcome"] == "merged"
-    assert (clock.slept[0], clock.slept[-1]) == (2, 30)
-    assert clock.slept == sorted(clock.slept)
+    assert (landed(api, 7200))["outcome"] == "merged"
+    asked = [body for path, body, _ in api.asked if path == "/getSubmittedPullRequest"]
+    assert [body.get("sinceVersion") for body in asked] == [None, "v0", "v1", "v2"]
+    assert waits(api) == [0, 25, 25, 25]
     # One line a change, not one a question.
     assert capsys.readouterr().err.splitlines() == [
         "#3 PENDING, 3rd of 7: It waits for a slot.",
@@ -220,9 +228,17 @@ def test_land_never_waits_longer_than_it_was_told(api):
     api.says("/submitPullRequest", a_record())
     api.says("/getSubmittedPullRequest", a_record())
     api.says("/explainPullRequest", an_explanation())
-    clock = Steps()
-    assert (landed(api, clock, 100))["outcome"] == "timeout"
-    assert sum(clock.slept) == 100
+    assert (landed(api, 60))["outcome"] == "timeout"
+    assert waits(api) == [0, 25, 25, 10]
+
+
+def test_a_service_that_cannot_wait_is_named_as_older(api):
+    record = a_record()
+    del record["recordVersion"]
+    api.says("/submitPullRequest", record)
+    api.says("/getSubmittedPullRequest", record)
+    with pytest.raises(Failed, match="answered without 'recordVersion'"):
+        landed(api, 60)
 
 
 def test_ctrl_c_leaves_it_queued_and_says_so():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, NamedTuple, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -24,6 +24,7 @@ from service.vocabulary import RepoRef, Sha
 
 NUMBER_MAX = 4_294_967_295
 ERRORS_MAX = 50
+WAIT_MAX_S = 30
 
 _DIGITS = re.compile(r"[0-9]{1,10}")
 _MOMENT = re.compile(
@@ -349,6 +350,30 @@ class Repository(Request):
     def ref(self) -> RepoRef:
         """As operations name it; a host has no letter case."""
         return RepoRef(self.host.lower(), self.owner, self.name)
+
+
+class Awaited(NamedTuple):
+    """What a caller waits for: another version than `since`, for so many seconds."""
+
+    since: str
+    seconds: int
+
+
+class MayWait(Request):
+    """A read that may wait until its answer has another version (docs/design/http.md 12)."""
+
+    since_version: Annotated[str, Field(min_length=1, max_length=64, pattern=LINES)] | None = None
+    wait_for: Annotated[int, BeforeValidator(whole), Field(ge=1, le=WAIT_MAX_S)] | None = None
+
+    def awaited(self) -> Awaited | None:
+        """Return what to wait for, None to answer at once. Raises Malformed for half of it."""
+        if self.since_version is None and self.wait_for is None:
+            return None
+        if self.since_version is None:
+            raise refused((FieldError("/sinceVersion", "missing", "is needed beside waitFor"),))
+        if self.wait_for is None:
+            raise refused((FieldError("/waitFor", "missing", "is needed beside sinceVersion"),))
+        return Awaited(self.since_version, self.wait_for)
 
 
 class Named(Request):

@@ -6,6 +6,7 @@ Building and encoding the answer for one entry takes about 50 µs. The goal for 
 
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from itertools import compress, count
 from operator import attrgetter, is_not
 
@@ -13,6 +14,7 @@ import orjson
 from cachetools import LRUCache
 
 from service.http.encoding import Encoder
+from service.http.waiting import Versioned
 from service.mergequeue.api import responses
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
 from service.mergequeue.api.models.answers.queues import ENQUEUED_MAX
@@ -30,12 +32,12 @@ class EncodedQueue:
 
     view: QueueView
     entries: list[orjson.Fragment]
-    whole: bytes
+    whole: Versioned
 
     @property
     def size(self) -> int:
         """The bytes of the answer, and of its parts."""
-        return 2 * len(self.whole)
+        return 2 * len(self.whole.body)
 
 
 class EncodedAnswers:
@@ -44,22 +46,23 @@ class EncodedAnswers:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._encoder = Encoder(options.enum_case)
-        self._submissions: LRUCache[tuple[int, int], tuple[PullRequestView, bytes]]
+        self._submissions: LRUCache[tuple[int, int], tuple[PullRequestView, Versioned]]
         self._submissions = LRUCache(SUBMISSIONS_MAX)
         self._queues: LRUCache[int, EncodedQueue]
         self._queues = LRUCache(QUEUES_BYTES_MAX, attrgetter("size"))
 
-    def submission(self, view: PullRequestView) -> bytes:
+    def submission(self, view: PullRequestView) -> Versioned:
         """Return the answer about one pull request."""
         key = (view.queue.id, view.entry.pr)
         known = self._submissions.get(key)
         if known is not None and known[0] is view:
             return known[1]
-        encoded = self._encoder.encoded(responses.submission(view, self._options))
-        self._submissions[key] = (view, encoded)
-        return encoded
+        shown = self._encoder.encoded(responses.submission(view, self._options))
+        answer = _versioned(shown)
+        self._submissions[key] = (view, answer)
+        return answer
 
-    def queue(self, view: QueueView, now: datetime) -> bytes:
+    def queue(self, view: QueueView, now: datetime) -> Versioned:
         """Return the answer about a queue with its pull requests."""
         known = self._queues.get(view.queue.id)
         if known is not None and known.view is view:
@@ -69,7 +72,7 @@ class EncodedAnswers:
         answer["enqueuedPullRequests"] = entries
         if len(view.entries) > ENQUEUED_MAX:
             answer["enqueuedPullRequestsTruncated"] = True
-        whole = orjson.dumps(answer)
+        whole = _versioned(orjson.dumps(answer))
         self._queues[view.queue.id] = EncodedQueue(view, entries, whole)
         return whole
 
@@ -86,3 +89,9 @@ class EncodedAnswers:
     def _entry(self, view: PullRequestView) -> orjson.Fragment:
         submission = responses.submission(view, self._options)
         return orjson.Fragment(self._encoder.encoded(submission, ListedSubmission))
+
+
+def _versioned(shown: bytes) -> Versioned:
+    """Return an encoded object with its version as a member."""
+    version = blake2b(shown, digest_size=12).hexdigest()
+    return Versioned(version, b'%b,"recordVersion":"%b"}' % (shown[:-1], version.encode()))

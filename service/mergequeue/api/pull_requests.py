@@ -7,7 +7,8 @@ from service.http.callers import Call, Caller
 from service.http.models.common import Named
 from service.http.rates import RateClass
 from service.http.route import Route, read, write
-from service.mergequeue.api import explanation, responses
+from service.http.waiting import Versioned
+from service.mergequeue.api import changes, explanation, responses
 from service.mergequeue.api.encoded import EncodedAnswers
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import pull_requests as models
@@ -98,20 +99,21 @@ async def restart(
 @read(
     "getSubmittedPullRequest",
     models.GetSubmittedPullRequest,
-    answers.Submission,
+    answers.SubmissionFound,
     "queue_not_found",
     "never_submitted",
 )
-async def get(call: Call, request: models.GetSubmittedPullRequest) -> answers.Submission | bytes:
+async def get(call: Call, request: models.GetSubmittedPullRequest) -> bytes:
     """`/getSubmittedPullRequest`."""
     queue = await queue_of(call, request)
-    with_timeline = bool(request.include_timeline)
-    view = await pull_requests.status(
-        call.runtime, queue, request.pr.number, include_timeline=with_timeline
-    )
-    if with_timeline:
-        return responses.submission(view, call.runtime.options)
-    return call.cache(EncodedAnswers).submission(view)
+
+    async def found() -> Versioned:
+        view = await pull_requests.status(
+            call.runtime, queue, request.pr.number, include_timeline=bool(request.include_timeline)
+        )
+        return call.cache(EncodedAnswers).submission(view)
+
+    return await changes.newest(call, f"queue/{queue.id}", request.awaited(), found)
 
 
 @read(

@@ -5,7 +5,8 @@ from service.errors import FieldError, Invalid, NotFound
 from service.http.callers import Call
 from service.http.models import common
 from service.http.route import Route, read, write
-from service.mergequeue.api import pull_requests, responses
+from service.http.waiting import Versioned
+from service.mergequeue.api import changes, pull_requests, responses
 from service.mergequeue.api.encoded import EncodedAnswers
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import queues as models
@@ -45,8 +46,13 @@ async def create(call: Call, request: models.CreateQueue) -> answers.QueueCreate
 @read("getQueue", models.GetQueue, answers.QueueWithEntries, "queue_not_found")
 async def get(call: Call, request: models.GetQueue) -> bytes:
     """`/getQueue`."""
-    view = await queues.read(call.runtime, await pull_requests.queue_of(call, request))
-    return call.cache(EncodedAnswers).queue(view, call.runtime.clock.now())
+    queue = await pull_requests.queue_of(call, request)
+
+    async def found() -> Versioned:
+        view = await queues.read(call.runtime, queue)
+        return call.cache(EncodedAnswers).queue(view, call.runtime.clock.now())
+
+    return await changes.newest(call, f"queue/{queue.id}", request.awaited(), found)
 
 
 @write(

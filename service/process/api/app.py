@@ -20,7 +20,7 @@ from service.accounts import jobs, repeats
 from service.accounts.api import auth
 from service.accounts.api.admission import Admission, Wanted
 from service.errors import ServiceError
-from service.http import connections, errors, intake, limits, rates
+from service.http import connections, errors, intake, limits, rates, waiting
 from service.http import repeats as keys
 from service.http.addresses import address_of
 from service.http.callers import Caches, Call, Caller
@@ -30,6 +30,7 @@ from service.http.models import common
 from service.http.models.common import Spelling
 from service.http.replies import Replies, WholeAnswer
 from service.http.route import Document, Fetched, Look, Open, Posted, Route, Shown
+from service.http.waiting import Waiting
 from service.memory import Window
 from service.process.api import routes
 from service.provider.errors import ProviderError
@@ -90,6 +91,7 @@ def build_app(
         app.router.add_route("*", route.path, handler, expect_handler=_read_later)
     unknown = measured(runtime, UNKNOWN, door.unknown)
     app.router.add_route("*", "/{path:.*}", unknown, expect_handler=_read_later)
+    app.on_shutdown.append(door.stop_waiting)
     app[connections.BROKEN] = door.broken
     app[connections.PROXIES] = runtime.options.trusted_proxies
     return app
@@ -101,6 +103,7 @@ def measured(runtime: Runtime, endpoint: str, handler: Handler) -> Handler:
 
     async def answered(request: web.Request) -> web.StreamResponse:
         began_s = clock.monotonic_s()
+        waiting.begin()
         # What a handler lets out is answered by `Door.broken`.
         status = "500"
         try:
@@ -111,7 +114,7 @@ def measured(runtime: Runtime, endpoint: str, handler: Handler) -> Handler:
             raise
         finally:
             meter.count("headgate_api_requests_total", endpoint, status)
-            took_s = clock.monotonic_s() - began_s
+            took_s = clock.monotonic_s() - began_s - waiting.waited_for_change_s()
             meter.observe("headgate_api_request_duration_seconds", took_s, endpoint)
         return answer
 
@@ -294,6 +297,10 @@ class Door:
         members = {} if meant is None else {"did_you_mean": meant}
         error = HttpRefused("unknown_endpoint", detail, **members)
         return self._replies.refusal(request, error, self._request_id(request), common.as_named)
+
+    async def stop_waiting(self, _app: web.Application) -> None:
+        """Answer every request that waits for a change: the process is about to stop."""
+        self._caches.of(Waiting).is_stopping = True
 
     def broken(
         self, request: web.BaseRequest, status: int, error: BaseException | None

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tests.contract.api.test_pull_requests import ALONE
+
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 DEFAULTS: dict[str, object] = {
@@ -163,7 +165,7 @@ async def test_a_queue_shows_its_settings_and_everything_in_it(queue):
     await queue.client.done("submitPullRequest", queue.about(draft))
     urgent = await queue.submitted(priority=0)
     shown = await queue.get()
-    assert list(shown) == [*CONFIGURATION, "enqueuedPullRequests"]
+    assert list(shown) == [*CONFIGURATION, "enqueuedPullRequests", "recordVersion"]
     assert shown["effectiveRequiredStatuses"] == ["unit", "gate"]
     assert shown["requiredStatusesSource"] == "merge_instance"
     listed = shown["enqueuedPullRequests"]
@@ -172,7 +174,7 @@ async def test_a_queue_shows_its_settings_and_everything_in_it(queue):
     assert [each["position"] for each in listed] == [1, 2, 3, None]
     assert {each["queueLength"] for each in listed} == {3}
     alone = await queue.record(second)
-    for name in ("readiness", "forceEnqueued", "isCurrentlySubmittedToQueue"):
+    for name in (*ALONE, "recordVersion"):
         del alone[name]
     assert list(listed[0]) == list(alone)
     assert alone in listed

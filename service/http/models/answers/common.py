@@ -121,6 +121,9 @@ Id = Annotated[str, _form(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Sha = Annotated[str, _form(r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 """A commit, in lower case."""
 
+RecordVersion = Annotated[str, _form(r"^[0-9a-f]{24}$")]
+"""The version of an answer, which a later request may name as `sinceVersion`."""
+
 Number = Annotated[int, Field(ge=1)]
 """A pull request's number."""
 

@@ -71,7 +71,7 @@ class RestartTestsOnPullRequest(NamedPullRequest):
     """`/restartTestsOnPullRequest`."""
 
 
-class GetSubmittedPullRequest(NamedPullRequest):
+class GetSubmittedPullRequest(NamedPullRequest, common.MayWait):
     """`/getSubmittedPullRequest`."""
 
     include_timeline: bool | None = None

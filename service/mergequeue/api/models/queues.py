@@ -131,7 +131,7 @@ SHOWN_ONLY = (_aliases(answers.QueueCreated) | _aliases(answers.QueueWithEntries
 """Fields of answers that no request sets."""
 
 
-class GetQueue(Named):
+class GetQueue(Named, common.MayWait):
     """`/getQueue`."""
 
 

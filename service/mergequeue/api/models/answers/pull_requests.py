@@ -11,6 +11,7 @@ from service.http.models.answers.common import (
     Id,
     LeftOut,
     Number,
+    RecordVersion,
     Sha,
     Time,
     open_word,
@@ -133,6 +134,12 @@ class SubmissionAmongMany(ListedSubmission):
 
 class Submission(SubmissionAmongMany, SubmissionReadiness):
     """A submission by itself; `timeline` where it was asked for."""
+
+
+class SubmissionFound(Submission):
+    """A submission as it is now."""
+
+    record_version: RecordVersion
 
 
 class SubmissionMade(Submission):

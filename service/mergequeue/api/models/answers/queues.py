@@ -10,6 +10,7 @@ from service.http.models.answers.common import (
     Count,
     Id,
     LeftOut,
+    RecordVersion,
     RepositoryShown,
     Time,
     open_word,
@@ -111,6 +112,7 @@ class QueueWithEntries(Queue):
 
     enqueued_pull_requests: Annotated[list[ListedSubmission], Field(max_length=ENQUEUED_MAX)]
     enqueued_pull_requests_truncated: LeftOut[Literal[True]] = None
+    record_version: RecordVersion
 
 
 class QueueDeleted(Answer):
