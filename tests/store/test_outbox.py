@@ -23,6 +23,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.operations.chains import ChangeBase
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.head_branches import DeleteHeadBranch
 from service.process import effects
@@ -106,6 +107,7 @@ EFFECTS: tuple[object, ...] = (
     CheckRepositoryFile(3, a_sha(3), "main"),
     KeepTicket(7),
     DeleteHeadBranch(3, a_sha(3)),
+    ChangeBase(3),
 )
 
 

@@ -366,14 +366,10 @@ class MayWait(Request):
     wait_for: Annotated[int, BeforeValidator(whole), Field(ge=1, le=WAIT_MAX_S)] | None = None
 
     def awaited(self) -> Awaited | None:
-        """Return what to wait for, None to answer at once. Raises Malformed for half of it."""
-        if self.since_version is None and self.wait_for is None:
-            return None
+        """Return what to wait for, None to answer at once: a first read knows no version."""
         if self.since_version is None:
-            raise refused((FieldError("/sinceVersion", "missing", "is needed beside waitFor"),))
-        if self.wait_for is None:
-            raise refused((FieldError("/waitFor", "missing", "is needed beside sinceVersion"),))
-        return Awaited(self.since_version, self.wait_for)
+            return None
+        return Awaited(self.since_version, self.wait_for or WAIT_MAX_S)
 
 
 class Named(Request):

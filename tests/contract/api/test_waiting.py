@@ -57,17 +57,26 @@ async def test_the_timeline_may_be_waited_for_too(client, queue):
 @pytest.mark.parametrize(
     ("sent", "field", "code"),
     [
-        ({"waitFor": 5}, "/sinceVersion", "missing"),
-        ({"sinceVersion": "x"}, "/waitFor", "missing"),
         ({"sinceVersion": "x", "waitFor": 31}, "/waitFor", "range"),
         ({"sinceVersion": "x", "waitFor": 0}, "/waitFor", "range"),
         ({"sinceVersion": "", "waitFor": 5}, "/sinceVersion", "length"),
     ],
 )
-async def test_half_a_wait_is_refused_with_the_field_that_lacks(client, queue, sent, field, code):
+async def test_a_wait_out_of_range_is_refused_with_its_field(client, queue, sent, field, code):
     answer = await client.post("getQueue", queue.named(**sent))
     assert answer.is_problem(400, "invalid_field")
     assert [(one["field"], one["code"]) for one in answer.json["errors"]] == [(field, code)]
+
+
+async def test_a_first_read_answers_at_once(client, queue):
+    number = await queue.submitted()
+    assert await queue.record(number, waitFor=30) == await queue.record(number)
+
+
+async def test_a_version_alone_is_enough_to_wait(client, queue):
+    number = await queue.submitted()
+    now = await queue.record(number)
+    assert await queue.record(number, sinceVersion="an older one") == now
 
 
 async def test_a_token_may_have_only_so_many_requests_waiting(client, queue):
