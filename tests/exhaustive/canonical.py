@@ -99,7 +99,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "at": _CLOCK,
     },
     "Breaker": {},
-    "Failure": {"run": _COUNTS, "at": _CLOCK, "fingerprint": "none in any scope"},
+    "Failure": {"run": _COUNTS, "at": _CLOCK},
     "Evidence": {
         "attempt": _COUNTS,
         "own_head": _TOLD,
@@ -338,7 +338,10 @@ class _Words:
 
     def _breaker(self, memory: Breaker) -> tuple:
         return (
-            tuple((self._named(one.entries), self._named(one.base)) for one in memory.failures),
+            tuple(
+                (self._named(one.entries), self._named(one.base), one.fingerprint, one.chance)
+                for one in memory.failures
+            ),
             tuple(self._named(group) for group in memory.troubled),
             self._clock(memory.probe_at),
             self.runs.get(memory.probe_run or "", OUT_OF_SIGHT),

@@ -397,13 +397,18 @@ class RepositoryFile:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One blaming failure as the breaker remembers it."""
+    """One blaming failure as the breaker remembers it.
+
+    `fingerprint` is that of the test results or, without results, the required check. `chance` is
+    how probable the failure was beforehand.
+    """
 
     run: str
     entries: tuple[int, ...]
     base: tuple[int, ...]
     fingerprint: str
     at: datetime
+    chance: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

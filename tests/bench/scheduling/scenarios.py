@@ -58,6 +58,7 @@ VARIATIONS: dict[str, Changes] = {
     "ALL 1%": {"p_all": 0.01},
     "denser graph": {"n_targets": 2500, "zipf": 0.7},
     "urgent 1%": {"p_urgent": 0.01},
+    "outage 20 min": {"outage": 1200.0},
 }
 """One factor at a time."""
 

@@ -184,6 +184,8 @@ class _Simulator:
         self.result.runs_finished += 1
         self.result.busy += t - run.t_start
         run.passed = run.passed and self.ledger.passes(run)
+        if not self.options.is_oracle and self.workload.is_hit(run.t_start, t):
+            run.passed = False
         return RunFinished(t, run.id, run.passed)
 
     def _apply(self, event: Event) -> None:

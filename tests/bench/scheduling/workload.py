@@ -30,6 +30,7 @@ class WorkloadConfig:
     of one with earlier ones among the last `conflict_window` arrivals. Numbers of targets are
     geometric, their popularity falls with `zipf`; `p_all` touch all of them. `burst` > 1:
     arrivals in bursts of that mean size; `diurnal`: 0.2 to 1.8 times the rate over 24 hours.
+    `outage`: so long CI fails every run that it touches, from the middle arrival on.
     """
 
     n: int = 2000
@@ -55,6 +56,7 @@ class WorkloadConfig:
     burst: float = 1.0
     diurnal: bool = False
     p_urgent: float = 0.0
+    outage: float = 0.0
 
 
 @dataclass
@@ -79,6 +81,11 @@ class Workload:
     def may_conflict(self, a: int, b: int) -> bool:
         """Whether the two share a target."""
         return _meet(self.targets[a], self.targets[b])
+
+    def is_hit(self, start: float, end: float) -> bool:
+        """Whether a run between these moments meets the outage of CI."""
+        begins = self.arrive[len(self.arrive) // 2]
+        return start < begins + self.config.outage and end > begins
 
 
 @dataclass

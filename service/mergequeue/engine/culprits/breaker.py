@@ -12,7 +12,7 @@ from service.mergequeue.engine.model import Breaker, Detail, Entry, Failure, Mer
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
 from service.mergequeue.engine.state import holds, leaving, line
 from service.mergequeue.engine.state.draft import Draft, Finding
-from service.mergequeue.engine.states import SPARE, RunKind, RunStatus
+from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
 
 TROUBLES = 3
 """Failures, or attempts without a result, that trip it."""
@@ -22,6 +22,21 @@ GROUPS_MIN = 2
 
 WINDOW = timedelta(minutes=60)
 """Age at which a failure is forgotten."""
+
+JOINT_CHANCE_MAX = 0.008
+"""Failures of one required check whose joint chance is smaller have a cause in common."""
+
+FLAKE_CHANCE = 0.02
+"""The chance that a run fails although its changes are good."""
+
+UNKNOWN_P_FAIL = 0.05
+"""The chance that a change fails for which the queue keeps no estimate."""
+
+CONFLICT_CHANCE = 0.03
+"""The chance that a good change fails together with the others in its run."""
+
+CHECK = "check "
+"""Begins the fingerprint of a failure without test results: the name of the check follows."""
 
 PROBE_PERIOD = timedelta(minutes=15)
 """Time between two tries under a breaker hold."""
@@ -46,10 +61,14 @@ def is_open(queue: MergeQueue) -> bool:
 
 
 def note_pass(draft: Draft, run: Run) -> None:
-    """A run passed by checks of its own: the streak without a result is over, a hold is lifted."""
+    """A run passed by checks of its own: not everything fails, and a hold is lifted."""
     if run.reused_from is not None or run.kind is RunKind.DIRECT:
         return
     _forget_streak(draft)
+    memory = draft.queue.breaker
+    kept = tuple(one for one in memory.failures if not one.fingerprint.startswith(CHECK))
+    if kept != memory.failures:
+        _put(draft, replace(memory, failures=kept))
     holds.release_all(draft, BREAKER_HOLDS, "a test run passed again")
 
 
@@ -142,13 +161,21 @@ def _hold_for(draft: Draft, run: Run, finding: Finding) -> holds.HoldRequest | N
             return holds.HoldRequest(HoldReason.CI_UNHEALTHY, text)
         return None
     _forget_streak(draft)
-    print_ = run.evidence.fingerprint if run.evidence is not None else None
-    if print_ is None or cause in NO_BLAME:
+    if cause in NO_BLAME:
         return None
-    if _repeats(draft, run, print_):
-        text = f"unrelated pull requests fail in the same way: {names}"
-        return holds.HoldRequest(HoldReason.REPEATED_FAILURE, text, evidence=print_)
+    for print_ in _fingerprints(draft, run, finding):
+        if _repeats(draft, run, print_):
+            text = f"unrelated pull requests fail in the same way: {names}"
+            return holds.HoldRequest(HoldReason.REPEATED_FAILURE, text, evidence=print_)
     return None
+
+
+def _fingerprints(draft: Draft, run: Run, finding: Finding) -> list[str]:
+    """Return what equal failures share: that of the test results, else each failed check."""
+    if run.evidence is not None:
+        return [run.evidence.fingerprint] if run.evidence.fingerprint is not None else []
+    own_failed = {name for entry in draft.own(run) for name in entry.facts.own_failed}
+    return [CHECK + check.name for check in finding.failed if check.name not in own_failed]
 
 
 def _streak(draft: Draft, run: Run) -> bool:
@@ -166,22 +193,58 @@ def _forget_streak(draft: Draft) -> None:
 
 
 def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
-    """Remember a failure; whether three independent runs fail in this way, or a hold says so."""
+    """Remember a failure; whether independent runs fail in this way, or a hold says so.
+
+    Three are enough if test results say so. If only the check is known, the joint chance of the
+    failures decides.
+    """
     for hold in draft.queue.holds:
         if hold.reason is HoldReason.REPEATED_FAILURE and hold.evidence == fingerprint:
             return True
     memory: Breaker = draft.queue.breaker
-    newest = Failure(run.id, run.prs, run.base_prs, fingerprint, draft.now)
-    young = [old for old in memory.failures if old.at + WINDOW > draft.now and old.run != run.id]
+    newest = Failure(run.id, run.prs, run.base_prs, fingerprint, draft.now, _chance(draft, run))
+    young = [
+        old
+        for old in memory.failures
+        if old.at + WINDOW > draft.now and (old.run, old.fingerprint) != (run.id, fingerprint)
+    ]
     kept = (*young, newest)[-FAILURES_KEPT:]
     _put(draft, replace(memory, failures=kept))
     alike = [old for old in young if old.fingerprint == fingerprint]
     rivals = [old for old in alike if _independent(old, newest)]
+    if fingerprint.startswith(CHECK):
+        return _is_improbable(newest, rivals)
     return any(
         _independent(first, second)
         for index, first in enumerate(rivals)
         for second in rivals[index + 1 :]
     )
+
+
+def _chance(draft: Draft, run: Run) -> float:
+    """Return how probable it was that the run fails because of its changes, or by a flake.
+
+    A change that failed before is expected to fail again, which says little about the others.
+    """
+    members = [draft.entry_of(member) for member in (*run.base, *run.entries)]
+    entries = [entry for entry in members if entry is not None]
+    if run.bisection is not None or any(entry.suspected is not None for entry in entries):
+        return 1.0
+    passes = 1.0 - FLAKE_CHANCE
+    for entry in entries:
+        if entry.state is not EntryState.TESTS_PASSED:
+            passes *= (1.0 - (entry.p_fail or UNKNOWN_P_FAIL)) * (1.0 - CONFLICT_CHANCE)
+    return 1.0 - passes
+
+
+def _is_improbable(newest: Failure, rivals: Sequence[Failure]) -> bool:
+    """Whether so many independent failures together would be too much of a coincidence."""
+    chosen, joint = [newest], newest.chance
+    for old in sorted(rivals, key=lambda failure: failure.chance):
+        if all(_independent(old, other) for other in chosen):
+            chosen.append(old)
+            joint *= old.chance
+    return len(chosen) > 1 and joint < JOINT_CHANCE_MAX
 
 
 def _independent(first: Failure, second: Failure) -> bool:
