@@ -1,7 +1,6 @@
 """The engine's front door: one input in, the next value and what follows from it out."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from service.mergequeue.engine import invariants
@@ -12,6 +11,7 @@ from service.mergequeue.engine.inputs import Command, Input
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
 from service.mergequeue.engine.planning import grouping, plan, refreshing
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import SYSTEM, Actor

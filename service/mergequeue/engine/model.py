@@ -1,7 +1,8 @@
 """The queue as one value: everything a decision may depend on (docs/design/engine.md 6).
 
 Only frozen dataclasses: a change is a new value, made by `draft.py`. Finished entries and
-runs leave the value and stay as rows. Nothing here decides anything.
+runs leave the value and stay as rows. Nothing here decides anything. The three with the most
+fields have no slots: `replacing.py` copies their dict.
 """
 
 from collections.abc import Mapping
@@ -83,7 +84,7 @@ class Unexplained:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One submission of a pull request, pinned to one head.
 
@@ -178,7 +179,7 @@ class RunStep:
     contained: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """One test of a batch on a test branch.
 
@@ -421,7 +422,7 @@ class Breaker:
     probes: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MergeQueue:
     """One queue. `entries` by pull request number and `runs` by id hold only what is live.
 

@@ -3,7 +3,6 @@
 Each changes only its run and entry; a report about a run that is over changes nothing.
 """
 
-from dataclasses import replace
 from datetime import timedelta
 
 from service.errors import InvariantBroken
@@ -21,6 +20,7 @@ from service.mergequeue.engine.model import Detail, Entry, Run
 from service.mergequeue.engine.outputs import RunBuilt, Tell
 from service.mergequeue.engine.planning import hedging, reuse, settling
 from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunPhase, RunStatus

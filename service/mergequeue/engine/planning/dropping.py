@@ -1,9 +1,8 @@
 """Letting runs go whose base holds no more (docs/design/testing.md 2)."""
 
-from dataclasses import replace
-
 from service.mergequeue.engine.model import Detail, Run
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import RunKind, RunStatus

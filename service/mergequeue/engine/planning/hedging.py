@@ -5,7 +5,7 @@ lands nothing before it has become the group's own run.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Hedging
@@ -13,6 +13,7 @@ from service.mergequeue.engine.culprits import optimism
 from service.mergequeue.engine.model import Detail, Entry, Member, Run
 from service.mergequeue.engine.planning import grouping
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.state.graph import Graph, Node, places

@@ -3,7 +3,6 @@
 One landing per queue at a time. It carries everything the shell needs to refuse it.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from service.errors import InvariantBroken
@@ -28,6 +27,7 @@ from service.mergequeue.engine.outputs import (
     TipMoved,
 )
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving, readiness, stacks, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import LANDS, EntryState, RunKind

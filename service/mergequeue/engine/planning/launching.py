@@ -4,12 +4,13 @@ See docs/design/testing.md 3; docs/design/engine.md 8.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.mergequeue.engine.model import Detail, Entry, Member, RequiredSet, Run, Tip
 from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RunStarted
 from service.mergequeue.engine.planning import hedging, reuse
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
     MAIN_SLOTS,

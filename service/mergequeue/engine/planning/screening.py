@@ -8,7 +8,6 @@ has failed alone often enough. No entry in the line waits for any of it.
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import replace
 
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import verdict
@@ -16,6 +15,7 @@ from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import EntryPlaced, PlacedWhy
 from service.mergequeue.engine.planning import grouping, launching
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving, line
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus

@@ -3,14 +3,13 @@
 See docs/design/testing.md 4; docs/design/engine.md 1.
 """
 
-from dataclasses import replace
-
 from service.mergequeue.engine.culprits import bisecting, breaker, optimism, verdict
 from service.mergequeue.engine.culprits.verdict import Verdict, Word
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import AskEvidence, RerunChecks, RunRetried
 from service.mergequeue.engine.planning import hedging, reuse, screening
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunPhase, RunStatus

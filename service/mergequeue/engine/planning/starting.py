@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.culprits import bisecting, breaker
@@ -18,6 +17,7 @@ from service.mergequeue.engine.planning import (
     settling,
 )
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving, line, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected

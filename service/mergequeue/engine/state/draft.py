@@ -4,7 +4,7 @@ The only place where an entry, a run or the queue changes state: each step is lo
 states.py, carries a reason and leaves an event. Nothing here decides anything.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -33,6 +33,7 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.places import indexed, standing_of
 from service.mergequeue.engine.states import (
     ENTRY_TRANSITIONS,

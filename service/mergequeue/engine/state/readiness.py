@@ -1,11 +1,11 @@
 """Whether an entry may be tested and landed, and what is missing (docs/design/engine.md 5)."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from service.mergequeue.engine.model import NOTHING, Detail, Entry
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.reasons import NOT_READY_ORDER, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.state import leaving, stacks
 from service.mergequeue.engine.state.draft import Draft
