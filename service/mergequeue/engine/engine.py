@@ -11,7 +11,6 @@ from service.mergequeue.engine.inputs import Command, Input
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
 from service.mergequeue.engine.planning import grouping, plan, refreshing
-from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import SYSTEM, Actor
@@ -62,7 +61,7 @@ def _trim(draft: Draft) -> None:
     first = next((i for i, move in enumerate(landed) if move.before in tips), len(landed))
     first = min(first, len(landed) - MOVES_KEPT)
     if first:
-        draft.put_queue(replace(draft.queue, landed=landed[first:]))
+        draft.forget_moves(first)
 
 
 def next_wake_at(draft: Draft) -> datetime | None:

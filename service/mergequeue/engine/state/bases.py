@@ -6,7 +6,7 @@ SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from service.mergequeue.engine import targets
@@ -111,7 +111,7 @@ def broken(draft: Draft, run: Run) -> Broken | None:
         # Do not blame an entry on top of one that was merged by hand and had not passed.
         return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     now_ahead = ahead(draft, tested or own)
-    is_ahead_same = made is not None and _unlanded(draft, run, below(draft, run), made) == now_ahead
+    is_ahead_same = made is not None and _unlanded(draft, below(draft, run), made) == now_ahead
     if made is not None and is_ahead_same and is_predicted(draft, run, made):
         return None
     return _why(draft, run, made, now_ahead)
@@ -120,7 +120,7 @@ def broken(draft: Draft, run: Run) -> Broken | None:
 def is_sure(draft: Draft, run: Run) -> bool:
     """Whether everything unlanded of a base that holds has passed, on bases that hold."""
     made = progress(draft, run)
-    rest = _unlanded(draft, run, run.base, made) if made is not None else run.base
+    rest = _unlanded(draft, run.base, made) if made is not None else run.base
     if not all(has_passed(draft, member) for member in rest):
         return False
     proofs = {draft.entries[member.pr].verified_by or "": None for member in rest}
@@ -138,9 +138,7 @@ def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
     if made.unproved:
         return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     gone = [
-        member
-        for member in _unlanded(draft, failed, bisection.base, made)
-        if not has_passed(draft, member)
+        member for member in _unlanded(draft, bisection.base, made) if not has_passed(draft, member)
     ]
     if not gone:
         return None
@@ -152,14 +150,55 @@ def progress(draft: Draft, run: Run) -> Progress | None:
 
     A failed run and those that examine it are evidence: landings of others do not spoil it.
     """
-    made = draft.progress.get(run.id)
+    known = draft.progress.get(run.id)
+    landed = draft.queue.landed
+    if known is not None and (not landed or landed[-1] is known.newest):
+        return known
+    made = _continued(draft, run, known) if known is not None else None
     if made is None:
         moves = _since(draft, run.base_tip.sha)
-        made = None if moves is None else _further(draft, run, moves)
-        # What voids a base may have left when it is next asked.
-        if made is not None:
-            draft.progress[run.id] = made
+        made = None if moves is None else _begun(draft, run, _further(draft, run, moves))
+    # What voids a base may have left when it is next asked.
+    if made is not None:
+        draft.progress[run.id] = made
     return made
+
+
+def _continued(draft: Draft, run: Run, known: Progress) -> Progress | None:
+    """What is known of a run with the newer moves of the target; None: look at them all.
+
+    Moves of others that met nothing of the run meet nothing of it later, unless one of its own
+    entries lands with more targets than it had, or the target comes back to the run's tip.
+    """
+    newer: list[LandedStep] = []
+    for step in reversed(draft.queue.landed):
+        if step is known.newest:
+            break
+        newer.append(step)
+    else:
+        return None
+    newer.reverse()
+    own = {member.pr for member in run.entries}
+    if any(step.sha == run.base_tip.sha or step.pr in own for step in newer):
+        return None
+    more = _further(draft, run, tuple(newer))
+    if more is None:
+        return None
+    return Progress(
+        known.landed | more.landed,
+        known.others or more.others,
+        known.unproved + more.unproved,
+        newer[-1],
+        known.idle,
+    )
+
+
+def _begun(draft: Draft, run: Run, made: Progress | None) -> Progress | None:
+    if made is None:
+        return None
+    newest = draft.queue.landed[-1] if draft.queue.landed else None
+    idle = frozenset([step.pr for step in run.steps if step.contained])
+    return replace(made, newest=newest, idle=idle)
 
 
 def _further(draft: Draft, run: Run, moves: tuple[LandedStep, ...]) -> Progress | None:
@@ -201,20 +240,20 @@ def _reach(draft: Draft, run: Run) -> Targets:
     return targets.union(touched)
 
 
-def _unlanded(
-    draft: Draft, run: Run, members: tuple[Member, ...], made: Progress
-) -> tuple[Member, ...]:
+def _unlanded(draft: Draft, members: tuple[Member, ...], made: Progress) -> tuple[Member, ...]:
     """Those of the members that matter still: not landed, and not gone without a trace.
 
     One that brings nothing may leave: the tree is the same without it.
     """
-    idle = {step.pr for step in run.steps if step.contained}
-    if not made.landed and not idle:
+    landed, idle = made.landed, made.idle
+    if not landed and not idle:
         return members
+    if not idle:
+        return tuple([one for one in members if one.pr not in landed])
     return tuple(
         one
         for one in members
-        if one.pr not in made.landed and (one.pr not in idle or draft.entry_of(one))
+        if one.pr not in landed and (one.pr not in idle or draft.entry_of(one))
     )
 
 

@@ -104,18 +104,23 @@ class Draft:
 
     def put_queue(self, queue: MergeQueue) -> None:
         """Replace what belongs to the queue as a whole; entries and runs in it count not."""
-        moved = (queue.tip, queue.landed, queue.kept_move) != (
-            self.queue.tip,
-            self.queue.landed,
-            self.queue.kept_move,
-        )
-        if moved:
+        known = self.queue
+        if queue.landed is not known.landed:
+            self.doubt_bases()
+            if queue.landed[: len(known.landed)] != known.landed:
+                self.progress.clear()
+        elif queue.tip != known.tip or queue.kept_move != known.kept_move:
             self.progress.clear()
             self.doubt_bases()
         if queue.config.mode is not self.queue.config.mode:
             self.progress.clear()
             self._change_line()
         self.queue = queue
+        self.revision += 1
+
+    def forget_moves(self, count: int) -> None:
+        """Forget the oldest moves of the target, which no run's base depends on."""
+        self.queue = replace(self.queue, landed=self.queue.landed[count:])
         self.revision += 1
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from service.mergequeue.engine.model import Entry
+from service.mergequeue.engine.model import Entry, LandedStep
 from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import EntryState
 
@@ -26,11 +26,15 @@ class Progress:
     """What has landed since a run's tip: pull requests of its own, and whether others did too.
 
     `unproved` are those of the run and its base that others merged before they had passed.
+    `newest` is the last move of the target that it knows; `idle` are those of the run and its
+    base that brought nothing.
     """
 
     landed: frozenset[int]
     others: bool
     unproved: tuple[int, ...] = ()
+    newest: LandedStep | None = None
+    idle: frozenset[int] = frozenset()
 
 
 NOTHING_LANDED: Mapping[str, Progress] = MappingProxyType({})
