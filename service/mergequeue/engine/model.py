@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
@@ -235,6 +236,11 @@ class Run:
     def members(self) -> tuple[Member, ...]:
         """Everything that the test branch contains: the base, then the tested entries."""
         return (*self.base, *self.entries)
+
+    @cached_property
+    def numbers(self) -> frozenset[int]:
+        """Numbers of everything that the test branch contains; no run gets others."""
+        return frozenset([member.pr for member in self.members])
 
     @property
     def prs(self) -> tuple[int, ...]:

@@ -117,6 +117,18 @@ def broken(draft: Draft, run: Run) -> Broken | None:
     return _why(draft, run, made, now_ahead)
 
 
+def narrow_doubt(draft: Draft) -> None:
+    """After a landing of what was the first of the line, doubt only bases that did not foresee it.
+
+    The others lost what landed, and so did what is ahead of them now.
+    """
+    draft.line_changed = False
+    for run in draft.runs.values():
+        made = progress(draft, run)
+        if made is None or not is_predicted(draft, run, made):
+            draft.doubted.add(run.id)
+
+
 def is_sure(draft: Draft, run: Run) -> bool:
     """Whether everything unlanded of a base that holds has passed, on bases that hold."""
     made = progress(draft, run)
@@ -167,8 +179,8 @@ def progress(draft: Draft, run: Run) -> Progress | None:
 def _continued(draft: Draft, run: Run, known: Progress) -> Progress | None:
     """What is known of a run with the newer moves of the target; None: look at them all.
 
-    Moves of others that met nothing of the run meet nothing of it later, unless one of its own
-    entries lands with more targets than it had, or the target comes back to the run's tip.
+    Only landings of this queue are taken in one by one. What the run reaches does not grow: one
+    that met nothing of it meets nothing of it later.
     """
     newer: list[LandedStep] = []
     for step in reversed(draft.queue.landed):
@@ -177,20 +189,22 @@ def _continued(draft: Draft, run: Run, known: Progress) -> Progress | None:
         newer.append(step)
     else:
         return None
-    newer.reverse()
-    own = {member.pr for member in run.entries}
-    if any(step.sha == run.base_tip.sha or step.pr in own for step in newer):
-        return None
-    more = _further(draft, run, tuple(newer))
-    if more is None:
-        return None
-    return Progress(
-        known.landed | more.landed,
-        known.others or more.others,
-        known.unproved + more.unproved,
-        newer[-1],
-        known.idle,
-    )
+    numbers, landed, others = run.numbers, set(known.landed), known.others
+    is_evidence = _is_evidence(run)
+    for step in reversed(newer):
+        if step.run is None or step.sha == run.base_tip.sha:
+            return None
+        if step.pr in numbers:
+            landed.add(step.pr)
+        elif step.before != step.sha:
+            if not is_evidence and _meets_reach(draft, step, known):
+                return None
+            others = True
+    return Progress(frozenset(landed), others, known.unproved, newer[0], known.idle, known.reach)
+
+
+def _meets_reach(draft: Draft, step: LandedStep, known: Progress) -> bool:
+    return not draft.is_parallel or targets.meet(step.targets, known.reach)
 
 
 def _begun(draft: Draft, run: Run, made: Progress | None) -> Progress | None:
@@ -198,13 +212,14 @@ def _begun(draft: Draft, run: Run, made: Progress | None) -> Progress | None:
         return None
     newest = draft.queue.landed[-1] if draft.queue.landed else None
     idle = frozenset([step.pr for step in run.steps if step.contained])
-    return replace(made, newest=newest, idle=idle)
+    reach = _reach(draft, run) if draft.is_parallel else targets.ALL
+    return replace(made, newest=newest, idle=idle, reach=reach)
 
 
 def _further(draft: Draft, run: Run, moves: tuple[LandedStep, ...]) -> Progress | None:
     if not moves:
         return Progress(frozenset(), others=False)
-    numbers = {member.pr for member in run.members}
+    numbers = run.numbers
     landed: set[int] = set()
     unproved: list[int] = []
     beside: list[LandedStep] = []

@@ -34,6 +34,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
+from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.state.places import indexed, standing_of
 from service.mergequeue.engine.states import (
     ENTRY_TRANSITIONS,
@@ -350,7 +351,8 @@ class Draft:
         self.touched.discard(old.pr)
         self.touched.update(self.above(final))
         self.finished_entries[final.id] = final
-        self._change_line()
+        self.doubt_bases()
+        self.entries.graph = self._graph_without(old)
         self.revision += 1
 
     def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
@@ -382,6 +384,25 @@ class Draft:
         neighbors = graph.nodes[max(place - 1, 0) : place + 2]
         beside = (self.entries[other.members[0].pr] for other in neighbors if other is not node)
         return new.batch is None or all(entry.batch != new.batch for entry in beside)
+
+    def _graph_without(self, old: Entry) -> Graph | None:
+        """The graph without an entry that has left; None: it has to be drawn again."""
+        graph = self.entries.graph
+        place = None if graph is None else graph.of.get(old.pr)
+        if graph is None or place is None:
+            return None
+        run = self.runs.get(old.run or "")
+        rest = () if run is None else self.own(run)
+        mates = [entry.pr for entry in rest if entry.batch == old.batch is not None]
+        if mates:
+            # The rest of a batch stands where it stood, with what has landed of it.
+            is_landed = bool(self.queue.landed) and self.queue.landed[-1].run == old.run
+            is_node = [member.pr for member in graph.nodes[place].members] == [old.pr, *mates]
+            return graph.without(old.pr) if is_landed and is_node else None
+        beside = [graph.nodes[at] for at in (place - 1, place + 1) if 0 <= at < len(graph.nodes)]
+        batches = [self.entries[node.members[0].pr].batch for node in beside]
+        is_joined = len(batches) == 2 and batches[0] == batches[1] is not None
+        return None if is_joined else graph.without(old.pr)
 
     def _change_line(self) -> None:
         self.doubt_bases()

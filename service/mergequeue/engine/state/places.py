@@ -16,6 +16,7 @@ from types import MappingProxyType
 from service.mergequeue.engine.model import Entry, LandedStep
 from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.targets import ALL, Targets
 
 _NOBODY: frozenset[int] = frozenset()
 _COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TESTS_PASSED})
@@ -26,8 +27,8 @@ class Progress:
     """What has landed since a run's tip: pull requests of its own, and whether others did too.
 
     `unproved` are those of the run and its base that others merged before they had passed.
-    `newest` is the last move of the target that it knows; `idle` are those of the run and its
-    base that brought nothing.
+    `newest` is the last move of the target that it knows, `idle` are those of the run and its
+    base that brought nothing, `reach` is what all of them touched when it was begun.
     """
 
     landed: frozenset[int]
@@ -35,6 +36,7 @@ class Progress:
     unproved: tuple[int, ...] = ()
     newest: LandedStep | None = None
     idle: frozenset[int] = frozenset()
+    reach: Targets = ALL
 
 
 NOTHING_LANDED: Mapping[str, Progress] = MappingProxyType({})
