@@ -78,9 +78,9 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
         yield queue.land_after
     if breaker.is_open(queue) and queue.breaker.probe_at is not None:
         yield queue.breaker.probe_at
-    for run in draft.runs.values():
-        if run.deadline is not None:
-            yield run.deadline
+    run_due_at = draft.runs.next_due_at(draft.now)
+    if run_due_at is not None:
+        yield run_due_at
     yield from _of_entries(draft)
 
 

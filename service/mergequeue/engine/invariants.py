@@ -203,7 +203,7 @@ def _room(draft: Draft, run: Run) -> None:
     limit = config.concurrency if run.bisection is None else config.bisection_concurrency
     if config.bisection_concurrency == 0:
         kinds, limit = MAIN_SLOTS | PROBE_SLOTS, config.concurrency
-    used = draft.in_progress(kinds)
+    used = draft.runs.in_progress(kinds)
     if used <= limit:
         return
     before = sum(

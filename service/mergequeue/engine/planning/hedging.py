@@ -37,8 +37,8 @@ class Hedge:
 
 def review(draft: Draft) -> None:
     """Let hedges take over whose case has come true, and end those whose case cannot any more."""
-    for run in list(draft.runs.values()):
-        if run.kind is not RunKind.HEDGE or run.id not in draft.runs:
+    for run in draft.runs.of_kind(RunKind.HEDGE):
+        if run.id not in draft.runs:
             continue
         main = _main_of(draft, run)
         left_out = _left_out(draft, run, main) if main is not None else ()
@@ -58,7 +58,7 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
     config = draft.queue.config
     if slots < 1 or config.hedging is not Hedging.SPARE_SLOTS:
         return []
-    hedges = [run for run in draft.runs.values() if run.kind is RunKind.HEDGE]
+    hedges = draft.runs.of_kind(RunKind.HEDGE)
     standing = sum(run.status is not RunStatus.CANCELLED for run in hedges)
     room = min(slots, config.concurrency // 2 - standing)
     if room < 1:
@@ -80,8 +80,9 @@ def give_way(draft: Draft) -> bool:
     """End what is worth least in a spare slot: something real starts. False if there is none."""
     running = [
         run
-        for run in draft.runs.values()
-        if run.kind in SPARE and run.status is RunStatus.IN_PROGRESS
+        for kind in SPARE
+        for run in draft.runs.of_kind(kind)
+        if run.status is RunStatus.IN_PROGRESS
     ]
     if running:
         drawn = bases.graph(draft)

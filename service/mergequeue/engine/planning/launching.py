@@ -49,14 +49,14 @@ class Plan:
 
 def free_slots(draft: Draft) -> int:
     """Main slots that are free, or used by runs that give way to everything."""
-    return unused(draft) + draft.in_progress(SPARE)
+    return unused(draft) + draft.runs.in_progress(SPARE)
 
 
 def unused(draft: Draft) -> int:
     """Main slots that nothing uses."""
     config = draft.queue.config
     kinds = _ALL_SLOTS if config.bisection_concurrency == 0 else MAIN_SLOTS
-    return config.concurrency - draft.in_progress(kinds)
+    return config.concurrency - draft.runs.in_progress(kinds)
 
 
 def probe_slots(draft: Draft) -> int:
@@ -64,7 +64,7 @@ def probe_slots(draft: Draft) -> int:
     own = draft.queue.config.bisection_concurrency
     if own == 0:
         return free_slots(draft)
-    return own - draft.in_progress(PROBE_SLOTS)
+    return own - draft.runs.in_progress(PROBE_SLOTS)
 
 
 def begin(draft: Draft, plan: Plan, group: Sequence[Entry] = (), *, fresh: bool) -> Run:

@@ -33,11 +33,7 @@ _APART = SPARE | {RunKind.SCREEN}
 
 def settle(draft: Draft) -> None:
     """Judge every run whose reports changed or whose clock ran out, and act on it."""
-    judged: list[tuple[Run, Verdict]] = []
-    for run in draft.to_judge():
-        is_due = run.deadline is not None and run.deadline <= draft.now
-        if (is_due or run.id in draft.judging) and _is_judged(run):
-            judged.append((run, _verdict(draft, run)))
+    judged = [(run, _verdict(draft, run)) for run in draft.to_judge() if _is_judged(run)]
     draft.judging.clear()
     judged.sort(key=lambda pair: (not pair[1].is_green, _rank(draft, pair[0])))
     for run, one in judged:

@@ -94,7 +94,7 @@ def _make_room(draft: Draft, urgent: Entry) -> None:
                 return
             leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, detail)
             return
-    screens = [run for run in draft.runs.values() if run.kind is RunKind.SCREEN]
+    screens = draft.runs.of_kind(RunKind.SCREEN)
     for run in sorted(screens, key=lambda run: -run.number):
         if all(entry.priority != line.URGENT for entry in draft.own(run)):
             leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, detail)
@@ -256,7 +256,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
         limit = 1
     slots = min(
         launching.free_slots(draft),
-        limit - draft.in_progress(_SCREENS),
+        limit - draft.runs.in_progress(_SCREENS),
     )
     for group in screening.wanted(draft, slots):
         members = tuple(draft.member_of(entry) for entry in group)

@@ -36,6 +36,7 @@ from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.state.places import indexed, standing_of
+from service.mergequeue.engine.state.run_index import IndexedRuns
 from service.mergequeue.engine.states import (
     ENTRY_TRANSITIONS,
     FINAL,
@@ -74,13 +75,10 @@ class Draft:
         self.now = now
         self.actor = actor
         self.entries = indexed(queue.entries)
-        self.runs = dict(queue.runs)
+        self.runs = IndexedRuns(queue.runs)
         self.places = self.entries.places
         self.carried_graph = self.entries.graph
         self.progress = self.entries.progress
-        self._busy: list[RunKind] | None = None
-        deadlines = (run.deadline for run in self.runs.values() if run.deadline is not None)
-        self._due_at: datetime | None = min(deadlines, default=None)
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -222,8 +220,7 @@ class Draft:
 
     def start(self, run: Run) -> None:
         """Take in a new run; no clock of it runs before its branch is built."""
-        self.runs[run.id] = run
-        self._busy = None
+        self.runs.put(run)
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1
@@ -256,8 +253,7 @@ class Draft:
             run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now, deadline=None)
         elif run.deadline is not None:
             run = replace(run, deadline=None)
-        del self.runs[run.id]
-        self._busy = None
+        self.runs.remove(run)
         self.progress.pop(run.id, None)
         self.judging.discard(run.id)
         self.finished_runs[run.id] = run
@@ -270,20 +266,10 @@ class Draft:
         """Have every base looked at again."""
         self.line_changed = True
 
-    def in_progress(self, kinds: frozenset[RunKind]) -> int:
-        """How many runs of these kinds are under way."""
-        if self._busy is None:
-            going = RunStatus.IN_PROGRESS
-            self._busy = [run.kind for run in self.runs.values() if run.status is going]
-        return sum(map(self._busy.count, kinds))
-
     def to_judge(self) -> list[Run]:
-        """The runs whose reports changed, or whose clock may have run out."""
-        if self._due_at is not None and self._due_at <= self.now:
-            return list(self.runs.values())
-        if not self.judging:
-            return []
-        return [run for run in self.runs.values() if run.id in self.judging]
+        """The runs whose reports changed, or whose clock has run out, in order."""
+        found = [self.runs[each] for each in self.judging | self.runs.due(self.now)]
+        return sorted(found, key=lambda run: run.number)
 
     def entry_of(self, member: Member) -> Entry | None:
         """Return the live entry of a run's member, None if it has left."""
@@ -410,10 +396,7 @@ class Draft:
 
     def _set_run(self, run: Run) -> None:
         self.progress.pop(run.id, None)
-        self.runs[run.id] = run
-        self._busy = None
-        if run.deadline is not None and (self._due_at is None or run.deadline < self._due_at):
-            self._due_at = run.deadline
+        self.runs.put(run)
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1
