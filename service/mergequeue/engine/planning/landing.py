@@ -80,11 +80,11 @@ def landed(draft: Draft, one: Landed) -> None:
         return
     if one.position not in landing.positions:
         return
-    was_sure = not draft.line_changed
     step = run.steps[one.position - 1]
     if landing.proof is Proof.EXACT_TREE and step.tree != one.tree:
         raise InvariantBroken("I1", f"pull request {step.pr} landed as a tree that was not tested")
     entry = draft.entries[step.pr]
+    behind = None if draft.line_changed else bases.behind(draft, entry)
     rest = tuple(position for position in landing.positions if position > one.position)
     tip = Tip(one.sha, one.tree)
     move = LandedStep(
@@ -101,9 +101,9 @@ def landed(draft: Draft, one: Landed) -> None:
     )
     draft.record(TipMoved(one.sha, landed=True, adopted=False))
     _end_landed(draft, run, entry, one)
-    if was_sure and draft.entries.graph is not None:
+    if behind is not None and draft.entries.graph is not None:
         draft.doubted.add(run.id)
-        bases.narrow_doubt(draft)
+        bases.doubt_unforeseen(draft, behind)
     if not rest:
         target.take_kept(draft)
 
