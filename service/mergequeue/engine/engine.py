@@ -1,7 +1,7 @@
 """The engine's front door: one input in, the next value and what follows from it out."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from service.mergequeue.engine import invariants
 from service.mergequeue.engine.applying import apply
@@ -14,6 +14,8 @@ from service.mergequeue.engine.planning import grouping, plan, refreshing
 from service.mergequeue.engine.state import readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import SYSTEM, Actor
+
+NEVER = datetime.max.replace(tzinfo=UTC)
 
 MOVES_KEPT = 20
 """Moves of the target kept for recognizing a late read of an older tip."""
@@ -37,6 +39,7 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
     _trim(draft)
     if is_checked:
         invariants.check(draft)
+    draft.entries.rests_until = _next_of_line(draft) or NEVER
     return Step(
         queue=draft.value(),
         actions=tuple(draft.actions),
@@ -66,6 +69,13 @@ def _trim(draft: Draft) -> None:
 
 def next_wake_at(draft: Draft) -> datetime | None:
     """The earliest clock that still runs; what is due has been acted on, or waits for more."""
+    of_line = _next_of_line(draft)
+    of_runs = draft.runs.next_due_at(draft.now)
+    return of_line if of_runs is None or (of_line and of_line < of_runs) else of_runs
+
+
+def _next_of_line(draft: Draft) -> datetime | None:
+    """The earliest clock that runs for the queue or for an entry."""
     return min((at for at in _clocks(draft) if at > draft.now), default=None)
 
 
@@ -78,9 +88,6 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
         yield queue.land_after
     if breaker.is_open(queue) and queue.breaker.probe_at is not None:
         yield queue.breaker.probe_at
-    run_due_at = draft.runs.next_due_at(draft.now)
-    if run_due_at is not None:
-        yield run_due_at
     yield from _of_entries(draft)
 
 

@@ -30,7 +30,14 @@ STEPS_MAX = 200
 
 
 def start(draft: Draft) -> None:
-    """Start what may start: placed entries, probes, then waiting ones."""
+    """Start what may start: placed entries, probes, then waiting ones.
+
+    Only if something has stirred since this was tried last: half of the steps only change what is
+    known of a run under way.
+    """
+    if not draft.is_stirred:
+        return
+    draft.is_stirred = False
     ground = _ground(draft)
     if ground is None:
         return

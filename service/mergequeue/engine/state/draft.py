@@ -65,6 +65,8 @@ class Draft:
     `revision` grows with every change, `touched` are pull requests and `judging` runs to look
     at again, `line_changed` says that any base may have stopped to hold, `doubted` names runs
     whose own base may have; `changed` and `changed_runs` are everything written in this step.
+    `is_stirred` says that something may start which could not before: anything but a report about a
+    run has changed, or a clock of the line has run out.
     `progress` (by run) and the graph of the line are computed by `bases.py` and dropped by the
     changes that concern them.
     """
@@ -79,6 +81,8 @@ class Draft:
         self.places = self.entries.places
         self.carried_graph = self.entries.graph
         self.progress = self.entries.progress
+        rests_until = self.entries.rests_until
+        self.is_stirred = rests_until is None or rests_until <= now
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -115,7 +119,7 @@ class Draft:
             self.progress.clear()
             self._change_line()
         self.queue = queue
-        self.revision += 1
+        self._stir()
 
     def forget_moves(self, count: int) -> None:
         """Forget the oldest moves of the target, which no run's base depends on."""
@@ -161,7 +165,7 @@ class Draft:
         self.places.add(entry)
         self.touched.add(entry.pr)
         self.changed.add(entry.pr)
-        self.revision += 1
+        self._stir()
         self.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     def put(self, entry: Entry) -> None:
@@ -223,7 +227,7 @@ class Draft:
         self.runs.put(run)
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
-        self.revision += 1
+        self._stir()
 
     def put_run(self, run: Run) -> None:
         """Replace a run by a form of the same status."""
@@ -257,7 +261,7 @@ class Draft:
         self.progress.pop(run.id, None)
         self.judging.discard(run.id)
         self.finished_runs[run.id] = run
-        self.revision += 1
+        self._stir()
         self.record(RunRetired(run.id, why))
         if run.kind is not RunKind.DIRECT:
             self.request(RetireRun(run.id, stop_ci=may_run))
@@ -329,7 +333,7 @@ class Draft:
         self.touched.add(new.pr)
         self.touched.update(self.above(new))
         self.changed.add(new.pr)
-        self.revision += 1
+        self._stir()
 
     def _end(self, old: Entry, final: Entry) -> None:
         self.places.remove(old)
@@ -339,7 +343,7 @@ class Draft:
         self.finished_entries[final.id] = final
         self.doubt_bases()
         self.entries.graph = self._graph_without(old)
-        self.revision += 1
+        self._stir()
 
     def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
         """Record how an entry changes the line; an entry appended last has no followers."""
@@ -394,7 +398,15 @@ class Draft:
         self.doubt_bases()
         self.entries.graph = None
 
+    def _stir(self) -> None:
+        self.is_stirred = True
+        self.revision += 1
+
     def _set_run(self, run: Run) -> None:
+        old = self.runs[run.id]
+        # A search for a culprit also reads what failed in a run.
+        if old.status is not run.status or old.kind is not run.kind or self.queue.bisections:
+            self.is_stirred = True
         self.progress.pop(run.id, None)
         self.runs.put(run)
         self.judging.add(run.id)

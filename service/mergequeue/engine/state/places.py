@@ -11,6 +11,7 @@ without (2026-11-23, on a busy machine).
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 
 from service.mergequeue.engine.model import Entry, LandedStep
@@ -162,10 +163,11 @@ class IndexedEntries(dict[int, Entry]):
     """Entries by number together with their index, as the engine returns them.
 
     Equal to a plain mapping of the same entries; a value that was loaded or made by hand has a
-    plain one, and its first step builds the index.
+    plain one, and its first step builds the index. Until `rests_until` time alone lets nothing
+    start that did not start in the last step; None: nothing is known of that.
     """
 
-    __slots__ = ("graph", "places", "progress")
+    __slots__ = ("graph", "places", "progress", "rests_until")
 
     def __init__(
         self,
@@ -178,6 +180,7 @@ class IndexedEntries(dict[int, Entry]):
         self.places = places
         self.graph = graph
         self.progress = dict(progress)
+        self.rests_until: datetime | None = None
 
 
 def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:
@@ -186,5 +189,7 @@ def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:
     The graph is shared with the older value: `bases.graph` copies it before it adds to it.
     """
     if isinstance(entries, IndexedEntries):
-        return IndexedEntries(entries, entries.places.copy(), entries.graph, entries.progress)
+        twin = IndexedEntries(entries, entries.places.copy(), entries.graph, entries.progress)
+        twin.rests_until = entries.rests_until
+        return twin
     return IndexedEntries(entries, Places(entries.values()))
