@@ -31,7 +31,8 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
     draft = Draft(queue, now, _actor_of(input))
     refusal = apply.apply(draft, input)
     if refusal is not None:
-        wake_at = next_wake_at(Draft(queue, now, SYSTEM))
+        unchanged = Draft(queue, now, SYSTEM)
+        wake_at = _first(unchanged, _next_of_line(unchanged))
         return Step(queue, (), (), refusal, wake_at)
     draft.actor = SYSTEM
     plan.settle(draft)
@@ -39,13 +40,14 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
     _trim(draft)
     if is_checked:
         invariants.check(draft)
-    draft.entries.rests_until = _next_of_line(draft) or NEVER
+    of_line = _next_of_line(draft)
+    draft.entries.rests_until = of_line or NEVER
     return Step(
         queue=draft.value(),
         actions=tuple(draft.actions),
         events=tuple(draft.events),
         refusal=None,
-        wake_at=next_wake_at(draft),
+        wake_at=_first(draft, of_line),
         finished_entries=tuple(draft.finished_entries.values()),
         finished_runs=tuple(draft.finished_runs.values()),
     )
@@ -58,7 +60,8 @@ def _actor_of(one: Input) -> Actor:
 def _trim(draft: Draft) -> None:
     """Forget old moves of the target that no live base looks back to."""
     landed = draft.queue.landed
-    if len(landed) <= MOVES_KEPT:
+    is_same = landed is draft.before.landed and not draft.finished_runs
+    if len(landed) <= MOVES_KEPT or is_same:
         return
     tips = {run.base_tip.sha for run in draft.runs.values()}
     first = next((i for i, move in enumerate(landed) if move.before in tips), len(landed))
@@ -67,9 +70,8 @@ def _trim(draft: Draft) -> None:
         draft.forget_moves(first)
 
 
-def next_wake_at(draft: Draft) -> datetime | None:
+def _first(draft: Draft, of_line: datetime | None) -> datetime | None:
     """The earliest clock that still runs; what is due has been acted on, or waits for more."""
-    of_line = _next_of_line(draft)
     of_runs = draft.runs.next_due_at(draft.now)
     return of_line if of_runs is None or (of_line and of_line < of_runs) else of_runs
 

@@ -40,7 +40,7 @@ ADVANCE_PAUSE = timedelta(minutes=10)
 def land(draft: Draft) -> None:
     """Ask for the one landing that is due."""
     tip = draft.queue.tip
-    if tip is None or not _is_free(draft):
+    if tip is None or not draft.places.verified or not _is_free(draft):
         return
     run = _candidate(draft)
     if run is None:

@@ -6,6 +6,7 @@ states.py, carries a reason and leaves an event. Nothing here decides anything.
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from service.errors import InvariantBroken
@@ -57,6 +58,11 @@ class Finding:
 
     cause: Cause | None = None
     failed: tuple[Named, ...] = ()
+
+
+@lru_cache(maxsize=1000)
+def _namespace(uid: str) -> UUID:
+    return UUID(uid)
 
 
 class Draft:
@@ -313,7 +319,7 @@ class Draft:
 
     def name(self, what: str) -> str:
         """An id that the same inputs always give again, such as of `run 7`."""
-        return str(uuid5(UUID(self.queue.uid), what))
+        return str(uuid5(_namespace(self.queue.uid), what))
 
     def value(self) -> MergeQueue:
         """Return the present queue; the initial value itself if it is unchanged."""

@@ -112,12 +112,9 @@ class Places:
 
     def copy(self) -> "Places":
         """An index of its own with the same content."""
-        twin = Places(())
-        twin.line = self.line.copy()
-        twin.waiting = self.waiting.copy()
-        for numbers, copied in zip(self._sets(), twin._sets(), strict=True):
-            copied.update(numbers)
-        twin.in_run = self.in_run.copy()
+        twin = object.__new__(Places)
+        for name, known in vars(self).items():
+            setattr(twin, name, known.copy())
         return twin
 
     def _sets(self) -> tuple[set[int], ...]:

@@ -204,6 +204,8 @@ def _is_merge_seen(draft: Draft, entry: Entry) -> bool:
 
 def _clear_conflicts(draft: Draft) -> None:
     """Free entries whose conflicting entry has landed or left the line."""
+    if not draft.places.held:
+        return
     left = {entry.pr for entry in draft.finished_entries.values()}
     held = [draft.entries[pr] for pr in draft.places.held]
     freed = [

@@ -19,7 +19,7 @@ class IndexedRuns(dict[str, Run]):
     one, and its first step builds the index.
     """
 
-    __slots__ = ("_clocks", "_due_at", "_going", "_kinds")
+    __slots__ = ("_clocks", "_counts", "_due_at", "_going", "_kinds")
 
     def __init__(self, runs: Mapping[str, Run]) -> None:
         super().__init__(runs)
@@ -27,6 +27,7 @@ class IndexedRuns(dict[str, Run]):
         self._going: dict[RunKind, int] = {}
         self._clocks: dict[str, datetime] = {}
         self._due_at: datetime | None = None
+        self._counts: dict[frozenset[RunKind], int] = {}
         if isinstance(runs, IndexedRuns):
             self._kinds = {kind: known.copy() for kind, known in runs._kinds.items()}
             self._going, self._clocks = runs._going.copy(), runs._clocks.copy()
@@ -55,7 +56,10 @@ class IndexedRuns(dict[str, Run]):
 
     def in_progress(self, kinds: frozenset[RunKind]) -> int:
         """How many runs of these kinds are under way."""
-        return sum([self._going.get(kind, 0) for kind in kinds])
+        count = self._counts.get(kinds)
+        if count is None:
+            count = self._counts[kinds] = sum([self._going.get(kind, 0) for kind in kinds])
+        return count
 
     def due(self, now: datetime) -> set[str]:
         """The runs whose clock has run out."""
@@ -73,6 +77,7 @@ class IndexedRuns(dict[str, Run]):
         self._kinds.setdefault(run.kind, {})[run.number] = run.id
         if run.status is RunStatus.IN_PROGRESS:
             self._going[run.kind] = self._going.get(run.kind, 0) + 1
+            self._counts.clear()
         if run.deadline is not None:
             self._clocks[run.id] = run.deadline
             if self._due_at is None or run.deadline < self._due_at:
@@ -82,6 +87,7 @@ class IndexedRuns(dict[str, Run]):
         del self._kinds[run.kind][run.number]
         if run.status is RunStatus.IN_PROGRESS:
             self._going[run.kind] -= 1
+            self._counts.clear()
         if run.deadline is not None:
             del self._clocks[run.id]
             if run.deadline == self._due_at:
