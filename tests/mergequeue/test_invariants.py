@@ -11,6 +11,7 @@ from service.mergequeue.engine.model import Detail, Entry, Landing, LandMode, Me
 from service.mergequeue.engine.planning import plan
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.state.draft import Draft, Finding
+from service.mergequeue.engine.state.run_index import IndexedRuns
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM, CheckOutcome
 from tests.mergequeue import trees
@@ -61,7 +62,7 @@ def test_a_start_needs_a_running_queue_a_slot_and_a_base_under_way() -> None:
     before = replace(a_draft()[0].queue, runs={})
     draft = Draft(before, START, SYSTEM)
     draft.before = before
-    draft.runs = dict(a_draft()[0].runs)
+    draft.runs = IndexedRuns(a_draft()[0].runs)
     draft.changed_runs = set(draft.runs)
     draft.queue = replace(before, state=QueueState.PAUSED)
     refused(draft, "E4")

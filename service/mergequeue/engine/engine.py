@@ -1,8 +1,7 @@
 """The engine's front door: one input in, the next value and what follows from it out."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from service.mergequeue.engine import invariants
 from service.mergequeue.engine.applying import apply
@@ -15,6 +14,8 @@ from service.mergequeue.engine.planning import grouping, plan, refreshing
 from service.mergequeue.engine.state import readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import SYSTEM, Actor
+
+NEVER = datetime.max.replace(tzinfo=UTC)
 
 MOVES_KEPT = 20
 """Moves of the target kept for recognizing a late read of an older tip."""
@@ -30,7 +31,8 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
     draft = Draft(queue, now, _actor_of(input))
     refusal = apply.apply(draft, input)
     if refusal is not None:
-        wake_at = next_wake_at(Draft(queue, now, SYSTEM))
+        unchanged = Draft(queue, now, SYSTEM)
+        wake_at = _first(unchanged, _next_of_line(unchanged))
         return Step(queue, (), (), refusal, wake_at)
     draft.actor = SYSTEM
     plan.settle(draft)
@@ -38,12 +40,14 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
     _trim(draft)
     if is_checked:
         invariants.check(draft)
+    of_line = _next_of_line(draft)
+    draft.entries.rests_until = of_line or NEVER
     return Step(
         queue=draft.value(),
         actions=tuple(draft.actions),
         events=tuple(draft.events),
         refusal=None,
-        wake_at=next_wake_at(draft),
+        wake_at=_first(draft, of_line),
         finished_entries=tuple(draft.finished_entries.values()),
         finished_runs=tuple(draft.finished_runs.values()),
     )
@@ -56,17 +60,24 @@ def _actor_of(one: Input) -> Actor:
 def _trim(draft: Draft) -> None:
     """Forget old moves of the target that no live base looks back to."""
     landed = draft.queue.landed
-    if len(landed) <= MOVES_KEPT:
+    is_same = landed is draft.before.landed and not draft.finished_runs
+    if len(landed) <= MOVES_KEPT or is_same:
         return
     tips = {run.base_tip.sha for run in draft.runs.values()}
     first = next((i for i, move in enumerate(landed) if move.before in tips), len(landed))
     first = min(first, len(landed) - MOVES_KEPT)
     if first:
-        draft.put_queue(replace(draft.queue, landed=landed[first:]))
+        draft.forget_moves(first)
 
 
-def next_wake_at(draft: Draft) -> datetime | None:
+def _first(draft: Draft, of_line: datetime | None) -> datetime | None:
     """The earliest clock that still runs; what is due has been acted on, or waits for more."""
+    of_runs = draft.runs.next_due_at(draft.now)
+    return of_line if of_runs is None or (of_line and of_line < of_runs) else of_runs
+
+
+def _next_of_line(draft: Draft) -> datetime | None:
+    """The earliest clock that runs for the queue or for an entry."""
     return min((at for at in _clocks(draft) if at > draft.now), default=None)
 
 
@@ -79,9 +90,6 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
         yield queue.land_after
     if breaker.is_open(queue) and queue.breaker.probe_at is not None:
         yield queue.breaker.probe_at
-    for run in draft.runs.values():
-        if run.deadline is not None:
-            yield run.deadline
     yield from _of_entries(draft)
 
 

@@ -6,7 +6,6 @@ E8 (planning again changes nothing) needs a second step and is theirs too.
 """
 
 from bisect import bisect_left
-from dataclasses import replace
 from datetime import datetime
 
 from service.errors import InvariantBroken
@@ -14,6 +13,7 @@ from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import NOTHING, Entry, MergeQueue, Run
 from service.mergequeue.engine.planning import grouping, landing
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
@@ -203,7 +203,7 @@ def _room(draft: Draft, run: Run) -> None:
     limit = config.concurrency if run.bisection is None else config.bisection_concurrency
     if config.bisection_concurrency == 0:
         kinds, limit = MAIN_SLOTS | PROBE_SLOTS, config.concurrency
-    used = draft.in_progress(kinds)
+    used = draft.runs.in_progress(kinds)
     if used <= limit:
         return
     before = sum(

@@ -1,13 +1,15 @@
 """The queue as one value: everything a decision may depend on (docs/design/engine.md 6).
 
 Only frozen dataclasses: a change is a new value, made by `draft.py`. Finished entries and
-runs leave the value and stay as rows. Nothing here decides anything.
+runs leave the value and stay as rows. Nothing here decides anything. The three with the most
+fields have no slots: `replacing.py` copies their dict.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
@@ -83,7 +85,7 @@ class Unexplained:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One submission of a pull request, pinned to one head.
 
@@ -178,7 +180,7 @@ class RunStep:
     contained: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """One test of a batch on a test branch.
 
@@ -234,6 +236,11 @@ class Run:
     def members(self) -> tuple[Member, ...]:
         """Everything that the test branch contains: the base, then the tested entries."""
         return (*self.base, *self.entries)
+
+    @cached_property
+    def numbers(self) -> frozenset[int]:
+        """Numbers of everything that the test branch contains; no run gets others."""
+        return frozenset([member.pr for member in self.members])
 
     @property
     def prs(self) -> tuple[int, ...]:
@@ -426,7 +433,7 @@ class Breaker:
     probes: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MergeQueue:
     """One queue. `entries` by pull request number and `runs` by id hold only what is live.
 

@@ -3,7 +3,6 @@
 Each changes only its run and entry; a report about a run that is over changes nothing.
 """
 
-from dataclasses import replace
 from datetime import timedelta
 
 from service.errors import InvariantBroken
@@ -21,6 +20,7 @@ from service.mergequeue.engine.model import Detail, Entry, Run
 from service.mergequeue.engine.outputs import RunBuilt, Tell
 from service.mergequeue.engine.planning import hedging, reuse, settling
 from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunPhase, RunStatus
@@ -66,7 +66,10 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     draft.doubted.add(run.id)
     draft.record(RunBuilt(run.id, one.sha))
     for entry in draft.own(ready):
-        draft.put(replace(entry, build_tries=0, build_after=None))
+        # A conflict that was reported while it was built counts no more.
+        draft.touched.add(entry.pr)
+        if entry.build_tries or entry.build_after is not None:
+            draft.put(replace(entry, build_tries=0, build_after=None))
     may_reuse = ready.kind is not RunKind.PROBE or bisecting.skips_known(draft, ready)
     green = reuse.green_of(draft, ready) if may_reuse else None
     if all(step.contained for step in one.steps[len(run.base) :]):

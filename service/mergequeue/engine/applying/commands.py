@@ -3,8 +3,6 @@
 Each changes only what its command names, or refuses and changes nothing; planning follows.
 """
 
-from dataclasses import replace
-
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.inputs import (
     Cancel,
@@ -26,6 +24,7 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving, line, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, QueueState

@@ -5,8 +5,6 @@ Each changes only what its report names; a report about what is over changes not
 See docs/design/testing.md 4; docs/design/engine.md 7, 8.
 """
 
-from dataclasses import replace
-
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import (
     ChecksReported,
@@ -25,6 +23,7 @@ from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import RequiredStatusesChanged
 from service.mergequeue.engine.planning import reuse, settling
 from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus

@@ -3,8 +3,6 @@
 Rules: docs/design/engine.md 6. What runs now keeps the settings that it began with.
 """
 
-from dataclasses import replace
-
 from service.mergequeue.engine import config
 from service.mergequeue.engine.config import Mode, QueueConfig, SettingSource
 from service.mergequeue.engine.inputs import Configure, RepositoryFileRead
@@ -12,6 +10,7 @@ from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import QueueConfigured, Refused
 from service.mergequeue.engine.planning import modes
 from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import ActorKind

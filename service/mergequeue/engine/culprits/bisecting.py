@@ -6,13 +6,14 @@ two failures of its tree. A run of one entry begins there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.mergequeue.engine.config import ConfirmFailures, OptimizationMode
 from service.mergequeue.engine.culprits import optimism, verdict
 from service.mergequeue.engine.model import Bisection, Detail, Entry, Member, Run
 from service.mergequeue.engine.outputs import BisectionNarrowed, BisectionOpened
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving, line
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus

@@ -5,11 +5,11 @@ pass lifts the hold.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from service.mergequeue.engine.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving, line
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus

@@ -4,11 +4,11 @@ See docs/design/testing.md 7.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Detail, Entry, Run
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.graph import Graph

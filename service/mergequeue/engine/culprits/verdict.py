@@ -1,12 +1,13 @@
 """What the reports on a run's commit mean (docs/design/testing.md 4). Decides, changes nothing."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from service.mergequeue.engine.model import Entry, Member, Named, Run
 from service.mergequeue.engine.reasons import Cause
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, RequiredName
 

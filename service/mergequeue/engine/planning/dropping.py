@@ -1,9 +1,10 @@
 """Letting runs go whose base holds no more (docs/design/testing.md 2)."""
 
-from dataclasses import replace
+from collections.abc import Iterable
 
 from service.mergequeue.engine.model import Detail, Run
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import RunKind, RunStatus
@@ -19,9 +20,7 @@ def drop(draft: Draft) -> None:
     """
     if not (draft.line_changed or draft.doubted) or holds.is_view_stale(draft.queue):
         return
-    doubted = _standing(draft)
-    if not draft.line_changed:
-        doubted = [run for run in doubted if run.id in draft.doubted]
+    doubted = _standing(draft, None if draft.line_changed else draft.doubted)
     draft.line_changed = False
     draft.doubted.clear()
     backs: list[leaving.Back] = []
@@ -37,13 +36,18 @@ def drop(draft: Draft) -> None:
         leaving.send_back(draft, backs)
 
 
-def _standing(draft: Draft) -> list[Run]:
-    """The runs of entries in the line that no search examines, in its order.
+def _standing(draft: Draft, only: Iterable[str] | None) -> list[Run]:
+    """The runs of entries in the line that no search examines, in its order; `only` some of them.
 
     Not the one that is landing now: its outcome is known before anything else is.
     """
     found: dict[str, None] = {}
-    for _, pr in draft.places.line:
+    line: Iterable[tuple[int, int]] = draft.places.line
+    if only is not None:
+        numbers = [pr for run_id in only for pr in draft.places.in_run.get(run_id, ())]
+        ranks = [(draft.entries[pr].rank, pr) for pr in numbers]
+        line = sorted([(rank, pr) for rank, pr in ranks if rank is not None])
+    for _, pr in line:
         entry = draft.entries[pr]
         is_free = entry.bisection is None and not leaving.is_landing(draft, entry)
         if entry.run is not None and is_free:

@@ -5,7 +5,7 @@ lands nothing before it has become the group's own run.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Hedging
@@ -13,6 +13,7 @@ from service.mergequeue.engine.culprits import optimism
 from service.mergequeue.engine.model import Detail, Entry, Member, Run
 from service.mergequeue.engine.planning import grouping
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.state.graph import Graph, Node, places
@@ -36,8 +37,8 @@ class Hedge:
 
 def review(draft: Draft) -> None:
     """Let hedges take over whose case has come true, and end those whose case cannot any more."""
-    for run in list(draft.runs.values()):
-        if run.kind is not RunKind.HEDGE or run.id not in draft.runs:
+    for run in draft.runs.of_kind(RunKind.HEDGE):
+        if run.id not in draft.runs:
             continue
         main = _main_of(draft, run)
         left_out = _left_out(draft, run, main) if main is not None else ()
@@ -57,7 +58,7 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
     config = draft.queue.config
     if slots < 1 or config.hedging is not Hedging.SPARE_SLOTS:
         return []
-    hedges = [run for run in draft.runs.values() if run.kind is RunKind.HEDGE]
+    hedges = draft.runs.of_kind(RunKind.HEDGE)
     standing = sum(run.status is not RunStatus.CANCELLED for run in hedges)
     room = min(slots, config.concurrency // 2 - standing)
     if room < 1:
@@ -79,8 +80,9 @@ def give_way(draft: Draft) -> bool:
     """End what is worth least in a spare slot: something real starts. False if there is none."""
     running = [
         run
-        for run in draft.runs.values()
-        if run.kind in SPARE and run.status is RunStatus.IN_PROGRESS
+        for kind in SPARE
+        for run in draft.runs.of_kind(kind)
+        if run.status is RunStatus.IN_PROGRESS
     ]
     if running:
         drawn = bases.graph(draft)

@@ -3,7 +3,6 @@
 One landing per queue at a time. It carries everything the shell needs to refuse it.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from service.errors import InvariantBroken
@@ -28,6 +27,7 @@ from service.mergequeue.engine.outputs import (
     TipMoved,
 )
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving, readiness, stacks, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import LANDS, EntryState, RunKind
@@ -40,7 +40,7 @@ ADVANCE_PAUSE = timedelta(minutes=10)
 def land(draft: Draft) -> None:
     """Ask for the one landing that is due."""
     tip = draft.queue.tip
-    if tip is None or not _is_free(draft):
+    if tip is None or not draft.places.verified or not _is_free(draft):
         return
     run = _candidate(draft)
     if run is None:
@@ -84,6 +84,7 @@ def landed(draft: Draft, one: Landed) -> None:
     if landing.proof is Proof.EXACT_TREE and step.tree != one.tree:
         raise InvariantBroken("I1", f"pull request {step.pr} landed as a tree that was not tested")
     entry = draft.entries[step.pr]
+    behind = None if draft.line_changed else bases.behind(draft, entry)
     rest = tuple(position for position in landing.positions if position > one.position)
     tip = Tip(one.sha, one.tree)
     move = LandedStep(
@@ -100,6 +101,9 @@ def landed(draft: Draft, one: Landed) -> None:
     )
     draft.record(TipMoved(one.sha, landed=True, adopted=False))
     _end_landed(draft, run, entry, one)
+    if behind is not None and draft.entries.graph is not None:
+        draft.doubted.add(run.id)
+        bases.doubt_unforeseen(draft, behind)
     if not rest:
         target.take_kept(draft)
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 from service.mergequeue.engine.inputs import LandingStopCode, LandingStopped
@@ -10,6 +9,7 @@ from service.mergequeue.engine.model import Detail, Entry, Refusal, Unexplained
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.planning import landing
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving, readiness, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind

@@ -4,12 +4,13 @@ See docs/design/testing.md 3; docs/design/engine.md 8.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.mergequeue.engine.model import Detail, Entry, Member, RequiredSet, Run, Tip
 from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RunStarted
 from service.mergequeue.engine.planning import hedging, reuse
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
     MAIN_SLOTS,
@@ -48,14 +49,14 @@ class Plan:
 
 def free_slots(draft: Draft) -> int:
     """Main slots that are free, or used by runs that give way to everything."""
-    return unused(draft) + draft.in_progress(SPARE)
+    return unused(draft) + draft.runs.in_progress(SPARE)
 
 
 def unused(draft: Draft) -> int:
     """Main slots that nothing uses."""
     config = draft.queue.config
     kinds = _ALL_SLOTS if config.bisection_concurrency == 0 else MAIN_SLOTS
-    return config.concurrency - draft.in_progress(kinds)
+    return config.concurrency - draft.runs.in_progress(kinds)
 
 
 def probe_slots(draft: Draft) -> int:
@@ -63,7 +64,7 @@ def probe_slots(draft: Draft) -> int:
     own = draft.queue.config.bisection_concurrency
     if own == 0:
         return free_slots(draft)
-    return own - draft.in_progress(PROBE_SLOTS)
+    return own - draft.runs.in_progress(PROBE_SLOTS)
 
 
 def begin(draft: Draft, plan: Plan, group: Sequence[Entry] = (), *, fresh: bool) -> Run:

@@ -1,13 +1,13 @@
 """Switch a queue's mode once no run depends on the old one, and report a drained queue."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from service.mergequeue.engine import config
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Detail, MergeQueue, Run
 from service.mergequeue.engine.outputs import ModeChanged, QueueConfigured, QueueDrained
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import leaving
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import SPARE, EntryState, QueueState, RunStatus

@@ -5,12 +5,12 @@ See docs/design/testing.md 9.
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Entry, Green, MergeQueue, Run
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import RunKind
 from service.vocabulary import RequiredName, Sha

@@ -8,7 +8,6 @@ has failed alone often enough. No entry in the line waits for any of it.
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import replace
 
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import verdict
@@ -16,6 +15,7 @@ from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import EntryPlaced, PlacedWhy
 from service.mergequeue.engine.planning import grouping, launching
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving, line
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
@@ -63,8 +63,7 @@ def is_overtaken(draft: Draft, entry: Entry) -> bool:
     waiting = (draft.entries[pr] for _, _, pr in before)
     tried = (
         other
-        for run in draft.runs.values()
-        if run.kind is RunKind.SCREEN
+        for run in draft.runs.of_kind(RunKind.SCREEN)
         for other in draft.own(run)
         if other.waiting_key < key
     )
@@ -307,12 +306,11 @@ KEPT_FREE = 0.25
 """This share of the slots stays free for new entries."""
 
 _SCREENS = frozenset({RunKind.SCREEN})
-_LOOKS = frozenset({RunKind.SECOND_LOOK})
 
 
 def review_second_looks(draft: Draft) -> None:
     """Promote second looks whose turn has come, and end those that are no longer needed."""
-    for run in [one for one in draft.runs.values() if one.kind in _LOOKS]:
+    for run in draft.runs.of_kind(RunKind.SECOND_LOOK):
         entry = draft.entry_of(run.entries[0])
         if entry is None or not _may_be_wanted(draft, entry):
             draft.retire(run, Reason.SCREEN_PASSED)
@@ -327,12 +325,12 @@ def wanted_second_looks(draft: Draft) -> list[Entry]:
     """Return the entries for a second look while they are screened, the likeliest to fail first."""
     config = draft.queue.config
     slots = launching.unused(draft) - int(config.concurrency * KEPT_FREE)
-    if slots < 1 or not draft.in_progress(_SCREENS):
+    if slots < 1 or not draft.runs.in_progress(_SCREENS):
         return []
-    looked_at = {run.entries for run in draft.runs.values() if run.kind in _LOOKS}
+    looked_at = {run.entries for run in draft.runs.of_kind(RunKind.SECOND_LOOK)}
     found = [
         (_chance(own[0]), own[0])
-        for run in draft.runs.values()
+        for run in draft.runs.of_kind(RunKind.SCREEN)
         if _is_first(run) and run.entries not in looked_at and (own := draft.own(run))
     ]
     found.sort(key=lambda pair: -pair[0])

@@ -3,14 +3,13 @@
 See docs/design/testing.md 4; docs/design/engine.md 1.
 """
 
-from dataclasses import replace
-
 from service.mergequeue.engine.culprits import bisecting, breaker, optimism, verdict
 from service.mergequeue.engine.culprits.verdict import Verdict, Word
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import AskEvidence, RerunChecks, RunRetried
 from service.mergequeue.engine.planning import hedging, reuse, screening
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunPhase, RunStatus
@@ -34,11 +33,7 @@ _APART = SPARE | {RunKind.SCREEN}
 
 def settle(draft: Draft) -> None:
     """Judge every run whose reports changed or whose clock ran out, and act on it."""
-    judged: list[tuple[Run, Verdict]] = []
-    for run in draft.to_judge():
-        is_due = run.deadline is not None and run.deadline <= draft.now
-        if (is_due or run.id in draft.judging) and _is_judged(run):
-            judged.append((run, _verdict(draft, run)))
+    judged = [(run, _verdict(draft, run)) for run in draft.to_judge() if _is_judged(run)]
     draft.judging.clear()
     judged.sort(key=lambda pair: (not pair[1].is_green, _rank(draft, pair[0])))
     for run, one in judged:

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.culprits import bisecting, breaker
@@ -18,6 +17,7 @@ from service.mergequeue.engine.planning import (
     settling,
 )
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving, line, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
@@ -30,7 +30,14 @@ STEPS_MAX = 200
 
 
 def start(draft: Draft) -> None:
-    """Start what may start: placed entries, probes, then waiting ones."""
+    """Start what may start: placed entries, probes, then waiting ones.
+
+    Only if something has stirred since this was tried last: half of the steps only change what is
+    known of a run under way.
+    """
+    if not draft.is_stirred:
+        return
+    draft.is_stirred = False
     ground = _ground(draft)
     if ground is None:
         return
@@ -94,7 +101,7 @@ def _make_room(draft: Draft, urgent: Entry) -> None:
                 return
             leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, detail)
             return
-    screens = [run for run in draft.runs.values() if run.kind is RunKind.SCREEN]
+    screens = draft.runs.of_kind(RunKind.SCREEN)
     for run in sorted(screens, key=lambda run: -run.number):
         if all(entry.priority != line.URGENT for entry in draft.own(run)):
             leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, detail)
@@ -256,7 +263,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
         limit = 1
     slots = min(
         launching.free_slots(draft),
-        limit - draft.in_progress(_SCREENS),
+        limit - draft.runs.in_progress(_SCREENS),
     )
     for group in screening.wanted(draft, slots):
         members = tuple(draft.member_of(entry) for entry in group)

@@ -6,7 +6,7 @@ SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from service.mergequeue.engine import targets
@@ -111,16 +111,46 @@ def broken(draft: Draft, run: Run) -> Broken | None:
         # Do not blame an entry on top of one that was merged by hand and had not passed.
         return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     now_ahead = ahead(draft, tested or own)
-    is_ahead_same = made is not None and _unlanded(draft, run, below(draft, run), made) == now_ahead
+    is_ahead_same = made is not None and _unlanded(draft, below(draft, run), made) == now_ahead
     if made is not None and is_ahead_same and is_predicted(draft, run, made):
         return None
     return _why(draft, run, made, now_ahead)
 
 
+def behind(draft: Draft, first: Entry) -> set[str] | None:
+    """The runs whose bases contain an entry with none ahead, and those that are out of the line.
+
+    None while the graph of the line is not drawn to its end.
+    """
+    drawn = draft.entries.graph
+    place = None if drawn is None else drawn.of.get(first.pr)
+    if drawn is None or place is None or undrawn(draft):
+        return None
+    numbers = [
+        member.pr for node in drawn.nodes if node.ahead >> place & 1 for member in node.members
+    ]
+    found = {draft.entries[pr].run for pr in (*numbers, *draft.places.failing, first.pr)}
+    return {run_id for run_id in found if run_id is not None}
+
+
+def doubt_unforeseen(draft: Draft, behind: set[str]) -> None:
+    """After a landing of the first of the line, doubt only bases that did not foresee it.
+
+    The others lost what landed, and so did what is ahead of them now. At 1,000 entries a landing
+    took 0.3 ms in SINGLE mode, and 1.2 ms when it doubted all bases.
+    """
+    draft.line_changed = False
+    for run_id in behind:
+        run = draft.runs.get(run_id)
+        made = None if run is None else progress(draft, run)
+        if run is not None and (made is None or not is_predicted(draft, run, made)):
+            draft.doubted.add(run_id)
+
+
 def is_sure(draft: Draft, run: Run) -> bool:
     """Whether everything unlanded of a base that holds has passed, on bases that hold."""
     made = progress(draft, run)
-    rest = _unlanded(draft, run, run.base, made) if made is not None else run.base
+    rest = _unlanded(draft, run.base, made) if made is not None else run.base
     if not all(has_passed(draft, member) for member in rest):
         return False
     proofs = {draft.entries[member.pr].verified_by or "": None for member in rest}
@@ -138,9 +168,7 @@ def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
     if made.unproved:
         return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     gone = [
-        member
-        for member in _unlanded(draft, failed, bisection.base, made)
-        if not has_passed(draft, member)
+        member for member in _unlanded(draft, bisection.base, made) if not has_passed(draft, member)
     ]
     if not gone:
         return None
@@ -152,20 +180,64 @@ def progress(draft: Draft, run: Run) -> Progress | None:
 
     A failed run and those that examine it are evidence: landings of others do not spoil it.
     """
-    made = draft.progress.get(run.id)
+    known = draft.progress.get(run.id)
+    landed = draft.queue.landed
+    if known is not None and (not landed or landed[-1] is known.newest):
+        return known
+    made = _continued(draft, run, known) if known is not None else None
     if made is None:
         moves = _since(draft, run.base_tip.sha)
-        made = None if moves is None else _further(draft, run, moves)
-        # What voids a base may have left when it is next asked.
-        if made is not None:
-            draft.progress[run.id] = made
+        made = None if moves is None else _begun(draft, run, _further(draft, run, moves))
+    # What voids a base may have left when it is next asked.
+    if made is not None:
+        draft.progress[run.id] = made
     return made
+
+
+def _continued(draft: Draft, run: Run, known: Progress) -> Progress | None:
+    """What is known of a run with the newer moves of the target; None: look at them all.
+
+    Only landings of this queue are taken in one by one. What the run reaches does not grow: one
+    that met nothing of it meets nothing of it later.
+    """
+    newer: list[LandedStep] = []
+    for step in reversed(draft.queue.landed):
+        if step is known.newest:
+            break
+        newer.append(step)
+    else:
+        return None
+    numbers, landed, others = run.numbers, set(known.landed), known.others
+    is_evidence = _is_evidence(run)
+    for step in reversed(newer):
+        if step.run is None or step.sha == run.base_tip.sha:
+            return None
+        if step.pr in numbers:
+            landed.add(step.pr)
+        elif step.before != step.sha:
+            if not is_evidence and _meets_reach(draft, step, known):
+                return None
+            others = True
+    return Progress(frozenset(landed), others, known.unproved, newer[0], known.idle, known.reach)
+
+
+def _meets_reach(draft: Draft, step: LandedStep, known: Progress) -> bool:
+    return not draft.is_parallel or targets.meet(step.targets, known.reach)
+
+
+def _begun(draft: Draft, run: Run, made: Progress | None) -> Progress | None:
+    if made is None:
+        return None
+    newest = draft.queue.landed[-1] if draft.queue.landed else None
+    idle = frozenset([step.pr for step in run.steps if step.contained])
+    reach = _reach(draft, run) if draft.is_parallel else targets.ALL
+    return replace(made, newest=newest, idle=idle, reach=reach)
 
 
 def _further(draft: Draft, run: Run, moves: tuple[LandedStep, ...]) -> Progress | None:
     if not moves:
         return Progress(frozenset(), others=False)
-    numbers = {member.pr for member in run.members}
+    numbers = run.numbers
     landed: set[int] = set()
     unproved: list[int] = []
     beside: list[LandedStep] = []
@@ -201,20 +273,20 @@ def _reach(draft: Draft, run: Run) -> Targets:
     return targets.union(touched)
 
 
-def _unlanded(
-    draft: Draft, run: Run, members: tuple[Member, ...], made: Progress
-) -> tuple[Member, ...]:
+def _unlanded(draft: Draft, members: tuple[Member, ...], made: Progress) -> tuple[Member, ...]:
     """Those of the members that matter still: not landed, and not gone without a trace.
 
     One that brings nothing may leave: the tree is the same without it.
     """
-    idle = {step.pr for step in run.steps if step.contained}
-    if not made.landed and not idle:
+    landed, idle = made.landed, made.idle
+    if not landed and not idle:
         return members
+    if not idle:
+        return tuple([one for one in members if one.pr not in landed])
     return tuple(
         one
         for one in members
-        if one.pr not in made.landed and (one.pr not in idle or draft.entry_of(one))
+        if one.pr not in landed and (one.pr not in idle or draft.entry_of(one))
     )
 
 

@@ -4,8 +4,9 @@ The only place where an entry, a run or the queue changes state: each step is lo
 states.py, carries a reason and leaves an event. Nothing here decides anything.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from service.errors import InvariantBroken
@@ -33,7 +34,10 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.replacing import replace
+from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.state.places import indexed, standing_of
+from service.mergequeue.engine.state.run_index import IndexedRuns
 from service.mergequeue.engine.states import (
     ENTRY_TRANSITIONS,
     FINAL,
@@ -56,12 +60,19 @@ class Finding:
     failed: tuple[Named, ...] = ()
 
 
+@lru_cache(maxsize=1000)
+def _namespace(uid: str) -> UUID:
+    return UUID(uid)
+
+
 class Draft:
     """A queue's value with changes on top, and what the changes say to the outside.
 
     `revision` grows with every change, `touched` are pull requests and `judging` runs to look
     at again, `line_changed` says that any base may have stopped to hold, `doubted` names runs
     whose own base may have; `changed` and `changed_runs` are everything written in this step.
+    `is_stirred` says that something may start which could not before: anything but a report about a
+    run has changed, or a clock of the line has run out.
     `progress` (by run) and the graph of the line are computed by `bases.py` and dropped by the
     changes that concern them.
     """
@@ -72,13 +83,12 @@ class Draft:
         self.now = now
         self.actor = actor
         self.entries = indexed(queue.entries)
-        self.runs = dict(queue.runs)
+        self.runs = IndexedRuns(queue.runs)
         self.places = self.entries.places
         self.carried_graph = self.entries.graph
         self.progress = self.entries.progress
-        self._busy: list[RunKind] | None = None
-        deadlines = (run.deadline for run in self.runs.values() if run.deadline is not None)
-        self._due_at: datetime | None = min(deadlines, default=None)
+        rests_until = self.entries.rests_until
+        self.is_stirred = rests_until is None or rests_until <= now
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -103,18 +113,23 @@ class Draft:
 
     def put_queue(self, queue: MergeQueue) -> None:
         """Replace what belongs to the queue as a whole; entries and runs in it count not."""
-        moved = (queue.tip, queue.landed, queue.kept_move) != (
-            self.queue.tip,
-            self.queue.landed,
-            self.queue.kept_move,
-        )
-        if moved:
+        known = self.queue
+        if queue.landed is not known.landed:
+            self.doubt_bases()
+            if queue.landed[: len(known.landed)] != known.landed:
+                self.progress.clear()
+        elif queue.tip != known.tip or queue.kept_move != known.kept_move:
             self.progress.clear()
             self.doubt_bases()
         if queue.config.mode is not self.queue.config.mode:
             self.progress.clear()
             self._change_line()
         self.queue = queue
+        self._stir()
+
+    def forget_moves(self, count: int) -> None:
+        """Forget the oldest moves of the target, which no run's base depends on."""
+        self.queue = replace(self.queue, landed=self.queue.landed[count:])
         self.revision += 1
 
     @property
@@ -156,7 +171,7 @@ class Draft:
         self.places.add(entry)
         self.touched.add(entry.pr)
         self.changed.add(entry.pr)
-        self.revision += 1
+        self._stir()
         self.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     def put(self, entry: Entry) -> None:
@@ -215,11 +230,10 @@ class Draft:
 
     def start(self, run: Run) -> None:
         """Take in a new run; no clock of it runs before its branch is built."""
-        self.runs[run.id] = run
-        self._busy = None
+        self.runs.put(run)
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
-        self.revision += 1
+        self._stir()
 
     def put_run(self, run: Run) -> None:
         """Replace a run by a form of the same status."""
@@ -249,12 +263,11 @@ class Draft:
             run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now, deadline=None)
         elif run.deadline is not None:
             run = replace(run, deadline=None)
-        del self.runs[run.id]
-        self._busy = None
+        self.runs.remove(run)
         self.progress.pop(run.id, None)
         self.judging.discard(run.id)
         self.finished_runs[run.id] = run
-        self.revision += 1
+        self._stir()
         self.record(RunRetired(run.id, why))
         if run.kind is not RunKind.DIRECT:
             self.request(RetireRun(run.id, stop_ci=may_run))
@@ -263,20 +276,10 @@ class Draft:
         """Have every base looked at again."""
         self.line_changed = True
 
-    def in_progress(self, kinds: frozenset[RunKind]) -> int:
-        """How many runs of these kinds are under way."""
-        if self._busy is None:
-            going = RunStatus.IN_PROGRESS
-            self._busy = [run.kind for run in self.runs.values() if run.status is going]
-        return sum(map(self._busy.count, kinds))
-
     def to_judge(self) -> list[Run]:
-        """The runs whose reports changed, or whose clock may have run out."""
-        if self._due_at is not None and self._due_at <= self.now:
-            return list(self.runs.values())
-        if not self.judging:
-            return []
-        return [run for run in self.runs.values() if run.id in self.judging]
+        """The runs whose reports changed, or whose clock has run out, in order."""
+        found = [self.runs[each] for each in self.judging | self.runs.due(self.now)]
+        return sorted(found, key=lambda run: run.number)
 
     def entry_of(self, member: Member) -> Entry | None:
         """Return the live entry of a run's member, None if it has left."""
@@ -316,7 +319,7 @@ class Draft:
 
     def name(self, what: str) -> str:
         """An id that the same inputs always give again, such as of `run 7`."""
-        return str(uuid5(UUID(self.queue.uid), what))
+        return str(uuid5(_namespace(self.queue.uid), what))
 
     def value(self) -> MergeQueue:
         """Return the present queue; the initial value itself if it is unchanged."""
@@ -336,7 +339,7 @@ class Draft:
         self.touched.add(new.pr)
         self.touched.update(self.above(new))
         self.changed.add(new.pr)
-        self.revision += 1
+        self._stir()
 
     def _end(self, old: Entry, final: Entry) -> None:
         self.places.remove(old)
@@ -344,8 +347,9 @@ class Draft:
         self.touched.discard(old.pr)
         self.touched.update(self.above(final))
         self.finished_entries[final.id] = final
-        self._change_line()
-        self.revision += 1
+        self.doubt_bases()
+        self.entries.graph = self._graph_without(old)
+        self._stir()
 
     def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
         """Record how an entry changes the line; an entry appended last has no followers."""
@@ -377,16 +381,40 @@ class Draft:
         beside = (self.entries[other.members[0].pr] for other in neighbors if other is not node)
         return new.batch is None or all(entry.batch != new.batch for entry in beside)
 
+    def _graph_without(self, old: Entry) -> Graph | None:
+        """The graph without an entry that has left; None: it has to be drawn again."""
+        graph = self.entries.graph
+        place = None if graph is None else graph.of.get(old.pr)
+        if graph is None or place is None:
+            return None
+        run = self.runs.get(old.run or "")
+        rest = () if run is None else self.own(run)
+        mates = [entry.pr for entry in rest if entry.batch == old.batch is not None]
+        if mates:
+            # The rest of a batch stands where it stood, with what has landed of it.
+            is_landed = bool(self.queue.landed) and self.queue.landed[-1].run == old.run
+            is_node = [member.pr for member in graph.nodes[place].members] == [old.pr, *mates]
+            return graph.without(old.pr) if is_landed and is_node else None
+        beside = [graph.nodes[at] for at in (place - 1, place + 1) if 0 <= at < len(graph.nodes)]
+        batches = [self.entries[node.members[0].pr].batch for node in beside]
+        is_joined = len(batches) == 2 and batches[0] == batches[1] is not None
+        return None if is_joined else graph.without(old.pr)
+
     def _change_line(self) -> None:
         self.doubt_bases()
         self.entries.graph = None
 
+    def _stir(self) -> None:
+        self.is_stirred = True
+        self.revision += 1
+
     def _set_run(self, run: Run) -> None:
+        old = self.runs[run.id]
+        # A search for a culprit also reads what failed in a run.
+        if old.status is not run.status or old.kind is not run.kind or self.queue.bisections:
+            self.is_stirred = True
         self.progress.pop(run.id, None)
-        self.runs[run.id] = run
-        self._busy = None
-        if run.deadline is not None and (self._due_at is None or run.deadline < self._due_at):
-            self._due_at = run.deadline
+        self.runs.put(run)
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1

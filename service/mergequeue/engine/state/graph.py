@@ -5,7 +5,8 @@ whole. Sets of nodes are bit masks over their places, so that a closure is one i
 two is one operation. Within one target the nodes form a chain: the closure of the last of them
 holds all the earlier ones, so a node only looks at the last of each chain it belongs to.
 
-Nodes are only added at the end. After any other change of the line, the graph is drawn again.
+Nodes are only added at the end, and members are taken away that depend on none. After any other
+change of the line, the graph is drawn again.
 """
 
 from bisect import bisect_left
@@ -65,6 +66,24 @@ class Graph:
         for member in node.members:
             self.of[member.pr] = place
 
+    def without(self, pr: int) -> "Graph | None":
+        """Return the graph without this member; None unless it is the first of all it depends on.
+
+        Nothing depends on others through it, so the others keep what is ahead of them.
+        """
+        place = self.of.get(pr)
+        node = None if place is None else self.nodes[place]
+        if place is None or node is None or node.ahead or node.members[0].pr != pr:
+            return None
+        twin = self.copy()
+        del twin._flat[self._starts[place]], twin.of[pr]
+        twin._starts = [start - (start > self._starts[place]) for start in self._starts]
+        if len(node.members) > 1:
+            twin.nodes[place] = Node(node.members[1:], node.rank, node.touches)
+        else:
+            twin._cut(place)
+        return twin
+
     def closure(self, touches: Targets | None, end: int | None = None) -> int:
         """Return what an entry with these targets would depend on behind the first `end` nodes."""
         if end is None or end == len(self.nodes):
@@ -89,6 +108,23 @@ class Graph:
     def before(self, rank: int) -> int:
         """Return how many nodes are before this rank."""
         return bisect_left(self.nodes, rank, key=lambda node: node.rank)
+
+    def _cut(self, place: int) -> None:
+        """Close the gap that a node without members leaves."""
+        del self._starts[place]
+        below = (1 << place) - 1
+
+        def cut(mask: int) -> int:
+            return mask & below | mask >> 1 & ~below
+
+        self.nodes = [
+            Node(node.members, node.rank, node.touches, cut(node.ahead))
+            for node in self.nodes
+            if node is not self.nodes[place]
+        ]
+        self.of = {pr: at - (at > place) for pr, at in self.of.items()}
+        self._chains = {name: left for name, mask in self._chains.items() if (left := cut(mask))}
+        self._barrier = cut(self._barrier)
 
     def _met(self, touches: Targets | None) -> int:
         if self.single or touches is None or touches.everything:

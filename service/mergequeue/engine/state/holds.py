@@ -1,6 +1,6 @@
 """Holds: reasons not to start or land, beside the queue's state (docs/design/engine.md 4)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from service.mergequeue.engine.model import Breaker, Hold, MergeQueue
@@ -12,6 +12,7 @@ from service.mergequeue.engine.reasons import (
     HoldScope,
     WhoMustAct,
 )
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.draft import Draft
 
 TRY_AGAIN = timedelta(minutes=15)

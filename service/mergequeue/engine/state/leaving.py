@@ -5,12 +5,13 @@ leave, and why, is decided elsewhere.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from service.mergequeue.engine.model import NOTHING, Bisection, Detail, Entry, Run
 from service.mergequeue.engine.outputs import BisectionClosed
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, line
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected

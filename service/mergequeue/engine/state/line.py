@@ -5,11 +5,11 @@ Ranks are integers far apart, so that a place in between needs no other entry to
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import EntryPlaced, PlacedWhy
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunStatus

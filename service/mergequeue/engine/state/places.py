@@ -11,11 +11,13 @@ without (2026-11-23, on a busy machine).
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 
-from service.mergequeue.engine.model import Entry
+from service.mergequeue.engine.model import Entry, LandedStep
 from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.targets import ALL, Targets
 
 _NOBODY: frozenset[int] = frozenset()
 _COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TESTS_PASSED})
@@ -26,11 +28,16 @@ class Progress:
     """What has landed since a run's tip: pull requests of its own, and whether others did too.
 
     `unproved` are those of the run and its base that others merged before they had passed.
+    `newest` is the last move of the target that it knows, `idle` are those of the run and its
+    base that brought nothing, `reach` is what all of them touched when it was begun.
     """
 
     landed: frozenset[int]
     others: bool
     unproved: tuple[int, ...] = ()
+    newest: LandedStep | None = None
+    idle: frozenset[int] = frozenset()
+    reach: Targets = ALL
 
 
 NOTHING_LANDED: Mapping[str, Progress] = MappingProxyType({})
@@ -105,12 +112,9 @@ class Places:
 
     def copy(self) -> "Places":
         """An index of its own with the same content."""
-        twin = Places(())
-        twin.line = self.line.copy()
-        twin.waiting = self.waiting.copy()
-        for numbers, copied in zip(self._sets(), twin._sets(), strict=True):
-            copied.update(numbers)
-        twin.in_run = self.in_run.copy()
+        twin = object.__new__(Places)
+        for name, known in vars(self).items():
+            setattr(twin, name, known.copy())
         return twin
 
     def _sets(self) -> tuple[set[int], ...]:
@@ -156,10 +160,11 @@ class IndexedEntries(dict[int, Entry]):
     """Entries by number together with their index, as the engine returns them.
 
     Equal to a plain mapping of the same entries; a value that was loaded or made by hand has a
-    plain one, and its first step builds the index.
+    plain one, and its first step builds the index. Until `rests_until` time alone lets nothing
+    start that did not start in the last step; None: nothing is known of that.
     """
 
-    __slots__ = ("graph", "places", "progress")
+    __slots__ = ("graph", "places", "progress", "rests_until")
 
     def __init__(
         self,
@@ -172,6 +177,7 @@ class IndexedEntries(dict[int, Entry]):
         self.places = places
         self.graph = graph
         self.progress = dict(progress)
+        self.rests_until: datetime | None = None
 
 
 def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:
@@ -180,5 +186,7 @@ def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:
     The graph is shared with the older value: `bases.graph` copies it before it adds to it.
     """
     if isinstance(entries, IndexedEntries):
-        return IndexedEntries(entries, entries.places.copy(), entries.graph, entries.progress)
+        twin = IndexedEntries(entries, entries.places.copy(), entries.graph, entries.progress)
+        twin.rests_until = entries.rests_until
+        return twin
     return IndexedEntries(entries, Places(entries.values()))

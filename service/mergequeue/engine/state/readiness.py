@@ -1,11 +1,11 @@
 """Whether an entry may be tested and landed, and what is missing (docs/design/engine.md 5)."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from service.mergequeue.engine.model import NOTHING, Detail, Entry
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.reasons import NOT_READY_ORDER, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.state import leaving, stacks
 from service.mergequeue.engine.state.draft import Draft
@@ -204,6 +204,8 @@ def _is_merge_seen(draft: Draft, entry: Entry) -> bool:
 
 def _clear_conflicts(draft: Draft) -> None:
     """Free entries whose conflicting entry has landed or left the line."""
+    if not draft.places.held:
+        return
     left = {entry.pr for entry in draft.finished_entries.values()}
     held = [draft.entries[pr] for pr in draft.places.held]
     freed = [

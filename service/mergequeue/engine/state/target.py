@@ -3,13 +3,12 @@
 See docs/design/engine.md 7.
 """
 
-from dataclasses import replace
-
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.inputs import LandingMismatch, TargetGone, TargetMoved
 from service.mergequeue.engine.model import Detail, Entry, KeptMove, LandedStep, Tip
 from service.mergequeue.engine.outputs import LandingMismatched, TipMoved
 from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
