@@ -39,7 +39,7 @@ from tests.harness.published import Traffic
 from tests.harness.stillness import is_still
 
 SPEED = 30.0
-LIMITS = {"content_minute_max": 80, "content_hour_max": 500}
+LIMITS = {"content_minute_max": 80, "content_hour_max": 500, "pushes_minute_max": 6}
 SETTLE_WITHIN_S = 1200.0
 LOOK_EVERY_S = 0.6
 REPO = "octo/widgets"
@@ -59,7 +59,8 @@ class WorldOptions:
     """How a world begins; periods of sweeps are long unless a test is about them.
 
     `permissions` are those of our App that differ from what it asks for at least. `has_limits`:
-    the sandbox limits content as github.com does, and the service paces its calls by that.
+    the sandbox limits content as github.com does, and refuses more pushes than github.com
+    recommends; the service paces its calls by that.
     """
 
     required: tuple[str, ...] = ("unit",)
