@@ -32,7 +32,7 @@ class Looks:
     """
 
     JOINED = timedelta(seconds=2)
-    SWEPT_AFTER_SHARE = 0.25
+    SWEPT_AFTER_SHARE = 0.5
     SWEPT_AFTER_MAX = timedelta(minutes=5)
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Looks:
     def is_swept(self, queue_id: int, run: str, began_at: datetime, now: datetime) -> bool:
         """Return whether a sweep reads a run now, and if so count it as read.
 
-        It waits for a quarter of the run's age since the last read, at most 5 minutes.
+        It waits for half of the run's age since the last read, at most 5 minutes.
         """
         key = (queue_id, run)
         last = self._last.get(key)

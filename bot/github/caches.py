@@ -12,6 +12,7 @@ COMMITS_MAX = 20_000
 NAMES_MAX = 2_000
 PULLS_MAX = 5_000
 FRESH_S = 10.0
+CROWDED_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Caches:
         self._files: LRUCache[tuple[str, int], Files] = LRUCache(PULLS_MAX)
         self._unstacked: LRUCache[tuple[str, int], Sha] = LRUCache(PULLS_MAX)
         self._merges: LRUCache[tuple[str, int], str | datetime] = LRUCache(PULLS_MAX)
+        self._crowded: LRUCache[str, float] = LRUCache(NAMES_MAX)
         self._workflows: LRUCache[tuple[str, int, Sha], bool] = LRUCache(PULLS_MAX)
 
     def keep_commit(self, repo: RepoRef, commit: Commit) -> Commit:
@@ -81,6 +83,15 @@ class Caches:
     def merge(self, repo: RepoRef, number: int) -> str | datetime | None:
         """Return the id or the time that `keep_merge` stored, None if no merge is pending."""
         return self._merges.get((repo.slug, number))
+
+    def keep_crowded(self, repo: RepoRef, now_s: float) -> None:
+        """Remember that a repository has more artifacts than one page lists."""
+        self._crowded[repo.slug] = now_s
+
+    def is_crowded(self, repo: RepoRef, now_s: float) -> bool:
+        """Return whether that was so in the last hour."""
+        seen_s = self._crowded.get(repo.slug)
+        return seen_s is not None and now_s - seen_s <= CROWDED_S
 
     def keep_workflows(self, repo: RepoRef, number: int, head: Sha, touched: bool) -> None:
         """Store whether a head changes workflow files."""

@@ -1,20 +1,59 @@
 """All reports on one commit: check runs and commit statuses."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from cachetools import TTLCache
 
-from bot.github import outcomes, reading
+from bot.github import graphql, outcomes, reading
 from bot.github.client import RepositoryClient
 from bot.github.reading import Fields, Person
 from service.clock import Clock
-from service.provider.errors import Gone, GoneKind, Refused
+from service.provider.errors import Gone
 from service.provider.values import (
     Checks,
 )
 from service.vocabulary import Check, CheckKind, CheckOutcome, Sha
 
+# The cost is computed from the suites asked for: 50 cost one point, 100 two.
+SUITES_MAX = 50
+CHECKS = """
+query CommitChecks($owner: String!, $name: String!, $oid: GitObjectID!) {
+  repository(owner: $owner, name: $name) {
+    object(oid: $oid) {
+      ... on Commit {
+        status { state }
+        checkSuites(first: %(suites)d) {
+          nodes {
+            databaseId status
+            app { databaseId }
+            checkRuns(first: 100, filterBy: {checkType: ALL}) {
+              nodes {
+                databaseId name status conclusion detailsUrl permalink startedAt completedAt
+              }
+              pageInfo { hasNextPage }
+            }
+          }
+          pageInfo { hasNextPage }
+        }
+      }
+    }
+  }
+}
+"""
+
 BOT_SUFFIX = "[bot]"
 APPS_MAX = 1_000
 APPS_KEPT_S = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A check suite: the number of its App, its own, GitHub's word for its state."""
+
+    app_id: str | None
+    id: str
+    status: str
 
 
 class Reports:
@@ -29,35 +68,65 @@ class Reports:
     async def checks(self, client: RepositoryClient, sha: Sha, *, skipped_pass: bool) -> Checks:
         """Every report on exactly `sha` but our own App's, as GitHub has them now.
 
-        An answer of before is used only where GitHub confirms it (304), which costs no call of the
-        primary limit.
+        Check runs by one GraphQL query, which costs nothing of the REST limit; by REST where there
+        are more than it returns. Statuses by REST, if there are any, since GraphQL leaves out all
+        but the newest of each name. An answer of before is used only where GitHub confirms it
+        (304), which costs no call of the primary limit.
 
         Once a check has passed, also the suites that are not complete, since each may report
         the same name again.
 
         A commit that GitHub does not know yet has no reports, and they are not complete.
         """
-        tail = f"/commits/{sha}/check-runs"
-        try:
-            runs, all_runs = await client.listed(
-                tail, "check_runs", {"filter": "all"}, is_kept=True
-            )
-        except Refused:
+        document = CHECKS % {"suites": SUITES_MAX}
+        shown = await graphql.repository(client, document, {"oid": sha})
+        commit = shown.inner_or_none("object")
+        if commit is None:
             return Checks(sha, (), complete=False)
-        except Gone as gone:
-            if gone.kind is GoneKind.BRANCH:
-                return Checks(sha, (), complete=False)
-            raise
-        statuses, all_statuses = await client.listed(f"/commits/{sha}/statuses", is_kept=True)
         web = f"{client.github.options.addresses.web}/{client.repo.slug}/commit/{sha}"
+        connection = commit.inner_or_none("checkSuites")
+        if connection is not None and not _is_whole(connection):
+            found, is_complete = await self._listed(client, sha, web, skipped_pass=skipped_pass)
+        else:
+            suites = () if connection is None else connection.each("nodes")
+            found, is_complete = self._shown(suites, web, skipped_pass=skipped_pass), True
+        if commit.inner_or_none("status") is not None:
+            statuses, all_statuses = await client.listed(f"/commits/{sha}/statuses", is_kept=True)
+            is_complete = is_complete and all_statuses
+            for each in statuses:
+                creator = reading.person_of(each.inner_or_none("creator"))
+                found.append(_check_of_status(each, web, await self._app_of(client, creator)))
+        return Checks(sha, outcomes.guarded(found), is_complete)
+
+    def _shown(self, suites: Sequence[Fields], web: str, *, skipped_pass: bool) -> list[Check]:
+        """Return the runs of a whole answer, and the unfinished suites."""
+        found = [
+            _check_of_node(run, suite, web, skipped_pass=skipped_pass)
+            for suite in suites
+            for run in suite.inner("checkRuns").each("nodes")
+        ]
+        found = [check for check in found if check.source_id != self._app_id]
+        shaped = [
+            Suite(_app_of_node(suite), suite.id("databaseId"), suite.words("status").lower())
+            for suite in suites
+        ]
+        return found + _open_suites(shaped, found, web)
+
+    async def _listed(
+        self, client: RepositoryClient, sha: Sha, web: str, *, skipped_pass: bool
+    ) -> tuple[list[Check], bool]:
+        """Return the same by REST, and whether these are all runs."""
+        tail = f"/commits/{sha}/check-runs"
+        runs, is_complete = await client.listed(tail, "check_runs", {"filter": "all"}, is_kept=True)
         found = [_check_of_run(each, web, skipped_pass=skipped_pass) for each in runs]
         found = [check for check in found if check.source_id != self._app_id]
-        if any(_has_ended(check) for check in found):
-            found += await _open_suites(client, sha, found, web)
-        for each in statuses:
-            creator = reading.person_of(each.inner_or_none("creator"))
-            found.append(_check_of_status(each, web, await self._app_of(client, creator)))
-        return Checks(sha, outcomes.guarded(found), all_runs and all_statuses)
+        tail = f"/commits/{sha}/check-suites"
+        suites, _ = await client.listed(tail, "check_suites", is_kept=True)
+        shaped = [
+            Suite(reading.app_id_of(suite), suite.id("id"), suite.words("status"))
+            for suite in suites
+        ]
+        return found + _open_suites(shaped, found, web), is_complete
 
     async def _app_of(self, client: RepositoryClient, creator: Person | None) -> str | None:
         """The App of a bot's account, by which a status can satisfy a pin."""
@@ -75,34 +144,60 @@ class Reports:
         return self._apps[slug]
 
 
-async def _open_suites(
-    client: RepositoryClient, sha: Sha, runs: list[Check], web: str
-) -> list[Check]:
-    """Return the unfinished suites of the Apps that have reported on the commit.
+def _is_whole(suites: Fields) -> bool:
+    """Return whether an answer holds all suites with all their runs."""
+    connections = [suites, *(suite.inner("checkRuns") for suite in suites.each("nodes"))]
+    return not any(each.inner("pageInfo").flag("hasNextPage") for each in connections)
+
+
+def _open_suites(suites: Sequence[Suite], runs: Sequence[Check], web: str) -> list[Check]:
+    """Return the unfinished suites of the Apps that have reported, once a check has passed.
 
     Other Apps have empty suites that stay queued for ever: GitHub makes one for each App.
     """
-    tail = f"/commits/{sha}/check-suites"
-    listed, _ = await client.listed(tail, "check_suites", is_kept=True)
+    if not any(map(_has_ended, runs)):
+        return []
     apps = {check.source_id for check in runs}
     return [
         Check(
             kind=CheckKind.SUITE,
             name="",
-            source_id=reading.app_id_of(suite),
-            group=suite.id("id"),
-            id=suite.id("id"),
+            source_id=suite.app_id,
+            group=suite.id,
+            id=suite.id,
             outcome=CheckOutcome.RUNNING,
-            raw=suite.words("status"),
+            raw=suite.status,
             url=web,
         )
-        for suite in listed
-        if reading.app_id_of(suite) in apps and suite.words("status") != outcomes.COMPLETED
+        for suite in suites
+        if suite.app_id in apps and suite.status != outcomes.COMPLETED
     ]
 
 
 def _has_ended(check: Check) -> bool:
     return check.outcome in (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
+
+
+def _app_of_node(suite: Fields) -> str | None:
+    app = suite.inner_or_none("app")
+    return None if app is None else app.id_or_none("databaseId")
+
+
+def _check_of_node(run: Fields, suite: Fields, web: str, *, skipped_pass: bool) -> Check:
+    status = run.text("status").lower()
+    conclusion = run.words("conclusion").lower() or None
+    return Check(
+        kind=CheckKind.SUITE_RUN,
+        name=run.text("name"),
+        source_id=_app_of_node(suite),
+        group=suite.id("databaseId"),
+        id=run.id("databaseId"),
+        outcome=outcomes.of_run(status, conclusion, skipped_pass=skipped_pass),
+        raw=(conclusion or "") if status == outcomes.COMPLETED else status,
+        url=run.words("detailsUrl") or run.words("permalink") or web,
+        started_at=run.moment_or_none("startedAt"),
+        completed_at=run.moment_or_none("completedAt"),
+    )
 
 
 def _check_of_run(run: Fields, web: str, *, skipped_pass: bool) -> Check:

@@ -89,9 +89,32 @@ async def ci_jobs(client: RepositoryClient, run_id: str, attempt: int) -> tuple[
 
 async def ci_artifacts(client: RepositoryClient, run_id: str) -> tuple[Artifact, ...]:
     """Return the artifacts of a run, oldest first; GitHub lists the newest first."""
-    listed = await _listed(client, f"/actions/runs/{run_id}/artifacts", "artifacts")
+    listed = await _of_all(client, run_id)
+    if listed is None:
+        listed = await _listed(client, f"/actions/runs/{run_id}/artifacts", "artifacts")
     found = (artifact_of(each) for each in listed)
     return tuple(sorted(found, key=lambda artifact: int(artifact.id)))
+
+
+async def _of_all(client: RepositoryClient, run_id: str) -> tuple[Fields, ...] | None:
+    """Return those in the list of all artifacts, which costs nothing while there is no new one.
+
+    None where one page does not list all.
+    """
+    now_s = client.clock.monotonic_s()
+    if client.caches.is_crowded(client.repo, now_s):
+        return None
+    answer = await client.get("/actions/artifacts", {"per_page": 100}, is_kept=True)
+    listed = answer.fields.each("artifacts")
+    runs = [each.inner_or_none("workflow_run") for each in listed]
+    if answer.next_page is not None or None in runs:
+        client.caches.keep_crowded(client.repo, now_s)
+        return None
+    return tuple(
+        each
+        for each, run in zip(listed, runs, strict=True)
+        if run is not None and run.id("id") == run_id
+    )
 
 
 async def _listed(client: RepositoryClient, tail: str, member: str) -> tuple[Fields, ...]:

@@ -259,6 +259,13 @@ def _review_of(node: Fields) -> Review:
     )
 
 
+async def repository(
+    client: RepositoryClient, document: str, variables: Mapping[str, object]
+) -> Fields:
+    """Return the repository of a document's answer. Raises Gone(REPOSITORY)."""
+    return await _shown(client, await _query(client, document, {**_name(client), **variables}))
+
+
 async def has_merge_queue(client: RepositoryClient, branch: str) -> bool:
     """Return whether GitHub's own merge queue owns a branch.
 

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
+from math import inf
 
 from cachetools import LRUCache
 from gidgethub.sansio import RateLimit
@@ -114,6 +115,7 @@ class Pacer:
         self._is_limited = is_limited
         self._numbers = itertools.count()
         self._queues: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
+        self._give_up_s: dict[tuple[int, int], float] = {}
         self._in_flight = 0
         self._is_writing = False
         self._next_write_s = 0.0
@@ -232,23 +234,35 @@ class Pacer:
         ticket = (int(cost.priority), next(self._numbers))
         heapq.heappush(queue, ticket)
         give_up_s = self._clock.monotonic_s() + _patience_s(cost)
+        self._give_up_s[ticket] = give_up_s
         try:
             while True:
                 is_next = queue[0] == ticket and self._has_room(cost)
                 wait_s = self._wait_s(cost) if is_next else 0.0
                 if is_next and wait_s <= 0:
                     break
-                if self._clock.monotonic_s() + wait_s > give_up_s:
+                now_s = self._clock.monotonic_s()
+                if now_s + wait_s > give_up_s or (not is_next and now_s >= give_up_s):
                     raise Throttled(
                         "GitHub's rate limit is used up for now.",
                         self._clock.now() + timedelta(seconds=wait_s or PATIENCE_S),
                     )
-                await (self._clock.sleep(wait_s) if is_next else self._changed.wait())
+                await (self._stand_first(queue, wait_s) if is_next else self._changed.wait())
             self._account(cost)
         finally:
             queue.remove(ticket)
             heapq.heapify(queue)
+            del self._give_up_s[ticket]
             self._wake()
+
+    async def _stand_first(self, queue: Sequence[tuple[int, int]], wait_s: float) -> None:
+        """Wait at the head of a line, at most until the next one behind gives up."""
+        behind = [self._give_up_s[ticket] for ticket in queue[1:]]
+        left_s = min(behind, default=inf) - self._clock.monotonic_s()
+        await self._clock.sleep(min(wait_s, max(left_s, 0.0)))
+        if left_s < wait_s:
+            self._wake()
+            await asyncio.sleep(0)  # those behind go first
 
     def _has_room(self, cost: Cost) -> bool:
         return self._in_flight < IN_FLIGHT_MAX and not (cost.is_write and self._is_writing)

@@ -122,9 +122,17 @@ class GitHubProvider:
         except Unreadable as failure:
             raise ProviderError(f"{delivery.event} lacks something: {failure}.") from failure
         for each in found:
-            if isinstance(each, PullRequestChanged) and delivery.action == "stacked":
-                self._github.caches.keep_unstacked(each.where.ref, each.number, None)
+            if isinstance(each, PullRequestChanged):
+                self._note_stack(each, delivery)
         return found
+
+    def _note_stack(self, changed: PullRequestChanged, delivery: Delivery) -> None:
+        """Spare the read of its stack if the event shows none; GitHub refuses to merge a member."""
+        repo, number = changed.where.ref, changed.number
+        if delivery.action == "stacked":
+            self._github.caches.keep_unstacked(repo, number, None)
+        elif translate.shows_no_stack(delivery):
+            self._github.caches.keep_unstacked(repo, number, changed.head)
 
     def _own(self) -> OwnApp:
         return OwnApp(self._options.app_id, self._github.tokens.slug or "")

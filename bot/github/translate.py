@@ -205,6 +205,14 @@ def _pull(event: Event) -> Signals:
     return (PullRequestChanged(where, pull.number("number"), Sha(head.text("sha")), onto),)
 
 
+def shows_no_stack(delivery: Delivery) -> bool:
+    """Return whether a new head came outside of any stack; joining one is another event."""
+    if delivery.event != "pull_request" or delivery.action not in PUSHED:
+        return False
+    pull = Fields(json.loads(delivery.body)).inner("pull_request")
+    return pull.inner_or_none("stack") is None
+
+
 def _label(event: Event) -> Signals:
     label, actor = event.payload.inner_or_none("label"), event.sender(Channel.LABEL)
     if label is None or actor.kind is ActorKind.SELF:

@@ -21,6 +21,7 @@ from bot.sandbox.rest.call import repository_of
 from bot.sandbox.world import Repository, World
 
 FLUSH = b"0000"
+MINUTE_S = 60.0
 BAND = 65_515  # the most that one line of a side band carries
 
 
@@ -61,7 +62,10 @@ class SmartHttp:
             raise _challenge()
         commands, capabilities, pack = read_commands(await request.read())
         async with repository.lock:
-            results = await _receive(repository, actor, commands, pack)
+            if _is_beyond_limit(repository):
+                results = _refused(commands)
+            else:
+                results = await _receive(repository, actor, commands, pack)
         lines = b"".join(packet(line) for line in results) + FLUSH
         if "side-band-64k" in capabilities:
             parts = (lines[at : at + BAND] for at in range(0, len(lines), BAND))
@@ -87,6 +91,23 @@ class SmartHttp:
         if isinstance(caller, InstallationToken) and caller.installation.suspended_at is not None:
             raise web.HTTPForbidden(text=f"{say('token.suspended')}\n")
         return repository, caller
+
+
+def _is_beyond_limit(repository: Repository) -> bool:
+    """Whether a push is one too many within a minute; count it otherwise."""
+    world = repository.world
+    now, most = world.timeline.now(), world.knobs.pushes_minute_max
+    recent = sum((now - at).total_seconds() < MINUTE_S for at in repository.pushes)
+    if most and recent >= most:
+        return True
+    repository.pushes.append(now)
+    return False
+
+
+def _refused(commands: list[Move]) -> list[bytes]:
+    """GitHub names no limit: each ref fails without a reason."""
+    reason = say("push.failed/line")
+    return [b"unpack ok\n", *(f"ng {one.ref} {reason}\n".encode() for one in commands)]
 
 
 async def _receive(

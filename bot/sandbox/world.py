@@ -86,6 +86,7 @@ class Knobs:
     `async_merge_delay_s`: how long a request of the asynchronous merge API is pending.
     `content_minute_max`
     and `content_hour_max`: how much content an App may create (github.com: 80 and 500).
+    `pushes_minute_max`: how many pushes by git a repository takes (github.com recommends 6).
     `calls_of_others`: calls of the present hour that the App made elsewhere.
     """
 
@@ -96,7 +97,12 @@ class Knobs:
     async_merge_delay_s: float = 1.0
     content_minute_max: float = 0.0
     content_hour_max: float = 0.0
+    pushes_minute_max: float = 0.0
     calls_of_others: float = 0.0
+
+
+PUSHES_KEPT = 1_000
+"""Pushes by git of which a repository knows the time."""
 
 
 @dataclass(slots=True)
@@ -133,6 +139,7 @@ class Repository:
     deployed: set[tuple[str, str]] = field(default_factory=set)
     scanned: set[str] = field(default_factory=set)
     size_kib: int = 0
+    pushes: deque[datetime] = field(default_factory=lambda: deque(maxlen=PUSHES_KEPT))
 
     @property
     def full_name(self) -> str:

@@ -32,6 +32,7 @@ async def test_all_land_and_are_told_within_github_s_limits(world: World) -> Non
     for number in numbers:
         assert "Merged" in world.comment_on(number)
         assert world.check_on(number).endswith("(success)")
+        assert await world.reactions(number) == ["+1"]
     calls = [one for one in world.sandbox.world.calls if one["by"] == "headgate[bot]"]
     assert calls
     assert not [one for one in calls if one["status"] in (403, 429)]

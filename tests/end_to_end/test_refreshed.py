@@ -33,6 +33,8 @@ checks:
 def world_options(request: pytest.FixtureRequest) -> WorldOptions:
     """CI with one check that passes and one that hangs, or what the test names."""
     ci = getattr(request, "param", CI)
+    if isinstance(ci, WorldOptions):
+        return ci
     required = ("lint", "unit") if ci is CI else ("unit",)
     return WorldOptions(ci=ci, required=required)
 
@@ -57,8 +59,20 @@ async def shows(
     await world.until(is_shown)
 
 
-async def test_a_result_shows_while_another_check_runs(world: World) -> None:
+async def test_a_result_shows_in_the_check_run_while_another_check_runs(world: World) -> None:
+    """The comment is not edited for it."""
     await world.make_queue()
+    number = await submitted(world)
+    await shows(world, number, "| ✓ passed |", world.check_summary)
+    assert await world.state(number) == "TESTING"
+    assert "| ⏳ running |" in world.check_summary(number)
+    assert "Required checks: `lint` and `unit`" in world.comment_on(number)
+    written = [one for one in world.sandbox.world.calls if "/comments" in one["path"]]
+    assert sum("### 🧪 Testing" in str(one["body"]) for one in written) == 1
+
+
+async def test_a_result_shows_in_the_comment_of_a_queue_without_check_run(world: World) -> None:
+    await world.make_queue(status_check_enabled=False)
     number = await submitted(world)
     await shows(world, number, "| ✓ passed |")
     assert await world.state(number) == "TESTING"
@@ -79,6 +93,15 @@ async def test_a_pause_and_its_end_show_on_what_waits_for_a_slot(world: World) -
     await world.settle()
     assert "freeze" not in world.comment_on(waiting).split("<details>")[0]
     assert "queue paused" not in world.check_on(waiting)
+
+
+@pytest.mark.parametrize("world_options", [WorldOptions()], indirect=True)
+async def test_a_landing_is_a_reaction_where_no_comment_tells_it(world: World) -> None:
+    await world.make_queue(comments_enabled=False)
+    number = await submitted(world)
+    await world.settle()
+    assert await world.merged() == [number]
+    assert await world.reactions(number) == ["+1", "hooray"]
 
 
 @pytest.mark.parametrize("world_options", [SILENT], indirect=True)

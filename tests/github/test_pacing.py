@@ -346,3 +346,31 @@ async def test_a_call_that_waits_in_the_line_gives_up_as_well(clock):
     with pytest.raises(Throttled) as throttled:
         await third
     assert throttled.value.retry_at == clock.now() + timedelta(seconds=pacing.PATIENCE_S)
+
+
+async def test_a_call_behind_one_that_waits_gives_up_in_time(clock):
+    """The one at the head came later, so it is patient for longer."""
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    holding = asyncio.Event()
+
+    async def hold():
+        async with pacer.turn(write()):
+            await holding.wait()
+
+    first = asyncio.create_task(hold())
+    await rest()
+
+    async def give_up():
+        with pytest.raises(Throttled):
+            await take(pacer, write(Priority.NOTICE))
+        return clock.passed_s
+
+    behind = asyncio.create_task(give_up())
+    await rest()
+    clock.passed_s += 40
+    ahead = asyncio.create_task(take(pacer, write()))
+    pacer.strike(Limit(wait_s=50.0), "core")
+    holding.set()
+    await asyncio.gather(first, ahead)
+    assert await behind == pacing.PATIENCE_S
+    assert clock.passed_s == 90

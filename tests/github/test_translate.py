@@ -58,11 +58,14 @@ ALWAYS_SENT = {
 
 
 def signals_of(event, action=None, **payload):
+    return translate.signals_of(a_delivery(event, action, **payload), OWN)
+
+
+def a_delivery(event, action=None, **payload):
     content = {"sender": ALICE, "repository": REPOSITORY, **payload}
     if action is not None:
         content["action"] = action
-    delivery = Delivery(HOST, "d-1", event, action, "5", json.dumps(content).encode(), NOW)
-    return translate.signals_of(delivery, OWN)
+    return Delivery(HOST, "d-1", event, action, "5", json.dumps(content).encode(), NOW)
 
 
 def a_comment(body="/merge", *, by=ALICE, app=None, pull=True):
@@ -360,3 +363,22 @@ def test_ids_may_come_as_text():
 def test_a_field_that_is_gone_is_named():
     with pytest.raises(Unreadable, match=r"check_run\.head_sha: missing"):
         signals_of("check_run", "completed", check_run={})
+
+
+STACK = {"base": {"ref": "main"}, "number": 1}
+
+
+@pytest.mark.parametrize(
+    ("event", "action", "stack", "shows_none"),
+    [
+        ("pull_request", "opened", None, True),
+        ("pull_request", "synchronize", None, True),
+        ("pull_request", "synchronize", STACK, False),
+        ("pull_request", "edited", None, False),
+        ("pull_request_review", "submitted", None, False),
+    ],
+)
+def test_only_a_new_head_shows_that_it_is_in_no_stack(event, action, stack, shows_none):
+    content = a_pull()
+    content["pull_request"]["stack"] = stack
+    assert translate.shows_no_stack(a_delivery(event, action, **content)) is shows_none

@@ -17,6 +17,7 @@ from bot.sandbox import app as sandbox_app
 from bot.sandbox.acts import seeds
 from bot.sandbox.app import PERMISSIONS, Sandbox, SandboxOptions
 from bot.sandbox.git import BareRepository
+from bot.sandbox.records import CheckRun
 from bot.sandbox.world import Repository
 from bot.settings import Settings
 from service.accounts.store import access as stored_access
@@ -38,7 +39,7 @@ from tests.harness.published import Traffic
 from tests.harness.stillness import is_still
 
 SPEED = 30.0
-LIMITS = {"content_minute_max": 80, "content_hour_max": 500}
+LIMITS = {"content_minute_max": 80, "content_hour_max": 500, "pushes_minute_max": 6}
 SETTLE_WITHIN_S = 1200.0
 LOOK_EVERY_S = 0.6
 REPO = "octo/widgets"
@@ -58,7 +59,8 @@ class WorldOptions:
     """How a world begins; periods of sweeps are long unless a test is about them.
 
     `permissions` are those of our App that differ from what it asks for at least. `has_limits`:
-    the sandbox limits content as github.com does, and the service paces its calls by that.
+    the sandbox limits content as github.com does, and refuses more pushes than github.com
+    recommends; the service paces its calls by that.
     """
 
     required: tuple[str, ...] = ("unit",)
@@ -200,11 +202,19 @@ class World:
 
     def check_on(self, number: int) -> str:
         """Title and conclusion of our check on a pull request's head, `Merged (success)`."""
+        own = self._own_check(number)
+        return "" if own is None else f"{own.title} ({own.conclusion or own.status})"
+
+    def check_summary(self, number: int) -> str:
+        """The summary of our check on a pull request's head."""
+        own = self._own_check(number)
+        return "" if own is None else own.summary or ""
+
+    def _own_check(self, number: int) -> CheckRun | None:
         pull = self.repository.issues[number].pull
-        app = self.sandbox.app
         checks = self.repository.check_runs(pull.head_sha) if pull is not None else []
-        own = [one for one in checks if one.suite.app is app]
-        return f"{own[-1].title} ({own[-1].conclusion or own[-1].status})" if own else ""
+        own = [one for one in checks if one.suite.app is self.sandbox.app]
+        return own[-1] if own else None
 
     async def make_queue(
         self, *, state: QueueState = QueueState.RUNNING, **settings: ConfigValue

@@ -214,11 +214,10 @@ async def test_the_target_is_read_beside_the_pull_requests_only_if_it_moved(stag
 async def test_the_checks_of_the_own_head_are_read_only_for_a_direct_merge(stage, one, kind, reads):
     unit = await one(direct_merge_mode=Toggle.ALWAYS)
     unit.run = replace(unit.run, kind=kind)
-    own = f"/commits/{unit.run.steps[0].head}/check-runs"
-    test_branch = f"/commits/{unit.run.sha}/check-runs"
-    before = stage.called("GET", own), stage.called("GET", test_branch)
+    own, test_branch = unit.run.steps[0].head, unit.run.sha
+    before = stage.checks_read(own), stage.checks_read(test_branch)
     assert await land(unit) == "landed"
-    after = stage.called("GET", own), stage.called("GET", test_branch)
+    after = stage.checks_read(own), stage.checks_read(test_branch)
     assert (after[0] - before[0], after[1] - before[1]) == (reads, 1 - reads)
 
 

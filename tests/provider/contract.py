@@ -323,6 +323,15 @@ class Reads:
         found = await stage.provider.checks(stage.repo, Sha(opened["head"]), skipped_pass=True)
         assert [each.outcome for each in found.items] == [CheckOutcome.RUNNING]
 
+    async def test_reports_cost_nothing_of_the_rest_limit(self, stage):
+        _, head = await stage.open({"bad.txt": "x\n"})
+        await stage.settle()
+        await stage.provider.tip(stage.repo, "main")
+        before = len(stage.calls())
+        await stage.provider.checks(stage.repo, head, skipped_pass=True)
+        (call,) = stage.calls(before)
+        assert call["path"].endswith("/graphql")
+
     async def test_statuses_are_reports_too_and_name_the_app_of_a_bot(self, stage):
         ci = (
             "triggers: {pull_request: true}\n"
@@ -410,7 +419,15 @@ class Reads:
 
 
 class Deliveries:
-    """What did not reach us, and having it sent again."""
+    """What a delivery spares; what did not reach us, and having it sent again."""
+
+    @pytest.mark.parametrize(("actions", "reads"), [(("opened",), 0), (("opened", "stacked"), 1)])
+    async def test_a_new_head_in_no_stack_spares_the_read_of_its_stack(self, stage, actions, reads):
+        number, head = await stage.open({"a.txt": "a\n"})
+        for action in actions:
+            stage.provider.signals_of(stage.pull_delivery(action, number, head))
+        await stage.provider.pull_request(stage.repo, number)
+        assert stage.called("GET", f"/pulls/{number}") == reads
 
     async def test_failed_deliveries_are_told_once_each_oldest_first(self, stage):
         started = stage.clock.now()

@@ -173,6 +173,17 @@ class Ci:
         newest = await only_artifact(stage, run)
         assert newest.id not in (old.id, new.id)
 
+    async def test_runs_without_new_artifacts_cost_nothing(self, stage):
+        await stage.plan_ci([REPORTED])
+        first, _ = await stage.ran({"a.xml": "<testsuite/>\n"})
+        assert len(await stage.provider.ci_artifacts(stage.repo, first)) == 1
+        await stage.plan_ci(["{ name: lint }"])
+        other, _ = await stage.ran({"a.txt": "a\n"})
+        before = len(stage.calls())
+        assert await stage.provider.ci_artifacts(stage.repo, other) == ()
+        assert len(await stage.provider.ci_artifacts(stage.repo, first)) == 1
+        assert {call["status"] for call in stage.calls(before)} == {304}
+
     async def test_many_artifacts_are_listed_oldest_first(self, stage):
         run, _ = await stage.ran({"a.txt": "a\n"})
         for number in range(105):

@@ -1,6 +1,7 @@
 """A provider with the world behind it: people act, clocks stand still until somebody waits."""
 
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from bot.sandbox import auth as sandbox_auth
 from bot.sandbox.app import SandboxOptions, running
 from bot.sandbox.command import isolated_environment
 from service.metrics.process_families import ProcessMeter
+from service.provider.signals import Delivery
 from service.provider.values import (
     AdvanceRequest,
     BuildRequest,
@@ -374,6 +376,11 @@ class Stage:
             ]
         )
 
+    def checks_read(self, sha):
+        """How often the check runs of a commit were asked for."""
+        asked = [call["body"].get("variables", {}) for call in self.calls() if call["body"]]
+        return sum(variables.get("oid") == sha for variables in asked)
+
     def is_write(self, call):
         if call["path"].endswith("/graphql"):
             return "mutation" in str(call["body"])
@@ -433,6 +440,21 @@ class Stage:
         lost = self.sent()
         assert len(lost) > 3
         return lost
+
+    def pull_delivery(self, action, number, head):
+        """What GitHub sends of a pull request in no stack."""
+        content = {
+            "action": action,
+            "repository": {"id": 5, "full_name": self.repo.slug, "default_branch": "main"},
+            "pull_request": {
+                "number": number,
+                "head": {"sha": head, "ref": "topic", "repo": {"id": 5}},
+                "base": {"ref": "main"},
+            },
+        }
+        body = json.dumps(content).encode()
+        now = self.clock.now()
+        return Delivery(self.repo.host, "d-1", "pull_request", action, "5", body, now)
 
     def sent(self):
         """Ids of deliveries, one for each try, in order."""

@@ -117,3 +117,62 @@ async def test_a_context_takes_a_thousand_statuses(sandbox, person):
 async def test_a_status_on_an_unknown_commit_is_422(person):
     path = f"/repos/{REPO}/statuses/{'0' * 40}"
     assert (await person("bob").call("POST", path, {"state": "success"})).status == 422
+
+
+CHECKS = """
+query($owner: String!, $name: String!, $oid: GitObjectID!) {
+  repository(owner: $owner, name: $name) {
+    object(oid: $oid) {
+      ... on Commit {
+        status { state }
+        checkSuites(first: 9) {
+          nodes {
+            databaseId status
+            latest: checkRuns(first: 9) { nodes { databaseId } }
+            checkRuns(first: 9, filterBy: {checkType: ALL}) {
+              nodes { databaseId detailsUrl permalink startedAt completedAt }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+"""
+
+
+async def test_the_suites_of_a_commit_show_in_graphql_as_in_rest(sandbox, app, person):
+    pull = await sandbox.act("open", "bob", REPO, files={"bad.txt": "x"})
+    await sandbox.settle()
+    run = sandbox.repository(REPO).workflow_runs[0]
+    await person("bob").call("POST", f"/repos/{REPO}/actions/runs/{run.id}/rerun-failed-jobs", {})
+    await sandbox.settle()
+    owner, name = REPO.split("/")
+    answer = await app.graphql(CHECKS, owner=owner, name=name, oid=pull["head"])
+    commit = answer["data"]["repository"]["object"]
+    path = f"/repos/{REPO}/commits/{pull['head']}"
+    suites = (await app.get(f"{path}/check-suites"))["check_suites"]
+    shown = {(one["databaseId"], one["status"].lower()) for one in commit["checkSuites"]["nodes"]}
+    assert shown == {(one["id"], one["status"]) for one in suites}
+    (suite,) = [one for one in commit["checkSuites"]["nodes"] if one["checkRuns"]["nodes"]]
+    runs = (await app.get(f"{path}/check-runs?filter=all"))["check_runs"]
+    fields = ("id", "details_url", "html_url", "started_at", "completed_at")
+    assert {tuple(one.values()) for one in suite["checkRuns"]["nodes"]} == {
+        tuple(one[field] for field in fields) for one in runs
+    }
+    assert [one["databaseId"] for one in suite["latest"]["nodes"]] == [max(o["id"] for o in runs)]
+
+
+async def test_a_status_shows_in_graphql_once_there_is_one(sandbox, app):
+    pull = await opened(sandbox)
+    owner, name = REPO.split("/")
+    before = await app.graphql(CHECKS, owner=owner, name=name, oid=pull["head"])
+    assert before["data"]["repository"]["object"]["status"] is None
+    body = {"context": "x", "state": "pending"}
+    token = sandbox.credentials.person_token("bob")
+    path = f"/repos/{REPO}/statuses/{pull['head']}"
+    await app.call("POST", path, body, Authorization=f"Bearer {token}")
+    after = await app.graphql(CHECKS, owner=owner, name=name, oid=pull["head"])
+    assert after["data"]["repository"]["object"]["status"] == {"state": "PENDING"}
+    unknown = await app.graphql(CHECKS, owner=owner, name=name, oid="1" * 40)
+    assert unknown["data"]["repository"]["object"] is None

@@ -182,3 +182,18 @@ async def test_a_lease_holds_until_the_push_arrives(sandbox, git, clone):
     assert code != 0
     assert "remote rejected" in said
     assert sandbox.repository(REPO).git.branch("work") != sha
+
+
+async def test_a_repository_takes_so_many_pushes_a_minute(sandbox, git, clone):
+    await sandbox.seed(knobs={"pushes_minute_max": 2})
+    sha = await commit(git, clone, "a.txt")
+    pushed = [
+        await git("push", "origin", f"{sha}:refs/heads/work-{number}", by="bob")
+        for number in range(3)
+    ]
+    assert [code for code, _ in pushed] == [0, 0, 1]
+    assert "[remote rejected]" in pushed[2][1]
+    assert "(failed)" in pushed[2][1]
+    assert sandbox.repository(REPO).git.branch("work-2") is None
+    sandbox.world.timeline.advance(61)
+    assert (await git("push", "origin", f"{sha}:refs/heads/work-2", by="bob"))[0] == 0

@@ -306,6 +306,12 @@ def silent() -> PullRequestText:
     return replace(testing(), run=a_run(checks=reported, last_report_at=at(10)))
 
 
+def without_check_run() -> PullRequestText:
+    """Under test, in a queue that writes comments only."""
+    config = replace(builders.a_queue().config, status_check_enabled=False)
+    return replace(testing(), queue=builders.a_queue(config=config))
+
+
 def no_checks() -> PullRequestText:
     """Under test, and CI does not seem to run."""
     return replace(testing(), run=a_run(checks=(), last_report_at=None))

@@ -27,6 +27,7 @@ STORIES = {
     "building": stories.building(),
     "delayed": stories.delayed(),
     "testing": stories.testing(),
+    "testing-without-check-run": stories.without_check_run(),
     "testing-again": stories.testing_again(),
     "check-silent": stories.silent(),
     "no-check-started": stories.no_checks(),

@@ -8,7 +8,8 @@ from graphql import GraphQLError, GraphQLResolveInfo
 
 from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import pull_states
-from bot.sandbox.records import Account, CheckRun, Json, Kind, Review, Status
+from bot.sandbox.records import Account, CheckRun, CheckSuite, Json, Kind, Review, Status
+from bot.sandbox.shapes import checks
 from bot.sandbox.shapes.people import node_id
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import PullRequest, Repository
@@ -93,6 +94,7 @@ def repository(one: Repository) -> Json:
         "databaseId": one.id,
         "nameWithOwner": one.full_name,
         "mergeQueue": lambda _, branch=None: merge_queue(one, branch or one.default_branch),
+        "object": lambda _, oid: commit(one, oid) if one.git.objects.commit(oid) else None,
         "pullRequest": lambda _, number: _pull_request(one, number),
     }
 
@@ -113,6 +115,43 @@ def commit(one: Repository, sha: str | None) -> Json | None:
         "oid": sha,
         "tree": {"oid": value.tree},
         "parents": connect(value.parents, lambda parent: {"oid": parent}),
+        "status": lambda _: _status(one, sha),
+        "checkSuites": connect(one.suites.get(sha, ()), lambda suite: _suite(one, suite)),
+    }
+
+
+def _status(one: Repository, sha: str) -> Json | None:
+    words = {standing.of_status(status) for status in standing.latest_statuses(one, sha)}
+    return {"state": _state(words)} if words else None
+
+
+def _state(words: set[str]) -> str:
+    return "FAILURE" if "failing" in words else "PENDING" if "pending" in words else "SUCCESS"
+
+
+def _suite(one: Repository, suite: CheckSuite) -> Json:
+    def runs(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        is_all = given.pop("filterBy", {}).get("checkType") == "ALL"
+        chosen = suite.runs if is_all else standing.latest(suite.runs)
+        return connect(chosen, lambda run: _run(one, run))(info, **given)
+
+    return {
+        "databaseId": suite.id,
+        "status": standing.suite_state(suite)[0].upper(),
+        "app": {"databaseId": suite.app.id},
+        "checkRuns": runs,
+    }
+
+
+def _run(one: Repository, run: CheckRun) -> Json:
+    shown = checks.check_run(one, run)
+    return {
+        **_context(one, run),
+        "databaseId": run.id,
+        "detailsUrl": shown["details_url"],
+        "permalink": shown["html_url"],
+        "startedAt": shown["started_at"],
+        "completedAt": shown["completed_at"],
     }
 
 
@@ -183,9 +222,8 @@ def rollup(one: Repository, sha: str) -> Json | None:
         return None
     words = {standing.of_run(run) for run in runs}
     words |= {standing.of_status(status) for status in statuses}
-    state = "FAILURE" if "failing" in words else "PENDING" if "pending" in words else "SUCCESS"
     return {
-        "state": state,
+        "state": _state(words),
         "contexts": connect([*runs, *statuses], lambda item: _context(one, item)),
     }
 

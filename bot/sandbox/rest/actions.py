@@ -4,6 +4,7 @@ import re
 from functools import partial
 
 from bot.sandbox import artifacts, ci
+from bot.sandbox.records import Artifact, Json
 from bot.sandbox.refusal import not_found, refused
 from bot.sandbox.rest.call import REPO, Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import checks
@@ -77,6 +78,18 @@ async def list_artifacts(call: Call) -> Answer:
     return Listing(chosen, partial(checks.artifact, call.repository, run), "artifacts")
 
 
+async def list_all_artifacts(call: Call) -> Answer:
+    """The artifacts of all runs, newest first; `name` selects one name."""
+    kept = [(one, run) for run in call.repository.workflow_runs for one in run.artifacts]
+    kept.sort(key=lambda pair: pair[0].id, reverse=True)
+    chosen = [pair for pair in kept if call.selects("name", pair[0].name)]
+
+    def shape(pair: tuple[Artifact, WorkflowRun]) -> Json:
+        return checks.artifact(call.repository, pair[1], pair[0])
+
+    return Listing(chosen, shape, "artifacts")
+
+
 async def download(call: Call) -> Answer:
     """Redirect to the archive of an artifact; 410 when it has expired."""
     artifact = artifacts.find(call.repository, call.number)
@@ -118,6 +131,7 @@ ROUTES = (
     Route("GET", ATTEMPT, get_attempt, READ),
     Route("GET", f"{ATTEMPT}/jobs", list_jobs_of_attempt, READ),
     Route("GET", f"{RUN}/artifacts", list_artifacts, READ),
+    Route("GET", f"{REPO}/actions/artifacts", list_all_artifacts, READ),
     Route("GET", rf"{REPO}/actions/artifacts/{{number:\d+}}/zip", download, READ),
     Route("POST", f"{RUN}/cancel", cancel, WRITE),
     Route("POST", f"{RUN}/rerun-failed-jobs", rerun_failed, WRITE),

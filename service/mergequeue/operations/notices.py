@@ -83,7 +83,7 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
         comment = StatusComment(
             action.pr, marker, body, first=first, is_final=is_final, is_refresh=is_refresh
         )
-        is_whole = await _place(runtime, queue, text, comment) and is_whole
+        is_whole = await _place(runtime, queue, text, comment, _essence(text)) and is_whole
     if config.state_labels_enabled and not superseded:
         label = StateLabel(
             action.pr, notices.state_label(text), is_final=is_final, is_refresh=is_refresh
@@ -162,12 +162,16 @@ async def _place(
     queue: QueueRef,
     text: PullRequestText,
     notice: Kept,
+    essence: str | None = None,
 ) -> bool:
-    """Write one notice unless the provider already has this text; return False if it waits."""
+    """Write one notice unless the provider already has this text; return False if it waits.
+
+    `essence`: what of the text is worth an edit, None if all of it is.
+    """
     surface = SURFACES[type(notice)]
     spot = Spot(queue.id, text.entry.pr, surface, text.entry.id)
     known = await runtime.store.read(stored.placed, spot)
-    digest = _digest(notice)
+    digest = _digest(notice, essence)
     if known is not None:
         if known.digest == digest:
             return True
@@ -208,15 +212,24 @@ def _pressure(runtime: Runtime, repo: RepoRef) -> Pressure:
     return Pressure.NONE if budget is None else budget.pressure
 
 
-def _digest(notice: Kept) -> str:
-    """Return a digest of the text that does not depend on how it is written."""
-    return hashlib.sha256(repr(replace(notice, first=False, is_refresh=False)).encode()).hexdigest()
+def _essence(text: PullRequestText) -> str:
+    """Return the status comment without place and time left, which move by themselves."""
+    return notices.status_comment(replace(text, position=None, left=None))
+
+
+def _digest(notice: Kept, essence: str | None) -> str:
+    """Return a digest of what is said, which does not depend on how it is written."""
+    said = essence or repr(replace(notice, first=False, is_refresh=False))
+    return hashlib.sha256(said.encode()).hexdigest()
 
 
 async def _farewell(
     runtime: Runtime, queue: QueueRef, text: PullRequestText, *, first: bool
 ) -> None:
-    """Announce the end of a submission: a failure comment if it was removed, else a reaction."""
+    """Announce the end of a submission: a failure comment if it was removed.
+
+    A landing is a reaction to the command where no comment tells it.
+    """
     entry = text.entry
     if text.queue.config.comments_enabled and notices.is_announced(text):
         body = notices.failure_comment(text)
@@ -224,6 +237,7 @@ async def _farewell(
         await _once(runtime, queue, text, reply)
     if entry.state is EntryState.MERGED:
         await _settle(runtime, queue, text)
+    if entry.state is EntryState.MERGED and not text.queue.config.comments_enabled:
         spot = Spot(queue.id, entry.pr, Surface.COMMAND, entry.id)
         asked = await runtime.store.read(stored.placed, spot)
         if asked is not None:

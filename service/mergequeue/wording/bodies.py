@@ -25,8 +25,11 @@ from service.text.phrases import Phrase, phrase
 _MET, _OPEN = "✓", "○"
 
 
-def body(view: PullRequestText) -> str:
-    """The body for the entry's state, as Markdown paragraphs."""
+def body(view: PullRequestText, check_run: str | None = None) -> str:
+    """The body for the entry's state, as Markdown paragraphs.
+
+    `check_run` is the name of the one that shows the result of each check, None if this text does.
+    """
     state = view.entry.state
     match state:
         case EntryState.NOT_READY:
@@ -34,7 +37,7 @@ def body(view: PullRequestText) -> str:
         case EntryState.PENDING:
             paragraphs = _pending(view)
         case EntryState.TESTING:
-            paragraphs = _testing(view)
+            paragraphs = _testing(view, check_run)
         case EntryState.TESTS_PASSED:
             paragraphs = _passed(view)
         case EntryState.PENDING_FAILURE:
@@ -207,27 +210,40 @@ def _start(view: PullRequestText) -> Phrase:
     return phrases.joined([start, left])
 
 
-def _testing(view: PullRequestText) -> list[str]:
+def _testing(view: PullRequestText, check_run: str | None) -> list[str]:
     run = view.run
     if run is None:
         return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
-    is_building = run.phase is RunPhase.BUILDING
-    built = _building(view) if is_building else checks_table(run, view)
+    progress = _progress(view, run) if check_run is None else _awaited(view, run, check_run)
     noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
     return [
         _written(_restarted(view), view),
         _written(_tested(view, run), view),
-        built,
+        progress,
         *noted,
         _unready(view),
     ]
 
 
-def _building(view: PullRequestText) -> str:
+def _progress(view: PullRequestText, run: Run) -> str:
+    if run.phase is RunPhase.BUILDING:
+        return _delay(view) or "The test branch is being created."
+    return checks_table(run, view)
+
+
+def _awaited(view: PullRequestText, run: Run, check_run: str) -> str:
+    """Return which checks are awaited; it changes only if the build is delayed."""
+    delay = _delay(view) if run.phase is RunPhase.BUILDING else ""
+    if delay or not run.required:
+        return delay
+    names = phrases.names([each.name for each in run.required])
+    words = "Required checks: {}, with their results in the check run {}."
+    return _written(phrase(words, names, check_run), view)
+
+
+def _delay(view: PullRequestText) -> str:
     limits = [one for one in view.queue.holds if one.reason is HoldReason.PROVIDER_LIMIT]
-    if limits:
-        return _written(holds.texts(limits, view.queue.branch, view.now), view)
-    return "The test branch is being created."
+    return _written(holds.texts(limits, view.queue.branch, view.now), view) if limits else ""
 
 
 def _tested(view: PullRequestText, run: Run) -> Phrase:

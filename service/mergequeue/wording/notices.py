@@ -40,10 +40,16 @@ def status_marker(branch: str) -> str:
 
 
 def status_comment(view: PullRequestText) -> str:
-    """The comment that is kept up to date; at most 60,000 characters, oldest history cut."""
+    """The comment that is kept up to date; at most 60,000 characters, oldest history cut.
+
+    Where the queue has a check run, that shows the progress of the checks, and the comment does
+    not: each result would be an edit.
+    """
     glyph = bodies.GLYPHS[view.entry.state]
     heading = markdown.markdown(bodies.heading(view), view.links)
-    top = f"{status_marker(view.queue.branch)}\n### {glyph} {heading}\n\n{bodies.body(view)}"
+    has_check = view.queue.config.status_check_enabled
+    body = bodies.body(view, check_name(view.queue.branch) if has_check else None)
+    top = f"{status_marker(view.queue.branch)}\n### {glyph} {heading}\n\n{body}"
     footer = markdown.markdown(phrase("{} · Headgate {}", "/merge help", version(view)), view.links)
     if view.links.pages is not None:
         footer = f"[Live page]({page_of(view)}) · {footer}"
