@@ -9,11 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from bot import forms
@@ -26,6 +28,7 @@ CLOUD_SUFFIX = ".ghe.com"
 SECRET_CHARS_MIN = 32
 SECRETS_MAX = 2
 KEY_FILE_BYTES_MAX = 64 * 1024
+KEYS_MAX = 4
 # Text that must be a path; one line of a key's base64 may begin with a slash too, but has 64
 # characters of that alphabet alone.
 _PATH_LIKE = re.compile(
@@ -143,14 +146,14 @@ def is_run_by_github(options: GitHubOptions) -> bool:
 def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -> RSAPrivateKey:
     """Return the RSA key that is given as PEM text, as a path, or as base64.
 
-    Reading a key checks it, which takes 0.1 s or more, so the key is kept and not its text.
+    Reading a key checks it, which takes 0.1 s or more, so the same text is read once.
 
     Raises StartRefused, whose text names `setting` and never shows more of the value than its
     first four characters.
     """
     pem = _pem_of(text.strip().replace("\\n", "\n"), setting)
     try:
-        key = load_pem_private_key(pem.encode(), password=None)
+        key = _checked_key(pem)
     except (ValueError, TypeError, UnsupportedAlgorithm) as failure:
         raise StartRefused(
             f"{setting}: the PEM private key cannot be read. Download a new key of the App and "
@@ -159,6 +162,11 @@ def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -
     if not isinstance(key, RSAPrivateKey):
         raise StartRefused(f"{setting}: not an RSA key. Use the key GitHub made for the App.")
     return key
+
+
+@lru_cache(KEYS_MAX)
+def _checked_key(pem: str) -> PrivateKeyTypes:
+    return load_pem_private_key(pem.encode(), password=None)
 
 
 def check_webhook_secrets(secrets: Sequence[str]) -> tuple[str, ...]:

@@ -142,9 +142,9 @@ def webhook_problems(name: str, body: Any) -> Iterator[str]:
 
 def graphql_problems(sent: Any, answer: Any) -> Iterator[str]:
     """Say how a document or its answer differs from the published schema."""
-    document = graphql.parse(sent["query"])
     if not _is_new("GraphQL " + sent["query"], answer):
         return
+    document = graphql.parse(sent["query"])
     yield from (each.message for each in graphql.validate(graphql_schema(), document))
     if "data" not in answer or answer.get("errors"):
         return

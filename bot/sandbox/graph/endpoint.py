@@ -1,11 +1,13 @@
 """One GraphQL call: its roots, its rights, its errors in the provider's form."""
 
-from functools import cache
+import inspect
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import graphql
-from graphql import GraphQLError, GraphQLResolveInfo, GraphQLSchema
+from graphql import DocumentNode, GraphQLError, GraphQLResolveInfo, GraphQLSchema
 
 from bot.sandbox.acts import refs
 from bot.sandbox.acts.refs import How, Move
@@ -17,6 +19,7 @@ from bot.sandbox.rest.call import Answer, Call, Reply, Route
 from bot.sandbox.shapes.people import number_of
 
 ERROR_TYPES = {401: "FORBIDDEN", 403: "FORBIDDEN", 404: "NOT_FOUND"}
+DOCUMENTS_MAX = 256
 
 
 @cache
@@ -32,19 +35,36 @@ async def execute(call: Call) -> Answer:
     document = call.body.get("query")
     if not isinstance(document, str):
         raise refused("graphql.query")
-    done = await graphql.graphql(
+    try:
+        read, errors = _read(document)
+    except GraphQLError as error:
+        return Reply({"errors": [_error(error)]})
+    if errors:
+        return Reply({"errors": [_error(one) for one in errors]})
+    done = graphql.execute(
         schema(),
-        document,
+        read,
         root_value=_roots(call),
         variable_values=call.body.get("variables") or {},
         operation_name=call.body.get("operationName"),
     )
+    result = await done if inspect.isawaitable(done) else done
     answer: Json = {}
-    if done.data is not None or not done.errors:
-        answer["data"] = done.data
-    if done.errors:
-        answer["errors"] = [_error(one) for one in done.errors]
+    if result.data is not None or not result.errors:
+        answer["data"] = result.data
+    if result.errors:
+        answer["errors"] = [_error(one) for one in result.errors]
     return Reply(answer)
+
+
+@lru_cache(DOCUMENTS_MAX)
+def _read(document: str) -> tuple[DocumentNode, Sequence[GraphQLError]]:
+    """Parse a document and validate it: clients send the same few again and again.
+
+    Raises GraphQLError where it is no GraphQL.
+    """
+    read = graphql.parse(document)
+    return read, graphql.validate(schema(), read)
 
 
 def _error(error: GraphQLError) -> Json:
