@@ -1,7 +1,6 @@
 """Caches of the adapter: facts that cannot change, and answers of the last seconds."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from cachetools import LRUCache
 
@@ -32,7 +31,7 @@ class Caches:
         self._nodes: LRUCache[str, str] = LRUCache(NAMES_MAX)
         self._files: LRUCache[tuple[str, int], Files] = LRUCache(PULLS_MAX)
         self._unstacked: LRUCache[tuple[str, int], Sha] = LRUCache(PULLS_MAX)
-        self._merges: LRUCache[tuple[str, int], str | datetime] = LRUCache(PULLS_MAX)
+        self._merges: LRUCache[tuple[str, int], str] = LRUCache(PULLS_MAX)
         self._crowded: LRUCache[str, float] = LRUCache(NAMES_MAX)
         self._workflows: LRUCache[tuple[str, int, Sha], bool] = LRUCache(PULLS_MAX)
 
@@ -73,15 +72,15 @@ class Caches:
         """Return whether this head was seen outside of any stack."""
         return self._unstacked.get((repo.slug, number)) == head
 
-    def keep_merge(self, repo: RepoRef, number: int, pending: str | datetime | None) -> None:
-        """Remember a pending merge request by its id, or until when one of unknown id may be."""
+    def keep_merge(self, repo: RepoRef, number: int, pending: str | None) -> None:
+        """Remember the id of a pending merge request; None forgets it."""
         if pending is None:
             self._merges.pop((repo.slug, number), None)
         else:
             self._merges[repo.slug, number] = pending
 
-    def merge(self, repo: RepoRef, number: int) -> str | datetime | None:
-        """Return the id or the time that `keep_merge` stored, None if no merge is pending."""
+    def merge(self, repo: RepoRef, number: int) -> str | None:
+        """Return the id of the pending merge request, None if none is known."""
         return self._merges.get((repo.slug, number))
 
     def keep_crowded(self, repo: RepoRef, now_s: float) -> None:

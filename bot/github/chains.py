@@ -6,7 +6,8 @@ The rules: docs/design/provider.md 11.
 from bot.github.client import RepositoryClient
 from bot.github.limits import quoted
 from service.provider.errors import NotPermitted, Refused
-from service.provider.values import NotPossible, PullRequest, Stack, StackMember
+from service.provider.stacks import Stack, StackMember
+from service.provider.values import NotPossible, PullRequest
 from service.vocabulary import PullRequestState, Sha
 
 MEMBERS_MAX = 20

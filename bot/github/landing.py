@@ -23,6 +23,7 @@ from service.provider.errors import (
     Refused,
     Unavailable,
 )
+from service.provider.stacks import Stack, StackMember
 from service.provider.values import (
     AdvanceRequest,
     LandStop,
@@ -30,8 +31,6 @@ from service.provider.values import (
     Merged,
     MergeRequest,
     Reply,
-    Stack,
-    StackMember,
 )
 from service.vocabulary import (
     MergeMethod,
@@ -95,11 +94,12 @@ class Landing:
     async def merged(self, client: RepositoryClient, request: MergeRequest) -> Merged | None:
         """Return what a merge call landed; None while the pull request is not merged.
 
-        Raises OutcomeUnknown while a merge is pending.
+        Raises OutcomeUnknown while a merge is or may be pending.
         """
         await stacks.check_not_pending(client, request.number)
         facts = await self._pulls.pull_request_now(client, request.number)
         if facts.state is not PullRequestState.MERGED or facts.merge_commit is None:
+            await stacks.check_is_over(client, request)
             return None
         return await self._read(client, request.target, facts.merge_commit, request.expect_parent)
 

@@ -47,6 +47,7 @@ from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.signals import Delivery, PullRequestChanged, Signal, Where
+from service.provider.stacks import Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -77,7 +78,6 @@ from service.provider.values import (
     Reply,
     Repository,
     Required,
-    Stack,
     VehicleAdvice,
     VehicleRef,
 )

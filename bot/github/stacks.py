@@ -6,19 +6,20 @@ Source: https://docs.github.com/rest/pulls/pulls#merge-a-pull-request-asynchrono
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from bot.github.client import RepositoryClient
 from bot.github.reading import Fields
 from bot.github.wire import Answer
 from service.provider.errors import GoneKind, OutcomeUnknown, ProviderError
-from service.provider.values import Stack, StackMember
+from service.provider.stacks import Stack, StackMember
+from service.provider.values import MergeRequest
 from service.vocabulary import Blocker, BlockerCode, PullRequestState, Sha
 
 # A request is polled for a minute; one that is still pending is read back later.
 POLL_WAITS_S = (1.0, 1.0, 2.0, 2.0, 4.0, 5.0, 5.0, 10.0, 10.0, 10.0, 10.0)
 PENDING_FOR = timedelta(seconds=60)
-"""How long a request whose answer was lost, and so its id, may be pending."""
+"""How long after it was sent a request whose id is not known may be pending."""
 ANSWERS = (400, 403, 404, 409, 422)
 
 
@@ -71,11 +72,7 @@ async def merge(client: RepositoryClient, number: int, body: dict[str, object]) 
     """
     tail = f"/pulls/{number}/merge-async"
     body = {**body, "merge_action": "direct_merge"}
-    try:
-        answer = await client.create("PUT", tail, body, expects=ANSWERS)
-    except OutcomeUnknown:
-        client.caches.keep_merge(client.repo, number, client.clock.now() + PENDING_FOR)
-        raise
+    answer = await client.create("PUT", tail, body, expects=ANSWERS)
     if _state_of(answer) == "pending":
         details = answer.fields.inner("details")
         if details.text_or("expected_head_sha", None) not in (None, body["sha"]):
@@ -107,18 +104,24 @@ async def _result(client: RepositoryClient, number: int, uuid: str) -> Answer:
 
 
 async def check_not_pending(client: RepositoryClient, number: int) -> None:
-    """Raise OutcomeUnknown while a merge that this process requested is or may be pending."""
+    """Raise OutcomeUnknown while a merge that this process requested is pending."""
     pending = client.caches.merge(client.repo, number)
-    if isinstance(pending, datetime):
-        if client.clock.now() < pending:
-            raise OutcomeUnknown(f"The merge of pull request {number} may be pending.")
-        client.caches.keep_merge(client.repo, number, None)
-        return
     if pending is None:
         return
     answer = await _read(client, number, pending)
     if answer is not None and _state_of(answer) == "pending":
         raise OutcomeUnknown(f"The merge of pull request {number} is pending.")
+
+
+async def check_is_over(client: RepositoryClient, request: MergeRequest) -> None:
+    """Raise OutcomeUnknown while an unmerged member may have a pending merge of unknown id.
+
+    Its id was in an answer that was lost, or in the memory of a process that ended.
+    """
+    if request.sent_until is None or client.clock.now() >= request.sent_until + PENDING_FOR:
+        return
+    if await find(client, request.number, request.head_sha) is not None:
+        raise OutcomeUnknown(f"The merge of pull request {request.number} may be pending.")
 
 
 async def _read(client: RepositoryClient, number: int, uuid: str) -> Answer | None:

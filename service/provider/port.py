@@ -15,6 +15,7 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.signals import Where
+from service.provider.stacks import Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -43,7 +44,6 @@ from service.provider.values import (
     PullRequest,
     Repository,
     Required,
-    Stack,
     VehicleAdvice,
     VehicleRef,
 )

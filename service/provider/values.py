@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from service.provider.signals import Delivery
+from service.provider.stacks import Stack
 from service.vocabulary import (
     Blocker,
     Check,
@@ -32,33 +33,6 @@ class Repository:
     merge_methods: frozenset[MergeMethod]
     archived: bool
     url: str
-
-
-@dataclass(frozen=True, slots=True)
-class StackMember:
-    """One pull request of a stack."""
-
-    number: int
-    head_sha: Sha
-    state: PullRequestState
-
-
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """Pull requests each based on the branch of the one below, the lowest on `target`.
-
-    `members` from the bottom up; empty if the provider did not list them, so of a native stack.
-    """
-
-    target: str
-    members: tuple[StackMember, ...]
-    is_native: bool = True
-
-    def below(self, number: int) -> tuple[StackMember, ...]:
-        """Return the members below one that have not merged, from the bottom up."""
-        numbers = [one.number for one in self.members]
-        under = self.members[: numbers.index(number)]
-        return tuple(one for one in under if one.state is not PullRequestState.MERGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +296,10 @@ class LandStop:
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """A merge call; `below`: numbers and heads of the members of its stack that land with it."""
+    """A merge call; `below`: numbers and heads of the members of its stack that land with it.
+
+    `sent_until`: until when the same call may have been sent before; None if it was not.
+    """
 
     repo: RepoRef
     target: str
@@ -333,6 +310,7 @@ class MergeRequest:
     title: str | None = None
     message: str | None = None
     below: tuple[tuple[int, Sha], ...] = ()
+    sent_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.test_two_processes import REPO, REPO_REF, comment, open_one, seed, token
-from tests.harness.processes import Service, Stage, stage
+from tests.harness.processes import LAND_WITHIN_S, LOOK_EVERY_S, Service, Stage, stage
 
 BOUNDARIES = (
     "tx.permit.before_commit",
@@ -21,6 +21,8 @@ BOUNDARIES = (
     "landing.before_proof",
     "act.land.before_settle",
 )
+PENDING_S = 60.0
+"""Of the sandbox, whose time is faster: three seconds here."""
 
 
 async def make_queue(set_up: Stage, service: Service, **settings: object) -> None:
@@ -72,3 +74,47 @@ async def test_a_kill_at_the_move_of_a_whole_unit_lands_each_once(
         numbers = await strike(set_up, f"{name}:1", 2, mergeMethod="MERGE_COMMIT")
         async with set_up.serving():
             await land_once(set_up, numbers, commits_each=2)
+
+
+async def a_stack_of_two(set_up: Stage) -> list[int]:
+    """Two pull requests, the upper one on the branch of the lower one, as a native stack."""
+    lower = await open_one(set_up, "lower")
+    head = (await set_up.pull(lower))["head"]
+    act = {"as": "bob", "repo": REPO}
+    upper = {"from": head["sha"], "base": head["ref"], "files": {"upper.txt": "x\n"}}
+    made = await set_up.control("acts", {**act, "act": "open", **upper})
+    numbers = [lower, int(made["number"])]
+    await set_up.control("acts", {**act, "act": "stack", "numbers": numbers})
+    return numbers
+
+
+async def until_github_merges(set_up: Stage) -> None:
+    """Wait until an asynchronous merge is pending."""
+    deadline = set_up.clock.monotonic_s() + LAND_WITHIN_S
+    while "asynchronous merge" not in str(await set_up.control("clock", {})):
+        assert set_up.clock.monotonic_s() < deadline, "no merge was requested"
+        await set_up.clock.sleep(LOOK_EVERY_S)
+
+
+async def test_a_kill_while_github_merges_a_stack_is_read_back_in_spite_of_a_cancel(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as set_up:
+        await seed(set_up)
+        await set_up.control("seed", {"knobs": {"async_merge_delay_s": PENDING_S}})
+        stack = await a_stack_of_two(set_up)
+        struck = await set_up.start()
+        await make_queue(set_up, struck)
+        await comment(set_up, stack[-1], "/merge")
+        await until_github_merges(set_up)
+        struck.process.kill()
+        async with set_up.serving() as service:
+            for number in stack:
+                await comment(set_up, number, "/merge cancel")
+            for number in stack:
+                await set_up.landed(number)
+            secret = await token(set_up)
+            for number in stack:
+                of_pull = {"repo": REPO_REF, "targetBranch": "main", "pr": {"number": number}}
+                _, shown = await set_up.api(service, "getSubmittedPullRequest", secret, **of_pull)
+                assert shown["state"] == "MERGED", shown

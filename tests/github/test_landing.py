@@ -3,6 +3,8 @@
 What a refusal means is in test_corpus.py, whole landings in tests/provider/contract_landing.py.
 """
 
+from datetime import timedelta
+
 import pytest
 
 from bot.github.landing import READS_S, SHOWN_WAITS_S, TIP_WAITS_S, Landing
@@ -285,6 +287,19 @@ async def test_a_request_that_stays_pending_is_read_again_and_not_sent_again(
     assert table.calls[ASYNC] == 1
     table.says(POLLED, asynchronous("failed"))
     assert await landing.merged(client, a_request()) is None
+
+
+async def test_a_request_of_unknown_id_may_be_pending_for_a_minute(table, client, landing):
+    def sent(seconds_ago):
+        return a_request(sent_until=client.clock.now() - timedelta(seconds=seconds_ago))
+
+    # Outside of a stack the call is answered once it has merged.
+    assert await landing.merged(client, sent(59)) is None
+    client.caches.keep_unstacked(REPO, 3, None)
+    stacked(table, (3, "open"))
+    with pytest.raises(OutcomeUnknown, match="may be pending"):
+        await landing.merged(client, sent(59))
+    assert await landing.merged(client, sent(60)) is None
 
 
 @pytest.mark.parametrize("answer", [404, 500])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from service.mergequeue.engine import inputs, targets
+from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.model import Entry, Refusal, Run, Tip
 from service.mergequeue.engine.outputs import Tell
@@ -175,6 +176,20 @@ def test_fresh_facts_end_a_submission_only_if_they_take_away_what_it_began_with(
 ) -> None:
     now = replace(ENTERED, **changes)
     assert readiness.leaving_of(before, now, an_entry(head=HEAD), "main") is reason
+
+
+def test_a_late_read_of_the_base_that_it_had_in_a_chain_does_not_end_a_submission() -> None:
+    entry = an_entry(head=HEAD, rested_on="next")
+    late, other = replace(ENTERED, base="next"), replace(ENTERED, base="other")
+    assert readiness.leaving_of(ENTERED, late, entry, "main") is None
+    assert readiness.leaving_of(ENTERED, other, entry, "main") is Reason.BASE_CHANGED
+
+
+def test_the_base_that_a_pull_request_had_before_the_target_is_remembered() -> None:
+    chained = with_facts(an_entry(), base="next")
+    draft = a_draft(chained)
+    reports.facts_changed(draft, inputs.FactsChanged(replace(chained.facts, base="main")))
+    assert draft.entries[1].rested_on == "next"
 
 
 # What is open for an entry as it stands.

@@ -101,7 +101,7 @@ class Entry:
     passed alone; those with the same `suspected` are tried once more together, apart from the
     line; `failures` are the statuses that failed each time it was alone. `stops` counts its
     stopped landings by code, `refusals` how often it was set aside for one; `refusal` is the
-    one it waits for now.
+    one it waits for now. `rested_on` is the base it had in a chain, before that became the target.
     """
 
     id: str
@@ -148,6 +148,7 @@ class Entry:
     stops: Mapping[str, int] = field(default_factory=dict)
     refusals: int = 0
     refusal: Refusal | None = None
+    rested_on: str | None = None
 
     @property
     def waiting_key(self) -> tuple[int, int, int]:

@@ -40,7 +40,11 @@ async def with_chain(
     is_settled = pull.stack is not None or pull.base_branch == branch
     if is_settled or pull.state is not PullRequestState.OPEN:
         return pull
-    chain = await runtime.providers[repo.host].chain(repo, pull)
+    provider = runtime.providers[repo.host]
+    chain = await provider.chain(repo, pull)
+    if chain is None and branch is not None:
+        # Its base may have been changed since it was read.
+        return await provider.pull_request(repo, pull.number)
     if chain is None or branch not in (None, chain.target):
         return pull
     below = " ".join(str(one.number) for one in chain.below(pull.number))
@@ -52,7 +56,9 @@ def ask_for(
     session: Tx, queue: QueueRef, value: MergeQueue, landed: Iterable[LandStep], now: datetime
 ) -> None:
     """Store the changes of base in the transaction that records the landings."""
-    landings = {(step.pr,) for step in landed}
+    numbers = {step.pr for step in landed}
+    # Its facts may be from before the landings of those further down.
+    done = numbers | {step.pr for step in value.landed}
     items = [
         OutboxItem(
             lane=Lane.CONTROL,
@@ -62,7 +68,9 @@ def ask_for(
             next_at=now,
         )
         for entry in value.entries.values()
-        if entry.facts.below in landings and not entry.facts.in_stack
+        if numbers.intersection(entry.facts.below)
+        and done.issuperset(entry.facts.below)
+        and not entry.facts.in_stack
     ]
     outbox.append(session, queue.repository_id, queue.id, 0, items)
 

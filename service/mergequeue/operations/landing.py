@@ -312,7 +312,8 @@ async def _read_back(runtime: Runtime, attempt: Attempt) -> Merged | None:
     provider = runtime.providers[attempt.queue.repo.host]
     if attempt.action.mode is LandMode.CAS:
         return await provider.advanced(_advance_request(attempt))
-    return await provider.merged(_merge_request(attempt))
+    sent_until = max(row.permit_until for row in attempt.records if row.permit_until is not None)
+    return await provider.merged(replace(_merge_request(attempt), sent_until=sent_until))
 
 
 def _merge_request(attempt: Attempt) -> MergeRequest:

@@ -30,9 +30,9 @@ from service.mergequeue.operations.views import CommandResult, PullRequestView
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.wording import refusals
 from service.provider.errors import Gone, GoneKind
+from service.provider.stacks import StackMember
 from service.provider.values import (
     PullRequest,
-    StackMember,
 )
 from service.runtime import Runtime
 from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoRef

@@ -137,6 +137,7 @@ class EntryRow(Row, table=True):
     stops: str = Field(sa_type=Json)
     refusals: int
     refusal: str | None = Field(sa_type=Json)
+    rested_on: str | None
 
 
 partial_unique(

@@ -201,7 +201,7 @@ TABLES = {
         retries:int build_tries:int build_after:time? taken_apart:bool fresh:bool
         restarts:text losses:int landed_sha:string? targets:string? wide:string? batch:int?
         failed_batches:int kept:bool screened:bool suspected:int? failures:text stops:text
-        refusals:int refusal:text?
+        refusals:int refusal:text? rested_on:string?
     """,
     "green_tree": """
         queue_id:id! key:string! org_id:id tree:string required:string run:string sha:string

@@ -43,6 +43,8 @@ def facts_changed(draft: Draft, one: FactsChanged) -> None:
         return
     reason = readiness.leaving_of(entry.facts, facts, entry, draft.queue.branch)
     skips_differ = entry.facts.own_skipped != facts.own_skipped
+    if facts.base == draft.queue.branch != entry.facts.base:
+        entry = replace(entry, rested_on=entry.facts.base)
     entry = replace(entry, facts=facts)
     if reason is None:
         draft.put(entry)

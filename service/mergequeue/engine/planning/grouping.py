@@ -168,9 +168,14 @@ def is_complete(draft: Draft, group: Sequence[Entry], follower: Entry | None, si
         return True
     if config.batch_sizing is BatchSizing.ADAPTIVE:
         return True
-    if not draft.is_parallel and follower is not None and is_isolated(config, follower):
+    if not draft.is_parallel and follower is not None and _ends_batch(draft, follower):
         return True
     return waits_until(config, group) <= draft.now
+
+
+def _ends_batch(draft: Draft, follower: Entry) -> bool:
+    """Return whether an entry never joins those ahead of it."""
+    return is_isolated(draft.queue.config, follower) or stacks.is_member(draft, follower)
 
 
 def waits_until(config: QueueConfig, group: Sequence[Entry]) -> datetime:

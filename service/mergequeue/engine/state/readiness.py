@@ -91,7 +91,8 @@ def leaving_of(before: Facts, after: Facts, entry: Entry, branch: str) -> Reason
         return Reason.PR_CLOSED
     if after.head != entry.head:
         return Reason.HEAD_CHANGED
-    if before.base == branch and after.base != branch:
+    if before.base == branch and after.base not in (branch, entry.rested_on):
+        # A read from before the change of a chain's base may arrive after it.
         return Reason.BASE_CHANGED
     if after.draft and not before.draft:
         return Reason.CONVERTED_TO_DRAFT
