@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from service.accounts import page_addresses
 from service.dashboard import (
+    page_of_doctor,
     page_of_health,
     page_of_pull_request,
     page_of_queue,
@@ -120,6 +121,12 @@ PAGES: tuple[PageKind[PageRequest], ...] = (
         queue_actions.OF_PULL_REQUEST,
     ),
     PageKind("{branch:[^/]+}/health", "health.html", health),
+    PageKind(
+        "{branch:[^/]+}/doctor",
+        "doctor.html",
+        page_of_doctor.read,
+        actions=page_of_doctor.ACTIONS,
+    ),
     PageKind(
         "{branch:[^/]+}/settings",
         "queue_settings.html",
