@@ -40,6 +40,7 @@ from service.accounts.api.admission import Admission
 from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock
 from service.dashboard import app as dashboard
+from service.dashboard.streams import Streams
 from service.database import database
 from service.database.database import Store, StoreOptions, open_store
 from service.database.wakeups import Wakeups
@@ -249,9 +250,11 @@ def build_own_app(
     runtime: Runtime, readiness: Readiness, extra: Sequence[web.AbstractRouteDef] = ()
 ) -> web.Application:
     """Return the service's routes and the pages, which share one admission."""
-    admission = Admission(runtime, readiness)
-    pages = dashboard.routes(runtime, admission)
-    return app.build_app(runtime, readiness, (*extra, *pages), admission)
+    admission, streams = Admission(runtime, readiness), Streams(runtime)
+    pages = dashboard.routes(runtime, admission, streams)
+    made = app.build_app(runtime, readiness, (*extra, *pages), admission)
+    made.on_shutdown.append(streams.stop)
+    return made
 
 
 async def stop(workers: Workers, beating: "asyncio.Task[None]") -> None:

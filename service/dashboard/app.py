@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 import structlog
 from aiohttp import web
 
 from service.accounts import access, audit_entries, page_addresses
 from service.accounts.api.admission import Admission
-from service.dashboard import administration, forms, pages
+from service.dashboard import administration, forms, pages, streams
 from service.dashboard.readers import Readers
 from service.dashboard.rendering import Rendering, Values
 from service.dashboard.requests import (
@@ -18,8 +19,10 @@ from service.dashboard.requests import (
     OrganizationRequest,
     PageKind,
     PageRequest,
+    Version,
 )
 from service.dashboard.sign_in import SignInPages
+from service.dashboard.streams import Streams
 from service.errors import Malformed, NotAllowed, ServiceError
 from service.http.errors import Problem
 from service.provider.errors import ProviderError
@@ -44,12 +47,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 log = structlog.get_logger()
 
 
-def routes(runtime: Runtime, admission: Admission) -> list[web.RouteDef]:
+def routes(runtime: Runtime, admission: Admission, open_streams: Streams) -> list[web.RouteDef]:
     """The routes of all pages; none where pages are off."""
     if runtime.options.dashboard_auth is DashboardAuth.OFF:
         return []
     rendering = Rendering(runtime)
-    answers = Pages(runtime, admission, rendering)
+    answers = Pages(runtime, admission, rendering, open_streams)
     sign_in = runtime.sign_in
     return [
         web.route("*", "/", answers.only_read(answers.first)),
@@ -71,8 +74,11 @@ def routes(runtime: Runtime, admission: Admission) -> list[web.RouteDef]:
 class Pages:
     """Answers requests for pages, and forms of pages."""
 
-    def __init__(self, runtime: Runtime, admission: Admission, rendering: Rendering) -> None:
+    def __init__(
+        self, runtime: Runtime, admission: Admission, rendering: Rendering, streams: Streams
+    ) -> None:
         self._runtime = runtime
+        self._streams = streams
         self._readers = Readers(runtime, admission)
         self._rendering = rendering
 
@@ -164,14 +170,18 @@ class Pages:
     async def _page(
         self, kind: PageKind[AnyVisit], visit: AnyVisit, request: web.Request
     ) -> web.StreamResponse:
-        tag = await self._tag(kind, visit)
-        if tag is not None and request.headers.get("If-None-Match") == tag:
+        version = None if kind.version is None else partial(self._tag, kind.version, visit)
+        if version is None:
+            return self._rendering.page(200, kind.template, await self._values(kind, visit))
+        tag, _ = await version()
+        if request.headers.get("Accept") == streams.CONTENT:
+            answer = self._rendering.stream()
+            return await self._streams.follow(request, answer, visit.visitor.key, version)
+        if request.headers.get("If-None-Match") == tag:
             return self._rendering.unchanged(tag)
-        values = await self._values(kind, visit)
-        answer = self._rendering.page(200, kind.template, values)
-        if tag is not None:
-            answer.headers["ETag"] = tag
-        return answer
+        page = self._rendering.page(200, kind.template, await self._values(kind, visit))
+        page.headers["ETag"] = tag
+        return page
 
     async def _values(self, kind: PageKind[AnyVisit], visit: AnyVisit) -> Values:
         return {
@@ -179,21 +189,22 @@ class Pages:
             "page": await kind.read(self._runtime, visit),
             "visitor": visit.visitor,
             "actions": kind.actions,
-            "live": None if kind.version is None else pages.LIVE_S,
+            "live": None if kind.version is None else "stream",
             "now": visit.now,
         }
 
-    async def _tag(self, kind: PageKind[AnyVisit], visit: AnyVisit) -> str | None:
-        """Return the tag of what the page shows; None: it has none.
+    async def _tag(
+        self, version_of: Callable[[Runtime, AnyVisit], Awaitable[Version]], visit: AnyVisit
+    ) -> tuple[str, str]:
+        """Return the tag of what a page shows now, and the topic that its changes wake.
 
-        It changes with the queue, with the visitor's access, and with the minute, because pages
-        show times that pass.
+        The tag changes with the queue, with the visitor's access, and with the minute, because
+        pages show times that pass.
         """
-        if kind.version is None:
-            return None
-        version = await kind.version(self._runtime, visit)
-        level = visit.visitor.level.value
-        return f'"{self._runtime.options.version}/{version}/{level}/{visit.now:%H:%M}"'
+        version = await version_of(self._runtime, visit)
+        level, now = visit.visitor.level.value, self._runtime.clock.now()
+        tag = f'"{self._runtime.options.version}/{version.number}/{level}/{now:%H:%M}"'
+        return tag, version.topic
 
     async def _sent(
         self, kind: PageKind[AnyVisit], visit: AnyVisit, request: web.Request

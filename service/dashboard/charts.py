@@ -161,6 +161,7 @@ class Strip:
 
     label: str
     passed: str
+    retried: str
     failed: str
     excused: str
     skipped: str
@@ -186,7 +187,7 @@ def day_label(day: date) -> str:
     return f"{day.day} {day:%b}"
 
 
-NAMES = {".": "passed", "X": "failed", "x": "excused", "-": "skipped"}
+NAMES = {".": "passed", "r": "passed on a retry", "X": "failed", "x": "excused", "-": "skipped"}
 
 
 def strip(letters: str) -> Strip:
@@ -199,6 +200,7 @@ def strip(letters: str) -> Strip:
         x = (RUNS_MAX - nth) * 2 - 1
         shapes = {
             ".": f"M{x} 12v8",
+            "r": f"M{x} 12v8M{x} 4v4",
             "X": f"M{x} 0v20",
             "x": f"M{x - 0.6:.1f} 3h1.2v16h-1.2z",
             "-": f"M{x} 18v2",

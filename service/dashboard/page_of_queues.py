@@ -22,6 +22,7 @@ class QueueRow:
 
     slug: str
     branch: str
+    home: str
     path: str
     mark: Mark
     depth: int
@@ -80,6 +81,7 @@ def _row(brief: QueueInBrief, options: Options, now: datetime) -> QueueRow:
     return QueueRow(
         slug=slug if is_main else f"{brief.ref.repo.host}/{slug}",
         branch=brief.ref.branch,
+        home=home,
         path=page_addresses.queue(home, brief.ref.branch),
         mark=marks.of_queue(brief.value),
         depth=brief.depth,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from service.accounts import page_addresses
 from service.dashboard import (
+    page_of_doctor,
     page_of_health,
     page_of_pull_request,
     page_of_queue,
@@ -22,7 +23,7 @@ from service.dashboard.page_of_queues import QueuesPage
 from service.dashboard.page_of_run import RunPage
 from service.dashboard.page_of_tests import TestsPage
 from service.dashboard.page_of_uploads import UploadsPage
-from service.dashboard.requests import ID_DIGITS_MAX, PageKind, PageRequest
+from service.dashboard.requests import ID_DIGITS_MAX, PageKind, PageRequest, Version
 from service.errors import NotFound
 from service.mergequeue.operations import overview
 from service.mergequeue.operations import page_of_pull_request as pull_request_pages
@@ -60,15 +61,15 @@ async def pull_request(runtime: Runtime, request: PageRequest) -> PullRequestPag
     return page_of_pull_request.made_of(found, request.now)
 
 
-async def version_of_queue(runtime: Runtime, request: PageRequest) -> int:
+async def version_of_queue(runtime: Runtime, request: PageRequest) -> Version:
     """Return the version of the queue whose branch the path names."""
     branch = page_addresses.branch_of(request.names["branch"])
-    return await queue_pages.version(runtime, request.where.repository, branch)
+    return Version(*await queue_pages.version(runtime, request.where.repository, branch))
 
 
-async def version_of_run(runtime: Runtime, request: PageRequest) -> int:
+async def version_of_run(runtime: Runtime, request: PageRequest) -> Version:
     """Return the version of the queue of the run that the path names."""
-    return await run_pages.version(runtime, request.where.repository, request.names["id"])
+    return Version(*await run_pages.version(runtime, request.where.repository, request.names["id"]))
 
 
 async def run(runtime: Runtime, request: PageRequest) -> RunPage:
@@ -103,8 +104,8 @@ async def upload(runtime: Runtime, request: PageRequest) -> PageOfUpload:
     return await page_of_upload.read(runtime, request.where, request.id)
 
 
-LIVE_S, OVERVIEW_LIVE_S = 3, 15
-"""Seconds between two questions of an open page whether it has changed."""
+OVERVIEW_LIVE_S = 15
+"""Seconds between two questions of the open first page whether it has changed."""
 
 PAGES: tuple[PageKind[PageRequest], ...] = (
     PageKind("tests", "tests.html", tests),
@@ -120,6 +121,12 @@ PAGES: tuple[PageKind[PageRequest], ...] = (
         queue_actions.OF_PULL_REQUEST,
     ),
     PageKind("{branch:[^/]+}/health", "health.html", health),
+    PageKind(
+        "{branch:[^/]+}/doctor",
+        "doctor.html",
+        page_of_doctor.read,
+        actions=page_of_doctor.ACTIONS,
+    ),
     PageKind(
         "{branch:[^/]+}/settings",
         "queue_settings.html",

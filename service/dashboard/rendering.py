@@ -8,7 +8,7 @@ import jinja2
 import structlog
 from aiohttp import web
 
-from service.dashboard import forms
+from service.dashboard import forms, streams
 from service.dashboard.filters import FILTERS
 from service.dashboard.readers import Misdirected
 from service.errors import ServiceError
@@ -98,6 +98,12 @@ class Rendering:
             text=text, content_type="application/jsonl", charset="utf-8", headers=self._headers
         )
         answer.headers["Content-Disposition"] = 'attachment; filename="activity.jsonl"'
+        return answer
+
+    def stream(self) -> web.StreamResponse:
+        """Return the answer that tells when a page has changed, not begun yet."""
+        answer = web.StreamResponse(headers={**self._headers, "X-Accel-Buffering": "no"})
+        answer.content_type = streams.CONTENT
         return answer
 
     def unchanged(self, tag: str) -> web.Response:

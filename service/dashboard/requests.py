@@ -112,6 +112,13 @@ class OrganizationRequest(Visit):
         return {"organization": self.organization, "at": f"/settings/{self.organization.slug}"}
 
 
+class Version(NamedTuple):
+    """The number of the newest change of a thing, and the topic that its changes wake."""
+
+    number: int
+    topic: str
+
+
 AnyVisit = TypeVar("AnyVisit", PageRequest, OrganizationRequest)
 
 Outcome = str | Mapping[str, object] | None
@@ -145,5 +152,5 @@ class PageKind(Generic[AnyVisit]):
     path: str
     template: str
     read: Callable[[Runtime, AnyVisit], Awaitable[object]]
-    version: Callable[[Runtime, AnyVisit], Awaitable[int]] | None = None
+    version: Callable[[Runtime, AnyVisit], Awaitable[Version]] | None = None
     actions: Mapping[str, Action[AnyVisit]] = field(default_factory=dict)

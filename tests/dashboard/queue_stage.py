@@ -1,5 +1,6 @@
 """Queues as pages find them: values written by hand, stored as a turn stores them."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -8,6 +9,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from service.database.database import Store, Tx
 from service.database.records import LandingState
+from service.database.wakeups import Wakeups
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import (
     Bisection,
@@ -57,6 +59,7 @@ from service.vocabulary import (
     Sha,
 )
 from tests.dashboard import browsing
+from tests.harness.databases import Hasty
 from tests.operations import upload_stage
 
 LOOPBACK, TOKEN = DashboardAuth.LOOPBACK, DashboardAuth.TOKEN
@@ -179,6 +182,13 @@ def _members(prs: tuple[int, ...]) -> tuple[Member, ...]:
     return tuple(Member(pr, f"e{pr}", sha_of(pr)) for pr in prs)
 
 
+class StillClock(Hasty):
+    """A clock whose time stands; waiting takes real time."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
 @dataclass
 class QueueStage:
     """A queue of `octo/widgets`, and what its pages need."""
@@ -237,6 +247,13 @@ class QueueStage:
             tree = row.expected_tree if is_equal else sha_of(row.pr, "b")
             state = LandingState.LANDED if is_equal else LandingState.MISMATCH
             landings.settle(session, row.id, LandingOutcome(state, sha_of(row.pr, "f"), tree, None))
+
+    def on_a_clock_that_stands(self) -> "QueueStage":
+        """The same queue, served by a process whose clock stands while it waits."""
+        clock = StillClock()
+        clock.present = NOW
+        runtime = replace(self.runtime, clock=clock, wakeups=Wakeups(clock))
+        return replace(self, runtime=runtime)
 
     def browsing(self, **options: Any) -> Any:
         """Pages of this queue, for whoever is on this machine."""

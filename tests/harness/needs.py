@@ -57,6 +57,18 @@ def lack_of_git() -> str | None:
     return None if version >= GIT_VERSION_MIN else f"{said.strip()} is too old; install 2.38"
 
 
+def chromium() -> str:
+    """Where the browser of the machine is."""
+    return os.environ.get("HEADGATE_CHROMIUM") or "/usr/bin/chromium"
+
+
+def lack_of_chromium() -> str | None:
+    """The remedy when there is no browser."""
+    if Path(chromium()).is_file():
+        return None
+    return f"{chromium()} is not there; install chromium, or set HEADGATE_CHROMIUM"
+
+
 def lack_of_curl() -> str | None:
     """The remedy when curl is not on PATH."""
     return None if shutil.which("curl") else "curl is not on PATH; install it"
@@ -133,6 +145,7 @@ def fetched() -> Iterator[tuple[dict[str, Any], Path]]:
 
 LACKS: dict[str, Callable[[], str | None]] = {
     "assets": lack_of_assets,
+    "chromium": lack_of_chromium,
     "curl": lack_of_curl,
     "git": lack_of_git,
     "jq": lack_of_jq,

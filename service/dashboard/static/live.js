@@ -1,8 +1,9 @@
-// Keeps an open page current: asks for the page again and changes only what differs, in place.
-// Focus, scroll position and opened parts stay; nothing moves while the pointer is on a link.
+// Keeps an open page current: when it has changed, asks for it again and changes only what
+// differs, in place. Focus, scroll position, typed text and opened parts stay; nothing moves while
+// the pointer is on a link.
 const [main, word] = ["main", "following"].map((id) => document.getElementById(id));
-const everyMs = 1000 * Number(main.dataset.live);
-let tag = "", waitMs = everyMs;
+const isStream = main.dataset.live === "stream", everyMs = isStream ? 3000 : 1000 * main.dataset.live;
+let tag = "", waitMs = everyMs, source, timer;
 
 function say(text, isStale) {
   word.hidden = false;
@@ -35,25 +36,44 @@ function morph(from, to) {
 
 async function look() {
   const reply = await fetch(location.href, { headers: { "If-None-Match": tag } });
-  if (reply.status === 304) return;
+  if (reply.status === 304) return true;
   if (!reply.ok) throw new Error(String(reply.status));
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-  if (main.querySelector("a:hover, summary:hover, input:focus")) return;
+  if (main.querySelector("a:hover, summary:hover")) return false;
   const active = document.activeElement;
   morph(main, page.getElementById("main"));
   if (active !== document.activeElement && active.isConnected) active.focus({ preventScroll: true });
   document.title = page.title;
   tag = reply.headers.get("ETag") ?? "";
+  return true;
 }
 
-async function follow() {
+// A stream says when to ask again. Where it is refused or there is none, the page asks by itself.
+async function refresh() {
+  clearTimeout(timer);
+  let isShown = false;
   try {
-    if (!document.hidden) { await look(); say("Live", false); }
+    isShown = await look();
+    say(isShown ? "Live" : "Changed: move the pointer off the link", !isShown);
     waitMs = everyMs;
   } catch {
     if (waitMs === everyMs) say(`Stale since ${new Date().toISOString().slice(11, 16)} UTC`, true);
     waitMs = Math.min(2 * waitMs, 60000);
   }
-  setTimeout(follow, waitMs);
+  if (!document.hidden && (!source || !isShown)) timer = setTimeout(refresh, waitMs);
 }
-follow();
+
+function listen() {
+  source?.close();
+  source = undefined;
+  if (document.hidden) return;
+  if (!isStream) { refresh(); return; }
+  source = new EventSource(location.href);
+  source.onmessage = refresh;
+  source.onerror = () => {
+    if (source?.readyState === EventSource.CLOSED) source = undefined;
+    refresh();
+  };
+}
+document.addEventListener("visibilitychange", listen);
+listen();

@@ -49,10 +49,13 @@ async def read(runtime: Runtime, repository: RepositoryRecord, branch: str) -> P
     return PageOfQueue(view, left, searched)
 
 
-async def version(runtime: Runtime, repository: RepositoryRecord, branch: str) -> int:
-    """Return the number of the queue's newest change. Raises NotFound(queue_not_found)."""
+async def version(runtime: Runtime, repository: RepositoryRecord, branch: str) -> tuple[int, str]:
+    """Return the number of the queue's newest change, and the topic that changes wake.
+
+    Raises NotFound(queue_not_found).
+    """
     queue = await queue_access.queue_in(runtime, repository, branch)
-    return (await turn.value(runtime, queue.id)).version
+    return (await turn.value(runtime, queue.id)).version, turn.topic_of(queue.id)
 
 
 def _rest(

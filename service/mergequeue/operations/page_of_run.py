@@ -34,10 +34,13 @@ async def read(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> P
     return PageOfRun(await turn.value(runtime, queue.id), view, landed)
 
 
-async def version(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> int:
-    """Return the number of the newest change of the run's queue. Raises as `read`."""
+async def version(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> tuple[int, str]:
+    """Return the number of the newest change of the run's queue, and the topic that changes wake.
+
+    Raises as `read`.
+    """
     queue = await _find_queue(runtime, repository, run_id)
-    return (await turn.value(runtime, queue.id)).version
+    return (await turn.value(runtime, queue.id)).version, turn.topic_of(queue.id)
 
 
 async def _find_queue(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> QueueRef:

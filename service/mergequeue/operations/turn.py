@@ -123,6 +123,11 @@ async def _take(
     raise Conflict("The queue is changing too fast; try again.", code="version_conflict")
 
 
+def topic_of(queue_id: int) -> str:
+    """Return the topic that every change of a queue wakes."""
+    return f"queue/{queue_id}"
+
+
 async def _committed(runtime: Runtime, request: "_TurnRequest") -> tuple[Step, ...]:
     began_s = runtime.clock.monotonic_s()
     steps, saved = await runtime.store.run_kind("turn", _turn, runtime, request)
@@ -130,7 +135,7 @@ async def _committed(runtime: Runtime, request: "_TurnRequest") -> tuple[Step, .
     runtime.telemetry.observe("headgate_turn_duration_seconds", took_s)
     if saved is not None:
         runtime.store.caches.of(QueueCache).put(saved)
-        for topic in (f"queue/{request.queue_id}", "outbox", "ticks", "notifications"):
+        for topic in (topic_of(request.queue_id), "outbox", "ticks", "notifications"):
             runtime.wakeups.wake(topic)
     return steps
 

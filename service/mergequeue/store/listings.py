@@ -123,6 +123,7 @@ _RUN = (
     runs.c.id,
     runs.c.kind,
     runs.c.status,
+    runs.c.number,
     runs.c.cause,
     runs.c.created_at,
     runs.c.finished_at,
@@ -205,6 +206,7 @@ class ListedRun:
     """
 
     id: str
+    number: int
     prs: tuple[int, ...]
     status: RunStatus
     conclusion: EntryState | None
@@ -321,6 +323,7 @@ def built_runs(
     return tuple(
         ListedRun(
             id=row.id,
+            number=row.number,
             prs=tuple(pr for pr, _ in tested[row.id]),
             status=RunStatus(row.status),
             conclusion=_conclusion_of_first(tested[row.id]),

@@ -123,11 +123,16 @@ async def history_of(runtime: Runtime, repository: RepositoryRecord, test_id: st
 
 
 def letters_of(runs: Sequence[CaseRun]) -> str:
-    """Return a letter for each run: `.` passed, `X` failed, `x` failed and excused, `-` skipped."""
+    """Return a letter for each run.
+
+    `.` passed, `r` passed on a retry, `X` failed, `x` failed and excused, `-` skipped.
+    """
     return "".join(map(_letter, runs))
 
 
 def _letter(run: CaseRun) -> str:
     if run.outcome is Outcome.FAILED:
         return "x" if run.is_quarantined else "X"
-    return "." if run.outcome is Outcome.PASSED else "-"
+    if run.outcome is Outcome.PASSED:
+        return "r" if run.attempts > 1 else "."
+    return "-"

@@ -1,0 +1,1 @@
+"""Pages in a real browser: how they look, who can use them, and what people do there."""

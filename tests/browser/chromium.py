@@ -1,0 +1,88 @@
+"""The machine's Chromium, driven by Playwright; no browser of its own is downloaded."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.async_api import Browser, BrowserContext, Page, Request, Route, async_playwright
+
+from tests.harness import needs
+
+PICTURES = needs.ROOT / ".cache" / "pictures"
+"""Where tests leave a picture of every page."""
+
+WIDTHS = (1280, 390)
+HEIGHT = 900
+THEMES = ("light", "dark")
+
+ARGUMENTS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """A browser without a window."""
+    root = ("--no-sandbox",) if os.geteuid() == 0 else ()
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=needs.chromium(), args=[*ARGUMENTS, *root]
+        )
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+@asynccontextmanager
+async def person(browser: Browser, url: str, **given: Any) -> AsyncIterator[Page]:
+    """A page in a browser profile of its own; `url` is where pages may load from.
+
+    Raises AssertionError at the end for errors of scripts, violations of the content security
+    policy, and requests to other hosts than those of `url` and `also`.
+    """
+    hosts = {urlsplit(each).netloc for each in (url, *given.pop("also", ()))}
+    default = {"viewport": {"width": WIDTHS[0], "height": HEIGHT}, "base_url": url}
+    context = await browser.new_context(**(default | given))
+    try:
+        troubles = await _watched(context, hosts)
+        page = await context.new_page()
+        page.set_default_timeout(15_000)
+        yield page
+        assert troubles == []
+    finally:
+        await context.close()
+
+
+async def _watched(context: BrowserContext, hosts: set[str]) -> list[str]:
+    troubles: list[str] = []
+
+    async def foreign(route: Route, request: Request) -> None:
+        if urlsplit(request.url).netloc in hosts:
+            await route.continue_()
+            return
+        troubles.append(f"asked for {request.url}")
+        await route.abort()
+
+    await context.route("http*://**", foreign)
+    context.on("weberror", lambda error: troubles.append(str(error.error)))
+    context.on(
+        "console",
+        lambda said: troubles.append(said.text) if "Content Security" in said.text else None,
+    )
+    return troubles
+
+
+async def picture(page: Page, name: str) -> Path:
+    """Leave a picture of the whole page."""
+    path = PICTURES / f"{name}.png"
+    await page.screenshot(path=path, full_page=True, animations="disabled")
+    return path

@@ -1,0 +1,80 @@
+"""Every page, in both themes and at both widths, can be read and used by everybody."""
+
+import gzip
+
+import pytest
+
+from service.http.documents import STATIC
+from tests.browser import axe
+from tests.browser.chromium import HEIGHT, WIDTHS, person, picture
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PARTS = 6
+"""Tests among which the pages are divided, so that workers share them."""
+
+HTML_BYTES_MAX = 100_000
+"""Of each page but the largest queue, of which 200 pull requests are drawn."""
+LARGEST_BYTES_MAX = 150_000
+
+LOADED_BYTES_MAX = 60_000
+"""Script and style of a page, compressed."""
+
+# Texts that stick out of the window, or of a box that hides what sticks out.
+CUT_OFF = """() => {
+  const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  const boxOf = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const overflow = getComputedStyle(at).overflowX;
+      if (overflow === "auto" || overflow === "scroll") return null;
+      if (overflow === "hidden" || overflow === "clip") return at.getBoundingClientRect().right;
+    }
+    return innerWidth;
+  };
+  while (walk.nextNode()) {
+    const text = walk.currentNode, at = text.parentElement;
+    if (!text.data.trim() || at.closest("svg, thead, .vh, .skip, option") || !at.checkVisibility())
+      continue;
+    range.selectNodeContents(text);
+    const { right, width } = range.getBoundingClientRect(), edge = boxOf(at);
+    if (width > 1 && edge !== null && right > edge + 1) found.push(text.data.trim().slice(0, 60));
+  }
+  const room = document.documentElement;
+  if (room.scrollWidth > room.clientWidth) found.push("the page scrolls sideways");
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(300)
+async def test_no_page_keeps_anybody_out_or_cuts_a_text_off(browser, shown, part):
+    found: list[object] = []
+    async with person(browser, shown.url) as page:
+        for name, path in list(shown.paths.items())[part::PARTS]:
+            await page.goto(path)
+            await axe.load(page)
+            for width in WIDTHS:
+                await page.set_viewport_size({"width": width, "height": HEIGHT})
+                await page.emulate_media(color_scheme="light")
+                found += [(name, width, each) for each in await axe.violations(page)]
+                found += [(name, width, each) for each in await page.evaluate(CUT_OFF)]
+                await picture(page, f"{name}-light-{width}")
+                await page.emulate_media(color_scheme="dark")
+                dark = await axe.violations(page, axe.OF_COLOR)
+                found += [(name, width, "dark", each) for each in dark]
+                await picture(page, f"{name}-dark-{width}")
+    assert found == [], "\n".join(map(str, found))
+
+
+async def test_pages_stay_small(browser, shown):
+    sizes = {}
+    async with person(browser, shown.url) as page:
+        for name, path in shown.paths.items():
+            sizes[name] = len(await (await page.request.get(path)).body())
+    largest = max(sizes, key=sizes.__getitem__)
+    print({name: f"{size / 1000:.0f} kB" for name, size in sizes.items()})
+    assert (largest, sizes.pop(largest) <= LARGEST_BYTES_MAX) == ("queue-of-300", True)
+    assert max(sizes.values()) <= HTML_BYTES_MAX
+    loaded = [gzip.compress((STATIC / name).read_bytes()) for name in ("live.js", "pages.css")]
+    assert sum(map(len, loaded)) <= LOADED_BYTES_MAX

@@ -1,0 +1,142 @@
+"""Open pages that change, a keyboard instead of a mouse, and names of strangers."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import turn
+from tests.browser.chromium import person
+from tests.browser.gallery import HOSTILE, one_testing
+from tests.dashboard.queue_stage import person as somebody
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def change(stage, value):
+    """Something happens to a queue, as a turn stores it."""
+    await stage.put(value)
+    stage.runtime.wakeups.wake(turn.topic_of(stage.queue.id))
+
+
+def titled(title):
+    """The queue of one pull request, which has another title now."""
+    value = one_testing()
+    (entry,) = value.entries.values()
+    renamed = replace(entry, facts=replace(entry.facts, title=title))
+    return replace(value, entries={entry.pr: renamed})
+
+
+@pytest.fixture
+async def one(shown):
+    """A queue of one pull request, which is as before afterwards."""
+    yield shown.one
+    await change(shown.one, one_testing())
+
+
+async def test_a_change_is_drawn_and_focus_scroll_and_typed_text_stay(browser, shown, one):
+    small = {"width": 390, "height": 400}
+    async with person(browser, shown.url, viewport=small) as page:
+        await page.goto(shown.paths["queue-of-1"])
+        await page.get_by_text("Live", exact=True).wait_for()
+        await page.get_by_text("Pause…").click()
+        reason = page.get_by_label("Reason").first
+        await reason.fill("release fre")
+        await reason.evaluate("box => scrollTo(0, box.getBoundingClientRect().top + 100)")
+        before = await page.evaluate("scrollY")
+        await change(one, titled("Drain the swamp"))
+        await page.get_by_text("Drain the swamp").wait_for()
+        assert await page.evaluate("document.activeElement.name") == "reason"
+        assert await reason.input_value() == "release fre"
+        assert await page.evaluate("scrollY") == before
+        assert before > 0
+        await page.keyboard.type("eze")
+        assert await reason.input_value() == "release freeze"
+
+
+async def test_nothing_moves_while_the_pointer_is_on_a_link(browser, shown, one):
+    async with person(browser, shown.url) as page:
+        await page.goto(shown.paths["queue-of-1"])
+        await page.get_by_text("Live", exact=True).wait_for()
+        await page.get_by_role("link", name="#12").hover()
+        await change(one, titled("Fill the swamp"))
+        await page.get_by_text("Changed: move the pointer off the link").wait_for()
+        assert await page.get_by_text("Fill the swamp").count() == 0
+        await page.mouse.move(0, 0)
+        await page.get_by_text("Fill the swamp").wait_for()
+
+
+async def test_a_page_that_is_refused_a_stream_asks_by_itself(browser, shown, one):
+    async with person(browser, shown.url) as page:
+        asked = []
+
+        async def without_stream(route):
+            asked.append(route.request.headers["accept"])
+            if asked[-1] == "text/event-stream":
+                await route.fulfill(status=503)
+            else:
+                await route.continue_()
+
+        await page.route(f"**{shown.paths['queue-of-1']}", without_stream)
+        await page.goto(shown.paths["queue-of-1"])
+        await page.get_by_text("Live", exact=True).wait_for()
+        await change(one, titled("Map the swamp"))
+        await page.get_by_text("Map the swamp").wait_for()
+        assert "text/event-stream" in asked
+
+
+async def test_a_service_that_is_gone_makes_the_page_stale(browser, shown):
+    async with person(browser, shown.url) as page:
+        await page.goto(shown.paths["queue-of-1"])
+        await page.get_by_text("Live", exact=True).wait_for()
+        await page.context.set_offline(True)
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        await page.get_by_text("Stale since").wait_for()
+        assert await page.get_by_role("link", name="#12").is_visible()
+        await page.context.set_offline(False)
+        await page.get_by_text("Live", exact=True).wait_for()
+
+
+async def test_a_keyboard_is_enough(browser, shown):
+    async with person(browser, shown.url) as page:
+        await page.goto(shown.paths["queue-of-1"])
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**#main")
+        await page.keyboard.press("Tab")
+        assert await page.evaluate("document.activeElement.textContent") == "Pause…"
+        await page.keyboard.press("Space")
+        await page.keyboard.press("Tab")
+        await page.keyboard.type("by keyboard")
+        assert await page.get_by_label("Reason").first.input_value() == "by keyboard"
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        reached = set()
+        while True:
+            await page.keyboard.press("Tab")
+            if await page.evaluate("document.activeElement === document.body"):
+                break
+            assert await page.evaluate(outline) != "none"
+            reached.add(await page.evaluate("document.activeElement.textContent"))
+        assert {"Drain…", "run 12", "Pause the queue"} <= reached
+
+
+async def test_names_of_strangers_are_text(browser, shown):
+    async with person(browser, shown.url) as page:
+        await page.goto(shown.paths["queue-hostile"])
+        assert await page.locator("main img").count() == 0
+        title = page.get_by_role("link", name="#3001").first
+        assert "<img src=x onerror=alert(1)>" in await title.inner_text()
+        assert len(await title.inner_text()) < len(HOSTILE)
+        await page.get_by_text("Live", exact=True).wait_for()
+        assert await page.locator("main img").count() == 0
+
+
+async def test_a_paused_queue_looks_paused(browser, shown, one):
+    paused = replace(one_testing(), state=QueueState.PAUSED, state_by=somebody("bob"))
+    async with person(browser, shown.url) as page:
+        await page.goto(shown.paths["queue-of-1"])
+        await page.get_by_text("Live", exact=True).wait_for()
+        await change(one, paused)
+        await page.get_by_role("button", name="Resume").wait_for()
+        assert "Paused by bob" in await page.locator("main").inner_text()
+        assert await page.title() == "Queue one, octo/widgets · Headgate"
