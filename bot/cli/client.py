@@ -51,6 +51,10 @@ OPTIONS_BY_FIELD = {
     "scope": "--scope",
 }
 
+NEXT_STEPS = {
+    "queue_not_found": "Make one: headgate queue create --branch BRANCH",
+}
+
 
 class Answer(Json):
     """The service's answer; a missing member means that the service is another, or older."""
@@ -77,6 +81,7 @@ class Refusal(Failed):
             detail = "; ".join(error_text(error) for error in errors)
         role = problem.get("required_role")
         todo = f"Make one with `headgate token create --role {role}`" if role else ""
+        todo = todo or NEXT_STEPS.get(self.problem_code, "")
         super().__init__(EXITS.get(status, Exit.REFUSED), detail, todo)
 
 

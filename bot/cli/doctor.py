@@ -63,7 +63,7 @@ def doctor(
     minutes = minutes_of(timeout)
     if live and not yes:
         typer.confirm("Write branches and a pull request to the repository?", abort=True, err=True)
-    ref = destination.find_repository(name)
+    ref = destination.find_repository(name, client)
     place = Place(client, destination.repository_members(ref), branch)
     examined = place.post("/runDoctor")
     findings = output.objects(examined["findings"])

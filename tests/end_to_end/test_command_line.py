@@ -58,9 +58,9 @@ def _headgate(tmp_path, monkeypatch, capsys):
     with processes.log_kept(), processes.sandbox(tmp_path, *speed) as github:
         seeded(github["HEADGATE_GITHUB_URL"])
         with processes.serving(tmp_path, "--port", str(port), **github):
-            monkeypatch.setenv("HEADGATE_GITHUB_HOST", github["HEADGATE_GITHUB_HOST"])
+            host = ("--host", github["HEADGATE_GITHUB_HOST"])
             create = ("token", "create", "--org", "octo", "--role", "admin", "--name", "test")
-            monkeypatch.setenv("HEADGATE_TOKEN", run(*create)[1].strip())
+            monkeypatch.setenv("HEADGATE_TOKEN", run(*create, *host)[1].strip())
             monkeypatch.setenv("HEADGATE_URL", url)
             monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
             yield run
@@ -70,7 +70,7 @@ def test_a_pull_request_is_landed_from_the_command_line(headgate):
     assert headgate("land", "1") == (
         4,
         "",
-        "headgate: octo/widgets has no queue. Make one: headgate queue create --branch BRANCH.\n",
+        'headgate: branch "main" has no queue. Make one: headgate queue create --branch BRANCH.\n',
     )
     code, out, err = headgate("queue", "create", "--branch", "main", "--json")
     assert code == 0, err

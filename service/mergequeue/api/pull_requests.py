@@ -215,6 +215,22 @@ async def preview_cancel(
     )
 
 
+@read(
+    "findQueue",
+    models.FindQueue,
+    answers.QueueFound,
+    "queue_not_found",
+    "pull_request_not_found",
+    "never_submitted",
+)
+async def find_queue(call: Call, request: models.FindQueue) -> answers.QueueFound:
+    """`/findQueue`; a token that cannot submit finds queues of what was submitted before."""
+    queue = await queue_access.queue_of_pull_request(
+        call.runtime, call.caller, request.repo.ref, request.pr.number
+    )
+    return answers.QueueFound(pr_number=request.pr.number, target_branch=queue.branch)
+
+
 @write(
     "setImpactedTargets",
     Role.CI,
@@ -266,5 +282,6 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     timeline,
     explained,
     preview_cancel,
+    find_queue,
 )
 """The pull request endpoints, in the order of the document."""

@@ -41,6 +41,7 @@ ROLES: dict[str, set[str]] = {
     "getPullRequestTimeline": READ,
     "explainPullRequest": READ,
     "previewCancelPullRequest": READ,
+    "findQueue": READ,
     "createQueue": ADMIN,
     "getQueue": READ,
     "updateQueue": ADMIN,
@@ -156,6 +157,7 @@ async def of_queue(client: Client, world: Any, queue: Queue) -> dict[str, dict[s
         "getDryTest": {**queue.named(sha=SHA), "branch": DRY_TEST},
         "endDryTest": {**queue.named(), "branch": DRY_TEST},
         "getMergeQueueTestingDetails": queue.named(testRunId=record["testRunId"]),
+        "findQueue": {"repo": about["repo"], "pr": {"number": number}},
         "listQueues": {"repo": {"host": it.host, "owner": it.owner, "name": it.repo}},
     }
 

@@ -358,6 +358,33 @@ async def test_a_preview_says_what_a_cancel_would_do_and_changes_nothing(client,
     assert [await queue.record(number) for number in numbers] == before
 
 
+async def test_a_pull_request_finds_the_queue_of_its_base_branch(client, queue, world):
+    number = await world.open_pull_request(queue.branch)
+    about = {"repo": queue.named()["repo"], "pr": {"number": number}}
+    found = {"prNumber": number, "targetBranch": queue.branch}
+    assert await client.done("findQueue", about) == found
+    reader = world.read_token
+    assert (await client.post("findQueue", about, reader)).is_problem(404, "never_submitted")
+
+    await client.done("submitPullRequest", queue.about(number))
+    await world.act("retarget", number=number, base="main")
+    assert await client.done("findQueue", about) == found
+    await client.done("cancelPullRequest", queue.about(number))
+    assert await client.done("findQueue", about, reader) == found
+    missing = {**about, "pr": {"number": 999_999}}
+    assert (await client.post("findQueue", missing)).is_problem(404, "pull_request_not_found")
+
+
+async def test_a_pull_request_whose_base_has_no_queue_finds_none(client, queue, world):
+    branch = await world.new_branch()
+    number = await world.open_pull_request(branch)
+    about = {"repo": queue.named()["repo"], "pr": {"number": number}}
+    answer = await client.post("findQueue", about)
+    assert answer.is_problem(404, "queue_not_found")
+    assert f'branch "{branch}" has no queue; queues here: ' in answer.json["detail"]
+    assert queue.branch in answer.json["branches"]
+
+
 async def test_what_is_not_queued_has_no_preview(client, queue):
     number = await queue.world.open_pull_request(queue.branch)
     answer = await client.post("previewCancelPullRequest", queue.about(number))

@@ -8,7 +8,15 @@ from pydantic.json_schema import JsonSchemaValue
 
 from service.errors import FieldError
 from service.http.models import common
-from service.http.models.common import Named, NamedPullRequest, PullRequestWithHead, Reason
+from service.http.models.common import (
+    Named,
+    NamedPullRequest,
+    PullRequest,
+    PullRequestWithHead,
+    Reason,
+    Repository,
+    Request,
+)
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import DEFAULT_PRIORITY, PRIORITY_NAMES
 from service.mergequeue.engine.targets import Targets
@@ -75,6 +83,13 @@ class GetSubmittedPullRequest(NamedPullRequest, common.MayWait):
     """`/getSubmittedPullRequest`."""
 
     include_timeline: bool | None = None
+
+
+class FindQueue(Request):
+    """`/findQueue`: which queue is this pull request's."""
+
+    repo: Repository
+    pr: PullRequest
 
 
 class ExplainPullRequest(NamedPullRequest):
