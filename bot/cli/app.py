@@ -12,6 +12,7 @@ from typer.exceptions import Abort, TyperException
 
 from bot.cli import (
     access,
+    completion,
     config_file,
     doctor,
     openapi,
@@ -55,6 +56,7 @@ app.add_typer(upload.app)
 app.add_typer(simulate.app)
 app.add_typer(doctor.app)
 app.add_typer(openapi.app)
+app.add_typer(completion.app)
 
 # Errors of the commands that run the service or open its database.
 EXITS: tuple[tuple[type[ServiceError], Exit], ...] = (

@@ -39,6 +39,7 @@ OPTIONS_BY_FIELD = {
     "pr/sha": "--sha",
     "priority": "--priority",
     "reason": "--reason",
+    "text": "--reason",
     "stateReason": "--reason",
     "targetBranch": "--branch",
     "until": "--until",

@@ -34,6 +34,11 @@ def print_json(value: object) -> None:
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
 
 
+def print_text(text: str) -> None:
+    """Print a text of our own unchanged, ended by one line feed."""
+    sys.stdout.write(text.rstrip("\n") + "\n")
+
+
 def log(text: str) -> None:
     """Print one line on stderr."""
     sys.stderr.write(f"{plain(text)}\n")
@@ -116,6 +121,11 @@ def ordinal(number: object) -> str:
 def clock_time(stamp: object) -> str:
     """Return `14:31 UTC` for a time of the API."""
     return datetime.fromisoformat(str(stamp)).strftime("%H:%M UTC")
+
+
+def moment(stamp: object) -> str:
+    """Return `2026-03-02 14:02 UTC` for a time of the API."""
+    return datetime.fromisoformat(str(stamp)).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def position_of(record: Json) -> str | None:

@@ -112,7 +112,7 @@ def test_a_queue_is_paused_changed_held_and_deleted_from_the_command_line(headga
     assert headgate("queue", "update", "--set", "concurrency=0")[0] == 6
     code, out, err = headgate("queue", "update", "--set", "concurrency=2", "--json")
     assert (code, json.loads(out)["concurrency"]) == (0, 2), err
-    code, out, err = headgate("queue", "hold", "wait for the release", "--json")
+    code, out, err = headgate("queue", "hold", "--reason", "release", "--json")
     assert code == 0, err
     hold = json.loads(out)["hold"]["id"]
     assert hold in headgate("queue", "show")[1]

@@ -48,7 +48,7 @@ async def submit(call: Call, request: models.SubmitPullRequest) -> answers.Submi
     """`/submitPullRequest`."""
     queue = await queue_of(call, request)
     options = SubmitOptions(
-        priority=request.wanted_priority(), no_batch=request.no_batch, sha=request.pr.head()
+        priority=request.wanted_priority(), no_batch=request.no_batch, sha=request.pr.sha
     )
     submitted = await pull_requests.submit(
         call.runtime, queue, request.pr.number, options, call.actor

@@ -97,7 +97,7 @@ async def test_the_head_that_was_meant_must_be_the_present_one(client, queue):
     answer = await client.post("submitPullRequest", body)
     assert answer.is_problem(409, "head_mismatch")
     first = await client.done("submitPullRequest", queue.about(number))
-    body["pr"]["sha"] = first["prSha"].upper()
+    body["pr"]["sha"] = first["prSha"][:7].upper()
     assert (await client.done("submitPullRequest", body))["result"] == "unchanged"
 
 

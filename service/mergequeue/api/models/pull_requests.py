@@ -55,10 +55,16 @@ Priority = Annotated[
 ]
 
 
+class PullRequestToSubmit(PullRequest):
+    """Which pull request, and optionally the head that is meant, or its first characters."""
+
+    sha: Annotated[str, Field(pattern=common.COMMIT_START)] | None = None
+
+
 class SubmitPullRequest(Named):
     """`/submitPullRequest`; null as priority means the default, absence leaves it."""
 
-    pr: PullRequestWithHead
+    pr: PullRequestToSubmit
     priority: Priority | None = None
     no_batch: bool | None = None
 
