@@ -25,7 +25,8 @@ class Shell(StrEnum):
 @app.command()
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """Print a script that completes commands and options: eval "$(headgate completion bash)"."""
-    from typer.completion import get_completion_script
+    # The library documents the scripts, and exports them by `--show-completion` alone.
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     script = get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell.value)
     output.print_text(script)

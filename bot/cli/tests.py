@@ -71,12 +71,13 @@ def list_all(
             f"`tests list {which.value}` has no --owner and no --search",
             "Use them with flaky, broken or all",
         )
-    headings, row_of = HEADINGS, listed_row
+    headings: tuple[str, ...] = HEADINGS
+    row_of = listed_row
     if which is Kind.QUARANTINED:
         tests = all_pages(repository, "/list-quarantined-tests", "quarantined_tests", {})
         row_of, headings = quarantined_row, ("Test", "By", "Until", "Because")
     elif which is Kind.FAILING:
-        tests = all_pages(repository, "/list-failing-tests", "tests", last_week())
+        tests = all_pages(repository, "/list-failing-tests", "tests", last_week(repository))
         row_of, headings = failing_row, ("Test", "Fails (7 d)", "PRs hit", "Owner", "Failure")
     else:
         status: Json = {} if which is Kind.ALL else {"status": which.value}
@@ -203,9 +204,9 @@ def parse_settings(texts: Sequence[str]) -> Json:
     return settings
 
 
-def last_week() -> Json:
+def last_week(repository: Repository) -> Json:
     """Return the last seven days, as requests name a range of time."""
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(repository.client.clock.unix_s(), UTC)
     return {"start_time": (now - WEEK).isoformat(), "end_time": now.isoformat()}
 
 

@@ -216,6 +216,30 @@ async def preview_cancel(
 
 
 @read(
+    "previewPriority",
+    models.PreviewPriority,
+    answers.PriorityPreviewed,
+    "queue_not_found",
+    "not_in_queue",
+)
+async def preview_priority(
+    call: Call, request: models.PreviewPriority
+) -> answers.PriorityPreviewed:
+    """`/previewPriority`; nothing is changed."""
+    queue = await queue_of(call, request)
+    preview = await pull_requests.preview_priority(
+        call.runtime, queue, request.pr.number, request.priority, call.actor
+    )
+    return answers.PriorityPreviewed(
+        pr_number=preview.pr,
+        runs_interrupted=list(preview.interrupted),
+        pull_requests_restarted=list(preview.restarted),
+        pull_requests_moved_up=list(preview.moved_up),
+        pull_requests_moved_back=list(preview.moved_back),
+    )
+
+
+@read(
     "findQueue",
     models.FindQueue,
     answers.QueueFound,
@@ -282,6 +306,7 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     timeline,
     explained,
     preview_cancel,
+    preview_priority,
     find_queue,
 )
 """The pull request endpoints, in the order of the document."""

@@ -358,6 +358,20 @@ async def test_a_preview_says_what_a_cancel_would_do_and_changes_nothing(client,
     assert [await queue.record(number) for number in numbers] == before
 
 
+async def test_another_priority_is_previewed_and_changes_nothing(client, queue):
+    numbers = [await queue.submitted() for _ in range(3)]
+    before = [await queue.record(number) for number in numbers]
+    body = queue.about(numbers[2], priority="urgent")
+    answer = await client.done("previewPriority", body)
+    assert answer["pullRequestsMovedUp"] == [numbers[2]]
+    assert answer["pullRequestsMovedBack"] == numbers[:2]
+    assert answer["runsInterrupted"] == [before[0]["testRunId"]]
+    assert [await queue.record(number) for number in numbers] == before
+    other = await queue.world.open_pull_request(queue.branch)
+    missing = await client.post("previewPriority", queue.about(other, priority="high"))
+    assert missing.is_problem(404, "not_in_queue")
+
+
 async def test_a_pull_request_finds_the_queue_of_its_base_branch(client, queue, world):
     number = await world.open_pull_request(queue.branch)
     about = {"repo": queue.named()["repo"], "pr": {"number": number}}

@@ -91,6 +91,12 @@ class GetSubmittedPullRequest(NamedPullRequest, common.MayWait):
     include_timeline: bool | None = None
 
 
+class PreviewPriority(NamedPullRequest):
+    """`/previewPriority`: another priority of a queued pull request."""
+
+    priority: Priority
+
+
 class FindQueue(Request):
     """`/findQueue`: which queue is this pull request's."""
 

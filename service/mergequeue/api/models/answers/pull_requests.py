@@ -210,6 +210,12 @@ class CancelPreviewed(Answer):
     pull_requests_moved_up: list[Number]
 
 
+class PriorityPreviewed(CancelPreviewed):
+    """What another priority would do."""
+
+    pull_requests_moved_back: list[Number]
+
+
 class QueueFound(Answer):
     """The queue of a pull request."""
 
