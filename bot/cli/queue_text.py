@@ -39,7 +39,7 @@ def print_summary(repo: str, answer: Json) -> None:
     output.line(f"{repo} {answer['branch']}")
     output.print_facts(
         [
-            ("State", output.state_of(answer)),
+            ("State", output.state_word(answer)),
             ("New mode", answer.get("targetMode")),
             ("Because", because(answer)),
             ("Required", required(answer)),

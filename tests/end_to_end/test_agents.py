@@ -73,11 +73,13 @@ def _place(tmp_path_factory):
 
 def over_stdio(place):
     """The transport to a server of our own that has the token in its environment."""
-    program, *arguments = *processes.COMMAND, "mcp", "--repo", REPO
+    arguments = [*processes.COMMAND[1:], "mcp", "--repo", REPO]
     settings = {"HEADGATE_URL": place.url, "HEADGATE_TOKEN": place.token}
     environment = processes.environment(**settings)
     return stdio_client(
-        StdioServerParameters(command=program, args=arguments, env=environment, cwd=place.cwd)
+        StdioServerParameters(
+            command=processes.COMMAND[0], args=arguments, env=environment, cwd=place.cwd
+        )
     )
 
 
