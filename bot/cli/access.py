@@ -10,7 +10,7 @@ import typer
 
 from bot.cli import destination, options, output
 from bot.cli.exits import Exit, Failed
-from service.accounts.token_views import TokenView
+from service.accounts.token_views import IssuedToken, TokenView
 from service.vocabulary import RepoRef, Role
 
 app = typer.Typer(help="Create, list, rotate and revoke API tokens.")
@@ -39,6 +39,7 @@ def create(
     host: Host = None,
     database_url: options.DatabaseUrl = None,
     data_dir: options.DataDir = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Create a token; it is printed once, alone on stdout."""
     days = parse_expiry(expires)
@@ -62,7 +63,7 @@ def create(
         f"{view.role.value} token {view.id} for {view.org_slug}, {end_of(view)}. "
         "It is shown only once."
     )
-    output.line(issued.secret)
+    print_secret(issued, as_json=as_json)
 
 
 @app.command(name="list")
@@ -113,6 +114,7 @@ def rotate(
     ] = OVERLAP_HOURS,
     database_url: options.DatabaseUrl = None,
     data_dir: options.DataDir = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Create a successor with equal rights; it is printed once, alone on stdout."""
     from bot.cli.administration import administer, operator
@@ -124,7 +126,7 @@ def rotate(
         data_dir,
     )
     output.log(f"{issued.view.id} replaces {token_id}, which stays valid for {overlap_hours} h.")
-    output.line(issued.secret)
+    print_secret(issued, as_json=as_json)
 
 
 @app.command()
@@ -132,6 +134,7 @@ def revoke(
     token_id: TokenId,
     database_url: options.DatabaseUrl = None,
     data_dir: options.DataDir = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Revoke a token from the next request on; a second time changes nothing."""
     from bot.cli.administration import administer, operator
@@ -142,7 +145,18 @@ def revoke(
         database_url,
         data_dir,
     )
-    output.line(f"Revoked {view.id} ({view.name})")
+    if as_json:
+        output.print_json(record_of(view))
+    else:
+        output.line(f"Revoked {view.id} ({view.name})")
+
+
+def print_secret(issued: IssuedToken, *, as_json: bool) -> None:
+    """Print a new token alone, or with its record."""
+    if as_json:
+        output.print_json(record_of(issued.view) | {"token": issued.secret})
+    else:
+        output.line(issued.secret)
 
 
 def parse_expiry(text: str) -> int | None:

@@ -12,6 +12,7 @@ from typer.exceptions import Abort, TyperException
 
 from bot.cli import (
     access,
+    completion,
     config_file,
     doctor,
     openapi,
@@ -25,6 +26,7 @@ from bot.cli import (
     upload,
     webhooks,
 )
+from bot.cli.agents import command as agents
 from bot.cli.exits import Exit, Failed, sentence
 from bot.program import VERSION
 from service.errors import (
@@ -55,6 +57,8 @@ app.add_typer(upload.app)
 app.add_typer(simulate.app)
 app.add_typer(doctor.app)
 app.add_typer(openapi.app)
+app.add_typer(completion.app)
+app.add_typer(agents.app)
 
 # Errors of the commands that run the service or open its database.
 EXITS: tuple[tuple[type[ServiceError], Exit], ...] = (

@@ -39,6 +39,7 @@ OPTIONS_BY_FIELD = {
     "pr/sha": "--sha",
     "priority": "--priority",
     "reason": "--reason",
+    "text": "--reason",
     "stateReason": "--reason",
     "targetBranch": "--branch",
     "until": "--until",
@@ -49,6 +50,10 @@ OPTIONS_BY_FIELD = {
     "repo/owner": "--repo",
     "repo/name": "--repo",
     "scope": "--scope",
+}
+
+NEXT_STEPS = {
+    "queue_not_found": "Make one: headgate queue create --branch BRANCH",
 }
 
 
@@ -77,6 +82,7 @@ class Refusal(Failed):
             detail = "; ".join(error_text(error) for error in errors)
         role = problem.get("required_role")
         todo = f"Make one with `headgate token create --role {role}`" if role else ""
+        todo = todo or NEXT_STEPS.get(self.problem_code, "")
         super().__init__(EXITS.get(status, Exit.REFUSED), detail, todo)
 
 

@@ -5,13 +5,14 @@ An option wins over the environment, and that over the checkout in the current f
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.cli import output
-from bot.cli.client import Client
+from bot.cli.client import Client, Refusal
 from bot.cli.exits import Exit, Failed
 from bot.program import SERVICE_PORT
 from bot.uploader import ci, transport
@@ -32,16 +33,28 @@ SCP_LIKE = re.compile(r"^(?:[^@/]+@)?([^:/]+):(?!//)(.+)$")
 
 @dataclass
 class Queue:
-    """The queue of a branch, and the client of its service; by default the only queue."""
+    """The queue of a branch, and the client of its service.
+
+    Without a branch it is that of the pull request, or the repository's only queue.
+    """
 
     client: Client
     repo: RepoRef
     given_branch: str | None
+    branches: dict[int, str] = field(default_factory=dict)
 
     @cached_property
     def branch(self) -> str:
         """The branch; the service is asked for it if none was given. Raises as `only_branch`."""
         return self.given_branch or only_branch(self.client, self.repo)
+
+    def branch_of(self, number: int) -> str:
+        """Return the branch on which the pull request lands. Raises Refusal, and `only_branch`."""
+        if self.given_branch is not None:
+            return self.given_branch
+        if number not in self.branches:
+            self.branches[number] = find_branch(self.client, self.repo, number)
+        return self.branches[number]
 
     def post(self, path: str, members: Json) -> Json:
         """Return the answer to a request about the queue. Raises as `Client.post`."""
@@ -55,7 +68,8 @@ class Queue:
         more = members.pop("pr", None)
         pull: Json = {"number": number, **(more if isinstance(more, dict) else {})}
         given = {name: value for name, value in members.items() if value is not None}
-        return self.post(path, {"pr": pull, **given})
+        branch = self.branch_of(number)
+        return self.client.post(path, queue_members(self.repo, branch) | {"pr": pull, **given})
 
 
 @dataclass
@@ -94,12 +108,14 @@ def find_queue(
 
     Raises Failed(USAGE) naming what is missing.
     """
-    return Queue(find_client(url, token_file), find_repository(repo), branch)
+    client = find_client(url, token_file)
+    return Queue(client, find_repository(repo, client), branch)
 
 
 def find_tests(url: str | None, token_file: Path | None, repo: str | None) -> Repository:
     """Return the repository whose tests the command is about. Raises Failed(USAGE)."""
-    return Repository(find_client(url, token_file), find_repository(repo))
+    client = find_client(url, token_file)
+    return Repository(client, find_repository(repo, client))
 
 
 def find_client(url: str | None, token_file: Path | None) -> Client:
@@ -150,11 +166,16 @@ def read_text(path: Path) -> str:
         raise Failed(Exit.USAGE, f"{path} cannot be read ({why})") from failed
 
 
-def find_repository(repo: str | None) -> RepoRef:
-    """Return the repository of the option, CI's environment, or the checkout's remote `origin`."""
+def find_repository(repo: str | None, client: Client | None = None) -> RepoRef:
+    """Return the repository of the option, CI's environment, or the checkout's remote `origin`.
+
+    If nothing names its host, it is the host of the client's token.
+    """
     given = repo or os.environ.get("GITHUB_REPOSITORY")
     if given:
-        return required_repository(given)
+        needs_host = not begins_with_host(given.split("/")) and known_host() is None
+        host = host_of_token(client) if client is not None and needs_host else None
+        return required_repository(given, host)
     ref = parse_remote(ci.git("remote", "get-url", "origin"))
     if ref is None:
         raise Failed(Exit.USAGE, "no repository is named", GIVE_REPO)
@@ -164,29 +185,38 @@ def find_repository(repo: str | None) -> RepoRef:
 GIVE_REPO = "Give --repo OWNER/NAME or --repo HOST/OWNER/NAME"
 
 
-def required_repository(text: str) -> RepoRef:
+def required_repository(text: str, host: str | None = None) -> RepoRef:
     """Return the repository `[HOST/]OWNER/NAME`. Raises Failed(USAGE)."""
-    ref = parse_repository(text)
+    ref = parse_repository(text, host)
     if ref is None:
         raise Failed(Exit.USAGE, f"{text!r} is not a repository", GIVE_REPO)
     return ref
 
 
-def parse_repository(text: str) -> RepoRef | None:
-    """Parse `[HOST/]OWNER/NAME`; the first of three parts is a host if it looks like one."""
+def parse_repository(text: str, host: str | None = None) -> RepoRef | None:
+    """Parse `[HOST/]OWNER/NAME`; `host` is that of a name without one, else as CI names it."""
     parts = text.strip("/").removesuffix(".git").split("/")
     if len(parts) < 2 or not all(parts):
         return None
-    is_host = len(parts) > 2 and re.search(r"[.:]|^localhost$", parts[0])
-    host = parts.pop(0) if is_host else default_host()
-    return RepoRef(host.lower(), "/".join(parts[:-1]), parts[-1])
+    named = parts.pop(0) if begins_with_host(parts) else host or known_host() or DEFAULT_HOST
+    return RepoRef(named.lower(), "/".join(parts[:-1]), parts[-1])
 
 
-def default_host() -> str:
-    """Return the host of a repository named without one: CI's own, else the public one."""
+def begins_with_host(parts: Sequence[str]) -> bool:
+    """Return whether the first of three parts or more looks like a host."""
+    return len(parts) > 2 and re.search(r"[.:]|^localhost$", parts[0]) is not None
+
+
+def known_host() -> str | None:
+    """Return the host of repositories that the environment names: CI's own, or the setting."""
     server = os.environ.get("GITHUB_SERVER_URL")
-    host = urlsplit(server).netloc if server else os.environ.get("HEADGATE_GITHUB_HOST")
-    return host or DEFAULT_HOST
+    return (urlsplit(server).netloc if server else os.environ.get("HEADGATE_GITHUB_HOST")) or None
+
+
+def host_of_token(client: Client) -> str:
+    """Return the host of the organization that the token belongs to."""
+    organization = client.get("/tokens/self")["organization"]
+    return str(organization["host"]) if isinstance(organization, dict) else DEFAULT_HOST
 
 
 def parse_remote(address: str) -> RepoRef | None:
@@ -212,6 +242,21 @@ def find_source_root() -> str:
     """
     root = ci.git("rev-parse", "--show-toplevel")
     return root if len(root) <= SOURCE_ROOT_MAX else ""
+
+
+def find_branch(client: Client, repo: RepoRef, number: int) -> str:
+    """Return the branch of the queue that a pull request is in, or would be submitted to.
+
+    A token that cannot submit does not find it for a pull request that was never submitted; then
+    the repository's only queue counts. Raises as `only_branch`.
+    """
+    body: Json = {"repo": repository_members(repo), "pr": {"number": number}}
+    try:
+        return str(client.post("/findQueue", body)["targetBranch"])
+    except Refusal as refusal:
+        if refusal.problem_code != "never_submitted":
+            raise
+        return only_branch(client, repo)
 
 
 def only_branch(client: Client, repo: RepoRef) -> str:

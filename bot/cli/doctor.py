@@ -63,15 +63,20 @@ def doctor(
     minutes = minutes_of(timeout)
     if live and not yes:
         typer.confirm("Write branches and a pull request to the repository?", abort=True, err=True)
-    ref = destination.find_repository(name)
+    from bot.cli.progress import Spinner
+
+    ref = destination.find_repository(name, client)
     place = Place(client, destination.repository_members(ref), branch)
-    examined = place.post("/runDoctor")
-    findings = output.objects(examined["findings"])
-    place = place._replace(branch=str(examined["branch"]))
-    if dry_test or live:
-        findings = tried(place, minutes) + findings
-    if live:
-        findings = confirmed(ref, str(place.branch)) + findings
+    with Spinner(f"examining {ref.slug}") as spinner:
+        examined = place.post("/runDoctor")
+        findings = output.objects(examined["findings"])
+        place = place._replace(branch=str(examined["branch"]))
+        if dry_test or live:
+            spinner.show(f"dry test: waiting up to {minutes} min for required checks")
+            findings = tried(place, minutes) + findings
+        if live:
+            spinner.show("trying GitHub itself")
+            findings = confirmed(ref, str(place.branch)) + findings
     findings.sort(key=lambda one: list(GROUPS).index(str(one["severity"])))
     passed = all(one["severity"] != "error" for one in findings)
     answer: Json = {"branch": place.branch, "passed": passed, "findings": findings}

@@ -30,5 +30,10 @@ class Failed(Exception):
 
 def sentence(what: str, todo: str = "") -> str:
     """Return `headgate: {what}. {todo}.` on one line, each part with exactly one full stop."""
+    return f"headgate: {plain_sentence(what, todo)}"
+
+
+def plain_sentence(what: str, todo: str = "") -> str:
+    """Return `{what}. {todo}.` on one line, each part with exactly one full stop."""
     parts = [" ".join(part.split()) for part in (what, todo) if part.strip()]
-    return "headgate: " + " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts)
+    return " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts)

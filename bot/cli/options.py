@@ -28,7 +28,11 @@ Repo = Annotated[
     ),
 ]
 Branch = Annotated[
-    str | None, typer.Option("--branch", help="Target branch. Default: the only one with a queue.")
+    str | None,
+    typer.Option(
+        "--branch",
+        help="Target branch. Default: the pull request's, else the only one with a queue.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Number = Annotated[int, typer.Argument(help="The pull request's number.", min=1, max=2**32 - 1)]

@@ -8,10 +8,15 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
 from bot.uploader.transport import Json
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
 
 # Off a terminal lines are as long as they are: programs cut columns themselves.
 WIDTH_OFF_TERMINAL = 1000
@@ -27,11 +32,37 @@ GLYPHS: Mapping[str, str] = {
     "FAILED": "❌",
     "CANCELLED": "🚫",
 }
+# Colors on a terminal; NO_COLOR turns them off.
+STYLES: Mapping[str, str] = {
+    "NOT_READY": "dim",
+    "TESTING": "cyan",
+    "TESTS_PASSED": "green",
+    "PENDING_FAILURE": "yellow",
+    "MERGED": "magenta",
+    "FAILED": "red",
+    "CANCELLED": "yellow",
+    "RUNNING": "green",
+    "PAUSED": "yellow",
+    "DRAINING": "yellow",
+}
+MET, OPEN = "green", "yellow"
+
+
+class Colored(NamedTuple):
+    """A cell that has a color on a terminal."""
+
+    text: str
+    style: str
 
 
 def print_json(value: object) -> None:
     """Print one JSON value on stdout, with field names as in the API."""
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
+
+
+def print_text(text: str) -> None:
+    """Print a text of our own unchanged, ended by one line feed."""
+    sys.stdout.write(text.rstrip("\n") + "\n")
 
 
 def log(text: str) -> None:
@@ -52,13 +83,12 @@ def objects(value: object) -> list[Json]:
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows under headings, columns aligned."""
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         table.add_column(heading)
     for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
+        table.add_row(*map(cell_of, row))
     render(table)
 
 
@@ -72,26 +102,34 @@ def print_facts(pairs: Iterable[tuple[str, object]]) -> None:
     table.add_column(overflow="fold")
     for name, value in pairs:
         if value not in (None, "", [], {}):
-            table.add_row(Text(name), Text(plain(value)))
+            table.add_row(Text(name), cell_of(value))
     render(table)
 
 
-def render(content: object) -> None:
+def cell_of(value: object) -> "Text":
+    """Return a cell of a table."""
+    from rich.text import Text
+
+    if isinstance(value, Colored):
+        return Text(plain(value.text), value.style)
+    return Text(plain(value))
+
+
+def render(content: "RenderableType") -> None:
     """Print on stdout without blanks at the ends of lines; no color off a terminal."""
     from rich.console import Console
-    from rich.text import Text
 
     width = None if sys.stdout.isatty() else WIDTH_OFF_TERMINAL
     console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
     with console.capture() as captured:
-        console.print(Text(content) if isinstance(content, str) else content)
+        console.print(content)
     for row in captured.get().splitlines():
         sys.stdout.write(row.rstrip() + "\n")
 
 
-def line(text: str) -> None:
-    """Print one line of the answer."""
-    render(plain(text))
+def line(text: str, style: str = "") -> None:
+    """Print one line of the answer, in a style on a terminal."""
+    render(cell_of(Colored(text, style)))
 
 
 def state_of(answer: Mapping[str, object]) -> str:
@@ -99,11 +137,12 @@ def state_of(answer: Mapping[str, object]) -> str:
     return str(answer["state"]).upper()
 
 
-def state_word(answer: Mapping[str, object]) -> str:
+def state_word(answer: Mapping[str, object]) -> Colored:
     """Return `🧪 TESTING`, without the glyph where stdout cannot encode it."""
     word = state_of(answer)
     has_glyphs = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return f"{GLYPHS[word]} {word}" if word in GLYPHS and has_glyphs else word
+    text = f"{GLYPHS[word]} {word}" if word in GLYPHS and has_glyphs else word
+    return Colored(text, STYLES.get(word, ""))
 
 
 def ordinal(number: object) -> str:
@@ -116,6 +155,11 @@ def ordinal(number: object) -> str:
 def clock_time(stamp: object) -> str:
     """Return `14:31 UTC` for a time of the API."""
     return datetime.fromisoformat(str(stamp)).strftime("%H:%M UTC")
+
+
+def moment(stamp: object) -> str:
+    """Return `2026-03-02 14:02 UTC` for a time of the API."""
+    return datetime.fromisoformat(str(stamp)).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def position_of(record: Json) -> str | None:
@@ -157,9 +201,11 @@ def print_pull_request(record: Json, repo: str) -> None:
 
 def print_explanation(answer: Json) -> None:
     """Print why a pull request is not merged yet: conditions met and open, and the next step."""
-    line(f"#{answer['prNumber']} {state_word(answer)}  {answer['summary']}")
+    state = state_word(answer)
+    line(f"#{answer['prNumber']} {state.text}  {answer['summary']}", state.style)
     for condition in objects(answer.get("conditions")):
-        line(f"  {'✓' if condition['met'] else '○'} {condition['text']}")
+        is_met = bool(condition["met"])
+        line(f"  {'✓' if is_met else '○'} {condition['text']}", MET if is_met else OPEN)
     coming = answer.get("next")
     print_facts(
         [

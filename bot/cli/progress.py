@@ -44,6 +44,20 @@ class Display:
             self.progress.stop()
 
 
+class Spinner(Display):
+    """What a command waits for, and for how long: only on a terminal."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+        )
+        self.task = self.progress.add_task(output.plain(text), total=None)
+
+    def show(self, text: str) -> None:
+        """Show what it waits for now."""
+        self.progress.update(self.task, description=output.plain(text))
+
+
 class WaitDisplay(Display):
     """A pull request's state while a command waits: a spinner, or a line for each change."""
 

@@ -16,6 +16,7 @@ from bot.uploader.transport import Json
 
 app = typer.Typer()
 
+PRIORITY_MAX = 255
 OUTCOMES = {"MERGED": "merged", "FAILED": "failed", "CANCELLED": "removed"}
 
 # How long the service may wait for a change before it answers, below the client's time limit.
@@ -25,10 +26,14 @@ WAIT_MAX_S = 25.0
 OVER = frozenset({"pull_request_merged", "pull_request_closed"})
 
 Priority = Annotated[
-    str | None, typer.Option("--priority", help="urgent, high, medium, low, lowest or 0 to 255.")
+    str | None,
+    typer.Option("--priority", "-p", help="urgent, high, medium, low, lowest or 0 to 255."),
 ]
 HeadSha = Annotated[
-    str | None, typer.Option("--sha", help="Refuse if this is not the pull request's head.")
+    str | None,
+    typer.Option(
+        "--sha", help="Refuse if this is not the pull request's head; 7 characters are enough."
+    ),
 ]
 Timeout = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s, 5m, 2h.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it has left the queue.")]
@@ -165,9 +170,24 @@ def post_submission(queue: Queue, submission: Submission) -> Json:
         "/submitPullRequest",
         submission.number,
         pr=None if submission.sha is None else {"sha": submission.sha},
-        priority=submission.priority,
+        priority=parse_priority(submission.priority),
         noBatch=submission.no_batch,
     )
+
+
+def parse_priority(text: str | None) -> str | None:
+    """Return the priority, a name in lower case. Raises Failed(USAGE) for any other word."""
+    if text is None:
+        return None
+    from service.mergequeue.engine.model import PRIORITY_NAMES
+
+    word = text.strip().lower()
+    if word not in PRIORITY_NAMES and not (word.isdecimal() and int(word) <= PRIORITY_MAX):
+        names = ", ".join(PRIORITY_NAMES)
+        raise Failed(
+            Exit.USAGE, f"{text!r} is not a priority", f"Give {names} or 0 to {PRIORITY_MAX}"
+        )
+    return word
 
 
 def wait_until_final(queue: Queue, record: Json, timeout_s: float) -> Json:

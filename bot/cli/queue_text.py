@@ -1,7 +1,6 @@
 """A queue on a terminal: its summary and holds, the pull requests in it, its settings."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from bot.cli import config_file, output
 from bot.cli.queue_settings import DEFAULTS, written
@@ -40,7 +39,7 @@ def print_summary(repo: str, answer: Json) -> None:
     output.line(f"{repo} {answer['branch']}")
     output.print_facts(
         [
-            ("State", output.state_of(answer)),
+            ("State", output.state_word(answer)),
             ("New mode", answer.get("targetMode")),
             ("Because", because(answer)),
             ("Required", required(answer)),
@@ -106,15 +105,10 @@ def hold_line(held: Json) -> str:
     return (
         f"Held ({held.get('scope')}, {held.get('id')})"
         + (f" by {who}" if who else "")
-        + (f" since {moment(since)}" if since else "")
-        + (f" until {moment(until)}" if until else "")
+        + (f" since {output.moment(since)}" if since else "")
+        + (f" until {output.moment(until)}" if until else "")
         + f": {held.get('text')}"
     )
-
-
-def moment(stamp: object) -> str:
-    """Return `2026-03-02 14:02 UTC` for a time of the API."""
-    return datetime.fromisoformat(str(stamp)).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def print_entries(answer: Json) -> None:

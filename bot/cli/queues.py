@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import config_file, options, output
+from bot.cli import config_file, destination, options, output
+from bot.cli.client import Client
 from bot.cli.destination import Queue
 from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
@@ -12,7 +13,12 @@ from bot.uploader.transport import Json
 
 app = typer.Typer(help="Create, show, change and delete queues.")
 
-Reason = Annotated[str | None, typer.Option("--reason", help="Shown with the queue's state.")]
+# As many queues as one request may return.
+PAGE = 100
+
+Reason = Annotated[
+    str, typer.Option("--reason", help="Why, for everybody who waits for the queue.")
+]
 AllSettings = Annotated[
     bool, typer.Option("--all-settings", help="Show all settings, including defaults.")
 ]
@@ -31,6 +37,37 @@ def create(
         raise Failed(Exit.USAGE, "no branch is named", "Name the queue's with --branch")
     members = queue_settings.created_with() | queue_settings.parse(settings)
     return shown(queue, queue.post("/createQueue", members), are_all=all_settings)
+
+
+@options.client_command(app, "list")
+def list_all(
+    client: Client,
+    repo: Annotated[
+        str | None,
+        typer.Option("--repo", help="[HOST/]OWNER/NAME. Default: all that the token sees."),
+    ] = None,
+) -> Result:
+    """List the queues of a repository, or all that the token sees."""
+    body: Json = {"take": PAGE}
+    if repo is not None:
+        ref = destination.find_repository(repo, client)
+        body["repo"] = destination.repository_members(ref)
+    queues: list[Json] = []
+    while True:
+        answer = client.post("/listQueues", body)
+        queues += output.objects(answer["queues"])
+        if not answer.get("nextCursor"):
+            break
+        body["cursor"] = answer["nextCursor"]
+
+    def show() -> None:
+        if not queues:
+            output.line("No queue. Make one: headgate queue create --branch BRANCH")
+            return
+        headings = ("Repository", "Branch", "State", "Mode", "Queued", "Testing", "Not ready")
+        output.print_table(headings, map(row_of, queues))
+
+    return Result({"queues": queues}, show)
 
 
 @options.queue_command(app)
@@ -60,7 +97,7 @@ def update(
 
 
 @options.queue_command(app)
-def pause(queue: Queue, reason: Reason = None) -> Result:
+def pause(queue: Queue, reason: Reason) -> Result:
     """Start and land nothing until resumed; the order is kept."""
     return change_state(queue, "PAUSED", reason)
 
@@ -72,7 +109,7 @@ def resume(queue: Queue) -> Result:
 
 
 @options.queue_command(app)
-def drain(queue: Queue, reason: Reason = None) -> Result:
+def drain(queue: Queue, reason: Reason) -> Result:
     """Land what is tested, start nothing new."""
     return change_state(queue, "DRAINING", reason)
 
@@ -80,14 +117,15 @@ def drain(queue: Queue, reason: Reason = None) -> Result:
 @options.queue_command(app)
 def hold(
     queue: Queue,
-    text: Annotated[str, typer.Argument(help="Reason, shown to all users.")],
+    reason: Reason,
     scope: Annotated[str, typer.Option(help="What it stops: START, LAND or BOTH.")] = "BOTH",
     until: Annotated[
         str | None, typer.Option(help="When it ends by itself, as 2026-03-02T08:00:00Z.")
     ] = None,
 ) -> Result:
     """Add a hold, which stops a queue independently of its state."""
-    answer = queue.post("/addQueueHold", {"text": text, "scope": scope, "until": until})
+    members: Json = {"text": given(reason), "scope": scope, "until": until}
+    answer = queue.post("/addQueueHold", members)
     added = answer.get("hold")
     hold_id = added.get("id") if isinstance(added, dict) else added
     return Result(answer, lambda: output.line(f"Held: {hold_id}"))
@@ -97,10 +135,10 @@ def hold(
 def release(
     queue: Queue,
     hold_id: Annotated[str, typer.Argument(help="The hold's id, from `queue show`.")],
-    text: Annotated[str, typer.Option("--reason", help="Why, for the record.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")],
 ) -> Result:
     """Release a hold, if people may release it."""
-    answer = queue.post("/releaseQueueHold", {"holdId": hold_id, "text": text})
+    answer = queue.post("/releaseQueueHold", {"holdId": hold_id, "text": given(reason)})
     return Result(answer, lambda: output.line(f"Released: {answer.get('holdId')}"))
 
 
@@ -116,8 +154,25 @@ options.queue_command(app)(config_file.apply)
 
 def change_state(queue: Queue, state: str, reason: str | None) -> Result:
     """Set the queue's state; the result shows its summary alone."""
-    changes: Json = {"state": state} if reason is None else {"state": state, "stateReason": reason}
+    changes: Json = {"state": state}
+    if reason is not None:
+        changes["stateReason"] = given(reason)
     return shown(queue, queue.post("/updateQueue", changes), is_whole=False)
+
+
+def given(reason: str) -> str:
+    """Return the reason, as chat demands it too. Raises Failed(USAGE) for an empty one."""
+    if not reason.strip():
+        raise Failed(Exit.USAGE, "--reason is empty", "Say why, for everybody who waits")
+    return reason
+
+
+def row_of(queue: Json) -> tuple[object, ...]:
+    """Return a queue among others as a row of the table."""
+    repo = queue["repo"]
+    slug = f"{repo['owner']}/{repo['name']}" if isinstance(repo, dict) else ""
+    counts = (queue["depth"], queue["testing"], queue["notReady"])
+    return (slug, queue["branch"], output.state_word(queue), queue["mode"], *counts)
 
 
 def shown(queue: Queue, answer: Json, *, are_all: bool = False, is_whole: bool = True) -> Result:

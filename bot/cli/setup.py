@@ -8,7 +8,7 @@ app = typer.Typer()
 
 
 @app.command(name="setup-url")
-def setup_url(data_dir: options.DataDir = None) -> None:
+def setup_url(data_dir: options.DataDir = None, as_json: options.AsJson = False) -> None:
     """Print a new link to the set-up pages; it works once, within an hour.
 
     Run it on the machine of `headgate serve`, with the same data directory.
@@ -19,4 +19,8 @@ def setup_url(data_dir: options.DataDir = None) -> None:
 
     chosen = settings.read(data_dir=data_dir)
     token = sessions.new_link(chosen, SystemClock().now())
-    output.line(sessions.link_of(chosen.public_url or f"http://{chosen.host}:{chosen.port}", token))
+    link = sessions.link_of(chosen.public_url or f"http://{chosen.host}:{chosen.port}", token)
+    if as_json:
+        output.print_json({"url": link})
+    else:
+        output.line(link)

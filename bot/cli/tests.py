@@ -1,5 +1,8 @@
 """`tests …`: flaky and broken tests, and their quarantine."""
 
+import typing
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
@@ -7,6 +10,7 @@ import typer
 
 from bot.cli import options, output
 from bot.cli.destination import Repository
+from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
 from bot.uploader.transport import Json
 
@@ -15,7 +19,20 @@ app = typer.Typer(help="List flaky and broken tests, and quarantine them.")
 # As many tests as one request may return.
 PAGE = 100
 
-TestId = Annotated[str, typer.Argument(help="The test's id, as `tests list` shows it.")]
+WEEK = timedelta(days=7)
+
+
+def parse_test_id(text: str) -> str:
+    """Return the id of a test that is named by its id or by the address of its page."""
+    return text.rstrip("/").rpartition("/")[2]
+
+
+TestId = Annotated[
+    str,
+    typer.Argument(
+        help="The test's link, as `tests list` shows it, or its id.", parser=parse_test_id
+    ),
+]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the log and for people.")]
 
 
@@ -25,23 +42,54 @@ class Kind(StrEnum):
     FLAKY = "flaky"
     BROKEN = "broken"
     QUARANTINED = "quarantined"
+    FAILING = "failing"
+    ALL = "all"
+
+
+HEADINGS = ("Test", "Status", "Fails (7 d)", "Last failure", "PRs hit", "Owner", "Quarantined")
 
 
 @options.repository_command(app, "list")
 def list_all(
     repository: Repository,
-    which: Annotated[Kind, typer.Argument(help="Which tests.")] = Kind.FLAKY,
+    which: Annotated[
+        Kind, typer.Argument(help="Which tests; failing: those that failed in 7 days.")
+    ] = Kind.FLAKY,
+    owner: Annotated[
+        str | None, typer.Option("--owner", help="Only tests of this code owner, or of none.")
+    ] = None,
+    search: Annotated[
+        str | None, typer.Option("--search", help="Part of the name, file, class or suite.")
+    ] = None,
 ) -> Result:
-    """List all flaky, broken or quarantined tests."""
-    headings: tuple[str, ...]
+    """List tests, those first that hit most pull requests; the link leads to a test's page."""
+    filters = {"owner": owner, "search": search}
+    given: Json = {name: value for name, value in filters.items() if value is not None}
+    if which in (Kind.FAILING, Kind.QUARANTINED) and given:
+        raise Failed(
+            Exit.USAGE,
+            f"`tests list {which.value}` has no --owner and no --search",
+            "Use them with flaky, broken or all",
+        )
+    headings: tuple[str, ...] = HEADINGS
+    row_of = listed_row
     if which is Kind.QUARANTINED:
         tests = all_pages(repository, "/list-quarantined-tests", "quarantined_tests", {})
-        row_of, headings = quarantined_row, ("Id", "Test", "By", "Until", "Because")
+        row_of, headings = quarantined_row, ("Test", "By", "Until", "Because")
+    elif which is Kind.FAILING:
+        tests = all_pages(repository, "/list-failing-tests", "tests", last_week(repository))
+        row_of, headings = failing_row, ("Test", "Fails (7 d)", "PRs hit", "Owner", "Failure")
     else:
-        tests = all_pages(repository, "/list-unhealthy-tests", "tests", {"status": which.value})
-        row_of = unhealthy_row
-        headings = ("Id", "Test", "PRs hit", "Owners", "Quarantined", "Because")
-    return Result(tests, lambda: output.print_table(headings, map(row_of, tests)))
+        status: Json = {} if which is Kind.ALL else {"status": which.value}
+        tests = all_pages(repository, "/list-tests", "tests", status | given)
+
+    def show() -> None:
+        if tests:
+            output.print_table((*headings, "Link"), map(row_of, tests))
+        else:
+            output.line(f"No {'' if which is Kind.ALL else which.value + ' '}test.")
+
+    return Result(tests, show)
 
 
 @options.repository_command(app)
@@ -75,7 +123,8 @@ def quarantine(
     def show() -> None:
         output.line(f"Quarantined {test_id} until {answer['expires_at']}")
         if not answer["quarantined"]:
-            output.log("No effect yet: set `quarantine_enabled` by /flaky-tests/update-settings")
+            output.log("No effect yet: quarantine is off for this repository. Turn it on:")
+            output.log("headgate tests settings --set quarantine_enabled=true")
 
     return Result(answer, show)
 
@@ -89,6 +138,23 @@ def release(repository: Repository, test_id: TestId) -> Result:
         output.line(f"Released {test_id}")
         if answer["quarantined"]:
             output.log("Still quarantined because of its status, by the repository's settings")
+
+    return Result(answer, show)
+
+
+@options.repository_command(app)
+def settings(repository: Repository, changes: options.Set = None) -> Result:
+    """Show the settings of a repository's tests; --set changes them, all or none."""
+    if changes:
+        answer = repository.post("/update-settings", parse_settings(changes))
+    else:
+        answer = repository.post("/get-settings", {})
+
+    def show() -> None:
+        from bot.cli import queue_settings
+
+        pairs = [(name, queue_settings.written(value)) for name, value in answer.items()]
+        output.print_table(("Setting", "Value"), pairs)
 
     return Result(answer, show)
 
@@ -122,27 +188,64 @@ def all_pages(repository: Repository, path: str, field: str, members: Json) -> l
             return rows
 
 
-def unhealthy_row(test: Json) -> tuple[str, ...]:
+def parse_settings(texts: Sequence[str]) -> Json:
+    """Return `KEY=VALUE` texts as members of a request. Raises Failed(USAGE) without a `=`."""
+    from bot.cli import queue_settings
+    from service.testhealth.settings import TestSettings
+
+    kinds = typing.get_type_hints(TestSettings)
+    settings: Json = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise Failed(Exit.USAGE, f"--set {text!r} has no value", "Write KEY=VALUE")
+        kind = kinds.get(key.strip(), str)
+        settings[key.strip()] = queue_settings.parse_value(kind, value.strip())
+    return settings
+
+
+def last_week(repository: Repository) -> Json:
+    """Return the last seven days, as requests name a range of time."""
+    now = datetime.fromtimestamp(repository.client.clock.unix_s(), UTC)
+    return {"start_time": (now - WEEK).isoformat(), "end_time": now.isoformat()}
+
+
+def listed_row(test: Json) -> tuple[str, ...]:
     """Return a test as a row of the table."""
-    status = test["status"]
+    status, failed = test["status"], test["last_failed_at"]
     return (
-        str(test["id"]),
         name_of(test, "file_path"),
+        str(status["value"]) if isinstance(status, dict) else "",
+        percent(test["failure_rate_last_7d"]),
+        "never" if failed is None else output.moment(failed),
         str(test["pull_requests_impacted_last_7d"]),
         output.joined(test["codeowners"]),
         "yes" if test["quarantined"] else "no",
-        str(status["reason"]) if isinstance(status, dict) else "",
+        str(test["html_url"]),
+    )
+
+
+def failing_row(test: Json) -> tuple[str, ...]:
+    """Return a test that failed as a row of the table, with its most common failure."""
+    failures = output.objects(test["most_common_failures"])
+    return (
+        name_of(test, "file_path"),
+        percent(test["failure_rate_last_7d"]),
+        str(test["pull_requests_impacted_last_7d"]),
+        output.joined(test["codeowners"]),
+        str(failures[0]["summary"]) if failures else "",
+        str(test["html_url"]),
     )
 
 
 def quarantined_row(test: Json) -> tuple[str, ...]:
     """Return a quarantined test as a row of the table."""
     return (
-        str(test["test_case_id"]),
         name_of(test, "file"),
         str(test["quarantine_setting"]),
         str(test["expires_at"] or "it is healthy"),
         str(test["reason"]),
+        str(test["html_url"]),
     )
 
 
@@ -163,6 +266,8 @@ def facts_of(test: Json) -> list[tuple[str, object]]:
         ("Owners", output.joined(test["codeowners"])),
         ("Ticket", ticket["html_url"] if isinstance(ticket, dict) else None),
         ("Last run", test["last_run_at"]),
+        ("Last failure", test["last_failed_at"]),
+        ("Link", test["html_url"]),
     ]  # fmt: skip
     facts.extend(
         ("Failed", f"{each['occurrence_count']} times: {each['summary']}") for each in failures

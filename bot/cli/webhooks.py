@@ -36,7 +36,7 @@ def add(
     """Create an endpoint; its signing secret is printed once, alone on stdout."""
     body: Json = {"url": receiver, "events": event or ["*"], "description": description}
     if repository:
-        refs = map(destination.required_repository, repository)
+        refs = [destination.find_repository(each, client) for each in repository]
         body["repositories"] = [destination.repository_members(ref) for ref in refs]
     endpoint = client.post("/webhooks/create-endpoint", body)
 

@@ -260,7 +260,7 @@ def test_every_path_stands_once_and_every_endpoint_under_its_version():
     assert len(set(paths)) == len(paths)
     assert {path for path in paths if not path.startswith("/v1/")} == {
         *("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/api", "/docs/errors/{code}"),
-        "/schemas/headgate.json",
+        *("/schemas/headgate.json", "/llms.txt", "/docs/skill"),
         "/static/{digest}/{name:.+}",
     }
 

@@ -12,7 +12,16 @@ from tests.api.test_models import NAMED, PR, the_fault
     [
         (
             pull_requests.SubmitPullRequest,
-            {"pr": {"number": 1, "sha": "0000000"}},
+            {"pr": {"number": 1, "sha": "000000"}},
+            (
+                "/pr/sha",
+                "format",
+                "must be the commit, or its first 7 hexadecimal digits or more",
+            ),
+        ),
+        (
+            pull_requests.SetImpactedTargets,
+            {"pr": {"number": 1, "sha": "0000000"}, "impactedTargets": "ALL"},
             ("/pr/sha", "format", "must be the whole commit: 40 hexadecimal digits, or 64"),
         ),
         (

@@ -192,14 +192,21 @@ def test_nothing_else_is_a_pull_request_number(number, code):
 
 @pytest.mark.parametrize("sha", [SHA, SHA.upper(), SHA + "0" * 24])
 def test_a_sha_comes_in_any_case_and_goes_on_in_lower(sha):
-    asked = common.read(pull_requests.SubmitPullRequest, {**PR, "pr": {"number": 1, "sha": sha}})
+    body = {**PR, "pr": {"number": 1, "sha": sha}, "impactedTargets": "ALL"}
+    asked = common.read(pull_requests.SetImpactedTargets, body)
     assert asked.pr.head() == sha.lower()
 
 
 @pytest.mark.parametrize("sha", [SHA[:39], SHA + "0", "g" * 40, "", SHA + "\n"])
 def test_a_sha_has_forty_or_sixty_four_digits(sha):
-    body = {**PR, "pr": {"number": 1, "sha": sha}}
-    assert the_fault(pull_requests.SubmitPullRequest, body)[:2] == ("/pr/sha", "format")
+    body = {**PR, "pr": {"number": 1, "sha": sha}, "impactedTargets": "ALL"}
+    assert the_fault(pull_requests.SetImpactedTargets, body)[:2] == ("/pr/sha", "format")
+
+
+@pytest.mark.parametrize("sha", [SHA, SHA[:7], SHA[:39].upper()])
+def test_the_head_of_a_submission_is_told_by_its_first_digits(sha):
+    asked = common.read(pull_requests.SubmitPullRequest, {**PR, "pr": {"number": 1, "sha": sha}})
+    assert asked.pr.sha == sha
 
 
 @pytest.mark.parametrize(
@@ -242,7 +249,7 @@ def test_only_true_and_false_are_booleans(sent):
 def test_null_is_the_same_as_absent_for_an_optional_field():
     body = {**PR, "noBatch": None, "pr": {"number": 1, "sha": None}}
     asked = common.read(pull_requests.SubmitPullRequest, body)
-    assert (asked.no_batch, asked.pr.head()) == (None, None)
+    assert (asked.no_batch, asked.pr.sha) == (None, None)
 
 
 def test_a_reason_may_hold_tabs_and_newlines_and_nothing_else_of_that_kind():

@@ -22,4 +22,5 @@ def _api(monkeypatch):
         monkeypatch.setenv("HEADGATE_URL", api.url)
         monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
         monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
+        monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
         yield api

@@ -75,7 +75,7 @@ def test_a_misused_command_names_its_own_help(capsys):
 
 @pytest.mark.parametrize(
     ("status", "code", "exit_code"),
-    [(403, "missing_role", 3), (404, "queue_not_found", 4), (422, "head_mismatch", 6)],
+    [(403, "missing_role", 3), (404, "hold_not_found", 4), (422, "head_mismatch", 6)],
 )
 def test_what_the_service_says_is_said_on_one_line(api, capsys, status, code, exit_code):
     api.refuses("/getSubmittedPullRequest", status, code, "It says no, and why")

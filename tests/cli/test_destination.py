@@ -133,6 +133,39 @@ def test_no_queue_is_not_found(api):
     assert failed.value.code == Exit.NOT_FOUND
 
 
+def test_the_branch_of_a_pull_request_is_asked_for_once(api):
+    api.says("/findQueue", {"prNumber": 3, "targetBranch": "release/2"})
+    queue = destination.find_queue(None, None, None, None)
+    assert [queue.branch_of(3), queue.branch_of(3)] == ["release/2", "release/2"]
+    repo = {"host": "github.com", "owner": "octo", "name": "widgets"}
+    assert [(each[0], each[1]) for each in api.asked] == [
+        ("/findQueue", {"repo": repo, "pr": {"number": 3}})
+    ]
+
+
+def test_a_token_that_cannot_submit_means_the_only_queue(api):
+    api.refuses("/findQueue", 404, "never_submitted")
+    api.says("/listQueues", {"queues": [{"branch": "main"}]})
+    assert destination.find_queue(None, None, None, None).branch_of(3) == "main"
+
+
+def test_a_base_branch_without_a_queue_is_said_with_what_to_do(api):
+    api.refuses("/findQueue", 404, "queue_not_found", 'branch "main" has no queue.')
+    with pytest.raises(Failed, match='branch "main" has no queue') as failed:
+        destination.find_queue(None, None, None, None).branch_of(3)
+    assert failed.value.todo == "Make one: headgate queue create --branch BRANCH"
+
+
+def test_a_repository_without_a_host_is_on_the_host_of_the_token(api, monkeypatch):
+    monkeypatch.delenv("GITHUB_SERVER_URL")
+    api.says("/tokens/self", {"organization": {"slug": "octo", "host": "github.localhost"}})
+    found = destination.find_queue(None, None, None, "main").repo
+    assert found == RepoRef("github.localhost", "octo", "widgets")
+    named = destination.find_queue(None, None, "github.com/octo/widgets", "main").repo
+    assert named == WIDGETS
+    assert api.paths() == ["/tokens/self"]
+
+
 def test_an_unknown_repository_is_not_found(api):
     api.refuses("/listQueues", 404, "repository_not_found", "There is no octo/widgets.")
     with pytest.raises(Failed, match="There is no octo/widgets") as failed:

@@ -50,6 +50,23 @@ def test_a_command_is_one_request(api, capsys, arguments, path, body):
     assert "#3 Cart totals" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("given", "sent"), [("Urgent", "urgent"), ("17", "17")])
+def test_a_priority_is_a_word_of_chat_or_a_number(api, given, sent):
+    api.says("/submitPullRequest", a_record())
+    assert headgate("submit", "3", "-p", given) == 0
+    assert api.asked[0][1]["priority"] == sent
+
+
+@pytest.mark.parametrize("given", ["asap", "256", "-1", ""])
+def test_another_word_is_no_priority(api, capsys, given):
+    assert headgate("submit", "3", f"--priority={given}") == 2
+    assert capsys.readouterr().err == (
+        f"headgate: {given!r} is not a priority. "
+        "Give urgent, high, medium, low, lowest or 0 to 255.\n"
+    )
+    assert api.asked == []
+
+
 def test_a_record_is_shown_with_state_place_and_reason(api, capsys):
     api.says("/getSubmittedPullRequest", a_record())
     headgate("status", "3")

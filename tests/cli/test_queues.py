@@ -29,14 +29,17 @@ def headgate(*arguments):
             "/updateQueue",
             {"requiredStatuses": ["lint", "test"], "expectedVersion": 4},
         ),
-        (["pause"], "/updateQueue", {"state": "PAUSED"}),
         (
             ["pause", "--reason", "release freeze"],
             "/updateQueue",
             {"state": "PAUSED", "stateReason": "release freeze"},
         ),
         (["resume"], "/updateQueue", {"state": "RUNNING"}),
-        (["drain"], "/updateQueue", {"state": "DRAINING"}),
+        (
+            ["drain", "--reason", "release"],
+            "/updateQueue",
+            {"state": "DRAINING", "stateReason": "release"},
+        ),
     ],
 )
 def test_a_command_is_one_request(api, capsys, arguments, path, body):
@@ -46,9 +49,45 @@ def test_a_command_is_one_request(api, capsys, arguments, path, body):
     assert "octo/widgets main" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["pause", "drain", "hold"])
+def test_what_stops_a_queue_needs_a_reason_as_in_chat(api, capsys, command):
+    assert headgate(command) == 2
+    assert "Missing option '--reason'" in capsys.readouterr().err
+    assert headgate(command, "--reason", " ") == 2
+    assert "--reason is empty. Say why" in capsys.readouterr().err
+    assert api.asked == []
+
+
+def listed(branch, **differences):
+    repo = {"host": "github.com", "owner": "octo", "name": "widgets"}
+    counts = {"depth": 3, "notReady": 1, "testing": 2, "version": 7}
+    return {"repo": repo, "branch": branch, "state": "RUNNING", "mode": "SINGLE"} | counts
+
+
+def test_queues_are_listed_page_by_page(api, capsys):
+    api.says("/listQueues", {"queues": [listed("main")], "nextCursor": "c1"})
+    api.says("/listQueues", {"queues": [listed("release/2")]})
+    assert app.run(["queue", "list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Repository    Branch     State    Mode    Queued  Testing  Not ready",
+        "octo/widgets  main       RUNNING  SINGLE  3       2        1",
+        "octo/widgets  release/2  RUNNING  SINGLE  3       2        1",
+    ]
+    assert [body for _, body, _ in api.asked] == [{"take": 100}, {"take": 100, "cursor": "c1"}]
+
+
+def test_the_queues_of_one_repository_are_listed(api, capsys):
+    api.says("/listQueues", {"queues": []})
+    assert app.run(["queue", "list", "--repo", "octo/widgets"]) == 0
+    assert api.asked[0][1]["repo"] == TARGET["repo"]
+    assert capsys.readouterr().out.startswith("No queue. Make one:")
+    assert app.run(["queue", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"queues": []}
+
+
 def test_a_hold_is_made_once_and_told_by_its_id(api, capsys):
     api.says("/addQueueHold", {"hold": {"id": "h1"}})
-    assert headgate("hold", "release freeze", "--scope", "LAND") == 0
+    assert headgate("hold", "--reason", "release freeze", "--scope", "LAND") == 0
     body = {"text": "release freeze", "scope": "LAND", "until": None}
     assert api.asked[0][1] == TARGET | body
     assert capsys.readouterr().out == "Held: h1\n"
@@ -57,7 +96,7 @@ def test_a_hold_is_made_once_and_told_by_its_id(api, capsys):
 def test_a_doubtful_hold_is_asked_for_again_under_the_same_key(api):
     api.refuses("/addQueueHold", 503, "overloaded")
     api.says("/addQueueHold", {"hold": {"id": "h1"}})
-    assert headgate("hold", "release freeze") == 0
+    assert headgate("hold", "--reason", "release freeze") == 0
     keys = [headers["Idempotency-Key"] for _, _, headers in api.asked]
     assert len(keys) == 2
     assert len(set(keys)) == 1
@@ -184,10 +223,12 @@ def test_a_setting_can_be_set_to_what_is_shown(name, value):
     assert queue_settings.parse([f"{name}={queue_settings.written(value)}"]) == {name: value}
 
 
-@pytest.mark.parametrize("command", ["pause", "resume", "drain"])
+@pytest.mark.parametrize(
+    "command", [["pause", "--reason", "x"], ["resume"], ["drain", "--reason", "x"]]
+)
 def test_a_queue_that_is_held_or_runs_again_is_shown_by_its_head_alone(api, capsys, command):
     api.says("/updateQueue", a_queue(enqueuedPullRequests=[a_record()]))
-    headgate(command)
+    headgate(*command)
     assert capsys.readouterr().out.splitlines() == [
         "octo/widgets main",
         "State     RUNNING",

@@ -200,7 +200,9 @@ def test_tokens_are_made_rotated_and_revoked_beside_serve(service, headgate, git
     first = made.strip()
     assert made == first + "\n"
     assert asked(service.url, first) == 200
-    second = token("rotate", first[4:14], "--overlap-hours", "0").strip()
+    rotated = json.loads(token("rotate", first[4:14], "--overlap-hours", "0", "--json"))
+    second = rotated["token"]
+    assert (rotated["id"], rotated["role"]) == (second[4:14], "admin")
     assert asked(service.url, second) == 200
     assert asked(service.url, first) == 401
     assert token("revoke", second[4:14]) == f"Revoked {second[4:14]} (ci)\n"
@@ -288,9 +290,9 @@ def test_a_sandbox_on_a_taken_port_is_refused(headgate):
 
 def test_setup_url_prints_a_link_that_opens_the_set_up_pages_once(service, headgate):
     port = service.url.rpartition(":")[2]
-    code, out, _ = headgate("setup-url", HEADGATE_PORT=port)
+    code, out, _ = headgate("setup-url", "--json", HEADGATE_PORT=port)
     assert code == 0
-    link = out.strip()
+    link = json.loads(out)["url"]
     assert link.startswith(f"{service.url}/setup?token=")
     opened = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     with opened.open(link) as answer:

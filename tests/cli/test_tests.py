@@ -1,13 +1,16 @@
 """`tests list|show|quarantine|release`: what is sent, what is printed, how it ends."""
 
 import json
+import re
+from datetime import datetime, timedelta
 
 import pytest
 
-from bot.cli import app
+from bot.cli import app, tests
 
 ID = "06cb6db5-f807-5198-b072-af67a0636f8a"
 REPO = {"host": "github.com", "owner": "octo", "name": "widgets"}
+PAGE = f"http://127.0.0.1:8642/octo/widgets/tests/{ID}"
 ABOUT = {"repo": REPO, "org_url_slug": "octo"}
 TEST = {
     "id": ID,
@@ -18,12 +21,14 @@ TEST = {
     "codeowners": ["@octo/web", "@bob"],
     "pull_requests_impacted_last_7d": 6,
     "quarantined": False,
+    "failure_rate_last_7d": 0.14,
+    "last_failed_at": "2026-03-02T07:59:00.000Z",
+    "html_url": PAGE,
 }
 DETAILS = TEST | {
     "most_common_failures": [
         {"summary": "10.0 != 10.01", "occurrence_count": 31, "last_occurrence": ""}
     ],
-    "failure_rate_last_7d": 0.14,
     "failure_rate_last_24h": 0.2,
     "quarantine_override": "ALWAYS_QUARANTINE",
     "quarantine_expires_at": "2026-04-01T08:00:00.000Z",
@@ -37,6 +42,7 @@ QUARANTINED = {
     "quarantine_setting": "AUTO_QUARANTINE",
     "expires_at": None,
     "reason": "Why.",
+    "html_url": PAGE,
 }
 OVERRIDE = "/flaky-tests/set-quarantine-override"
 
@@ -55,22 +61,46 @@ def a_page(token=""):
     return {"next_page_token": token}
 
 
-def test_unhealthy_tests_are_listed_page_by_page(api, capsys):
-    path = "/flaky-tests/list-unhealthy-tests"
+def test_tests_are_listed_with_rate_last_failure_owner_and_link(api, capsys):
+    path = "/flaky-tests/list-tests"
     api.says(path, {"tests": [TEST], "page": a_page("hgp1_x")})
-    api.says(path, {"tests": [TEST | {"quarantined": True}], "page": a_page()})
-    assert headgate("list", "broken") == 0
+    never = TEST | {"quarantined": True, "last_failed_at": None}
+    api.says(path, {"tests": [never], "page": a_page()})
+    assert headgate("list", "broken", "--owner", "@bob", "--search", "cart") == 0
     sent = [body for asked, body, _ in api.asked if asked == path]
-    assert [body["page_query"]["page_token"] for body in sent] == ["", "hgp1_x"]
-    assert {name: sent[0][name] for name in ("repo", "org_url_slug", "status")} == {
-        **ABOUT,
-        "status": "broken",
-    }
+    assert [body.pop("page_query")["page_token"] for body in sent] == ["", "hgp1_x"]
+    filters = {"status": "broken", "owner": "@bob", "search": "cart"}
+    assert sent == [{**ABOUT, **filters}] * 2
     heading, first, second = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["Id", "Test", "PRs", "hit", "Owners", "Quarantined", "Because"]
+    assert re.split(r"  +", heading) == [*tests.HEADINGS, "Link"]
     assert "tests/ui/test_cart.py::test_total (unix)" in first
-    assert first.split()[-5:] == ["6", "@octo/web,", "@bob", "no", "Why."]
-    assert second.split()[-2:] == ["yes", "Why."]
+    assert first.split()[2:] == [
+        *("flaky", "14", "%", "2026-03-02", "07:59", "UTC", "6"),
+        *("@octo/web,", "@bob", "no", PAGE),
+    ]
+    assert second.split()[5:] == ["never", "6", "@octo/web,", "@bob", "yes", PAGE]
+
+
+def test_all_tests_are_listed_without_a_status(api, capsys):
+    api.says("/flaky-tests/list-tests", {"tests": [], "page": a_page()})
+    assert headgate("list", "all") == 0
+    assert "status" not in api.asked[-1][1]
+    assert capsys.readouterr().out == "No test.\n"
+    assert headgate("list") == 0
+    assert api.asked[-1][1]["status"] == "flaky"
+    assert capsys.readouterr().out == "No flaky test.\n"
+
+
+def test_tests_that_failed_in_a_week_are_listed_with_their_failure(api, capsys):
+    failures = [{"summary": "10.0 != 10.01", "occurrence_count": 3, "last_occurrence": ""}]
+    test = TEST | {"most_common_failures": failures}
+    api.says("/flaky-tests/list-failing-tests", {"tests": [test], "page": a_page()})
+    assert headgate("list", "failing") == 0
+    assert "10.0 != 10.01" in capsys.readouterr().out
+    span = [datetime.fromisoformat(api.asked[-1][1][name]) for name in ("start_time", "end_time")]
+    assert span[1] - span[0] == timedelta(days=7)
+    assert headgate("list", "failing", "--owner", "@bob") == 2
+    assert "has no --owner and no --search" in capsys.readouterr().err
 
 
 def test_quarantined_tests_are_listed_and_printed_as_json_when_asked(api, capsys):
@@ -78,7 +108,7 @@ def test_quarantined_tests_are_listed_and_printed_as_json_when_asked(api, capsys
     api.says(path, {"quarantined_tests": [QUARANTINED], "page": a_page()})
     assert headgate("list", "quarantined") == 0
     assert capsys.readouterr().out.splitlines()[1].split() == [
-        *(ID, "test_total", "AUTO_QUARANTINE", "it", "is", "healthy", "Why."),
+        *("test_total", "AUTO_QUARANTINE", "it", "is", "healthy", "Why.", PAGE),
     ]
     assert headgate("list", "quarantined", "--json") == 0
     assert json.loads(capsys.readouterr().out) == [QUARANTINED]
@@ -93,7 +123,9 @@ def test_a_test_is_shown_with_how_it_fails(api, capsys):
     assert told["Fails"] == "14 % in 7 days, 20 % in 24 hours"
     assert told["Override"] == "ALWAYS_QUARANTINE until 2026-04-01T08:00:00.000Z"
     assert told["Failed"] == "31 times: 10.0 != 10.01"
-    assert headgate("show", ID, "--json") == 0
+    assert told["Link"] == PAGE
+    assert headgate("show", PAGE, "--json") == 0
+    assert api.asked[-1][1] == {**ABOUT, "test_id": ID}
     assert json.loads(capsys.readouterr().out) == {"test": DETAILS}
 
 
@@ -105,7 +137,7 @@ def test_a_test_is_quarantined_and_released(api, capsys):
     assert api.asked[-1][1] == ABOUT | wish
     shown = capsys.readouterr()
     assert shown.out == f"Quarantined {ID} until 2026-04-01T08:00:00.000Z\n"
-    assert "quarantine_enabled" in shown.err
+    assert "headgate tests settings --set quarantine_enabled=true\n" in shown.err
     until = "2026-03-09T00:00:00Z"
     assert headgate("quarantine", ID, "--reason", "#991", "--until", until, "--json") == 0
     assert api.asked[-1][1]["expires_at"] == until
@@ -113,6 +145,22 @@ def test_a_test_is_quarantined_and_released(api, capsys):
     assert headgate("release", ID) == 0
     assert api.asked[-1][1] == ABOUT | {"test_id": ID, "override": "UNSPECIFIED"}
     assert capsys.readouterr().out == f"Released {ID}\n"
+
+
+def test_the_settings_of_tests_are_shown_and_changed(api, capsys):
+    api.says("/flaky-tests/get-settings", {"quarantine_enabled": False, "name_masks": ["a", "b"]})
+    assert headgate("settings") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "Setting             Value",
+        "quarantine_enabled  false",
+        "name_masks          a, b",
+    ]
+    api.says("/flaky-tests/update-settings", {"quarantine_enabled": True})
+    changes = ("--set", "quarantine_enabled=true", "--set", "name_masks=a,b")
+    assert headgate("settings", *changes) == 0
+    sent = {"quarantine_enabled": True, "name_masks": ["a", "b"]}
+    assert api.asked[-1][1] == ABOUT | sent
+    assert headgate("settings", "--set", "quarantine_enabled") == 2
 
 
 def test_an_upload_is_deleted(api, capsys):

@@ -58,9 +58,9 @@ def _headgate(tmp_path, monkeypatch, capsys):
     with processes.log_kept(), processes.sandbox(tmp_path, *speed) as github:
         seeded(github["HEADGATE_GITHUB_URL"])
         with processes.serving(tmp_path, "--port", str(port), **github):
-            monkeypatch.setenv("HEADGATE_GITHUB_HOST", github["HEADGATE_GITHUB_HOST"])
+            host = ("--host", github["HEADGATE_GITHUB_HOST"])
             create = ("token", "create", "--org", "octo", "--role", "admin", "--name", "test")
-            monkeypatch.setenv("HEADGATE_TOKEN", run(*create)[1].strip())
+            monkeypatch.setenv("HEADGATE_TOKEN", run(*create, *host)[1].strip())
             monkeypatch.setenv("HEADGATE_URL", url)
             monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
             yield run
@@ -70,7 +70,7 @@ def test_a_pull_request_is_landed_from_the_command_line(headgate):
     assert headgate("land", "1") == (
         4,
         "",
-        "headgate: octo/widgets has no queue. Make one: headgate queue create --branch BRANCH.\n",
+        'headgate: branch "main" has no queue. Make one: headgate queue create --branch BRANCH.\n',
     )
     code, out, err = headgate("queue", "create", "--branch", "main", "--json")
     assert code == 0, err
@@ -112,7 +112,7 @@ def test_a_queue_is_paused_changed_held_and_deleted_from_the_command_line(headga
     assert headgate("queue", "update", "--set", "concurrency=0")[0] == 6
     code, out, err = headgate("queue", "update", "--set", "concurrency=2", "--json")
     assert (code, json.loads(out)["concurrency"]) == (0, 2), err
-    code, out, err = headgate("queue", "hold", "wait for the release", "--json")
+    code, out, err = headgate("queue", "hold", "--reason", "release", "--json")
     assert code == 0, err
     hold = json.loads(out)["hold"]["id"]
     assert hold in headgate("queue", "show")[1]

@@ -89,7 +89,10 @@ class Ledger:
             test_attempts.note_failures(session, self.place, seen)
         hit = [(each.no, pr) for each in failed for pr in ran.prs]
         test_attempts.note_impact(session, self.place, hit, ran.at, self.now)
-        test_cases.note_evidence(session, self.place.repository_id, ran.at)
+        here = self.place.repository_id
+        if ran.is_trusted:
+            test_cases.note_failed(session, here, {each.no for each in failed}, ran.at)
+        test_cases.note_evidence(session, here, ran.at)
 
     def open_days(self, session: Tx) -> list[OpenDay]:
         """The days of the repository that are open, over or not."""

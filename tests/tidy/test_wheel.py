@@ -9,6 +9,8 @@ import pytest
 from tests.tidy import tree
 from tests.tidy.tree import PRODUCT, ROOT
 
+INCLUDED = {"bot/app.yml": "app.yml", "service/http/SKILL.md": "docs/skill/SKILL.md"}
+
 
 @pytest.mark.first
 def test_the_wheel_carries_every_file_of_the_product_and_the_app_manifest(tmp_path):
@@ -21,11 +23,12 @@ def test_the_wheel_carries_every_file_of_the_product_and_the_app_manifest(tmp_pa
     (wheel,) = tmp_path.glob("headgate-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         carried = {name for name in archive.namelist() if ".dist-info/" not in name}
-        assert archive.read("bot/app.yml") == (ROOT / "app.yml").read_bytes()
+        for inside, path in INCLUDED.items():
+            assert archive.read(inside) == (ROOT / path).read_bytes()
     product = {path for path, _ in tree.texts() if tree.is_in(path, *PRODUCT)}
     fetched = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "service/dashboard/static/assets").rglob("*")
         if path.is_file()
     }
-    assert carried == {*product, *fetched, "bot/app.yml"}
+    assert carried == {*product, *fetched, *INCLUDED}

@@ -42,6 +42,7 @@ SLUG = (
 )
 BRANCH = r"^(?!refs/heads/)[^\x00-\x1f\x7f-\x9f]+$(?!\n)"
 COMMIT = r"^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$(?!\n)"
+COMMIT_START = r"^[0-9a-fA-F]{7,64}$(?!\n)"
 UUID = r"^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$(?!\n)"
 TOKEN_ID = r"^[0-9A-Za-z]{10}$(?!\n)"
 LINE = r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)"
@@ -74,6 +75,7 @@ FORMS: Mapping[str, str] = {
     NAME: "must be letters, digits, `.`, `_` and `-`",
     SLUG: "must be an owner and a name with `/` between, as `octo/widgets`",
     BRANCH: "must be a branch's name without control characters",
+    COMMIT_START: "must be the commit, or its first 7 hexadecimal digits or more",
     COMMIT: "must be the whole commit: 40 hexadecimal digits, or 64",
     UUID: "must be a UUID, as 6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10",
     TOKEN_ID: "must be the ten letters and digits after `hgt_`",

@@ -48,7 +48,7 @@ async def submit(call: Call, request: models.SubmitPullRequest) -> answers.Submi
     """`/submitPullRequest`."""
     queue = await queue_of(call, request)
     options = SubmitOptions(
-        priority=request.wanted_priority(), no_batch=request.no_batch, sha=request.pr.head()
+        priority=request.wanted_priority(), no_batch=request.no_batch, sha=request.pr.sha
     )
     submitted = await pull_requests.submit(
         call.runtime, queue, request.pr.number, options, call.actor
@@ -215,6 +215,46 @@ async def preview_cancel(
     )
 
 
+@read(
+    "previewPriority",
+    models.PreviewPriority,
+    answers.PriorityPreviewed,
+    "queue_not_found",
+    "not_in_queue",
+)
+async def preview_priority(
+    call: Call, request: models.PreviewPriority
+) -> answers.PriorityPreviewed:
+    """`/previewPriority`; nothing is changed."""
+    queue = await queue_of(call, request)
+    preview = await pull_requests.preview_priority(
+        call.runtime, queue, request.pr.number, request.priority, call.actor
+    )
+    return answers.PriorityPreviewed(
+        pr_number=preview.pr,
+        runs_interrupted=list(preview.interrupted),
+        pull_requests_restarted=list(preview.restarted),
+        pull_requests_moved_up=list(preview.moved_up),
+        pull_requests_moved_back=list(preview.moved_back),
+    )
+
+
+@read(
+    "findQueue",
+    models.FindQueue,
+    answers.QueueFound,
+    "queue_not_found",
+    "pull_request_not_found",
+    "never_submitted",
+)
+async def find_queue(call: Call, request: models.FindQueue) -> answers.QueueFound:
+    """`/findQueue`; a token that cannot submit finds queues of what was submitted before."""
+    queue = await queue_access.queue_of_pull_request(
+        call.runtime, call.caller, request.repo.ref, request.pr.number
+    )
+    return answers.QueueFound(pr_number=request.pr.number, target_branch=queue.branch)
+
+
 @write(
     "setImpactedTargets",
     Role.CI,
@@ -266,5 +306,7 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     timeline,
     explained,
     preview_cancel,
+    preview_priority,
+    find_queue,
 )
 """The pull request endpoints, in the order of the document."""

@@ -325,8 +325,25 @@ def audit_row(
 
 async def preview_cancel(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Preview:
     """Return what `/cancelPullRequest` would do now. Raises NotFound(not_in_queue)."""
+    return await _preview(runtime, queue, Cancel(number, Reason.API_REQUESTED, actor))
+
+
+async def preview_priority(
+    runtime: Runtime, queue: QueueRef, number: int, priority: int, actor: Actor
+) -> Preview:
+    """Return what another priority of a queued pull request would do now.
+
+    Raises NotFound(not_in_queue).
+    """
+    entry = (await turn.value(runtime, queue.id)).entries.get(number)
+    if entry is None:
+        refused = Refused(Reason.NOT_IN_QUEUE, f"pull request {number} is not queued")
+        raise refusal_error(refused, queue.branch)
+    return await _preview(runtime, queue, Submit(entry.facts, actor, priority=priority))
+
+
+async def _preview(runtime: Runtime, queue: QueueRef, command: Cancel | Submit) -> Preview:
     value = await turn.value(runtime, queue.id)
-    command = Cancel(number, Reason.API_REQUESTED, actor)
     found = previews.of_command(value, command, runtime.clock.now())
     if isinstance(found, Refused):
         raise refusal_error(found, queue.branch)

@@ -1,13 +1,21 @@
 """Queues that a caller of the API may see."""
 
+from datetime import datetime
+
 from service.accounts import access
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.http.callers import Caller
+from service.mergequeue.engine.states import FINAL
+from service.mergequeue.operations import chains, pull_requests, queue_views
+from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import queues
 from service.runtime import Runtime
-from service.vocabulary import QueueRef, RepoRef
+from service.vocabulary import QueueRef, RepoRef, Role
+
+SUBMITTERS = frozenset({Role.QUEUE, Role.ADMIN})
+"""Only these roles cost a call of the provider, as they do when they submit."""
 
 
 async def branches_with_queue(runtime: Runtime, repository: RepositoryRecord) -> tuple[str, ...]:
@@ -28,6 +36,39 @@ async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str
     queue = await queue_in(runtime, repository, branch)
     runtime.memory.places.put(version, question, queue)
     return queue
+
+
+async def queue_of_pull_request(
+    runtime: Runtime, caller: Caller, ref: RepoRef, number: int
+) -> QueueRef:
+    """Return the queue that a pull request is in, or would be submitted to.
+
+    The provider is asked for the base branch if the caller may submit. Others get the queue that
+    the pull request left last. Raises NotFound: repository_not_found, pull_request_not_found,
+    queue_not_found.
+    """
+    repository = await access.find_repository(runtime, caller, ref)
+    refs = await runtime.store.read(queues.queues_of, repository.id)
+    views = [await queue_views.pull_request_view(runtime, each, number, None) for each in refs]
+    submissions = [view for view in views if view is not None]
+    for view in submissions:
+        if view.entry.state not in FINAL:
+            return view.queue
+    if caller.role in SUBMITTERS:
+        pull = await pull_requests.fetch_pull_request(runtime, repository.ref, number)
+        if all(each.branch != pull.target_branch for each in refs):
+            pull = await chains.with_chain(runtime, repository.ref, pull)
+        return await queue_in(runtime, repository, pull.target_branch)
+    if submissions:
+        return max(submissions, key=_submitted_at).queue
+    raise NotFound(
+        f"Pull request {number} was never submitted to a queue of {ref.slug}.",
+        code="never_submitted",
+    )
+
+
+def _submitted_at(view: PullRequestView) -> datetime:
+    return view.entry.submitted_at
 
 
 async def queue_in(runtime: Runtime, repository: RepositoryRecord, branch: str) -> QueueRef:

@@ -128,6 +128,7 @@ async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestF
         quarantine_expires_at=details.expires_at,
         first_seen_at=details.first_seen_at,
         last_run_at=details.last_run_at,
+        last_failed_at=details.test.case.last_failed_at,
     )
     return answers.TestFound(test=test)
 
@@ -246,6 +247,7 @@ def _listed(home: RepositoryAddresses, test: ShownTest) -> answers.ListedTestRec
         status=_health(test),
         failure_rate_last_7d=week,
         failure_rate_last_24h=day,
+        last_failed_at=test.case.last_failed_at,
     )
 
 

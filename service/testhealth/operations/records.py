@@ -135,11 +135,11 @@ def override_of(home: Home, case: ListedCase) -> Override:
 
 def reasons_of_unjudged(session: Tx, home: Home, unjudged: Sequence[ListedCase]) -> dict[int, str]:
     """Return the number of each test that was never judged → the reason why it is healthy."""
-    never_failed = [case.no for case in unjudged if not case.has_failed]
+    never_failed = [case.no for case in unjudged if case.last_failed_at is None]
     results = figures.results(session, home.sets, home.repository.id, never_failed)
     return {
         case.no: "Failed. It will be evaluated within a minute."
-        if case.has_failed
+        if case.last_failed_at is not None
         else f"No failure in {results[case.no]:,} runs since {case.first_run_at:%Y-%m-%d}."
         for case in unjudged
     }

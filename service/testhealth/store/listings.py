@@ -51,7 +51,7 @@ class ListedCase(NamedTuple):
     since: datetime
     impact: int
     first_run_at: datetime
-    has_failed: bool
+    last_failed_at: datetime | None
     reason: str | None
     override: Override
     override_reason: str
@@ -96,7 +96,7 @@ RECORDS = (
         cases.c.status_since,
         cases.c.impact_rank,
         cases.c.first_run_at,
-        cases.c.last_failed_at.is_not(None).label("has_failed"),
+        cases.c.last_failed_at,
         states.c.reason,
         overrides.c.override,
         overrides.c.reason.label("override_reason"),
@@ -189,7 +189,7 @@ def listed_case(row: Row[*tuple[object, ...]]) -> ListedCase:
         since=row.status_since,
         impact=-row.impact_rank,
         first_run_at=row.first_run_at,
-        has_failed=bool(row.has_failed),
+        last_failed_at=row.last_failed_at,
         reason=row.reason,
         override=Override.UNSPECIFIED if row.override is None else Override(row.override),
         override_reason=row.override_reason or "",

@@ -41,6 +41,8 @@ ROLES: dict[str, set[str]] = {
     "getPullRequestTimeline": READ,
     "explainPullRequest": READ,
     "previewCancelPullRequest": READ,
+    "previewPriority": READ,
+    "findQueue": READ,
     "createQueue": ADMIN,
     "getQueue": READ,
     "updateQueue": ADMIN,
@@ -156,6 +158,8 @@ async def of_queue(client: Client, world: Any, queue: Queue) -> dict[str, dict[s
         "getDryTest": {**queue.named(sha=SHA), "branch": DRY_TEST},
         "endDryTest": {**queue.named(), "branch": DRY_TEST},
         "getMergeQueueTestingDetails": queue.named(testRunId=record["testRunId"]),
+        "previewPriority": queue.about(number, priority="urgent"),
+        "findQueue": {"repo": about["repo"], "pr": {"number": number}},
         "listQueues": {"repo": {"host": it.host, "owner": it.owner, "name": it.repo}},
     }
 

@@ -110,6 +110,18 @@ async def test_documents_are_fetched_and_nothing_else(client, path):
     assert answer.headers["Allow"] == "GET, HEAD"
 
 
+async def test_agents_find_an_index_and_the_skill_without_a_token(client):
+    index = await client.ask("GET", "/llms.txt", "")
+    assert index.headers["Content-Type"] == "text/plain; charset=utf-8"
+    links = re.findall(r"\]\((\S+)\)", index.body.decode())
+    assert "/docs/skill" in links
+    for link in links:
+        assert (await client.ask("GET", link, "")).status == 200, link
+    skill = await client.ask("GET", "/docs/skill", "")
+    assert skill.headers["Content-Type"] == "text/markdown; charset=utf-8"
+    assert skill.body.startswith(b"---\nname: headgate\n")
+
+
 async def test_the_schema_of_the_repositorys_file_needs_no_token(client):
     answer = await client.ask("GET", "/schemas/headgate.json", "")
     assert (answer.status, answer.json) == (200, repository_file.schema())

@@ -97,7 +97,7 @@ async def test_the_head_that_was_meant_must_be_the_present_one(client, queue):
     answer = await client.post("submitPullRequest", body)
     assert answer.is_problem(409, "head_mismatch")
     first = await client.done("submitPullRequest", queue.about(number))
-    body["pr"]["sha"] = first["prSha"].upper()
+    body["pr"]["sha"] = first["prSha"][:7].upper()
     assert (await client.done("submitPullRequest", body))["result"] == "unchanged"
 
 
@@ -356,6 +356,47 @@ async def test_a_preview_says_what_a_cancel_would_do_and_changes_nothing(client,
         "pullRequestsMovedUp": numbers[1:],
     }
     assert [await queue.record(number) for number in numbers] == before
+
+
+async def test_another_priority_is_previewed_and_changes_nothing(client, queue):
+    numbers = [await queue.submitted() for _ in range(3)]
+    before = [await queue.record(number) for number in numbers]
+    body = queue.about(numbers[2], priority="urgent")
+    answer = await client.done("previewPriority", body)
+    assert answer["pullRequestsMovedUp"] == [numbers[2]]
+    assert answer["pullRequestsMovedBack"] == numbers[:2]
+    assert answer["runsInterrupted"] == [before[0]["testRunId"]]
+    assert [await queue.record(number) for number in numbers] == before
+    other = await queue.world.open_pull_request(queue.branch)
+    missing = await client.post("previewPriority", queue.about(other, priority="high"))
+    assert missing.is_problem(404, "not_in_queue")
+
+
+async def test_a_pull_request_finds_the_queue_of_its_base_branch(client, queue, world):
+    number = await world.open_pull_request(queue.branch)
+    about = {"repo": queue.named()["repo"], "pr": {"number": number}}
+    found = {"prNumber": number, "targetBranch": queue.branch}
+    assert await client.done("findQueue", about) == found
+    reader = world.read_token
+    assert (await client.post("findQueue", about, reader)).is_problem(404, "never_submitted")
+
+    await client.done("submitPullRequest", queue.about(number))
+    await world.act("retarget", number=number, base="main")
+    assert await client.done("findQueue", about) == found
+    await client.done("cancelPullRequest", queue.about(number))
+    assert await client.done("findQueue", about, reader) == found
+    missing = {**about, "pr": {"number": 999_999}}
+    assert (await client.post("findQueue", missing)).is_problem(404, "pull_request_not_found")
+
+
+async def test_a_pull_request_whose_base_has_no_queue_finds_none(client, queue, world):
+    branch = await world.new_branch()
+    number = await world.open_pull_request(branch)
+    about = {"repo": queue.named()["repo"], "pr": {"number": number}}
+    answer = await client.post("findQueue", about)
+    assert answer.is_problem(404, "queue_not_found")
+    assert f'branch "{branch}" has no queue; queues here: ' in answer.json["detail"]
+    assert queue.branch in answer.json["branches"]
 
 
 async def test_what_is_not_queued_has_no_preview(client, queue):

@@ -8,7 +8,15 @@ from pydantic.json_schema import JsonSchemaValue
 
 from service.errors import FieldError
 from service.http.models import common
-from service.http.models.common import Named, NamedPullRequest, PullRequestWithHead, Reason
+from service.http.models.common import (
+    Named,
+    NamedPullRequest,
+    PullRequest,
+    PullRequestWithHead,
+    Reason,
+    Repository,
+    Request,
+)
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import DEFAULT_PRIORITY, PRIORITY_NAMES
 from service.mergequeue.engine.targets import Targets
@@ -47,10 +55,16 @@ Priority = Annotated[
 ]
 
 
+class PullRequestToSubmit(PullRequest):
+    """Which pull request, and optionally the head that is meant, or its first characters."""
+
+    sha: Annotated[str, Field(pattern=common.COMMIT_START)] | None = None
+
+
 class SubmitPullRequest(Named):
     """`/submitPullRequest`; null as priority means the default, absence leaves it."""
 
-    pr: PullRequestWithHead
+    pr: PullRequestToSubmit
     priority: Priority | None = None
     no_batch: bool | None = None
 
@@ -75,6 +89,19 @@ class GetSubmittedPullRequest(NamedPullRequest, common.MayWait):
     """`/getSubmittedPullRequest`."""
 
     include_timeline: bool | None = None
+
+
+class PreviewPriority(NamedPullRequest):
+    """`/previewPriority`: another priority of a queued pull request."""
+
+    priority: Priority
+
+
+class FindQueue(Request):
+    """`/findQueue`: which queue is this pull request's."""
+
+    repo: Repository
+    pr: PullRequest
 
 
 class ExplainPullRequest(NamedPullRequest):

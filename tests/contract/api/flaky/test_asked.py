@@ -54,7 +54,8 @@ async def test_details_tell_everything_of_a_test(tested):
     assert test["quarantine_override"] == "UNSPECIFIED"
     assert test["quarantine_expires_at"] is None
     assert test["first_seen_at"] == "2026-03-01T08:00:00.000Z"
-    assert list(test)[-3:] == ["quarantine_expires_at", "first_seen_at", "last_run_at"]
+    assert list(test)[-3:] == ["first_seen_at", "last_run_at", "last_failed_at"]
+    assert test["last_failed_at"] == test["last_run_at"] == "2026-03-02T12:00:00.000Z"
 
 
 async def test_details_of_a_healthy_test_say_so_before_anybody_judged_it(tested):

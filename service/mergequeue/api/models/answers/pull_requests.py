@@ -210,6 +210,19 @@ class CancelPreviewed(Answer):
     pull_requests_moved_up: list[Number]
 
 
+class PriorityPreviewed(CancelPreviewed):
+    """What another priority would do."""
+
+    pull_requests_moved_back: list[Number]
+
+
+class QueueFound(Answer):
+    """The queue of a pull request."""
+
+    pr_number: Number
+    target_branch: str
+
+
 class SubmissionsFound(Answer):
     """The newest submission of each number, and the numbers that have none."""
 

@@ -90,13 +90,15 @@ class TestDetailsRecord(TestRecord):
     quarantine_expires_at: Time | None
     first_seen_at: Time
     last_run_at: Time
+    last_failed_at: Time | None
 
 
 class ListedTestRecord(TestRecord):
-    """A test with its health and its rates of the present."""
+    """A test with its health, its rates of the present and its last failure."""
 
     failure_rate_last_7d: Rate
     failure_rate_last_24h: Rate
+    last_failed_at: Time | None
 
 
 class TestDay(SnakeAnswer):

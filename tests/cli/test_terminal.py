@@ -1,0 +1,60 @@
+"""Colors and progress: on a terminal, and nowhere else."""
+
+import os
+import pty
+import subprocess
+
+import pytest
+
+from tests.cli import processes, service
+from tests.cli.service import a_record
+from tests.cli.test_doctor import FINE, examined
+
+COLOR = "\x1b[36m"
+FILES_PER_READ = 65_536
+
+
+@pytest.fixture(name="headgate")
+def _headgate(tmp_path, api):
+    """A command in a process; what its stdout and stderr received, each a terminal or a pipe."""
+
+    def run(*arguments, **terminals):
+        named = {"HEADGATE_URL": api.url, "HEADGATE_TOKEN": service.TOKEN, "TERM": "xterm"}
+        named["GITHUB_REPOSITORY"] = "github.com/octo/widgets"
+        named |= terminals.pop("settings", {})
+        ends = {name: pty.openpty() for name in terminals}
+        streams = {name: end[1] for name, end in ends.items()}
+        done = subprocess.run(
+            [*processes.COMMAND, *arguments],
+            cwd=tmp_path,
+            env=processes.environment(**named),
+            stdin=subprocess.DEVNULL,
+            check=True,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams,
+        )
+        said = {"stdout": done.stdout, "stderr": done.stderr}
+        for name, (ours, theirs) in ends.items():
+            said[name] = os.read(ours, FILES_PER_READ)
+            os.close(ours)
+            os.close(theirs)
+        return {name: text.decode() for name, text in said.items()}
+
+    return run
+
+
+def test_a_state_has_a_color_on_a_terminal_alone(api, headgate):
+    api.says("/getSubmittedPullRequest", a_record("TESTING"))
+    status = ("status", "3", "--branch", "main")
+    assert COLOR in headgate(*status, stdout=True)["stdout"]
+    assert "\x1b" not in headgate(*status)["stdout"]
+    plain = headgate(*status, stdout=True, settings={"NO_COLOR": "1"})["stdout"]
+    assert "TESTING" in plain
+    assert COLOR not in plain
+
+
+def test_work_shows_its_progress_on_stderr_of_a_terminal_alone(api, headgate):
+    api.says("/runDoctor", examined(FINE))
+    shown = headgate("doctor", "--json", stderr=True)
+    assert "examining octo/widgets" in shown["stderr"]
+    assert "\x1b" not in shown["stdout"]
+    assert headgate("doctor", "--json")["stderr"] == ""

@@ -1,0 +1,176 @@
+"""An agent lands pull requests with the tools of `headgate mcp`, over both transports."""
+
+import json
+import re
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.cli import processes
+from tests.end_to_end.test_command_line import posted, seeded
+from tests.harness.machine import free_port
+
+pytestmark = pytest.mark.timeout(180)
+
+QUEUE = {
+    "repo": {"host": "github.localhost", "owner": "octo", "name": "widgets"},
+    "targetBranch": "main",
+}
+REPO = "github.localhost/octo/widgets"
+
+
+class Place(NamedTuple):
+    """A running service with a queue, and the token of its admin."""
+
+    cwd: Path
+    sandbox: str
+    url: str
+    token: str
+
+    def post(self, path, **members):
+        """The answer of the REST API."""
+        headers = {"x-api-token": self.token, "Content-Type": "application/json"}
+        body = json.dumps(members).encode()
+        request = urllib.request.Request(f"{self.url}/v1/{path}", body, headers)
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+    def update(self, **settings):
+        """Change the queue."""
+        return self.post("updateQueue", **QUEUE, **settings)
+
+    def opened(self, name):
+        """A new pull request; its number."""
+        change = {"head": name, "files": {f"{name}.txt": name}, "title": f"Add {name}"}
+        act = {"as": "alice", "act": "open", "repo": "octo/widgets", **change}
+        return posted(f"{self.sandbox}/_sandbox/acts", act)["number"]
+
+
+@pytest.fixture(scope="module", name="place")
+def _place(tmp_path_factory):
+    cwd = tmp_path_factory.mktemp("agents")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    speed = ("--speed", "5", "--webhook-url", f"{url}/webhooks/github")
+    with processes.sandbox(cwd, *speed) as github:
+        sandbox = github["HEADGATE_GITHUB_URL"]
+        seeded(sandbox)
+        with processes.serving(cwd, "--port", str(port), **github):
+            create = ("token", "create", "--org", "octo", "--name", "agent", "--role", "admin")
+            with processes.started(*create, cwd=cwd, **github) as child:
+                token = child.stdout.readline().strip()
+            place = Place(cwd, sandbox, url, token)
+            place.post("createQueue", **QUEUE)
+            yield place
+
+
+def over_stdio(place):
+    """The transport to a server of our own that has the token in its environment."""
+    arguments = [*processes.COMMAND[1:], "mcp", "--repo", REPO]
+    settings = {"HEADGATE_URL": place.url, "HEADGATE_TOKEN": place.token}
+    environment = processes.environment(**settings)
+    return stdio_client(
+        StdioServerParameters(
+            command=processes.COMMAND[0], args=arguments, env=environment, cwd=place.cwd
+        )
+    )
+
+
+@contextmanager
+def serving_http(place):
+    """The address of a server over HTTP that has no token itself."""
+    port = str(free_port())
+    started = ("mcp", "--http", "--port", port, "--repo", REPO)
+    with processes.started(*started, cwd=place.cwd, HEADGATE_URL=place.url):
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+def with_token(token):
+    return httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60)
+
+
+async def status_of(url, token=None):
+    """The status with which a server answers, once it listens."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    transport = httpx2.AsyncHTTPTransport(retries=8)
+    async with httpx2.AsyncClient(transport=transport, timeout=30) as client:
+        return (await client.post(url, json={}, headers=headers)).status_code
+
+
+async def asked(client, tool, **arguments):
+    """The structured answer of a tool."""
+    answer = await client.call_tool(tool, arguments)
+    assert not answer.is_error, answer.content
+    return answer.structured_content
+
+
+def said(answer):
+    """The words of a refused call."""
+    assert answer.is_error
+    return str(answer.content)
+
+
+async def landed(client, number):
+    """Submit a pull request and wait for its end, as an agent does; the last answer."""
+    state = await asked(client, "land_pull_request", number=number)
+    while state["outcome"] == "waiting":
+        assert "wait_for_pull_request" in state["next_step"]
+        state = await asked(client, "wait_for_pull_request", number=number, seconds=20)
+    return state
+
+
+async def test_an_agent_lands_a_pull_request_over_stdio(place):
+    async with Client(over_stdio(place)) as client:
+        number = place.opened("agent")
+        missing = await client.call_tool("wait_for_pull_request", {"number": number})
+        assert "was never submitted" in said(missing)
+
+        state = await landed(client, number)
+        assert (state["outcome"], state["state"]) == ("merged", "MERGED")
+        assert re.fullmatch("[0-9a-f]{40}", state["merged_as"])
+        assert state["target_branch"] == "main"
+        assert (await asked(client, "land_pull_request", number=number))["outcome"] == "merged"
+
+        (queue,) = (await asked(client, "list_queues"))["queues"]
+        assert (queue["repository"], queue["branch"], queue["state"]) == (REPO, "main", "RUNNING")
+        assert await asked(client, "list_flaky_tests") == {"total": 0, "tests": []}
+
+
+async def test_an_agent_learns_over_http_why_a_pull_request_failed(place):
+    with serving_http(place) as url:
+        assert [await status_of(url), await status_of(url, "hgt_strange")] == [401, 401]
+        async with (
+            with_token(place.token) as own,
+            Client(streamable_http_client(url, http_client=own)) as client,
+        ):
+            place.update(state="PAUSED", stateReason="freeze")
+            for number in (1, 2):
+                await asked(client, "land_pull_request", number=number)
+            acting = await asked(client, "who_must_act", number=1)
+            assert acting["who"] == "maintainer"
+            assert acting["open_conditions"][0]["code"] == "queue_running"
+            explained = await asked(client, "explain_pull_request", number=2)
+            assert explained["ahead"] == [1]
+            preview = await asked(client, "what_if", number=1, change="remove")
+            assert preview["moved_up"] == [2]
+            raised = await asked(client, "what_if", number=2, change="urgent")
+            assert (raised["moved_up"], raised["moved_back"]) == ([2], [1])
+            place.update(state="RUNNING")
+            assert (await landed(client, 1))["outcome"] == "merged"
+            failed = await landed(client, 2)
+            assert (failed["outcome"], failed["failed_checks"]) == ("failed", ["test"])
+            assert failed["who_must_act"] == "author"
+
+
+async def test_a_token_that_only_reads_cannot_land(place):
+    reader = place._replace(token=place.post("tokens/create", name="reader", role="read")["token"])
+    async with Client(over_stdio(reader)) as client:
+        refused = await client.call_tool("land_pull_request", {"number": 1})
+        assert "`headgate token create --role queue`" in said(refused)
