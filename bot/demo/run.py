@@ -14,9 +14,10 @@ import aiohttp
 
 from bot import listening, telemetry
 from bot.demo import play, proof, stage, story
-from bot.demo.play import Play, RunDetails, Submission
+from bot.demo.play import Play
 from bot.demo.proof import Branch, Proof
 from bot.demo.stage import Ports, Stage
+from bot.demo.watching import RunDetails, Submission, Watch
 from bot.program import VERSION
 from bot.sandbox.records import HOST
 from service.clock import Clock
@@ -68,9 +69,9 @@ async def demo(options: DemoOptions) -> bool:
 
     with state_folder(options) as folder, logging_to(folder, options.clock):
         print(f"Headgate {VERSION} demo · nothing leaves this machine", file=out, flush=True)
-        async with stage.running(folder, options.ports) as running:
+        async with stage.running(folder, options.ports.chosen(), stage.seed) as running:
             print("\n".join(welcome(running)), file=out, flush=True)
-            report = await play_and_prove(options, Play(running, options.clock, tell), began)
+            report = await play_and_prove(options, Play(Watch(running), options.clock, tell), began)
             print("\n".join(report_lines(report)), file=out, flush=True)
             if options.as_json:
                 print(json.dumps(report_json(report, running), indent=2), flush=True)
@@ -93,16 +94,17 @@ async def play_and_prove(options: DemoOptions, played: Play, began: float) -> Re
         faults.append(f"the story was not over after {options.timeout_s:.0f} s")
     if not played.explanation:
         faults.append(f"#{story.CULPRIT.number} was not explained")
-    runs = {each.branch: await played.runs_of(each) for each in story.STORIES}
+    watch = played.watch
+    runs = {each.branch: await watch.runs_of(each.branch) for each in story.STORIES}
     branches = []
     for each in story.STORIES:
-        branch = played.outcome(each, runs[each.branch])
+        branch = play.outcome_of(watch, each, runs[each.branch])
         landed = [landing.number for landing in branch.landings]
-        faults += play.faults_of(each, played.submissions, runs[each.branch], landed)
+        faults += play.faults_of(each, watch.submissions, runs[each.branch], landed)
         branches.append(branch)
-    proofs = await asyncio.to_thread(proof.prove, played.stage.bare, branches)
+    proofs = await asyncio.to_thread(proof.prove, watch.stage.bare, branches)
     duration_s = options.clock.monotonic_s() - began
-    return Report(played.submissions, runs, branches, faults, proofs, duration_s)
+    return Report(watch.submissions, runs, branches, faults, proofs, duration_s)
 
 
 def report_json(report: Report, running: Stage) -> dict[str, object]:
@@ -157,7 +159,7 @@ def welcome(running: Stage) -> list[str]:
         f"  Service  {addresses['service']}   ← the queues as they work",
         f"  Sandbox  {addresses['sandbox']}   ← comment /merge here",
         "",
-        f"Four branches of {story.SLUG} with a queue each, played at the same time:",
+        f"Five branches of {story.SLUG} with a queue each, played at the same time:",
         *(f"  {each.branch:<10} {each.shows}" for each in story.STORIES),
         "",
     ]
@@ -170,8 +172,7 @@ def invitation(running: Stage) -> str:
     addresses, token = running.addresses(), running.token
     return (
         "\nThe servers stay until Ctrl-C.\n"
-        f"  Sandbox  {addresses['sandbox']}   8 is good, 9 is flaky, 10 conflicts with 8, "
-        "11 a draft\n"
+        f"  Sandbox  {addresses['sandbox']}\n"
         f"  API      {addresses['api']}\n"
         f"  Token    {token}\n\n"
         f"  curl -s {addresses['api']}/getQueue -H 'content-type: application/json' "

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,12 @@ from bot.program import SANDBOX_PORT, SERVICE_PORT
 from bot.sandbox import app as sandboxes
 from bot.sandbox.app import CannotRun, Sandbox, SandboxOptions
 from bot.sandbox.records import HOST
+from bot.sandbox.world import Repository
 from bot.settings import Settings
 from bot.wiring import World
 from service.accounts import tokens
 from service.accounts.tokens import TokenRequest
+from service.clock import Clock
 from service.errors import StartRefused
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Role
@@ -38,6 +40,11 @@ COMMANDS_AT_ONCE = 12
 KNOBS = {"mergeable_delay_s": 0.2, "rename_delay_s": 0.2}
 
 Json = dict[str, JsonValue]
+
+# With draft pull requests each test branch would be tested twice, once as a push.
+PUSH_ONLY: Json = {"createPrsForTestingBranches": False}
+
+POLL_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +91,50 @@ def is_free(port: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The running servers; `starts` are the target branches, `heads` the pull requests' heads."""
+    """The running servers, and the repository on them.
+
+    `machine` is the folder that CI's runs share. `starts` are the target branches, `heads` the
+    heads of the pull requests.
+    """
 
     service: str
-    sandbox: str
+    sandbox: Sandbox
     token: str
-    bare: Path
-    starts: Mapping[str, str]
-    heads: Mapping[int, str]
+    machine: Path
+    starts: dict[str, str]
+    heads: dict[int, str]
     session: aiohttp.ClientSession
+
+    @property
+    def repository(self) -> Repository:
+        """The repository as the sandbox has it."""
+        return self.sandbox.repository(story.SLUG)
+
+    @property
+    def bare(self) -> Path:
+        """The folder of the repository itself."""
+        return self.repository.git.folder
+
+    async def act(self, login: str, act: str, **fields: JsonValue) -> Json:
+        """Act as a person in the repository; return what the act made."""
+        return await act_of(self.session, self.sandbox.url, {"as": login, "act": act, **fields})
 
     async def comment(self, login: str, number: int, text: str) -> None:
         """Comment on a pull request as a person."""
-        body: Json = {"as": login, "act": "comment", "number": number, "body": text}
-        await act(self.session, self.sandbox, body)
+        await self.act(login, "comment", number=number, body=text)
 
     async def call(self, path: str, branch: str, **members: JsonValue) -> Json | None:
         """Return what the service's API answers about the queue of a branch; None for 404."""
+        return await self._ask(path, {"targetBranch": branch, **members})
+
+    async def of_tests(self, name: str, **members: JsonValue) -> Json | None:
+        """Return what the API answers about the tests of the repository."""
+        return await self._ask(f"/flaky-tests/{name}", {"org_url_slug": story.OWNER, **members})
+
+    async def _ask(self, path: str, members: Json) -> Json | None:
         repo: Json = {"host": HOST, "owner": story.OWNER, "name": story.NAME}
-        body: Json = {"repo": repo, "targetBranch": branch, **members}
         url, headers = f"{self.service}/v1{path}", {"x-api-token": self.token}
+        body: Json = {"repo": repo, **members}
         async with self.session.post(url, json=body, headers=headers) as response:
             if response.status == 404:
                 return None
@@ -111,22 +142,70 @@ class Stage:
             answer: Json = await response.json()
             return answer
 
+    def set_rain(self, *, is_on: bool) -> None:
+        """Let it rain on the CI machine, or stop it."""
+        rain = self.machine / widgets.RAIN
+        if is_on:
+            rain.touch()
+        else:
+            rain.unlink(missing_ok=True)
+
+    async def learn_weather(self, branch: str, clock: Clock) -> None:
+        """Make a test flaky in the eyes of Headgate, by reports alone.
+
+        The test is pushed to the branch while it rains and fails; the job runs again in the sun
+        and passes. Headgate collects both reports, and quarantines tests that are flaky.
+        """
+        await self.of_tests(
+            "update-settings",
+            quarantine_enabled=True,
+            auto_quarantine_enabled=True,
+            stable_branches=[story.MAIN.branch, branch],
+        )
+        self.set_rain(is_on=True)
+        body = push(branch, {widgets.WEATHER_FILE: widgets.WEATHER}, "Test the weather")
+        pushed = await act_of(self.session, self.sandbox.url, body)
+        self.starts[branch] = str(pushed["sha"])
+        while not self.ci_has(branch, "failure"):
+            await clock.sleep(POLL_S)
+        self.set_rain(is_on=False)
+        await self.act("alice", "rerun_ci", branch=branch)
+        while not await self.of_flaky_tests():
+            await clock.sleep(POLL_S)
+
+    def ci_has(self, branch: str, conclusion: str) -> bool:
+        """Return whether the newest CI run of a branch has ended so."""
+        runs = [run for run in self.repository.workflow_runs if run.head_branch == branch]
+        return bool(runs) and runs[-1].conclusion == conclusion
+
+    async def of_flaky_tests(self) -> JsonValue:
+        """Return the tests that are flaky now, as the API lists them."""
+        page: Json = {"page_size": 10}
+        answer = await self.of_tests("list-unhealthy-tests", status="FLAKY", page_query=page)
+        return answer["tests"] if answer else []
+
     def addresses(self) -> dict[str, str]:
         """Return the addresses that a visitor opens."""
         return {
             "service": self.service,
             "api": f"{self.service}/v1",
-            "sandbox": f"{self.sandbox}/{story.SLUG}/pull/8",
+            "sandbox": f"{self.sandbox.url}/{story.SLUG}/pulls",
         }
 
 
+Begin = Callable[
+    [aiohttp.ClientSession, str, Path], Awaitable[tuple[dict[int, str], dict[str, str]]]
+]
+"""Makes the repository on the sandbox of an address, whose CI runs share a folder; returns heads
+and starts, as the stage has them."""
+
+
 @asynccontextmanager
-async def running(folder: Path, ports: Ports) -> AsyncIterator[Stage]:
+async def running(folder: Path, ports: Ports, begin: Begin) -> AsyncIterator[Stage]:
     """Start both servers and make the repository with its pull requests.
 
-    Raises StartRefused for a port that was given and is in use, or a git that is too old.
+    `ports` are chosen. Raises StartRefused for a git that is too old.
     """
-    ports = ports.chosen()
     options = SandboxOptions(
         host=LOOPBACK,
         port=ports.sandbox or 0,
@@ -139,16 +218,14 @@ async def running(folder: Path, ports: Ports) -> AsyncIterator[Stage]:
         aiohttp.ClientSession(timeout=timeout) as session,
         running_sandbox(options) as sandbox,
     ):
-        cache = folder / "ci-cache"
-        await asyncio.to_thread(cache.mkdir)
-        heads, starts = await seed(session, sandbox.url, cache)
+        machine = folder / "ci-machine"
+        await asyncio.to_thread(machine.mkdir)
+        heads, starts = await begin(session, sandbox.url, machine)
         chosen = settings_of(sandbox, folder, ports.service or 0)
         async with wiring.running(chosen, World()) as service:
             sandbox.world.webhook_url = f"{service.url}{webhook.PATH}"
-            repository = sandbox.world.repository(story.SLUG)
-            bare = repository.git.folder if repository else folder
             token = await create_token(service.runtime)
-            yield Stage(service.url, sandbox.url, token, bare, starts, heads, session)
+            yield Stage(service.url, sandbox, token, machine, starts, heads, session)
 
 
 @asynccontextmanager
@@ -180,24 +257,28 @@ def settings_of(sandbox: Sandbox, folder: Path, port: int) -> Settings:
 
 
 async def seed(
-    session: aiohttp.ClientSession, sandbox: str, cache: Path
+    session: aiohttp.ClientSession, sandbox: str, machine: Path
 ) -> tuple[dict[int, str], dict[str, str]]:
     """Make the repository with its pull requests; return their heads and the target branches."""
-    await post(session, f"{sandbox}/_sandbox/seed", repository_seed(cache))
+    await post(
+        session,
+        f"{sandbox}/_sandbox/seed",
+        repository_seed(widgets.ci_file(machine, story.WEATHER.branch)),
+    )
     for branch in BRANCHES[1:]:
-        await act(session, sandbox, push(branch, {}, f"Begin {branch}"))
+        await act_of(session, sandbox, push(branch, {}, f"Begin {branch}"))
     heads, starts = {}, {}
     for each in story.STORIES:
         for change in each.changes:
-            opened = await act(session, sandbox, opening(change, each.branch))
+            opened = await act_of(session, sandbox, opening(change, each.branch))
             heads[int(str(opened["number"]))] = str(opened["head"])
     for branch in BRANCHES:
-        pushed = await act(session, sandbox, push(branch, widgets.LATER, "Begin a change log"))
+        pushed = await act_of(session, sandbox, push(branch, widgets.LATER, "Begin a change log"))
         starts[branch] = str(pushed["sha"])
     return heads, starts
 
 
-def repository_seed(cache: Path) -> Json:
+def repository_seed(ci_file: str) -> Json:
     """Return the repository: its files, its people, and the check that each branch requires."""
     statuses: Json = {
         "required_status_checks": [{"context": widgets.CHECK}],
@@ -211,7 +292,7 @@ def repository_seed(cache: Path) -> Json:
     repository: Json = {
         "full_name": story.SLUG,
         "default_branch": BRANCHES[0],
-        "files": {**widgets.FILES, ".sandbox/ci.yml": widgets.ci_file(cache)},
+        "files": {**widgets.FILES, ".sandbox/ci.yml": ci_file},
         "collaborators": dict(story.PEOPLE),
         "rulesets": [required],
     }
@@ -227,7 +308,6 @@ def opening(change: Change, branch: str) -> Json:
         "base": branch,
         "title": change.title,
         "files": dict(change.files),
-        "draft": change.is_draft,
     }
 
 
@@ -243,7 +323,7 @@ def push(branch: str, files: Mapping[str, str], message: str) -> Json:
     }
 
 
-async def act(session: aiohttp.ClientSession, sandbox: str, body: Json) -> Json:
+async def act_of(session: aiohttp.ClientSession, sandbox: str, body: Json) -> Json:
     """Act as a person in the repository, over the sandbox's control plane."""
     return await post(session, f"{sandbox}/_sandbox/acts", {"repo": story.SLUG, **body})
 

@@ -7,22 +7,64 @@ from pathlib import Path
 
 CHECK = "test"
 
-# Quick tests on a pull request, all of them in the queue, as many projects have it.
+# A paused machine takes this long to give up.
+TEST_TIMEOUT_S = 900
+
+# Quick tests on a pull request, all of them in the queue, as many projects have it. The report is
+# an artifact of CI, which Headgate collects.
 SCRIPT = '''\
-"""Run the tests: the quick ones on a pull request, all of them in the merge queue."""
+"""Run the tests: the quick ones on a pull request, all of them on a branch."""
 import os
+import pathlib
 import sys
 import time
 import unittest
+from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-ref = os.environ.get("GITHUB_REF", "refs/heads/headgate/")
-in_queue = ref.startswith("refs/heads/headgate/")
-pattern = "test_*.py" if in_queue else "test_quick*.py"
-if in_queue and "CI" in os.environ:
-    time.sleep(2)  # the slow ones take their time
+in_queue = os.environ.get("GITHUB_REF", "").startswith("refs/heads/headgate/")
+is_quick = os.environ.get("GITHUB_EVENT_NAME") == "pull_request" and not in_queue
+
+
+def take_time(seconds):
+    """The slow tests take their time; the file `pace` of the machine makes it longer."""
+    pace = pathlib.Path(os.environ.get("WIDGETS_CACHE", ""), "pace")
+    while seconds > 0:
+        time.sleep(0.1)
+        seconds -= 0.1 * float(pace.read_text() if pace.exists() else 1)
+
+
+def cases_of(suite):
+    for each in suite:
+        if isinstance(each, unittest.TestSuite):
+            yield from cases_of(each)
+        else:
+            yield each
+
+
+def write_report(cases, outcome):
+    """Write a JUnit report, which CI keeps as an artifact."""
+    messages = {test.id(): text for test, text in outcome.failures + outcome.errors}
+    report = ElementTree.Element("testsuite", name="widgets", tests=str(len(cases)))
+    for test in cases:
+        file = type(test).__module__.replace(".", "/") + ".py"
+        where, _, name = test.id().rpartition(".")
+        case = ElementTree.SubElement(report, "testcase", classname=where, name=name, file=file)
+        if test.id() in messages:
+            text = messages[test.id()]
+            last = text.strip().splitlines()[-1]
+            ElementTree.SubElement(case, "failure", message=last).text = text
+    ElementTree.ElementTree(report).write("junit.xml")
+
+
+if "CI" in os.environ and not is_quick:
+    take_time(2)
+pattern = "test_quick*.py" if is_quick else "test_*.py"
 found = unittest.defaultTestLoader.discover("tests", pattern=pattern, top_level_dir=".")
+cases = list(cases_of(found))
 outcome = unittest.TextTestRunner(stream=sys.stdout, verbosity=1).run(found)
+if "CI" in os.environ:
+    write_report(cases, outcome)
 for test, _ in outcome.failures + outcome.errors:
     print("FAILED", test.id())
 sys.exit(not outcome.wasSuccessful())
@@ -32,12 +74,14 @@ UPLOADS = 'def upload(path):\n    return post("/upload", path)\n\n\n'
 POST = "def post(address, body):\n    return (address, body)\n"
 TOTAL = "def total(prices):\n    return round(sum(prices), 2)\n"
 
-# Fails in every second workflow run.
+# Fails while it rains. The weather is a file of the CI machine, so the same commit also passes.
 WEATHER = (
-    "import os\nimport unittest\n\n\nclass Weather(unittest.TestCase):\n"
-    "    def test_sun(self):\n"
-    '        self.assertEqual(int(os.environ.get("GITHUB_RUN_ID", "0")) % 2, 0)\n'
+    "import os\nimport pathlib\nimport unittest\n\n\nclass Weather(unittest.TestCase):\n"
+    "    def test_picnic(self):\n"
+    '        rain = pathlib.Path(os.environ.get("WIDGETS_CACHE", "."), "rain")\n'
+    '        self.assertFalse(rain.exists(), "it rains on the CI machine")\n'
 )
+WEATHER_FILE, RAIN = "tests/test_weather.py", "rain"
 
 # Fails the first time on a machine: the cache outlives the run, and the first run finds it cold.
 # It passes where there is no cache.
@@ -71,16 +115,18 @@ def slow_test_file(name: str, seconds: int) -> str:
     )
 
 
-def ci_file(cache: Path) -> str:
+def ci_file(cache: Path, branch: str) -> str:
     """Return `.sandbox/ci.yml`: one required check that runs the repository's own script.
 
-    `cache` is a folder that outlives each run, as CI machines have one.
+    `cache` is a folder that outlives each run, as CI machines have one. Pushes to `branch` are
+    tested too, so that Headgate knows how its tests end there.
     """
     command = f"{shlex.quote(sys.executable)} run_tests.py"
     return (
-        f'triggers:\n  push: ["headgate/merge/**"]\n  pull_request: true\n'
+        f'triggers:\n  push: ["headgate/merge/**", {branch}]\n  pull_request: true\n'
         f"checks:\n  - name: {CHECK}\n"
-        f"    run: WIDGETS_CACHE={shlex.quote(str(cache))} {command}\n    timeout_s: 60\n"
+        f"    run: WIDGETS_CACHE={shlex.quote(str(cache))} {command}\n"
+        f"    junit: junit.xml\n    timeout_s: {TEST_TIMEOUT_S}\n"
     )
 
 

@@ -75,6 +75,7 @@ def _environment(repository: Repository, run_of_ci: WorkflowRun) -> dict[str, st
         "HOME": tempfile.gettempdir(),
         "CI": "true",
         "GITHUB_ACTIONS": "true",
+        "GITHUB_EVENT_NAME": run_of_ci.event,
         "GITHUB_SHA": run_of_ci.tested_sha,
         "GITHUB_REF": f"refs/heads/{run_of_ci.head_branch}",
         "GITHUB_REPOSITORY": repository.full_name,

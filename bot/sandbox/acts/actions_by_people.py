@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bot.sandbox import merge_rules
+from bot.sandbox import ci, merge_rules
 from bot.sandbox.acts import (
     conversation,
     installations,
@@ -256,6 +256,16 @@ def _rerun_check(action: Action) -> Json:
     return {"check_run": run.id}
 
 
+def _rerun_ci(action: Action) -> Json:
+    """Press "Re-run failed jobs" on the newest CI run of the branch `branch`."""
+    branch = action.text("branch")
+    runs = [run for run in action.repository.workflow_runs if run.head_branch == branch]
+    if not runs or runs[-1].conclusion in (None, "success"):
+        raise Refusal(400, f"CI has no failed run of {branch}")
+    ci.rerun(action.repository, runs[-1], failed_only=True)
+    return {"run": runs[-1].id}
+
+
 def _own_check(action: Action) -> CheckRun:
     """The App's newest check run on the head of `number`, of the name `check` if one is given."""
     app = action.world.app
@@ -397,6 +407,7 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "permissions": _permissions,
     "press_button": _press_button,
     "rerun_check": _rerun_check,
+    "rerun_ci": _rerun_ci,
     "private": _make_private,
     "push": _push,
     "rename": _rename,
@@ -417,4 +428,6 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "unlabel": lambda one: conversation.unlabel(one.issue, one.actor, one.text("label")),
 }
 
-NEEDS_WRITE = frozenset({"push", "force_push", "delete_branch", "merge", "stack", "enqueue"})
+NEEDS_WRITE = frozenset(
+    {"push", "force_push", "delete_branch", "merge", "stack", "enqueue", "rerun_ci"}
+)
