@@ -127,11 +127,11 @@ def in_case(
 ) -> dict[str, JsonSchemaValue]:
     """The schemas with the words of `words` as this service answers them.
 
-    Objects below a member of `PROVIDERS_OWN` keep theirs.
+    Objects below a member of `KEPT` keep theirs.
     """
     if case is EnumCase.SPEC:
         return dict(schemas)
-    kept = _below(schemas, encoding.PROVIDERS_OWN)
+    kept = _below(schemas, encoding.KEPT)
     lowered: set[str] = set()
     shown = {}
     for name, schema in schemas.items():
