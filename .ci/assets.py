@@ -29,9 +29,16 @@ LOCKS = {
     "tests/contract/published.lock.json": ".cache",
 }
 
-# A client of GitHub with all that it imports, as its package-lock.json has it: for tests alone.
-OCTOKIT = "tests/contract/octokit"
-OCTOKIT_HOME = ".cache/octokit"
+# For tests alone, each with all that it imports, as its package-lock.json has it: a client of
+# GitHub, and what makes a TypeScript client of our OpenAPI document.
+LOCKED = {
+    "tests/contract/octokit": ".cache/octokit",
+    "tests/contract/clients": ".cache/clients",
+}
+
+# What makes a Python client of our document; its versions do not fit beside ours.
+REQUIREMENTS = "tests/contract/clients/requirements.txt"
+REQUIREMENTS_HOME = ".cache/clients-python"
 
 # The largest package wanted has 28 MiB; a machine without network is told so in a minute.
 PACK_TIMEOUT_S = 300
@@ -75,7 +82,9 @@ def main(arguments: list[str]) -> int:
                 write_lock(ROOT / lock, [newest(package) for package in read_lock(ROOT / lock)])
             for package in read_lock(ROOT / lock):
                 bring(package, ROOT / target)
-        bring_octokit(ROOT / OCTOKIT, ROOT / OCTOKIT_HOME)
+        for folder, home in LOCKED.items():
+            bring_locked(ROOT / folder, ROOT / home)
+        bring_required(ROOT / REQUIREMENTS, ROOT / REQUIREMENTS_HOME)
     except Unfetchable as reason:
         print(f"assets: {reason}; tests that need them are skipped, all else works")
         return 0
@@ -85,18 +94,47 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def bring_octokit(locked: Path, home: Path) -> None:
-    """Install the locked client into `home`; a second call does nothing."""
+def bring_locked(locked: Path, home: Path) -> None:
+    """Install what a folder locks into `home`; a second call does nothing."""
     lock = (locked / "package-lock.json").read_text("utf-8")
     done = home / "installed.json"
     if done.is_file() and done.read_text("utf-8") == lock:
         return
-    print("assets: fetching @octokit/rest")
+    wanted = json.loads((locked / "package.json").read_text("utf-8")).get("dependencies", {})
+    print(f"assets: fetching {', '.join(wanted)}")
     home.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(locked / name, home / name)
     npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=home)
     done.write_text(lock, "utf-8")
+
+
+def bring_required(requirements: Path, home: Path) -> None:
+    """Install the packages of a requirements file into `home`; a second call does nothing."""
+    wanted = requirements.read_text("utf-8")
+    done = home / "installed.txt"
+    if done.is_file() and done.read_text("utf-8") == wanted:
+        return
+    print("assets: fetching openapi-python-client")
+    shutil.rmtree(home, ignore_errors=True)
+    try:
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "pip", "install", "--quiet"),
+                *("--disable-pip-version-check", "--target", str(home)),
+                *("--requirement", str(requirements)),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=PACK_TIMEOUT_S,
+            check=True,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise Unfetchable(f"pip took longer than {PACK_TIMEOUT_S} s") from late
+    except subprocess.CalledProcessError as failed:
+        said = (failed.stderr.strip() or "no reason given").splitlines()[-1]
+        raise Unfetchable(f"pip failed ({said})") from failed
+    done.write_text(wanted, "utf-8")
 
 
 def bring(package: Package, target: Path) -> None:

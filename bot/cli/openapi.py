@@ -18,7 +18,7 @@ def openapi(as_json: AsJson = False) -> None:
     from service.http import openapi as documents
     from service.process.api import routes
 
-    encoded = documents.encoded(routes.ROUTES)
+    encoded = documents.encoded(routes.CONTRACT)
     if as_json:
         sys.stdout.write(encoded.decode() + "\n")
     else:

@@ -58,9 +58,18 @@ def run(home_path: str, run_id: str) -> str:
 
 def of_queue(options: Options, ref: RepoRef, branch: str) -> str | None:
     """The whole address of a queue's page; None: there are no pages, or no public address."""
-    if options.public_url is None or options.dashboard_auth is DashboardAuth.OFF:
-        return None
-    return f"{options.public_url}{queue(home(options, ref), branch)}"
+    address = _pages(options)
+    return None if address is None else f"{address}{queue(home(options, ref), branch)}"
+
+
+def of_run(options: Options, ref: RepoRef, run_id: str) -> str | None:
+    """The whole address of a test run's page, likewise."""
+    address = _pages(options)
+    return None if address is None else f"{address}{run(home(options, ref), run_id)}"
+
+
+def _pages(options: Options) -> str | None:
+    return None if options.dashboard_auth is DashboardAuth.OFF else options.public_url
 
 
 def test(options: Options, ref: RepoRef, test_id: str) -> str:

@@ -9,7 +9,7 @@ from service.database.paging import Part
 from service.errors import NotFound
 from service.http.models import common
 from service.notifications import endpoints, notifications
-from service.notifications.api.models.webhooks import CreateEndpoint, Replay
+from service.notifications.api.models.webhooks import CreateEndpoint, ReplayMessages
 from service.notifications.endpoints import EndpointChange, EndpointView
 from service.notifications.messages import PATTERNS
 from service.notifications.notifications import Delivery, DeliveryPage, ReplayRequest
@@ -100,7 +100,7 @@ async def delete(runtime: Runtime, request: OrganizationRequest) -> str:
 async def replay(runtime: Runtime, request: OrganizationRequest) -> None:
     """Send one message again."""
     body = {"endpoint_id": request.id, "message_id": request.text("message")}
-    asked = ReplayRequest(common.read(Replay, body).message_id)
+    asked = ReplayRequest(common.read(ReplayMessages, body).message_id)
     await notifications.replay(runtime, request.caller, request.id, asked)
 
 

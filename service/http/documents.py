@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from service.http import codes, errors, openapi
 from service.http.errors import HttpRefused
@@ -55,21 +55,24 @@ SAFE: Mapping[str, str] = {
 class ErrorCode(BaseModel):
     """The variable of `/docs/errors/{code}`."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     code: Annotated[str, Field(json_schema_extra={"enum": list(errors.STATUS_OF)})]
+    """The code of a problem."""
 
 
 def specification(look: Look) -> Page:
-    """`/openapi.json`."""
-    return Page(JSON, openapi.encoded(look.table))
+    """Return this document."""
+    return Page(JSON, openapi.encoded(look.contract, look.case))
 
 
 def entrance(_: Look) -> Page:
-    """`/docs`: on to the viewer."""
+    """Redirect to the viewer of this document."""
     return Page(HTML, b"", 302, {"Location": "/docs/api"})
 
 
 def viewer(_: Look) -> Page:
-    """`/docs/api`: Swagger UI, or the line that is there without it."""
+    """Show this document to people."""
     if not all((STATIC / each).is_file() for each in VIEWER_FILES):
         return _page(
             "Headgate API",
@@ -86,7 +89,7 @@ def viewer(_: Look) -> Page:
 
 
 def error(look: Look) -> Page:
-    """`/docs/errors/{code}`: what the code means and what to do. Raises HttpRefused 404."""
+    """Show what an error code means and what to do."""
     code = look.variables["code"]
     status = errors.STATUS_OF.get(code)
     if status is None:
@@ -143,15 +146,16 @@ def _marked(text: str) -> str:
 
 
 DOCUMENT_ROUTES: tuple[Route, ...] = (
-    Document("/openapi.json", specification, JSON),
-    Document("/docs", entrance, HTML, status=302),
-    Document("/docs/api", viewer, HTML),
+    Document("/openapi.json", specification, JSON, operation="getOpenApiDocument"),
+    Document("/docs", entrance, HTML, status=302, operation="getDocs"),
+    Document("/docs/api", viewer, HTML, operation="getApiViewer"),
     Document(
         "/docs/errors/{code}",
         error,
         HTML,
         variables=ErrorCode,
         codes=("unknown_endpoint",),
+        operation="getErrorPage",
     ),
     Document("/static/{digest}/{name:.+}", static, "text/javascript", is_listed=False),
 )

@@ -34,8 +34,8 @@ WORDS = frozenset(
 )
 """Members whose value changes its case, wherever they stand in an answer."""
 
-PROVIDERS_OWN = frozenset({"checkSuites", "statusChecks"})
-"""Members whose content keeps the provider's words, `state` among them."""
+KEPT = frozenset({"checkSuites", "settingSources", "statusChecks"})
+"""Members whose content keeps its words: the provider's, and objects keyed by names of settings."""
 
 
 class Encoder:
@@ -69,7 +69,7 @@ def in_lower(shown: Mapping[str, object]) -> dict[str, object]:
 def _member(name: str, value: object) -> object:
     if isinstance(value, str):
         return value.lower() if name in WORDS else value
-    return value if name in PROVIDERS_OWN else _nested(value)
+    return value if name in KEPT else _nested(value)
 
 
 def _nested(value: object) -> object:

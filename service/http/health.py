@@ -122,48 +122,62 @@ class ServiceShown(Answer):
     """One part of the service."""
 
     name: ServiceName
+    """The part of the service."""
     status: Literal["up", "impacted"]
+    """Whether it works."""
 
 
 class ServiceStatus(Answer):
     """How the service is; `red`: nothing can land, `yellow`: something limps."""
 
     overall_status: Literal["up", "impacted"]
+    """Whether all parts work."""
     severity: Severity | None
+    """`red`: nothing can land; `yellow`: a part does not work; null: all do."""
     services: list[ServiceShown]
+    """Every part."""
     version: str
+    """Version of the product. For example `0.1.0`."""
 
 
 class Alive(Answer):
     """The process turns."""
 
     status: Literal["ok"]
+    """The process answers."""
 
 
 class Checks(SnakeAnswer):
     """How each thing stands that readiness depends on; `provider` alone does not end it."""
 
     database: Word
+    """Whether the database answers."""
     schema_: Word = Field(alias="schema")
+    """Whether its schema is the one of this version."""
     recovery: Word
+    """Whether the recovery after the start is over."""
     workers: Word
+    """Whether the background jobs run."""
     provider: Word
+    """Whether the provider answers."""
 
 
 class Ready(SnakeAnswer):
     """Whether requests may be sent here."""
 
     status: Literal["ready", "not_ready"]
+    """Whether requests may be sent here."""
     checks: Checks
+    """What that depends on."""
 
 
 async def healthz(_readiness: Readiness, _version: str) -> tuple[int, Alive]:
-    """Return that the loop turns."""
+    """Say that the process answers."""
     return READY_STATUS, Alive(status="ok")
 
 
 async def readyz(readiness: Readiness, _version: str) -> tuple[int, Ready]:
-    """Return whether a balancer may send requests here, and why not."""
+    """Say whether a balancer may send requests here, and why not."""
     await readiness.probe()
     is_ready = readiness.is_ready
     checks = Checks.model_validate(readiness.checks())
@@ -172,7 +186,10 @@ async def readyz(readiness: Readiness, _version: str) -> tuple[int, Ready]:
 
 
 async def status(readiness: Readiness, version: str) -> tuple[int, ServiceStatus]:
-    """Return `red` when nothing can land, `yellow` when something limps."""
+    """Say whether the service works.
+
+    `red` when nothing can land, `yellow` when a part does not work.
+    """
     await readiness.probe()
     words = readiness.checks()
     engine = all(
@@ -201,8 +218,8 @@ def _shown(name: ServiceName, *, is_up: bool) -> ServiceShown:
 
 
 OPEN_ROUTES: tuple[Route, ...] = (
-    Open(f"{VERSIONED}/status", status, ServiceStatus),
-    Open("/healthz", healthz, Alive),
-    Open("/readyz", readyz, Ready, (200, 503)),
+    Open(f"{VERSIONED}/status", status, ServiceStatus, operation="getStatus"),
+    Open("/healthz", healthz, Alive, operation="getLiveness"),
+    Open("/readyz", readyz, Ready, (200, 503), operation="getReadiness"),
 )
 """The endpoints that need no token."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aiohttp import web
+from pydantic.json_schema import JsonSchemaValue
 
 from service.errors import Malformed
 from service.http import strict_json
@@ -16,7 +17,7 @@ from service.http.errors import HttpRefused
 from service.http.models import common
 from service.http.models.common import Request
 
-Schema = dict[str, object]
+Schema = JsonSchemaValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from service.http.callers import Call, Caller
 from service.http.intake import Intake
 from service.http.models.common import Request
 from service.http.rates import RateClass
+from service.runtime import EnumCase
 from service.vocabulary import Role
 
 Asked = TypeVar("Asked", bound=Request)
@@ -84,7 +85,8 @@ class Posted:
 class Fetched:
     """An endpoint without body; `role` None: any token may ask.
 
-    With a `query` its handler gets that model too, read from the address.
+    With a `query` its handler gets that model too, read from the address. `operation` is its
+    name in the document; that of `Posted` is the name of its model.
     """
 
     path: str
@@ -94,6 +96,7 @@ class Fetched:
     codes: tuple[str, ...] = ()
     rate: RateClass = RateClass.READ
     query: type[Request] | None = None
+    operation: str = ""
     method = "GET"
 
     def answering(self, answers: Answers, *codes: str) -> "Fetched":
@@ -109,6 +112,7 @@ class Open:
     handler: Callable[..., Awaitable[tuple[int, BaseModel]]]
     answers: type[BaseModel]
     statuses: tuple[int, ...] = (200,)
+    operation: str = ""
     method = "GET"
 
 
@@ -127,6 +131,7 @@ class Document:
     variables: type[BaseModel] | None = None
     codes: tuple[str, ...] = ()
     is_listed: bool = True
+    operation: str = ""
     method = "GET"
 
 
@@ -134,11 +139,27 @@ Route = Posted | Fetched | Open | Document
 
 
 @dataclass(frozen=True, slots=True)
+class Contract:
+    """All that the OpenAPI document describes: endpoints, and the model of each message sent."""
+
+    routes: tuple[Route, ...]
+    messages: tuple[tuple[str, type[BaseModel]], ...]
+
+    @property
+    def listed(self) -> tuple[Route, ...]:
+        """The endpoints that belong to the contract."""
+        return tuple(
+            each for each in self.routes if not isinstance(each, Document) or each.is_listed
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
-    """What a page may depend on: the variables of its path, and every endpoint there is."""
+    """What a page may depend on: the variables of its path, the contract, and enums' case."""
 
     variables: Mapping[str, str]
-    table: tuple[Route, ...]
+    contract: Contract
+    case: EnumCase = EnumCase.SPEC
 
 
 Handler = Callable[[Call, Asked], Awaitable[Shown]]

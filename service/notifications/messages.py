@@ -33,6 +33,8 @@ EVENTS: tuple[str, ...] = (
     "pull_request_batch.failed",
     "pull_request_batch.canceled",
     "pull_request_batch.merged",
+    "test_run.started",
+    "test_run.finished",
     "test_case.status_changed",
     "test_case.quarantining_setting_changed",
     "test_case.ticket_linked",

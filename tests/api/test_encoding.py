@@ -52,3 +52,8 @@ def test_the_providers_own_words_stay():
         "status": "failed",
     }
     assert json.dumps(encoding.in_lower(shown)) == json.dumps(shown)
+
+
+def test_an_object_by_names_of_settings_keeps_its_words():
+    shown = {"settingSources": {"mode": "DEFAULT", "concurrency": "API"}}
+    assert encoding.in_lower(shown) == shown

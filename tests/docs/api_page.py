@@ -30,7 +30,7 @@ A field is required unless it says otherwise. Enums are read in any letter case.
 
 def page() -> str:
     """The whole page."""
-    shown = _Page(openapi.document(routes.ROUTES))
+    shown = _Page(openapi.document(routes.CONTRACT))
     return "\n".join(shown.lines()).rstrip("\n") + "\n"
 
 
@@ -54,6 +54,14 @@ class _Page:
                 group = operation["tags"][0]
                 yield f"## {group[0].upper()}{group[1:]}\n"
             yield from self._endpoint(route, operation)
+        yield "## Messages\n"
+        rules = "[notifications](../design/notifications.md)"
+        yield f"What Headgate sends to webhook endpoints; {rules} has the rules.\n"
+        yield "| Event | Message |\n|---|---|"
+        for name, message in self._document["webhooks"].items():
+            content = message["post"]["requestBody"]["content"]["application/json"]
+            yield f"| `{name}` | {self._form(content['schema'])} |"
+        yield ""
         yield "## Objects\n"
         done: set[str] = set()
         while name := next((each for each in self._wanted if each not in done), None):
@@ -77,17 +85,19 @@ class _Page:
 
     def _endpoint(self, route: Route, operation: Mapping[str, Any]) -> Iterator[str]:
         yield f"### `{route.method} {route.path}`\n"
+        said = [operation["description"]]
         if isinstance(route, Posted | Fetched):
-            said = [operation["description"], f"Counts among {route.rate.value}."]
-            if isinstance(route, Posted) and route.writes:
-                said.append("Takes an `Idempotency-Key`.")
-            yield " ".join(said) + "\n"
+            said.append(f"Counts among {route.rate.value}.")
+        if isinstance(route, Posted) and route.writes:
+            said.append("Takes an `Idempotency-Key`.")
+        yield " ".join(said) + "\n"
         named = [each for each in operation.get("parameters", ()) if each["in"] != "header"]
         if named:
-            yield "| Parameter | Form |\n|---|---|"
+            yield "| Parameter | Form | Meaning |\n|---|---|---|"
             for each in named:
                 needed = "" if each["required"] else "; may be left out"
-                yield f"| `{each['name']}` | {self._form(each['schema'])}{needed} |"
+                form = f"{self._form(each['schema'])}{needed}"
+                yield f"| `{each['name']}` | {form} | {_meaning(each)} |"
             yield ""
         if isinstance(route, Posted):
             yield from self._fields(self._schemas[route.model.__name__])
@@ -109,11 +119,11 @@ class _Page:
     def _fields(self, schema: Schema) -> Iterator[str]:
         if not schema.get("properties"):
             return
-        yield "| Field | Form |\n|---|---|"
+        yield "| Field | Form | Meaning |\n|---|---|---|"
         required = schema.get("required", ())
         for name, field in schema["properties"].items():
             left_out = "" if name in required else "; may be left out"
-            yield f"| `{name}` | {self._form(field)}{left_out} |"
+            yield f"| `{name}` | {self._form(field)}{left_out} | {_meaning(field)} |"
         yield ""
 
     def _form(self, schema: Schema) -> str:
@@ -139,6 +149,11 @@ class _Page:
             bounds = _bounds(schema.get("minItems"), schema.get("maxItems"))
             return f"array{bounds} of {self._form(schema.get('items', {}))}"
         return _plain(schema)
+
+
+def _meaning(field: Schema) -> str:
+    """What a field means; a bar would end the cell of the table."""
+    return str(field["description"]).replace("|", "\\|")
 
 
 def _plain(schema: Schema) -> str:

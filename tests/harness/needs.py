@@ -30,6 +30,10 @@ LOCKS = {
 OCTOKIT = ROOT / ".cache" / "octokit" / "node_modules"
 """Where `make assets` installs `@octokit/rest`."""
 
+TYPESCRIPT = ROOT / ".cache" / "clients" / "node_modules"
+PYTHON_CLIENTS = ROOT / ".cache" / "clients-python"
+"""Where `make assets` installs what generates clients of our OpenAPI document."""
+
 # merge-tree --write-tree, with which the sandbox merges without a work tree.
 GIT_VERSION_MIN = (2, 38)
 
@@ -117,6 +121,14 @@ def lack_of_octokit() -> str | None:
     return None if (OCTOKIT / "@octokit" / "rest").is_dir() else "it is not there; run make assets"
 
 
+def lack_of_clients() -> str | None:
+    """The remedy when Node, or what generates clients, is not there."""
+    if shutil.which("node") is None:
+        return "node is not on PATH; install it"
+    homes = (TYPESCRIPT / "openapi-typescript", PYTHON_CLIENTS / "openapi_python_client")
+    return None if all(home.is_dir() for home in homes) else "it is not there; run make assets"
+
+
 def lack_of_postgres() -> str | None:
     """The remedy when there is neither a server's address nor the wheel with the binaries."""
     # Only looked for: importing the wheel as root would change permissions outside.
@@ -146,6 +158,7 @@ def fetched() -> Iterator[tuple[dict[str, Any], Path]]:
 LACKS: dict[str, Callable[[], str | None]] = {
     "assets": lack_of_assets,
     "chromium": lack_of_chromium,
+    "clients": lack_of_clients,
     "curl": lack_of_curl,
     "git": lack_of_git,
     "jq": lack_of_jq,

@@ -19,19 +19,24 @@ from service.mergequeue.engine.outputs import (
     QueueDrained,
     QueueStateChanged,
     Recorded,
+    RunBuilt,
+    RunFinished,
+    RunRetired,
     TipMoved,
 )
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
-from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
+from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.mergequeue.wording import payloads
 from service.mergequeue.wording.payloads import Scene, Subject
 from service.notifications import messages
+from service.process.api import routes
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Sha
 from tests.store.builders import a_run, an_entry
 from tests.store.conftest import NOW, a_queue
 
 BOB = Actor(ActorKind.PERSON, "bob", "7", Channel.COMMENT)
 REF = QueueRef(1, 2, 3, RepoRef("github.com", "octo", "widgets"), "main")
+MODELS = dict(routes.CONTRACT.messages)
 VALUE = a_queue()
 SCENE = Scene("octo", REF, VALUE, VALUE)
 
@@ -40,7 +45,8 @@ def told(scene: Scene, event: Any, actor: Actor = SYSTEM) -> list[dict[str, Any]
     """The bodies that an event makes."""
     made = payloads.messages_of(scene, Recorded(NOW, actor, event))
     for message in made:
-        assert message.event in messages.EVENTS
+        if not scene.is_lower:
+            MODELS[message.event].model_validate_json(message.body, strict=True)
         assert message.event == orjson.loads(message.body)["type"]
         assert len(message.body.encode()) <= 20_000
     return [orjson.loads(message.body) for message in made]
@@ -254,3 +260,49 @@ def test_a_text_too_long_is_cut():
     (body,) = told(SCENE, LandingMismatched("r1", 1, "é" * 50_000))
     assert len(body["reason"]) == messages.TEXT_MAX
     assert body["truncated"] is True
+
+
+RUN = replace(a_run("r1", prs=(3, 4)), branch="headgate/merge/r1", sha=Sha("b" * 40))
+
+
+PASSED, ENDED = replace(RUN, status=RunStatus.SUCCEEDED), replace(RUN, status=RunStatus.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    ("event", "run", "kind", "result"),
+    [
+        (RunBuilt("r1", Sha("b" * 40)), RUN, "started", ("in_progress", None, [])),
+        (
+            RunFinished("r1", RunStatus.FAILED, Cause.PR_FAULT, ("unit",)),
+            RUN,
+            "finished",
+            ("failed", "pr_fault", ["unit"]),
+        ),
+        (RunRetired("r1", Reason.HEAD_CHANGED), ENDED, "finished", ("cancelled", None, [])),
+    ],
+)
+def test_a_run_is_told_with_its_branch_when_that_is_built_and_when_it_ends(
+    event, run, kind, result
+):
+    scene = replace(SCENE, run_page="https://queue.example.org/octo/widgets/runs/r1")
+    message = payloads.about_run(scene, run, 501, Recorded(NOW, SYSTEM, event))
+    assert message is not None
+    MODELS[message.event].model_validate_json(message.body, strict=True)
+    body = orjson.loads(message.body)
+    assert body["type"] == f"test_run.{kind}"
+    assert (body["status"], body["verdict"], body["failed_statuses"]) == result
+    assert (body["test_branch"], body["test_branch_sha"]) == ("headgate/merge/r1", "b" * 40)
+    assert (body["test_pr_number"], body["pr_numbers_tested"]) == (501, [3, 4])
+    assert body["http_details_url"] == scene.run_page
+
+
+@pytest.mark.parametrize(
+    ("event", "run"),
+    [
+        (RunRetired("r1", Reason.MERGED_BY_HAND), PASSED),
+        (RunRetired("r1", Reason.HEAD_CHANGED), replace(ENDED, sha=None)),
+        (RunFinished("r1", RunStatus.IN_PROGRESS, None, ()), RUN),
+    ],
+)
+def test_a_run_is_not_told_twice_nor_without_a_branch_nor_when_its_result_is_taken_back(event, run):
+    assert payloads.about_run(SCENE, run, None, Recorded(NOW, SYSTEM, event)) is None

@@ -126,6 +126,7 @@ def test_an_endpoint_wants_events_by_name_by_group_or_all():
         for group in (
             "pull_request",
             "pull_request_batch",
+            "test_run",
             "test_case",
             "upload",
             "queue",

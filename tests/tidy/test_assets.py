@@ -25,6 +25,9 @@ case $1 in
 esac
 """
 
+INSTALLED = {"octokit", "clients", "clients-python"}
+"""Folders that hold whole installations."""
+
 
 @pytest.fixture
 def checkout(tmp_path):
@@ -38,9 +41,14 @@ def checkout(tmp_path):
     entry = {"name": "@scope/thing", "version": "1.0.0", "files": {"lib/a.json": WANTED}}
     (tmp_path / "tests/contract/published.lock.json").write_text(json.dumps([entry]))
     (tmp_path / "service/dashboard/assets.lock.json").write_text("[]")
-    (tmp_path / "tests/contract/octokit").mkdir()
-    for name in ("package.json", "package-lock.json"):
-        (tmp_path / "tests/contract/octokit" / name).write_text("{}")
+    for folder in ("octokit", "clients"):
+        (tmp_path / "tests/contract" / folder).mkdir()
+        for name in ("package.json", "package-lock.json"):
+            (tmp_path / "tests/contract" / folder / name).write_text("{}")
+    # As if it were installed: what pip installs is not what these tests are about.
+    (tmp_path / "tests/contract/clients/requirements.txt").write_text("")
+    (tmp_path / ".cache/clients-python").mkdir(parents=True)
+    (tmp_path / ".cache/clients-python/installed.txt").write_text("")
     return tmp_path
 
 
@@ -57,7 +65,7 @@ def bring(checkout, *options, path=None):
 
 def brought(checkout):
     cache = checkout / ".cache"
-    files = [path for path in cache.rglob("*") if path.is_file() and "octokit" not in path.parts]
+    files = [path for path in cache.rglob("*") if path.is_file() and not INSTALLED & {*path.parts}]
     return {path.relative_to(cache).as_posix(): path.read_text() for path in files}
 
 

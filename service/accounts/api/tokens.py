@@ -11,7 +11,7 @@ from service.vocabulary import Role
 
 
 async def own(call: Call) -> answers.Token:
-    """`GET /tokens/self`: the token that asks."""
+    """Return the token that asks."""
     return token_answer(await tokens.token_of(call.runtime, call.caller))
 
 
@@ -25,7 +25,7 @@ async def own(call: Call) -> answers.Token:
     "scope_exceeds_own",
 )
 async def create(call: Call, asked: models.CreateToken) -> answers.IssuedToken:
-    """`/tokens/create`: a token for the caller's own organization."""
+    """Create a token for the organization of the token that asks."""
     caller = call.caller
     request = TokenRequest(
         host=caller.host,
@@ -47,7 +47,7 @@ async def create(call: Call, asked: models.CreateToken) -> answers.IssuedToken:
     role=Role.ADMIN,
 )
 async def list_all(call: Call, asked: models.ListTokens) -> answers.TokensListed:
-    """`/tokens/list`: the live tokens that the caller reaches."""
+    """List the tokens that work, within the repositories of the token that asks."""
     part = await tokens.live_tokens(call.runtime, call.caller, asked.count(), asked.cursor)
     return answers.TokensListed(
         tokens=[token_answer(view) for view in part.rows], next_cursor=part.next_cursor
@@ -63,14 +63,14 @@ async def list_all(call: Call, asked: models.ListTokens) -> answers.TokensListed
     "limit_reached",
 )
 async def rotate(call: Call, asked: models.RotateToken) -> answers.IssuedToken:
-    """`/tokens/rotate`: a successor with equal rights."""
+    """Replace a token by a successor with equal rights."""
     issued = await tokens.rotate_token(call.runtime, asked.id, asked.overlap(), call.actor)
     return _issued(issued)
 
 
 @write("tokens/revoke", Role.ADMIN, models.RevokeToken, answers.TokenRevoked, "token_not_found")
 async def revoke(call: Call, asked: models.RevokeToken) -> answers.TokenRevoked:
-    """`/tokens/revoke`."""
+    """End a token."""
     await tokens.revoke_token(call.runtime, asked.id, call.actor)
     return answers.TokenRevoked(revoked=True)
 
@@ -90,7 +90,9 @@ def _organization(view: TokenView) -> answers.OrganizationShown:
 
 
 TOKEN_ROUTES: tuple[Route, ...] = (
-    Fetched(f"{VERSIONED}/tokens/self", None, own).answering(answers.Token),
+    Fetched(f"{VERSIONED}/tokens/self", None, own, operation="getOwnToken").answering(
+        answers.Token
+    ),
     create,
     list_all,
     rotate,

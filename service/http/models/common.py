@@ -105,7 +105,12 @@ def as_named(name: str) -> str:
 # A name by itself, because the mypy plugin mistrusts alias generators of models that are
 # constructed by keyword; these are only ever validated.
 SPELLED_AS_THE_API = ConfigDict(
-    alias_generator=to_camel, extra="ignore", frozen=True, regex_engine="python-re", strict=True
+    alias_generator=to_camel,
+    extra="ignore",
+    frozen=True,
+    regex_engine="python-re",
+    strict=True,
+    use_attribute_docstrings=True,
 )
 
 
@@ -328,7 +333,8 @@ PullRequestNumber = Annotated[
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": NUMBER_MAX},
                 {"type": "string", "pattern": NUMBER_DIGITS},
-            ]
+            ],
+            "examples": [482],
         }
     ),
 ]
@@ -337,7 +343,9 @@ Moment = Annotated[
     BeforeValidator(moment),
     WithJsonSchema({"type": "string", "format": "date-time", "pattern": TIME_FORM}),
 ]
-CommitSha = Annotated[str, Field(pattern=COMMIT)]
+CommitSha = Annotated[
+    str, Field(pattern=COMMIT, examples=["a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"])
+]
 Reason = Annotated[str, Field(max_length=500, pattern=LINES)]
 
 
@@ -345,8 +353,11 @@ class Repository(Request):
     """Which repository (docs/design/http.md 4); existence is another matter."""
 
     host: Annotated[str, Field(max_length=255, pattern=HOST)]
+    """Host of the repository, as in its address. For example `github.com`."""
     owner: Annotated[str, Field(min_length=1, max_length=255, pattern=OWNER)]
+    """Owner of the repository; with nested groups the whole path. For example `octo`."""
     name: Annotated[str, Field(min_length=1, max_length=100, pattern=NAME)]
+    """Name of the repository, without `.git`. For example `widgets`."""
 
     @cached_property
     def ref(self) -> RepoRef:
@@ -365,7 +376,11 @@ class MayWait(Request):
     """A read that may wait until its answer has another version (docs/design/http.md 12)."""
 
     since_version: Annotated[str, Field(min_length=1, max_length=64, pattern=LINES)] | None = None
+    """Answer when `recordVersion` is another one than this. For example
+    `3f1c7b640a524b408a35c4bb`.
+    """
     wait_for: Annotated[int, BeforeValidator(whole), Field(ge=1, le=WAIT_MAX_S)] | None = None
+    """Seconds to wait at most; 30 unless sent."""
 
     def awaited(self) -> Awaited | None:
         """Return what to wait for, None to answer at once: a first read knows no version."""
@@ -378,19 +393,23 @@ class Named(Request):
     """A request about one queue: a repository and its target branch."""
 
     repo: Repository
+    """The repository."""
     target_branch: Annotated[str, Field(min_length=1, max_length=255, pattern=BRANCH)]
+    """The branch of the queue, without `refs/heads/`. For example `main`."""
 
 
 class PullRequest(Request):
     """Which pull request."""
 
     number: PullRequestNumber
+    """Number of the pull request."""
 
 
 class PullRequestWithHead(PullRequest):
     """Which pull request, and optionally the head the caller means."""
 
     sha: CommitSha | None = None
+    """The head that you mean; another one is refused."""
 
     def head(self) -> Sha | None:
         """The head in lower case, None when not sent."""
@@ -401,6 +420,7 @@ class NamedPullRequest(Named):
     """A request about one pull request of one queue."""
 
     pr: PullRequest
+    """The pull request."""
 
 
 # A name git itself would refuse (git help check-ref-format) cannot have a branch, so nobody

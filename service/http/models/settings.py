@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from enum import StrEnum
 from typing import Annotated, TypeVar, get_args, get_type_hints
 
@@ -40,6 +41,7 @@ PATTERNS: Mapping[Form, str] = {
 
 NAME_SHOWN_MAX = 100
 NO_TYPES: Mapping[object, object] = {}
+NO_EXAMPLES: Mapping[str, object] = {}
 
 
 def takes(
@@ -75,7 +77,8 @@ def shows(
     def type_of(kind: object, _: Setting) -> object:
         return own_types.get(kind) or _shown(kind)
 
-    return lambda model: _with_fields(model, settings, type_of, ...)
+    defaults = {each.name: each.default for each in fields(settings)}
+    return lambda model: _with_fields(model, settings, type_of, ..., defaults)
 
 
 def nullable(settings: type) -> frozenset[str]:
@@ -90,11 +93,18 @@ def _with_fields(
     settings: type,
     type_of: Callable[[object, Setting], object],
     default: object,
+    examples: Mapping[str, object] = NO_EXAMPLES,
 ) -> type[Model]:
     described = definitions(settings)
     made: dict[str, object] = {
         name: (
-            Annotated[type_of(kind, described[name]), Field(description=described[name].meaning)],
+            Annotated[
+                type_of(kind, described[name]),
+                Field(
+                    description=described[name].meaning,
+                    examples=[examples[name]] if name in examples else None,
+                ),
+            ],
             default,
         )
         for name, kind in get_type_hints(settings).items()

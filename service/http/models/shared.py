@@ -13,7 +13,7 @@ TAKE_MAX = 100
 CURSOR_LENGTH_MAX = 4096
 SLUG_LENGTH_MAX = 100
 
-Uuid = Annotated[str, Field(pattern=common.UUID)]
+Uuid = Annotated[str, Field(pattern=common.UUID, examples=["0f8c6c1e-5b0e-4f3e-9d0a-3b1a54c1b7de"])]
 """An id that we made, in any letter case."""
 
 Take = Annotated[Integer, Field(ge=1, le=TAKE_MAX)]
@@ -30,7 +30,9 @@ class Listed(Request):
     """A part of a list in camelCase."""
 
     take: Take | None = None
+    """How many rows to answer; 50 unless sent."""
     cursor: Cursor | None = None
+    """Where to go on: the cursor of the answer before; without it the first page."""
 
     def count(self) -> int:
         """How many rows at most."""
@@ -45,4 +47,6 @@ class PageQuery(SnakeRequest):
     """Which page of a list of tests; no token is the first one."""
 
     page_size: Take
+    """How many tests to answer."""
     page_token: Cursor | None = None
+    """A token of an answer before; without it the first page."""

@@ -19,7 +19,7 @@ DRY_TEST_MINUTES = 15
 
 @read("runDoctor", models.RunDoctor, answers.Examined, "branch_not_found", role=Role.ADMIN)
 async def run(call: Call, request: models.RunDoctor) -> answers.Examined:
-    """`/runDoctor`."""
+    """Examine the settings at the provider that the queue depends on."""
     repository = await access.find_repository(call.runtime, call.caller, request.repo.ref)
     if request.target_branch is not None:
         _check_branch(request.repo.ref.slug, request.target_branch)
@@ -38,7 +38,7 @@ async def run(call: Call, request: models.RunDoctor) -> answers.Examined:
     "dry_test_refused",
 )
 async def start_dry_test(call: Call, request: models.StartDryTest) -> answers.DryTestStarted:
-    """`/startDryTest`."""
+    """Show CI the target branch alone on a test branch, to see what reports."""
     repository = await access.find_repository(call.runtime, call.caller, request.repo.ref)
     _check_branch(request.repo.ref.slug, request.target_branch)
     limit = timedelta(minutes=request.timeout_minutes or DRY_TEST_MINUTES)
@@ -48,7 +48,7 @@ async def start_dry_test(call: Call, request: models.StartDryTest) -> answers.Dr
 
 @read("getDryTest", models.GetDryTest, answers.DryTestShown, "dry_test_not_found", role=Role.ADMIN)
 async def get_dry_test(call: Call, request: models.GetDryTest) -> answers.DryTestShown:
-    """`/getDryTest`."""
+    """Return what has reported on the branch of a dry test."""
     repository = await access.find_repository(call.runtime, call.caller, request.repo.ref)
     sha = Sha(request.sha.lower())
     found = await dry_test.progress(
@@ -61,7 +61,7 @@ async def get_dry_test(call: Call, request: models.GetDryTest) -> answers.DryTes
 
 @write("endDryTest", Role.ADMIN, models.EndDryTest, answers.DryTestEnded, "dry_test_not_found")
 async def end_dry_test(call: Call, request: models.EndDryTest) -> answers.DryTestEnded:
-    """`/endDryTest`."""
+    """Remove the branch of a dry test and its draft pull request."""
     repository = await access.find_repository(call.runtime, call.caller, request.repo.ref)
     await dry_test.end(call.runtime, repository, request.branch)
     return answers.DryTestEnded(ended=True)

@@ -20,7 +20,7 @@ PRESSURES: Mapping[Pressure, answers.PressureWord] = {
 
 @read("getProviderLimits", models.GetProviderLimits, answers.ProviderLimits, role=Role.READ)
 async def get(call: Call, request: models.GetProviderLimits) -> answers.ProviderLimits:
-    """`/getProviderLimits`."""
+    """Return how much of the provider's limits is used."""
     repository = await access.find_repository(call.runtime, call.caller, request.repo.ref)
     provider = call.runtime.providers.get(repository.ref.host)
     budget = None if provider is None else provider.budget(repository.ref)

@@ -45,7 +45,10 @@ from service.vocabulary import QueueRef, Role
     "limit_reached",
 )
 async def submit(call: Call, request: models.SubmitPullRequest) -> answers.SubmissionMade:
-    """`/submitPullRequest`."""
+    """Submit a pull request to the queue.
+
+    One that is queued already keeps its place and takes the new options.
+    """
     queue = await queue_of(call, request)
     options = SubmitOptions(
         priority=request.wanted_priority(), no_batch=request.no_batch, sha=request.pr.sha
@@ -68,7 +71,7 @@ async def submit(call: Call, request: models.SubmitPullRequest) -> answers.Submi
     "landing_in_progress",
 )
 async def cancel(call: Call, request: models.CancelPullRequest) -> answers.Submission:
-    """`/cancelPullRequest`."""
+    """Take a pull request out of the queue."""
     queue = await queue_of(call, request)
     view = await pull_requests.cancel(
         call.runtime, queue, request.pr.number, call.actor, request.reason or ""
@@ -89,7 +92,7 @@ async def cancel(call: Call, request: models.CancelPullRequest) -> answers.Submi
 async def restart(
     call: Call, request: models.RestartTestsOnPullRequest
 ) -> answers.SubmissionRestarted:
-    """`/restartTestsOnPullRequest`."""
+    """Run the tests of a pull request again."""
     queue = await queue_of(call, request)
     restarted = await pull_requests.restart(call.runtime, queue, request.pr.number, call.actor)
     submission = responses.submission(restarted.view, call.runtime.options)
@@ -104,7 +107,7 @@ async def restart(
     "never_submitted",
 )
 async def get(call: Call, request: models.GetSubmittedPullRequest) -> bytes:
-    """`/getSubmittedPullRequest`."""
+    """Return the newest submission of a pull request, or wait until it changes."""
     queue = await queue_of(call, request)
 
     async def found() -> Versioned:
@@ -125,7 +128,7 @@ async def get(call: Call, request: models.GetSubmittedPullRequest) -> bytes:
 async def submitted_pull_requests(
     call: Call, request: listed.GetSubmittedPullRequests
 ) -> answers.SubmissionsFound:
-    """`/getSubmittedPullRequests`."""
+    """Return the newest submission of each of several pull requests."""
     queue = await queue_of(call, request)
     found = await lists.newest_submissions(
         call.runtime, queue, request.pr_numbers, include_timeline=bool(request.include_timeline)
@@ -148,7 +151,7 @@ async def submitted_pull_requests(
 async def list_pull_requests(
     call: Call, request: listed.ListPullRequests
 ) -> answers.SubmissionsListed:
-    """`/listPullRequests`."""
+    """List submissions, newest first."""
     queue = await queue_of(call, request)
     part = await lists.list_pull_requests(
         call.runtime, queue, request.wanted(), request.count(), request.cursor
@@ -169,7 +172,7 @@ async def list_pull_requests(
     "page_token_expired",
 )
 async def timeline(call: Call, request: listed.GetPullRequestTimeline) -> answers.TimelineListed:
-    """`/getPullRequestTimeline`."""
+    """List what happened to a submission, oldest first."""
     queue = await queue_of(call, request)
     part = await lists.list_events(
         call.runtime, queue, request.pr.number, request.count(), request.cursor
@@ -188,7 +191,7 @@ async def timeline(call: Call, request: listed.GetPullRequestTimeline) -> answer
     "never_submitted",
 )
 async def explained(call: Call, request: models.ExplainPullRequest) -> answers.Explanation:
-    """`/explainPullRequest`."""
+    """Say why a pull request has not landed yet, and who must act."""
     queue = await queue_of(call, request)
     view = await explain.explain(call.runtime, queue, request.pr.number)
     return explanation.explanation(view, (await queues.read(call.runtime, queue)).value)
@@ -204,7 +207,7 @@ async def explained(call: Call, request: models.ExplainPullRequest) -> answers.E
 async def preview_cancel(
     call: Call, request: models.PreviewCancelPullRequest
 ) -> answers.CancelPreviewed:
-    """`/previewCancelPullRequest`; nothing is changed."""
+    """Say what taking a pull request out would do; nothing is changed."""
     queue = await queue_of(call, request)
     preview = await pull_requests.preview_cancel(call.runtime, queue, request.pr.number, call.actor)
     return answers.CancelPreviewed(
@@ -266,7 +269,10 @@ async def find_queue(call: Call, request: models.FindQueue) -> answers.QueueFoun
     "not_own_pull_request",
 )
 async def set_targets(call: Call, request: models.SetImpactedTargets) -> answers.TargetsKept:
-    """`/setImpactedTargets`; the queue must exist, the pull request need not be in it."""
+    """Store the targets that a head impacts, for queues in PARALLEL mode. The queue must exist.
+
+    The pull request need not be in it.
+    """
     queue = await queue_of(call, request)
     upload = Upload(request.pr.number, request.pr.head(), request.targets())
     stored = await impacted_targets.set_targets(call.runtime, queue, upload, call.actor)

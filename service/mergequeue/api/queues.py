@@ -29,7 +29,7 @@ from service.vocabulary import QueueRef, Role
     "limit_reached",
 )
 async def create(call: Call, request: models.CreateQueue) -> answers.QueueCreated:
-    """`/createQueue`."""
+    """Create a queue for a branch."""
     repository = await access.find_repository(call.runtime, call.caller, request.repo.ref)
     if common.git_would_refuse(request.target_branch):
         raise NotFound(
@@ -45,7 +45,7 @@ async def create(call: Call, request: models.CreateQueue) -> answers.QueueCreate
 
 @read("getQueue", models.GetQueue, answers.QueueWithEntries, "queue_not_found")
 async def get(call: Call, request: models.GetQueue) -> bytes:
-    """`/getQueue`."""
+    """Return a queue with its settings and pull requests, or wait until it changes."""
     queue = await pull_requests.queue_of(call, request)
 
     async def found() -> Versioned:
@@ -69,7 +69,7 @@ async def get(call: Call, request: models.GetQueue) -> bytes:
     "set_in_repository_file",
 )
 async def update(call: Call, request: models.UpdateQueue) -> answers.Queue:
-    """`/updateQueue`."""
+    """Change settings of a queue; what is not sent stays."""
     queue = await pull_requests.queue_of(call, request)
     if request.contradicts_itself():
         raise Invalid(
@@ -106,7 +106,7 @@ async def _state_asked_for(
     "queue_not_empty",
 )
 async def delete(call: Call, request: models.DeleteQueue) -> answers.QueueDeleted:
-    """`/deleteQueue`."""
+    """Delete a queue that is empty; its history stays."""
     queue = await pull_requests.queue_of(call, request)
     await queues.delete(call.runtime, queue, call.actor)
     return answers.QueueDeleted(deleted=True, branch=queue.branch)
@@ -121,7 +121,7 @@ async def delete(call: Call, request: models.DeleteQueue) -> answers.QueueDelete
     "limit_reached",
 )
 async def add_hold(call: Call, request: models.AddQueueHold) -> answers.HoldAdded:
-    """`/addQueueHold`."""
+    """Hold a queue: nothing starts, nothing lands, or both, until the hold is lifted."""
     now = call.runtime.clock.now()
     if request.until is not None and request.until <= now:
         past = FieldError("/until", "range", "must lie in the future")
@@ -142,7 +142,7 @@ async def add_hold(call: Call, request: models.AddQueueHold) -> answers.HoldAdde
     "hold_not_liftable",
 )
 async def release_hold(call: Call, request: models.ReleaseQueueHold) -> answers.HoldReleased:
-    """`/releaseQueueHold`."""
+    """Lift a hold of a queue."""
     queue = await pull_requests.queue_of(call, request)
     hold_id = request.hold_id.lower()
     await queues.release_hold(call.runtime, queue, hold_id, request.text, call.actor)
@@ -157,7 +157,7 @@ async def release_hold(call: Call, request: models.ReleaseQueueHold) -> answers.
     "page_token_expired",
 )
 async def list_queues(call: Call, request: listed.ListQueues) -> answers.QueuesListed:
-    """`/listQueues`."""
+    """List the queues that the token may see; without a repository of all repositories."""
     ref = None if request.repo is None else request.repo.ref
     part = await lists.list_queues(call.runtime, call.caller, ref, request.count(), request.cursor)
     rows = [answers.ListedQueue.of(each, version=each.revision) for each in part.rows]

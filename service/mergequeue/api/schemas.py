@@ -5,11 +5,16 @@ from service.mergequeue.operations import repository_file
 
 
 def repository_file_schema(_: Look) -> Page:
-    """`/schemas/headgate.json`."""
+    """Return the JSON Schema of `.github/headgate.yml`."""
     return Page(JSON, repository_file.encoded_schema())
 
 
 SCHEMA_ROUTES: tuple[Route, ...] = (
-    Document("/schemas/headgate.json", repository_file_schema, JSON),
+    Document(
+        "/schemas/headgate.json",
+        repository_file_schema,
+        JSON,
+        operation="getRepositoryFileSchema",
+    ),
 )
 """The documents of the merge queue."""

@@ -19,7 +19,7 @@ DAYS = 7
     "queue_not_found",
 )
 async def get(call: Call, request: models.GetMergeQueueStatistics) -> answers.QueueStatistics:
-    """`/getMergeQueueStatistics`."""
+    """Return the statistics of a queue."""
     queue = await pull_requests.queue_of(call, request)
     found = await statistics.read(call.runtime, queue, request.days or DAYS)
     buckets = [answers.BucketShown.of(each, **_seconds(each)) for each in found.buckets]

@@ -33,7 +33,7 @@ WAITING = {
     "test_run_not_found",
 )
 async def details(call: Call, request: models.GetMergeQueueTestingDetails) -> answers.TestRunShown:
-    """`/getMergeQueueTestingDetails`."""
+    """Return a test run with everything reported on its test branch."""
     queue = await pull_requests.queue_of(call, request)
     return test_run(await testing.details(call.runtime, queue, request.test_run_id))
 
@@ -137,7 +137,7 @@ def _status(check: Check) -> answers.StatusCheckShown:
 async def testing_results(
     call: Call, request: listed.ListMergeQueueTestingResults
 ) -> answers.TestRunsListed:
-    """`/listMergeQueueTestingResults`."""
+    """List test runs, newest first."""
     queue = await pull_requests.queue_of(call, request)
     wanted = request.request()
     rows, total = await lists.list_runs(call.runtime, queue, wanted)

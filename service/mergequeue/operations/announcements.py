@@ -12,7 +12,15 @@ from datetime import datetime
 from service.accounts import page_addresses
 from service.database.database import Tx
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
-from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, Step
+from service.mergequeue.engine.outputs import (
+    EntryMoved,
+    EntrySubmitted,
+    Recorded,
+    RunBuilt,
+    RunFinished,
+    RunRetired,
+    Step,
+)
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.store import journal, runs
 from service.mergequeue.wording import payloads
@@ -20,7 +28,7 @@ from service.mergequeue.wording.payloads import Scene, Subject
 from service.notifications import notifications
 from service.notifications.messages import Message
 from service.notifications.store import subscribers
-from service.runtime import EnumCase, Runtime
+from service.runtime import EnumCase, Options, Runtime
 from service.vocabulary import QueueRef
 
 
@@ -52,7 +60,7 @@ def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
         pages=page_addresses.of_queue(runtime.options, ref.repo, ref.branch),
         is_lower=runtime.options.enum_case is EnumCase.LOWER,
     )
-    for message in _Announcer(session, result, scene).messages():
+    for message in _Announcer(session, runtime.options, result, scene).messages():
         notifications.enqueue(session, runtime, message, listening)
 
 
@@ -61,6 +69,7 @@ class _Announcer:
     """Builds the messages of one turn; caches its lookups and the batches already announced."""
 
     session: Tx
+    options: Options
     result: TurnResult
     scene: Scene
     announced: set[tuple[str, EntryState]] = field(default_factory=set)
@@ -80,11 +89,26 @@ class _Announcer:
         )
         for recorded in result.whole.events:
             event = recorded.event
-            if not isinstance(event, EntrySubmitted | EntryMoved):
+            if isinstance(event, RunBuilt | RunFinished | RunRetired):
+                yield from self._about_run(event, recorded)
+            elif not isinstance(event, EntrySubmitted | EntryMoved):
                 yield from payloads.messages_of(self.scene, recorded)
             elif journal.enters_a_state(event):
                 subject = self._subject(event)
                 yield from payloads.messages_of(replace(self.scene, subject=subject), recorded)
+
+    def _about_run(
+        self, event: RunBuilt | RunFinished | RunRetired, recorded: Recorded
+    ) -> Iterator[Message]:
+        run = self._run(event.run)
+        if run is None:
+            return
+        placed = runs.vehicle(self.session, run.id)
+        page = page_addresses.of_run(self.options, self.result.ref.repo, run.id)
+        scene = replace(self.scene, run_page=page)
+        message = payloads.about_run(scene, run, placed and placed[0], recorded)
+        if message is not None:
+            yield message
 
     def _subject(self, event: EntrySubmitted | EntryMoved) -> Subject:
         self.left[event.entry] -= 1

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import ErrorDetails
 
-from service.http import openapi
+from service.http import schemas
 from service.http.models import common
 from service.http.models.common import Request
 from service.mergequeue.engine.config import (
@@ -207,7 +207,7 @@ def _trunk_fault(read: Document, error: ErrorDetails) -> FileFault:
 
 def schema() -> dict[str, object]:
     """Return the JSON Schema (2020-12) of the file."""
-    parts = openapi.made_of([FileBody], "#/$defs/{model}")
+    parts = schemas.made_of([FileBody], "#/$defs/{model}")
     whole = parts.pop(FileBody.__name__)
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, "title": PATH, **whole, "$defs": parts}

@@ -20,7 +20,9 @@ class BatchingRuleGiven(Request):
         str,
         Field(min_length=1, max_length=TARGET_PATTERN_CHARS_MAX, pattern=common.TARGET_PATTERN),
     ]
+    """Targets by name, or by prefix with `*` at the end. For example `//infra/*`."""
     policy: Annotated[Literal["ISOLATE"], BeforeValidator(common.isolate)] = "ISOLATE"
+    """What happens to pull requests with these targets."""
 
 
 class BatchingRuleWritten(BatchingRuleGiven):
@@ -33,7 +35,9 @@ class BatchingRuleShown(Answer):
     """Pull requests that impact a matching target are tested alone."""
 
     target_pattern: str
+    """Targets by name, or by prefix with `*` at the end. For example `//infra/*`."""
     policy: Literal["ISOLATE"]
+    """What happens to pull requests with these targets."""
 
 
 RULES = tuple[BatchingRule, ...]

@@ -23,9 +23,12 @@ from service.mergequeue.engine.outputs import (
     QueueDrained,
     QueueStateChanged,
     Recorded,
+    RunBuilt,
+    RunFinished,
+    RunRetired,
 )
-from service.mergequeue.engine.reasons import MEANINGS
-from service.mergequeue.engine.states import EntryState, RunKind
+from service.mergequeue.engine.reasons import MEANINGS, Cause
+from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.wording import reasons, situation
 from service.notifications.messages import Message, common_fields, message_of, time_text
 from service.vocabulary import SYSTEM, QueueRef
@@ -75,7 +78,8 @@ class Subject:
 class Scene:
     """The queue after a turn, and before it; `subject` where the event is of a pull request.
 
-    `is_lower`: states are spelled in lower case (docs/design/http.md 3).
+    `is_lower`: states are spelled in lower case (docs/design/http.md 3). `pages` is the page of
+    the queue, `run_page` that of the test run which the event is about.
     """
 
     organization: str
@@ -85,6 +89,7 @@ class Scene:
     subject: Subject | None = None
     pages: str | None = None
     is_lower: bool = False
+    run_page: str | None = None
 
     def page_of(self, entry: Entry) -> str | None:
         """Return the address of our page of a pull request, if there are pages."""
@@ -105,6 +110,46 @@ def messages_of(scene: Scene, recorded: Recorded) -> tuple[Message, ...]:
         return ()
     name, fields = known
     return (_of_queue(scene, recorded, name, fields(scene, recorded.event)),)
+
+
+def about_run(scene: Scene, run: Run, vehicle: int | None, recorded: Recorded) -> Message | None:
+    """Return `test_run.started` or `test_run.finished`; None for what has no test branch."""
+    found = _result_in(recorded.event, run)
+    if found is None or run.sha is None:
+        return None
+    status, cause, failed = found
+    name = f"test_run.{'started' if status is RunStatus.IN_PROGRESS else 'finished'}"
+    return message_of(
+        name,
+        recorded.at,
+        {
+            **_of_repository(scene, name, recorded.at),
+            "target_branch": scene.queue.branch,
+            "status": status.value,
+            "http_details_url": scene.run_page,
+            "test_run_id": run.id,
+            "kind": run.kind.value,
+            "attempt": run.attempt,
+            **_of_run(run, vehicle),
+            "pr_numbers": [*run.base_prs, *run.prs],
+            "pr_numbers_tested": list(run.prs),
+            "verdict": cause and cause.value,
+            "failed_statuses": list(failed),
+        },
+    )
+
+
+def _result_in(event: Event, run: Run) -> tuple[RunStatus, Cause | None, tuple[str, ...]] | None:
+    """Return status, cause and failed statuses that an event gives its test run, if it does."""
+    match event:
+        case RunBuilt():
+            return RunStatus.IN_PROGRESS, None, ()
+        case RunFinished(status=status) if status is not RunStatus.IN_PROGRESS:
+            return status, event.cause, event.failed
+        case RunRetired() if run.status is RunStatus.CANCELLED:
+            return RunStatus.CANCELLED, None, ()
+        case _:
+            return None
 
 
 def created(scene: Scene, at: datetime) -> Message:

@@ -23,7 +23,7 @@ MISSING = "webhook_endpoint_not_found"
     "limit_reached",
 )
 async def create(call: Call, request: models.CreateEndpoint) -> answers.EndpointCreated:
-    """`/webhooks/create-endpoint`; its secret is in this answer and no other."""
+    """Create a webhook endpoint; its secret is in this answer alone."""
     view, secret = await endpoints.create(call.runtime, call.caller, request.change())
     return answers.EndpointCreated.of(view, secret=secret)
 
@@ -37,7 +37,7 @@ async def create(call: Call, request: models.CreateEndpoint) -> answers.Endpoint
     role=Role.ADMIN,
 )
 async def list_all(call: Call, request: models.ListEndpoints) -> answers.EndpointsListed:
-    """`/webhooks/list-endpoints`."""
+    """List webhook endpoints, oldest first."""
     part = await endpoints.list_all(call.runtime, call.caller, request.count(), request.cursor)
     listed = [answers.Endpoint.of(view) for view in part.rows]
     return answers.EndpointsListed(endpoints=listed, next_cursor=part.next_cursor)
@@ -53,7 +53,7 @@ async def list_all(call: Call, request: models.ListEndpoints) -> answers.Endpoin
     "scope_exceeds_own",
 )
 async def update(call: Call, request: models.UpdateEndpoint) -> answers.Endpoint:
-    """`/webhooks/update-endpoint`."""
+    """Change a webhook endpoint; what is not sent stays."""
     change = request.change()
     view = await endpoints.update(call.runtime, call.caller, request.endpoint(), change)
     return answers.Endpoint.of(view)
@@ -63,14 +63,14 @@ async def update(call: Call, request: models.UpdateEndpoint) -> answers.Endpoint
     "webhooks/delete-endpoint", Role.ADMIN, models.DeleteEndpoint, answers.EndpointDeleted, MISSING
 )
 async def delete(call: Call, request: models.DeleteEndpoint) -> answers.EndpointDeleted:
-    """`/webhooks/delete-endpoint`."""
+    """Delete a webhook endpoint, and drop what was to be sent to it."""
     await endpoints.delete(call.runtime, call.caller, request.endpoint())
     return answers.EndpointDeleted(deleted=True)
 
 
 @write("webhooks/rotate-secret", Role.ADMIN, models.RotateSecret, answers.SecretRotated, MISSING)
 async def rotate_secret(call: Call, request: models.RotateSecret) -> answers.SecretRotated:
-    """`/webhooks/rotate-secret`."""
+    """Make a new secret; the old one signs as well for some hours."""
     given = request.overlap_hours
     hours = endpoints.OVERLAP_HOURS if given is None else given
     secret = await endpoints.rotate_secret(call.runtime, call.caller, request.endpoint(), hours)
@@ -79,7 +79,7 @@ async def rotate_secret(call: Call, request: models.RotateSecret) -> answers.Sec
 
 @write("webhooks/test-endpoint", Role.ADMIN, models.TestEndpoint, answers.EndpointTested, MISSING)
 async def test(call: Call, request: models.TestEndpoint) -> answers.EndpointTested:
-    """`/webhooks/test-endpoint`: answers when the receiver has, or after its 15 s."""
+    """Send `webhook.test` once, and answer when the receiver has, or after 15 s."""
     message_id, made = await notifications.send_test(call.runtime, call.caller, request.endpoint())
     return answers.EndpointTested.of(made, message_id=message_id)
 
@@ -95,7 +95,7 @@ async def test(call: Call, request: models.TestEndpoint) -> answers.EndpointTest
     role=Role.ADMIN,
 )
 async def list_log(call: Call, request: models.ListDeliveries) -> answers.DeliveriesListed:
-    """`/webhooks/list-deliveries`."""
+    """List messages to a webhook endpoint, newest events first."""
     if request.since is not None and request.until is not None and request.since >= request.until:
         raise Invalid("`until` must lie behind `since`.", code="invalid_time_range")
     part = await notifications.list_deliveries(call.runtime, call.caller, request.page())
@@ -106,7 +106,7 @@ async def list_log(call: Call, request: models.ListDeliveries) -> answers.Delive
 @write(
     "webhooks/replay",
     Role.ADMIN,
-    models.Replay,
+    models.ReplayMessages,
     answers.Replayed,
     MISSING,
     "message_not_found",
@@ -114,8 +114,8 @@ async def list_log(call: Call, request: models.ListDeliveries) -> answers.Delive
     "invalid_time_range",
     "limit_reached",
 )
-async def replay(call: Call, request: models.Replay) -> answers.Replayed:
-    """`/webhooks/replay`."""
+async def replay(call: Call, request: models.ReplayMessages) -> answers.Replayed:
+    """Send messages to a webhook endpoint again, under their ids."""
     if not request.is_clear():
         raise Invalid(
             "Send `message_id` alone, or both `since` and `until` without it.",

@@ -284,7 +284,8 @@ class Door:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
         intake.check_query(request)
-        page = route.handler(Look(request.match_info, routes.ROUTES))
+        case = self._runtime.options.enum_case
+        page = route.handler(Look(request.match_info, routes.CONTRACT, case))
         return self._replies.success(page.status, page, request_id)
 
     async def unknown(self, request: web.Request) -> web.StreamResponse:

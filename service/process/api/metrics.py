@@ -25,7 +25,11 @@ class AskMetrics(Request):
     """Which repository; none: all that the token sees, whatever host is named."""
 
     repo: Slug | None = None
+    """Only this repository, as owner and name; together with `repoHost`. For example
+    `octo/widgets`.
+    """
     repo_host: Host | None = None
+    """Host of the repository. For example `github.com`."""
 
     def ref(self) -> RepoRef | None:
         """The repository, split at the last slash.
@@ -43,7 +47,10 @@ class AskMetrics(Request):
 
 
 async def queues(call: Call, asked: AskMetrics) -> Page:
-    """`GET /getMergeQueueMetrics`: text for Prometheus, whatever `Accept` says."""
+    """Return the metrics of the organization's queues as text for Prometheus.
+
+    The header `Accept` is ignored.
+    """
     ref = asked.ref()
     repository = (
         None if ref is None else await access.find_repository(call.runtime, call.caller, ref)
@@ -59,5 +66,6 @@ METRIC_ROUTES: tuple[Route, ...] = (
         queues,
         rate=RateClass.METRICS,
         query=AskMetrics,
+        operation="getMergeQueueMetrics",
     ).answering(figures.CONTENT_TYPE),
 )

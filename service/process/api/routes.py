@@ -7,16 +7,19 @@ from service.accounts.api.tokens import TOKEN_ROUTES
 from service.http.documents import DOCUMENT_ROUTES
 from service.http.for_agents import AGENT_ROUTES
 from service.http.health import OPEN_ROUTES
-from service.http.route import Route
+from service.http.route import Contract, Route
 from service.mergequeue.api.doctor import DOCTOR_ROUTES
+from service.mergequeue.api.models.answers.messages import QUEUE_MESSAGES
 from service.mergequeue.api.provider_limits import LIMIT_ROUTES
 from service.mergequeue.api.pull_requests import PULL_REQUEST_ROUTES
 from service.mergequeue.api.queues import QUEUE_ROUTES
 from service.mergequeue.api.schemas import SCHEMA_ROUTES
 from service.mergequeue.api.statistics import STATISTICS_ROUTES
 from service.mergequeue.api.testing import RUN_ROUTES
+from service.notifications.api.models.answers.messages import WEBHOOK_MESSAGES
 from service.notifications.api.webhooks import WEBHOOK_ROUTES
 from service.process.api.metrics import METRIC_ROUTES
+from service.testhealth.api.models.answers.messages import TEST_MESSAGES
 from service.testhealth.api.tests import TEST_ROUTES
 from service.testhealth.api.uploads import UPLOAD_ROUTES
 
@@ -38,6 +41,9 @@ ROUTES: tuple[Route, ...] = (
     *SCHEMA_ROUTES,
 )
 """The table. Its paths are case-sensitive and have no trailing slash."""
+
+CONTRACT = Contract(ROUTES, (*QUEUE_MESSAGES, *TEST_MESSAGES, *WEBHOOK_MESSAGES))
+"""What the OpenAPI document describes."""
 
 BY_LOWER: Mapping[str, str] = {
     route.path.lower(): route.path for route in ROUTES if "{" not in route.path

@@ -44,7 +44,7 @@ Shown = TypeVar("Shown", bound=answers.TestShown)
 async def list_unhealthy(
     call: Call, asked: models.ListUnhealthyTests
 ) -> answers.UnhealthyTestsListed:
-    """`/flaky-tests/list-unhealthy-tests`."""
+    """List tests that are flaky, or tests that are broken."""
     home = await _home(call, asked)
     page = await lists.unhealthy(call.runtime, home.repository, asked.status, asked.page())
     rows = [record(home, each) for each in page.rows]
@@ -59,7 +59,7 @@ async def list_unhealthy(
     "invalid_time_range",
 )
 async def list_failing(call: Call, asked: models.ListFailingTests) -> answers.FailingTestsListed:
-    """`/flaky-tests/list-failing-tests`."""
+    """List tests that failed in a time."""
     home = await _home(call, asked)
     page = await lists.failing(call.runtime, home.repository, asked.request())
     rows = [_failing(home, each) for each in page.rows]
@@ -75,7 +75,7 @@ async def list_failing(call: Call, asked: models.ListFailingTests) -> answers.Fa
 async def list_quarantined(
     call: Call, asked: models.ListQuarantinedTests
 ) -> answers.QuarantinedTestsListed:
-    """`/flaky-tests/list-quarantined-tests`."""
+    """List tests whose failures count as passed."""
     home = await _home(call, asked)
     page = await lists.quarantined(call.runtime, home.repository, asked.page())
     rows = [_quarantined(home, each) for each in page.rows]
@@ -84,7 +84,7 @@ async def list_quarantined(
 
 @read("flaky-tests/list-tests", models.ListTests, answers.TestsListed, *PAGED)
 async def list_tests(call: Call, asked: models.ListTests) -> answers.TestsListed:
-    """`/flaky-tests/list-tests`."""
+    """List all tests, or those that pass the filters."""
     home = await _home(call, asked)
     page = await all_tests.listed(call.runtime, home.repository, asked.wanted(), asked.page())
     rows = [_listed(home, each) for each in page.rows]
@@ -93,7 +93,7 @@ async def list_tests(call: Call, asked: models.ListTests) -> answers.TestsListed
 
 @read("flaky-tests/get-test-history", models.GetTestHistory, answers.TestHistory, ORG, MISSING)
 async def get_history(call: Call, asked: models.GetTestHistory) -> answers.TestHistory:
-    """`/flaky-tests/get-test-history`."""
+    """Return the last 30 days of a test."""
     home = await _home(call, asked)
     history = await all_tests.history_of(call.runtime, home.repository, asked.test_id.lower())
     runs = [
@@ -112,7 +112,7 @@ async def get_history(call: Call, asked: models.GetTestHistory) -> answers.TestH
 
 @read("flaky-tests/get-test-details", models.GetTestDetails, answers.TestFound, ORG, MISSING)
 async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestFound:
-    """`/flaky-tests/get-test-details`."""
+    """Return everything about a test."""
     home = await _home(call, asked)
     details = await lists.details(call.runtime, home.repository, asked.test_id.lower())
     week, day = details.test.rates or (0.0, 0.0)
@@ -141,7 +141,7 @@ async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestF
     role=Role.CI,
 )
 async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> answers.QuarantineChecked:
-    """`/flaky-tests/check-quarantine`."""
+    """Say which of some tests are quarantined."""
     home = await _home(call, asked)
     checked = await checks.check(call.runtime, call.caller, home.repository, asked.asked())
     return answers.QuarantineChecked.of(
@@ -160,7 +160,7 @@ async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> answers
     "ticket_template_missing",
 )
 async def link_ticket(call: Call, asked: models.LinkTicket) -> answers.TicketLinked:
-    """`/flaky-tests/link-ticket-to-test-case`."""
+    """Link a ticket to a test, or take it away."""
     home = await _home(call, asked)
     linked = await tickets.link(call.runtime, home.repository, asked.request(), call.actor)
     return answers.TicketLinked(test_case_id=linked.test_id, ticket=_link(linked.html_url))
@@ -176,7 +176,7 @@ async def link_ticket(call: Call, asked: models.LinkTicket) -> answers.TicketLin
     "reason_required",
 )
 async def set_override(call: Call, asked: models.SetQuarantineOverride) -> answers.OverrideSet:
-    """`/flaky-tests/set-quarantine-override`."""
+    """Decide on the quarantine of a test."""
     home = await _home(call, asked)
     return answers.OverrideSet.of(
         await overrides.put(call.runtime, home.repository, asked.request(), call.actor)
@@ -193,15 +193,15 @@ async def set_override(call: Call, asked: models.SetQuarantineOverride) -> answe
     "reason_required",
 )
 async def flag(call: Call, asked: models.FlagTest) -> answers.TestFlagged:
-    """`/flaky-tests/flag-test`."""
+    """Say that a test is flaky, broken or healthy, whatever its results say."""
     home = await _home(call, asked)
     test = await flags.put(call.runtime, home.repository, asked.request(), call.actor)
     return answers.TestFlagged(test=record(home, test))
 
 
-@read("flaky-tests/get-settings", models.GetSettings, answers.TestSettingsShown, ORG)
-async def get_settings(call: Call, asked: models.GetSettings) -> answers.TestSettingsShown:
-    """`/flaky-tests/get-settings`."""
+@read("flaky-tests/get-settings", models.GetTestSettings, answers.TestSettingsShown, ORG)
+async def get_settings(call: Call, asked: models.GetTestSettings) -> answers.TestSettingsShown:
+    """Return the test settings of a repository."""
     home = await _home(call, asked)
     return answers.TestSettingsShown.of(await settings.read(call.runtime, home.repository))
 
@@ -209,14 +209,16 @@ async def get_settings(call: Call, asked: models.GetSettings) -> answers.TestSet
 @write(
     "flaky-tests/update-settings",
     Role.ADMIN,
-    models.UpdateSettings,
+    models.UpdateTestSettings,
     answers.TestSettingsShown,
     ORG,
     "unknown_field",
     "issues_not_writable",
 )
-async def update_settings(call: Call, asked: models.UpdateSettings) -> answers.TestSettingsShown:
-    """`/flaky-tests/update-settings`."""
+async def update_settings(
+    call: Call, asked: models.UpdateTestSettings
+) -> answers.TestSettingsShown:
+    """Change test settings of a repository; what is not sent stays."""
     home = await _home(call, asked)
     return answers.TestSettingsShown.of(
         await settings.update(call.runtime, home.repository, asked.changes(), call.actor)

@@ -12,7 +12,7 @@ from service.vocabulary import Role
 
 
 async def receive(call: Call, upload: Upload) -> UploadTaken:
-    """`/flaky-tests/upload-test-results`."""
+    """Take test reports in, and say which failures count."""
     asked = upload.asked
     addresses = await records.find_home(
         call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
@@ -33,7 +33,7 @@ async def receive(call: Call, upload: Upload) -> UploadTaken:
     role=Role.CI,
 )
 async def get(call: Call, asked: models.GetUpload) -> UploadTaken:
-    """`/flaky-tests/get-upload`."""
+    """Return the answer to an upload again."""
     addresses = await records.find_home(
         call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
     )
@@ -52,7 +52,7 @@ async def get(call: Call, asked: models.GetUpload) -> UploadTaken:
     "upload_not_found",
 )
 async def delete(call: Call, asked: models.DeleteUpload) -> UploadDeleted:
-    """`/flaky-tests/delete-upload`."""
+    """Delete an upload; its tests are judged without it."""
     addresses = await records.find_home(
         call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
     )

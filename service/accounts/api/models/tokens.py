@@ -15,17 +15,22 @@ NAME_LENGTH_MAX = 100
 REPOSITORIES_MAX = 500
 OVERLAP_HOURS_MAX = 24
 
-TokenId = Annotated[str, Field(pattern=common.TOKEN_ID)]
+TokenId = Annotated[str, Field(pattern=common.TOKEN_ID, examples=["7hQ2mX9aLk"])]
 
 
 class CreateToken(SnakeRequest):
     """`/tokens/create`; no repositories means all that the creating token sees."""
 
     name: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=common.LINE)]
+    """What the token is for. For example `ci`."""
     role: Annotated[Role, BeforeValidator(common.one_of(Role))]
+    """What it may do."""
     repositories: Annotated[list[Repository], Field(max_length=REPOSITORIES_MAX)] | None = None
+    """Only these repositories; without it all that your token sees."""
     expires_in_days: Annotated[Integer, Field(ge=1, le=EXPIRES_IN_DAYS_MAX)] | None = None
+    """Days until it ends; 90 unless sent."""
     never_expires: bool | None = None
+    """Whether it has no end."""
 
     def lifetime_days(self) -> int | None:
         """Days to live, None: without end. Raises Invalid(conflicting_fields)."""
@@ -50,7 +55,9 @@ class RotateToken(SnakeRequest):
     """`/tokens/rotate`."""
 
     id: TokenId
+    """The token to replace."""
     overlap_hours: Annotated[Integer, Field(ge=0, le=OVERLAP_HOURS_MAX)] | None = None
+    """Hours that the old token works on; 24 unless sent."""
 
     def overlap(self) -> int:
         """Hours that the old one works on."""
@@ -61,3 +68,4 @@ class RevokeToken(SnakeRequest):
     """`/tokens/revoke`."""
 
     id: TokenId
+    """The token to end."""

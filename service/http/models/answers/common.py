@@ -41,6 +41,7 @@ class Answer(BaseModel):
         frozen=True,
         from_attributes=True,
         json_schema_extra=_expecting_more,
+        use_attribute_docstrings=True,
         serialize_by_alias=True,
         validate_by_alias=True,
         validate_by_name=True,
@@ -109,22 +110,27 @@ Time = Annotated[
 """UTC with three decimals."""
 
 
-def _form(pattern: str) -> FieldInfo:
+def _form(pattern: str, example: str) -> FieldInfo:
     """Return a pattern that the document states and tests hold; answers are sent without it."""
-    made: FieldInfo = Field(json_schema_extra={"pattern": pattern})
+    made: FieldInfo = Field(json_schema_extra={"pattern": pattern, "examples": [example]})
     return made
 
 
-Id = Annotated[str, _form(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+Id = Annotated[
+    str,
+    _form(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "0f8c6c1e-5b0e-4f3e-9d0a-3b1a54c1b7de"),
+]
 """An id that we made, in lower case."""
 
-Sha = Annotated[str, _form(r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+Sha = Annotated[
+    str, _form(r"^([0-9a-f]{40}|[0-9a-f]{64})$", "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678")
+]
 """A commit, in lower case."""
 
-RecordVersion = Annotated[str, _form(r"^[0-9a-f]{24}$")]
+RecordVersion = Annotated[str, _form(r"^[0-9a-f]{24}$", "3f1c7b640a524b408a35c4bb")]
 """The version of an answer, which a later request may name as `sinceVersion`."""
 
-Number = Annotated[int, Field(ge=1)]
+Number = Annotated[int, Field(ge=1, examples=[482])]
 """A pull request's number."""
 
 Count = Annotated[int, Field(ge=0)]
@@ -139,13 +145,19 @@ class Actor(Answer):
     """Who did something, and by which way."""
 
     kind: ActorKind
+    """What kind of actor it is."""
     login: Annotated[str | None, BeforeValidator(_none_if_empty)]
+    """Login of a person, name of a token; null for Headgate itself. For example `alice`."""
     channel: Channel
+    """How it came."""
 
 
 class RepositoryShown(Answer):
     """A repository, spelled as its provider does."""
 
     host: str
+    """Host of the repository. For example `github.com`."""
     owner: str
+    """Owner of the repository. For example `octo`."""
     name: str
+    """Name of the repository. For example `widgets`."""

@@ -30,7 +30,9 @@ class GetSubmittedPullRequests(Named):
     """`/getSubmittedPullRequests`."""
 
     pr_numbers: Annotated[list[PullRequestNumber], Field(min_length=1, max_length=NUMBERS_MAX)]
+    """Numbers of the pull requests."""
     include_timeline: bool | None = None
+    """Whether to answer its past too."""
 
 
 def _as_list(value: object) -> object:
@@ -59,8 +61,11 @@ class ListPullRequests(Named, Listed):
     """`/listPullRequests`; a time leaves out what is open."""
 
     state: States | None = None
+    """One state or several; all without it. For example `FAILED`."""
     since: Moment | None = None
+    """Only those that ended at this time or later."""
     until: Moment | None = None
+    """Only those that ended before this time."""
 
     def wanted(self) -> PullRequestFilter:
         """Return which pull requests to list."""
@@ -72,7 +77,9 @@ class GetPullRequestTimeline(NamedPullRequest):
     """`/getPullRequestTimeline`."""
 
     take: Annotated[Integer, Field(ge=1, le=EVENTS_MAX)] | None = None
+    """How many events to answer; 100 unless sent."""
     cursor: Cursor | None = None
+    """Where to go on: the cursor of the answer before; without it the oldest event."""
 
     def count(self) -> int:
         """Return how many events at most."""
@@ -83,15 +90,20 @@ class ListQueues(Listed):
     """`/listQueues`; without a repository those of all that the token may see."""
 
     repo: Repository | None = None
+    """Only the queues of this repository."""
 
 
 class ListMergeQueueTestingResults(Named):
     """`/listMergeQueueTestingResults`."""
 
     offset: Annotated[Integer, Field(ge=0, le=OFFSET_MAX)] | None = None
+    """How many rows to leave out at the beginning."""
     take: Take | None = None
+    """How many rows to answer; 50 unless sent."""
     pr_number: PullRequestNumber | None = None
+    """Only test runs that tested this pull request."""
     status: Annotated[RunStatus, BeforeValidator(common.one_of(RunStatus))] | None = None
+    """Only test runs of this status."""
 
     def request(self) -> RunRequest:
         """Return which runs to list."""

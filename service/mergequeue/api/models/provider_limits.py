@@ -7,3 +7,4 @@ class GetProviderLimits(Request):
     """`/getProviderLimits`."""
 
     repo: Repository
+    """The repository."""

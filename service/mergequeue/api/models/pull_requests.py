@@ -49,7 +49,8 @@ Priority = Annotated[
                 {"type": "integer", "minimum": 0, "maximum": PRIORITY_MAX},
                 {"type": "string", "pattern": PRIORITY_DIGITS},
                 {"type": "string", "enum": list(_PRIORITY_WORDS)},
-            ]
+            ],
+            "examples": [100],
         }
     ),
 ]
@@ -64,9 +65,18 @@ class PullRequestToSubmit(PullRequest):
 class SubmitPullRequest(Named):
     """`/submitPullRequest`; null as priority means the default, absence leaves it."""
 
+<<<<<<< HEAD
     pr: PullRequestToSubmit
+=======
+    pr: PullRequestWithHead
+    """The pull request to submit."""
+>>>>>>> w-api
     priority: Priority | None = None
+    """A number, lower first, or a level; null means `medium`. Without it a queued pull request
+    keeps its priority.
+    """
     no_batch: bool | None = None
+    """Whether to test it alone."""
 
     def wanted_priority(self) -> int | None:
         """Return the priority to set, None when the field was not sent."""
@@ -79,6 +89,7 @@ class CancelPullRequest(NamedPullRequest):
     """`/cancelPullRequest`."""
 
     reason: Reason | None = None
+    """Why it is taken out; the pull request shows it. For example `superseded by #490`."""
 
 
 class RestartTestsOnPullRequest(NamedPullRequest):
@@ -89,6 +100,7 @@ class GetSubmittedPullRequest(NamedPullRequest, common.MayWait):
     """`/getSubmittedPullRequest`."""
 
     include_timeline: bool | None = None
+    """Whether to answer its past too."""
 
 
 class PreviewPriority(NamedPullRequest):
@@ -162,9 +174,11 @@ class SetImpactedTargets(Named):
     """`/setImpactedTargets`; the pull request need not be queued."""
 
     pr: PullRequestWithHead
+    """The pull request, and its head."""
     impacted_targets: Annotated[
         object, BeforeValidator(targets_in), WithJsonSchema(_TARGETS_SCHEMA)
     ]
+    """Names of the targets that it changes, or `ALL`. For example `["//app", "//lib"]`"""
 
     def targets(self) -> Targets:
         """Return what was sent."""

@@ -10,6 +10,7 @@ from service.errors import FieldError
 from service.http.models import common
 from service.http.models.answers.common import Answer
 from service.http.models.common import Integer, Moment, Named, Reason, Request
+from service.http.models.shared import Uuid
 from service.mergequeue.api.models.answers import queues as answers
 from service.mergequeue.engine.config import SETTINGS, ConfigValue
 from service.mergequeue.engine.reasons import HoldScope
@@ -34,7 +35,9 @@ class QueueChange(Named):
     """What `/createQueue` and `/updateQueue` share besides the settings; all is optional."""
 
     state: State | None = None
+    """The state to set."""
     state_reason: Reason | None = None
+    """Why it is paused or draining; people see it. For example `release freeze`."""
 
     def settings(self) -> dict[str, ConfigValue]:
         """Return the settings that were sent, by field name of `QueueConfig`, in its types."""
@@ -73,8 +76,11 @@ class UpdateQueue(QueueChange):
     model_config = ConfigDict(json_schema_extra=_as_updated)
 
     branch: str | None = None
+    """May only repeat `targetBranch`. For example `main`."""
     delete_required_statuses: bool | None = None
+    """Whether to drop `requiredStatuses`, so that the rules of the branch decide again."""
     expected_version: Annotated[Integer, Field(ge=0, le=VERSION_MAX)] | None = None
+    """Refuse the update if the queue has another `version`."""
 
     @classmethod
     def faults_of_names(cls, body: Mapping[str, object]) -> tuple[FieldError, ...]:
@@ -143,12 +149,17 @@ class AddQueueHold(Named):
     """`/addQueueHold`."""
 
     text: Annotated[Reason, Field(min_length=1)]
+    """Why the queue is held; people see it. For example `release freeze`."""
     scope: Annotated[HoldScope, BeforeValidator(common.one_of(HoldScope))] | None = None
+    """What it stops; both unless sent."""
     until: Moment | None = None
+    """When it ends by itself."""
 
 
 class ReleaseQueueHold(Named):
     """`/releaseQueueHold`."""
 
-    hold_id: Annotated[str, Field(pattern=common.UUID)]
+    hold_id: Uuid
+    """The hold: `id` of one in `holds` of the queue."""
     text: Annotated[Reason, Field(min_length=1)]
+    """Why it is lifted. For example `the release is out`."""

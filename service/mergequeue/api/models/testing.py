@@ -25,3 +25,6 @@ class GetMergeQueueTestingDetails(Named):
             }
         ),
     ]
+    """The test run: `testRunId` of a pull request. For example
+    `6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10`.
+    """

@@ -52,16 +52,24 @@ Repositories = Annotated[list[Repository], Field(max_length=REPOSITORIES_MAX)]
 Description = Annotated[str, Field(max_length=200, pattern=common.LINE)]
 State = Annotated[EndpointState, BeforeValidator(common.one_of(EndpointState))]
 Overlap = Annotated[Integer, Field(ge=0, le=OVERLAP_HOURS_MAX)]
-Message = Annotated[str, Field(pattern=common.MESSAGE)]
+Message = Annotated[
+    str, Field(pattern=common.MESSAGE, examples=["msg_5b0e4f3e9d0a3b1a54c1b7de0f8c6c1e"])
+]
 
 
 class CreateEndpoint(SnakeRequest):
     """`/webhooks/create-endpoint`; `repositories` null: all of the organization."""
 
     url: Url
+    """Where messages are sent: https, reachable from the internet. For example
+    `https://hooks.example.org/headgate`.
+    """
     events: Patterns
+    """Names of events, groups such as `queue.*`, or `*`. For example `["pull_request.*"]`"""
     repositories: Repositories | None = None
+    """Only events of these repositories; without it of all."""
     description: Description | None = None
+    """What the endpoint is for. For example `deployments`."""
 
     def change(self) -> EndpointChange:
         """Return the values to set."""
@@ -78,6 +86,7 @@ class Chosen(SnakeRequest):
     """A request about one endpoint."""
 
     id: Uuid
+    """The endpoint."""
 
     def endpoint(self) -> str:
         """Return the id as it is stored."""
@@ -88,10 +97,15 @@ class UpdateEndpoint(Chosen):
     """`/webhooks/update-endpoint`: what is not sent stays; `repositories` null lifts the limit."""
 
     url: Url | None = None
+    """Where messages are sent. For example `https://hooks.example.org/headgate`."""
     events: Patterns | None = None
+    """Names of events, groups such as `queue.*`, or `*`. For example `["pull_request.*"]`"""
     repositories: Repositories | None = None
+    """Only events of these repositories; null: of all."""
     description: Description | None = None
+    """What the endpoint is for. For example `deployments`."""
     state: State | None = None
+    """Whether messages are sent."""
 
     def change(self) -> EndpointChange:
         """Return the values to set."""
@@ -113,6 +127,7 @@ class RotateSecret(Chosen):
     """`/webhooks/rotate-secret`; the old secret signs too for so many hours."""
 
     overlap_hours: Overlap | None = None
+    """Hours that the old secret signs as well; 24 unless sent."""
 
 
 class TestEndpoint(Chosen):
@@ -125,10 +140,15 @@ class ListDeliveries(SnakeListed):
     """`/webhooks/list-deliveries`; facts in [since, until)."""
 
     endpoint_id: Uuid
+    """The endpoint."""
     event: Event | None = None
+    """Only messages of this event."""
     state: Annotated[DeliveryState, BeforeValidator(common.one_of(DeliveryState))] | None = None
+    """Only messages in this state."""
     since: Moment | None = None
+    """Only events at this time or later."""
     until: Moment | None = None
+    """Only events before this time."""
 
     def page(self) -> DeliveryPage:
         """Return the page that is requested."""
@@ -143,14 +163,19 @@ class ListDeliveries(SnakeListed):
         )
 
 
-class Replay(SnakeRequest):
+class ReplayMessages(SnakeRequest):
     """`/webhooks/replay`: one message, or the ended ones of facts in [since, until)."""
 
     endpoint_id: Uuid
+    """The endpoint."""
     message_id: Message | None = None
+    """One message."""
     since: Moment | None = None
+    """All messages of events at this time or later."""
     until: Moment | None = None
+    """And before this time."""
     include_delivered: bool | None = None
+    """Whether to send delivered messages again as well."""
 
     def replay(self) -> ReplayRequest:
         """Return which deliveries are sent again."""

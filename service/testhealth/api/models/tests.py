@@ -55,13 +55,16 @@ class AboutTests(SnakeRequest):
     """A request about the tests of one repository."""
 
     repo: Repository
+    """The repository."""
     org_url_slug: OrgSlug
+    """Slug of the organization that the token belongs to. For example `octo`."""
 
 
 class ListedTests(AboutTests):
     """A page of a list of tests."""
 
     page_query: PageQuery
+    """Which page of the list."""
 
     def page(self) -> PageRequest:
         """As operations take it."""
@@ -72,13 +75,16 @@ class ListUnhealthyTests(ListedTests):
     """`/flaky-tests/list-unhealthy-tests`."""
 
     status: Filter
+    """Only tests of this status."""
 
 
 class ListFailingTests(ListedTests):
     """`/flaky-tests/list-failing-tests`: failures in [start_time, end_time)."""
 
     start_time: Moment
+    """The beginning of the time, included."""
     end_time: Moment
+    """The end of the time, excluded; at most 7 days later."""
 
     def request(self) -> FailingRequest:
         """As operations take it."""
@@ -93,11 +99,17 @@ class ListTests(ListedTests):
     """
 
     status: Annotated[Health, BeforeValidator(common.one_of(Health))] | None = None
+    """Only tests of this status."""
     search: Text | None = None
+    """Only tests with this text in their name, file, class or suite. For example `cart`."""
     owner: Text | None = None
+    """Only tests of this owner, or `none`. For example `@octo/web`."""
     variant: Text | None = None
+    """Only tests of this variant. For example `linux`."""
     quarantined: bool | None = None
+    """Only tests that are quarantined, or only others."""
     has_ticket: bool | None = None
+    """Only tests with a ticket, or only others."""
 
     def wanted(self) -> TestFilter:
         """As operations take it."""
@@ -119,6 +131,7 @@ class GetTestDetails(AboutTests):
     """`/flaky-tests/get-test-details`."""
 
     test_id: Uuid
+    """The test."""
 
 
 class GetTestHistory(GetTestDetails):
@@ -133,14 +146,25 @@ def _with_a(field: str) -> JsonSchemaValue:
 class AskedTestGiven(SnakeRequest):
     """A test by its id, or by what a report says of it; then `name` is needed."""
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [_with_a("test_id"), _with_a("name")]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [_with_a("test_id"), _with_a("name")],
+            "examples": [{"name": "test_total", "file_path": "ui/test_cart.py"}],
+        }
+    )
 
     test_id: Uuid | None = None
+    """The test."""
     name: Text | None = None
+    """Its name in reports. For example `test_total`."""
     parent: Text | None = None
+    """Its suite in reports. For example `ui`."""
     classname: Text | None = None
+    """Its class in reports. For example `TestCart`."""
     file_path: Text | None = None
+    """Its file in reports. For example `ui/test_cart.py`."""
     variant: Text | None = None
+    """The flavor of the job that runs it. For example `linux`."""
 
     def asked(self) -> AskedTest:
         """As operations take it."""
@@ -167,6 +191,7 @@ class CheckQuarantine(AboutTests):
         list[Annotated[AskedTestGiven, AfterValidator(_named)]],
         Field(min_length=1, max_length=TESTS_MAX),
     ]
+    """The tests, at most 5,000."""
 
     def asked(self) -> list[AskedTest]:
         """As operations take them."""
@@ -177,10 +202,19 @@ class LinkTicket(SnakeRequest):
     """`/flaky-tests/link-ticket-to-test-case`: one of the two fields; an empty one unlinks."""
 
     repo: Repository
+    """The repository."""
     org_url_slug: OrgSlug | None = None
+    """Slug of the organization that the token belongs to. For example `octo`."""
     test_case_id: Uuid
+    """The test."""
     html_url: Web | None = None
+    """Address of the ticket; empty: the test has none. For example
+    `https://github.com/octo/widgets/issues/991`.
+    """
     external_ticket_id: TicketId | None = None
+    """Number of the ticket, for `ticket_url_template`; empty: the test has none. For example
+    `991`.
+    """
 
     def request(self) -> TicketLink:
         """As operations take it."""
@@ -191,9 +225,13 @@ class SetQuarantineOverride(AboutTests):
     """`/flaky-tests/set-quarantine-override`."""
 
     test_id: Uuid
+    """The test."""
     override: Annotated[Override, BeforeValidator(common.one_of(Override))]
+    """The decision on its quarantine."""
     reason: Said | None = None
+    """Why. For example `flaky since the upgrade, #991`."""
     expires_at: Moment | None = None
+    """When the decision ends by itself."""
 
     def request(self) -> OverrideRequest:
         """As operations take it."""
@@ -204,15 +242,18 @@ class FlagTest(AboutTests):
     """`/flaky-tests/flag-test`."""
 
     test_id: Uuid
+    """The test."""
     flag: Annotated[Flag, BeforeValidator(common.one_of(Flag))]
+    """What you say about the test."""
     reason: FlagReason | None = None
+    """Why. For example `fails on every second run`."""
 
     def request(self) -> FlagRequest:
         """As operations take it."""
         return FlagRequest(self.test_id.lower(), self.flag, self.reason)
 
 
-class GetSettings(AboutTests):
+class GetTestSettings(AboutTests):
     """`/flaky-tests/get-settings`."""
 
 
@@ -226,7 +267,7 @@ def _nothing_else(schema: JsonSchemaValue) -> None:
 
 
 @settings.takes(TestSettings)
-class UpdateSettings(AboutTests):
+class UpdateTestSettings(AboutTests):
     """`/flaky-tests/update-settings`: what is not sent stays; unknown names are errors."""
 
     model_config = ConfigDict(json_schema_extra=_nothing_else)

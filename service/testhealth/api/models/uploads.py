@@ -45,27 +45,47 @@ class UploadTestResults(AboutTests):
     """The part `metadata` of `/flaky-tests/upload-test-results`: what was tested, and where."""
 
     sha: CommitSha
+    """The commit that was tested."""
     tree_sha: CommitSha | None = None
+    """Its tree."""
     branch: Line | None = None
+    """The branch that was tested. For example `main`."""
     pr_number: PullRequestNumber | None = None
+    """The pull request that was tested."""
     run_id: Line | None = None
+    """The run of CI. For example `8123`."""
     run_attempt: Annotated[Integer, Field(ge=1, le=ATTEMPT_MAX)] | None = None
+    """Which attempt of that run; 1 unless sent."""
     run_url: Annotated[str, Field(min_length=1, max_length=URL_MAX, pattern=common.WEB)] | None = (
         None
     )
+    """Address of that run. For example `https://github.com/octo/widgets/actions/runs/8123`."""
     job: Line | None = None
+    """The job of CI. For example `unit`."""
     variant: Line | None = None
+    """The flavor of the job. For example `linux`."""
     source_root: Line | None = None
+    """Cut off the beginning of file paths. For example `/builds/widgets`."""
     ran_at: Moment | None = None
+    """When the test command started."""
     machine: Line | None = None
+    """Name of the machine. For example `runner-7`."""
     format: ReportFormat | None = None
+    """Format of the files; found out unless sent."""
     command_exit_code: Annotated[Integer, Field(ge=0, le=EXIT_CODE_MAX)] | None = None
+    """What the test command returned; 0 unless sent."""
     runner: Line | None = None
+    """The test runner. For example `pytest`."""
     command_key: Line | None = None
+    """What tells test commands of one job apart. For example `unit`."""
     session: Line | None = None
+    """What tells runs of a test command apart. For example `8123-1`."""
     session_uploads: Annotated[Integer, Field(ge=1, le=SESSION_UPLOADS_MAX)] | None = None
+    """How many uploads the session has."""
     unsent_files: Annotated[Integer, Field(ge=0, le=UNSENT_FILES_MAX)] | None = None
+    """How many report files were left out."""
     dry_run: bool | None = None
+    """Whether to answer only and store nothing."""
 
     def meta(self, codeowners: str | None) -> UploadMeta:
         """As operations take it; an empty text is one that was not sent."""
@@ -98,9 +118,11 @@ class DeleteUpload(AboutTests):
     """`/flaky-tests/delete-upload`."""
 
     upload_id: Uuid
+    """The upload."""
 
 
 class GetUpload(AboutTests):
     """`/flaky-tests/get-upload`."""
 
     upload_id: Uuid
+    """The upload."""

@@ -12,30 +12,45 @@ class LimitShown(Answer):
     """How much of one limit is used; `freesAt` is when some of it becomes free."""
 
     name: Annotated[str, open_word(LimitName)]
+    """The limit."""
     used: Count
+    """How much of it is used."""
     max: Count
+    """How much Headgate may use."""
     left: Count
+    """How much is left."""
     frees_at: Time | None
+    """When some of it becomes free; null when nothing is used."""
 
 
 class CallsShown(Answer):
     """Calls of the last hour by what they count as at the provider."""
 
     read: Count
+    """Reads."""
     free_read: Count
+    """Reads that the provider does not count, because nothing had changed."""
     write: Count
+    """Writes."""
     content: Count
+    """Writes that create something people are told of."""
     push: Count
+    """Pushes."""
 
 
 class CallsPerLanding(Answer):
     """The same, divided by the pull requests that landed in that hour."""
 
     read: float
+    """Reads."""
     free_read: float
+    """Reads that the provider does not count, because nothing had changed."""
     write: float
+    """Writes."""
     content: float
+    """Writes that create something people are told of."""
     push: float
+    """Pushes."""
 
 
 class ProviderLimits(Answer):
@@ -46,7 +61,12 @@ class ProviderLimits(Answer):
     """
 
     pressure: PressureWord | None
+    """How close the fullest limit is; null before the first call."""
     limits: list[LimitShown]
+    """Every limit."""
     calls: CallsShown | None
+    """Calls of the last hour, by kind; null before the first call."""
     landed: Count | None
+    """Pull requests that landed in the last hour; null before the first call."""
     per_landed_pull_request: CallsPerLanding | None
+    """Calls for each landed pull request; null without any."""

@@ -30,96 +30,154 @@ class Readiness(Answer):
     """What a pull request needs before it may be tested."""
 
     has_impacted_targets: bool
+    """Whether targets were uploaded for its head."""
     requires_impacted_targets: bool
+    """Whether the queue needs them."""
     does_base_branch_match: bool
+    """Whether its base is the branch of the queue."""
     git_hub_mergeability: Literal["UNSPECIFIED", "IN_PROGRESS", "MERGEABLE", "NOT_MERGEABLE"]
+    """What the provider says about conflicts."""
 
 
 class TimeLeft(Answer):
     """When it probably lands."""
 
     earliest: Time
+    """When it lands at the earliest, as it looks now."""
     latest: Time
+    """When it lands at the latest, as it looks now."""
     overdue: bool
+    """Whether an estimate has passed already."""
 
 
 class ConclusionShown(Answer):
     """How a submission ended."""
 
     at: Time
+    """When it ended."""
     cause: Annotated[str, open_word(Cause)] | None
+    """Why its last test run failed; null if it did not."""
     merged_sha: Sha | None
+    """The commit that landed; null if none did."""
     test_run_id: Annotated[Id | None, Field(validation_alias=AliasChoices("testRunId", "run"))]
+    """Its last test run; null if it had none."""
     failed_statuses: Annotated[
         list[str], Field(validation_alias=AliasChoices("failedStatuses", "failed"))
     ]
+    """The required statuses that failed. For example `["unit"]`"""
 
 
 class SubmissionLinks(Answer):
     """Where to read more, null without an address."""
 
     page: str | None
+    """Page of the pull request. For example
+    `https://queue.example.org/octo/widgets/main/pull/482`.
+    """
     pull_request: str | None
+    """The pull request at the provider. For example `https://github.com/octo/widgets/pull/482`."""
     explain: str | None
+    """Where to ask why it has not landed. For example
+    `https://queue.example.org/v1/explainPullRequest`.
+    """
 
 
 class TimelineEntry(Answer):
     """One event of a submission's past; `from` and `to` are null where no state changed."""
 
     sequence: Number
+    """Number of the event in the past of the submission."""
     at: Time
+    """When it happened."""
     event: str
+    """What happened, as a word of a list that may grow. For example `EntryMoved`."""
     origin: EntryState | None = Field(alias="from")
+    """The state before; null where no state changed."""
     to: EntryState | None
+    """The state after; null where no state changed."""
     reason: Annotated[str, open_word(Reason)] | None
+    """Why, as a code; null where there is none."""
     message: str
+    """What happened, as a sentence. For example `Its tests passed.`"""
     actor: Actor
+    """Who did it."""
     test_run_id: Id | None
+    """The test run that it is about; null without one."""
 
 
 class SubmissionFacts(Answer):
     """What is submitted, and how."""
 
     id: Id
+    """The submission: the same in all of its states."""
     state: EntryState
+    """The state of the submission."""
     state_changed_at: Time
+    """Since when it is in this state."""
     priority_value: Priority
+    """The priority: lower numbers go first."""
     priority_name: Literal["urgent", "high", "medium", "low", "lowest"]
+    """The first level at or above the number."""
     used_default_priority_name: Literal["medium"]
+    """The level of pull requests that are submitted without a priority."""
     skip_the_line: bool
+    """Whether it goes before all others: its priority is 0."""
     no_batch: bool
+    """Whether it is tested alone."""
     pr_title: str
+    """Title of the pull request. For example `Cart totals`."""
     pr_number: Number
+    """Number of the pull request."""
     pr_sha: Sha
+    """The head that is tested; another one ends the submission."""
     pr_base_branch: str
+    """Base of the pull request as it is known now. For example `main`."""
     pr_author: str
+    """Login of its author; `ghost` when the account is gone. For example `alice`."""
 
 
 class SubmissionReadiness(SubmissionFacts):
     """Fields of the answer about a single submission."""
 
     readiness: Readiness
+    """What it needs before it may be tested."""
     force_enqueued: Literal[False]
+    """Always false: Headgate tests everything."""
     is_currently_submitted_to_queue: bool
+    """Whether the submission has not ended."""
 
 
 class SubmissionCourse(Answer):
     """The state of a submission, its history and its end."""
 
     verified_by_test_run: Id | None
+    """The test run that verified it; null before."""
     test_run_id: Id | None
+    """Its present or last test run; null before the first test branch is built."""
     reason: Annotated[str, open_word(Reason)]
+    """Why it is in this state, as a code."""
     reason_message: str
+    """The same as a sentence, and what of the queue stops it. For example `test (3.12) failed.`"""
     retryable: bool
+    """Whether submitting it again unchanged may help."""
     who_must_act: WhoMustAct
+    """Who has to do something before it goes on."""
     position: Number | None
+    """Its place among those that are ready, from 1; null before it is ready and at the end."""
     queue_length: Count
+    """How many are ready in the queue."""
     eta: TimeLeft | None
+    """When it probably lands; null while nothing is known."""
     submitted_at: Time
+    """When it was submitted."""
     submitted_by: Actor
+    """Who submitted it."""
     restarts: dict[str, Number]
+    """How often its tests were restarted, by reason. For example `{"ahead_failed": 1}`"""
     conclusion: ConclusionShown | None
+    """How it ended; null before."""
     links: SubmissionLinks
+    """Where to read more."""
 
 
 class ListedSubmission(SubmissionCourse, SubmissionFacts):
@@ -130,6 +188,7 @@ class SubmissionAmongMany(ListedSubmission):
     """One of the submissions asked for by number; `timeline` where it was asked for."""
 
     timeline: LeftOut[list[TimelineEntry]] = None
+    """Its past, oldest first, where it was asked for."""
 
 
 class Submission(SubmissionAmongMany, SubmissionReadiness):
@@ -140,74 +199,110 @@ class SubmissionFound(Submission):
     """A submission as it is now."""
 
     record_version: RecordVersion
+    """Changes with the answer: send it as `sinceVersion` to wait for a change."""
 
 
 class SubmissionMade(Submission):
     """A submission and the result of submitting it."""
 
     result: Literal["created", "updated", "unchanged"]
+    """What the request did."""
 
 
 class SubmissionRestarted(Submission):
     """A submission and the result of restarting its tests."""
 
     result: Literal["restarted", "not_needed"]
+    """What the request did."""
 
 
 class TargetsKept(Answer):
     """The impacted targets that were stored."""
 
     pr_number: Number
+    """Number of the pull request."""
     pr_sha: Sha
+    """The head that the targets are of."""
     impacts_all: bool
+    """Whether it impacts every target."""
     target_count: Count
+    """How many distinct targets were stored."""
 
 
 class ConditionShown(Answer):
     """One thing that must hold before the pull request lands."""
 
     code: Annotated[str, open_word(ConditionCode)]
+    """The condition."""
     met: bool
+    """Whether it is fulfilled."""
     text: str
+    """The same as a sentence. For example `Nothing holds the queue.`"""
     since: Time | None
+    """Since when it is open; null where that is not known."""
     who_must_act: WhoMustAct
+    """Who has to fulfil it."""
     pull_requests: list[Number]
+    """The pull requests that it depends on."""
     url: str | None
+    """Where to look; null without an address. For example
+    `https://github.com/octo/widgets/pull/482`.
+    """
 
 
 class NextNews(Answer):
     """What will change the first open condition."""
 
     what: str
+    """What will happen. For example `CI reports a required check`."""
     at: Time | None
+    """When at the latest; null where that is not known."""
     pull_requests: list[Number]
+    """The pull requests that it comes from."""
 
 
 class Explanation(Answer):
     """Why a pull request has not landed yet."""
 
     pr_number: Number
+    """Number of the pull request."""
     state: EntryState
+    """The state of the submission."""
     reason: Annotated[str, open_word(Reason)]
+    """Why it is in this state, as a code."""
     summary: str
+    """The same as a sentence. For example `It waits for #478, which is ahead.`"""
     conditions: list[ConditionShown]
+    """Everything that must hold before it lands, in order."""
     next: NextNews | None
+    """What will change the first open condition; null when it has ended."""
     ahead: list[Number]
+    """The pull requests that land before it."""
     behind: list[Number]
+    """The pull requests that land after it."""
     depends_on: list[Number]
+    """The pull requests ahead whose result its own needs."""
     required_statuses: list[str]
+    """The statuses that must pass. For example `["unit"]`"""
     required_statuses_source: RequiredSource | None
+    """Where these come from; null without any."""
     eta: TimeLeft | None
+    """When it probably lands; null while nothing is known."""
     eta_unknown_reason: str | None
+    """Why nothing is known; null when it is. For example `The queue is held.`"""
 
 
 class CancelPreviewed(Answer):
     """What taking the pull request out would do."""
 
     pr_number: Number
+    """Number of the pull request."""
     runs_interrupted: list[Id]
+    """Test runs that would end."""
     pull_requests_restarted: list[Number]
+    """Pull requests whose tests would start again."""
     pull_requests_moved_up: list[Number]
+    """Pull requests that would get a better place."""
 
 
 class PriorityPreviewed(CancelPreviewed):
@@ -227,18 +322,24 @@ class SubmissionsFound(Answer):
     """The newest submission of each number, and the numbers that have none."""
 
     pull_requests: list[SubmissionAmongMany]
+    """The newest submission of each number."""
     not_found: list[Number]
+    """Numbers that were never submitted."""
 
 
 class SubmissionsListed(Answer):
     """A part of a list; `nextCursor` is left out at its end."""
 
     pull_requests: Annotated[list[ListedSubmission], Field(max_length=TAKE_MAX)]
+    """Submissions, newest first."""
     next_cursor: LeftOut[str] = None
+    """Send it as `cursor` for the next page; left out at the end. For example `eyJrIjpbMV19`."""
 
 
 class TimelineListed(Answer):
     """A part of a timeline, oldest first; `nextCursor` is left out at its end."""
 
     events: Annotated[list[TimelineEntry], Field(max_length=EVENTS_MAX)]
+    """Events, oldest first."""
     next_cursor: LeftOut[str] = None
+    """Send it as `cursor` for the next page; left out at the end. For example `eyJrIjpbMV19`."""

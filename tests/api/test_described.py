@@ -1,0 +1,125 @@
+"""Everything in the OpenAPI document explains itself, in both cases of enums."""
+
+import re
+from typing import Any
+
+import jsonschema_rs
+import orjson
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from service.http import encoding, openapi, schemas
+from service.notifications import messages
+from service.process.api import routes
+from service.runtime import EnumCase
+
+DOCUMENT = orjson.loads(openapi.encoded(routes.CONTRACT))
+LOWER = orjson.loads(openapi.encoded(routes.CONTRACT, EnumCase.LOWER))
+
+NEVER_SENT = {"audit.sealed"}
+"""Endpoints may select it, but no message of it exists."""
+
+
+def operations(document: Any) -> list[Any]:
+    """Every operation of the document, incoming and outgoing."""
+    places = [*document["paths"].values(), *document["webhooks"].values()]
+    return [operation for place in places for operation in place.values()]
+
+
+def is_a_page(kind: str) -> bool:
+    return kind.startswith("text/") or kind == "application/problem+json"
+
+
+def contents(operation: Any) -> list[Any]:
+    """What an operation takes and answers, without texts and refusals."""
+    bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+    return [
+        content
+        for body in bodies
+        for kind, content in body.get("content", {}).items()
+        if not is_a_page(kind) and content["schema"] != {"type": "object"}
+    ]
+
+
+@pytest.mark.parametrize("operation", operations(DOCUMENT), ids=lambda each: each["operationId"])
+def test_an_operation_has_a_name_a_summary_a_description_a_tag_and_examples(operation):
+    assert re.fullmatch(r"[a-z]+([A-Z][a-z]+|PR)*", operation["operationId"])
+    assert operation["summary"][0].isupper()
+    assert operation["description"].endswith(".")
+    assert not operation["description"].startswith("`/")
+    (tag,) = operation["tags"]
+    assert tag in openapi.TAGS
+    assert all("example" in content for content in contents(operation))
+    for parameter in operation.get("parameters", ()):
+        assert parameter["description"]
+
+
+@pytest.mark.parametrize("document", [DOCUMENT, LOWER], ids=["spec", "lower"])
+def test_every_example_is_what_its_schema_says(document):
+    checked = 0
+    for operation in operations(document):
+        for content in contents(operation):
+            schema = {**content["schema"], "components": document["components"]}
+            jsonschema_rs.Draft202012Validator(schema).validate(content["example"])
+            checked += 1
+    assert checked > 100
+
+
+@pytest.mark.parametrize("name", DOCUMENT["components"]["schemas"])
+def test_every_object_and_field_has_a_description(name):
+    schema = DOCUMENT["components"]["schemas"][name]
+    fields = schema.get("properties", {})
+    assert not fields or schema["description"]
+    assert [field for field, value in fields.items() if not value.get("description")] == []
+
+
+def test_there_is_one_schema_of_refusals_and_no_other_form():
+    refused = [
+        content["schema"]
+        for operation in operations(DOCUMENT)
+        for response in operation["responses"].values()
+        for kind, content in response.get("content", {}).items()
+        if kind == "application/problem+json"
+    ]
+    assert {orjson.dumps(each) for each in refused} == {b'{"$ref":"#/components/schemas/Problem"}'}
+    assert len(refused) > 500
+
+
+def test_the_document_says_by_whom_and_under_which_licence():
+    assert DOCUMENT["info"]["license"] == {"name": "Apache-2.0", "identifier": "Apache-2.0"}
+    assert DOCUMENT["servers"][0]["url"] == "/"
+    assert [tag["name"] for tag in DOCUMENT["tags"]] == list(openapi.TAGS)
+    used = {tag for operation in operations(DOCUMENT) for tag in operation["tags"]}
+    assert used == set(openapi.TAGS)
+
+
+def test_every_event_that_is_sent_is_among_the_webhooks():
+    assert set(DOCUMENT["webhooks"]) == set(messages.EVENTS) - NEVER_SENT
+
+
+def test_the_document_of_a_service_in_lower_case_has_its_words_in_lower_case():
+    OpenAPIV31SpecValidator(LOWER).validate()
+    shown = LOWER["components"]["schemas"]
+    assert shown["QueueState"]["enum"] == ["running", "paused", "draining", "switching_modes"]
+    assert "pending_failure" in shown["EntryState"]["enum"]
+    assert shown["StatusCheckShown"] == DOCUMENT["components"]["schemas"]["StatusCheckShown"]
+    assert shown["Override"] == DOCUMENT["components"]["schemas"]["Override"]
+    answered = orjson.dumps(LOWER["paths"]["/v1/getQueue"]["post"]["responses"]["200"]).decode()
+    assert '"state":"running"' in answered
+    assert '"RUNNING"' not in answered
+
+
+def test_an_enum_is_answered_in_one_case_everywhere():
+    words = encoding.WORDS | schemas.MESSAGE_WORDS
+    kept: set[str] = set()
+    for schema in LOWER["components"]["schemas"].values():
+        for field, value in schema.get("properties", {}).items():
+            if field not in words:
+                kept.update(re.findall(r"schemas/(\w+)", orjson.dumps(value).decode()))
+    changed = {
+        name
+        for name, schema in LOWER["components"]["schemas"].items()
+        if "enum" in schema and schema != DOCUMENT["components"]["schemas"][name]
+    }
+    assert changed
+    assert changed & kept == set()
