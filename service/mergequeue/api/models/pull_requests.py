@@ -65,12 +65,8 @@ class PullRequestToSubmit(PullRequest):
 class SubmitPullRequest(Named):
     """`/submitPullRequest`; null as priority means the default, absence leaves it."""
 
-<<<<<<< HEAD
     pr: PullRequestToSubmit
-=======
-    pr: PullRequestWithHead
     """The pull request to submit."""
->>>>>>> w-api
     priority: Priority | None = None
     """A number, lower first, or a level; null means `medium`. Without it a queued pull request
     keeps its priority.

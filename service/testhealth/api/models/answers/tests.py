@@ -124,11 +124,9 @@ class TestDetailsRecord(TestRecord):
     first_seen_at: Time
     """When it was reported first."""
     last_run_at: Time
-<<<<<<< HEAD
-    last_failed_at: Time | None
-=======
     """When it was run last."""
->>>>>>> w-api
+    last_failed_at: Time | None
+    """When it failed last."""
 
 
 class ListedTestRecord(TestRecord):
@@ -137,11 +135,9 @@ class ListedTestRecord(TestRecord):
     failure_rate_last_7d: Rate
     """The share of attempts of the last 7 days that failed."""
     failure_rate_last_24h: Rate
-<<<<<<< HEAD
-    last_failed_at: Time | None
-=======
     """The share of attempts of the last 24 hours that failed."""
->>>>>>> w-api
+    last_failed_at: Time | None
+    """When it failed last."""
 
 
 class TestDay(SnakeAnswer):
