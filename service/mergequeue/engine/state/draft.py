@@ -49,7 +49,7 @@ from service.mergequeue.engine.states import (
     RunPhase,
     RunStatus,
 )
-from service.vocabulary import Actor, CheckOutcome
+from service.vocabulary import Actor, CheckOutcome, Sha
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,7 @@ class Draft:
         self.changed_runs: set[str] = set()
         self.line_changed = False
         self.doubted: set[str] = set()
+        self.known_trees: tuple[Sha, ...] | None = None
         self.members: dict[str, Member] = {}
         self.heads: dict[str, HeadToMerge] = {}
 
@@ -124,6 +125,8 @@ class Draft:
         if queue.config.mode is not self.queue.config.mode:
             self.progress.clear()
             self._change_line()
+        if queue.greens is not known.greens or queue.required is not known.required:
+            self.known_trees = None
         self.queue = queue
         self._stir()
 
