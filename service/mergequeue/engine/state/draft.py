@@ -295,14 +295,17 @@ class Draft:
         if known is None:
             run = self.runs.get(entry.run or "")
             own = run.entries if run is not None else ()
-            new = Member(entry.pr, entry.id, entry.head)
-            known = next((member for member in own if member == new), new)
+            known = next((one for one in own if one.pr == entry.pr), None)
+            if known is None or (known.entry, known.head) != (entry.id, entry.head):
+                known = Member(entry.pr, entry.id, entry.head)
             self.members[entry.id] = known
         return known
 
     def own(self, run: Run) -> tuple[Entry, ...]:
         """The live entries whose run this is, in tested order: with those it cleared below it."""
         numbers = self.places.in_run.get(run.id, ())
+        if not numbers:
+            return ()
         members = [member for member in run.entries if member.pr in numbers]
         if len(members) < len(numbers):
             members = [member for member in run.members if member.pr in numbers]
