@@ -126,12 +126,11 @@ def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
     made = bases.progress(draft, run)
     if made is None or holds.is_view_stale(draft.queue):
         return
-    idle = {step.pr for step in run.steps if step.contained}
     has_begun = any(member.pr in made.landed for member in run.entries)
     last = max(index for index, member in enumerate(run.entries) if member.pr in mine or not index)
     for member in run.entries[: last + 1] if has_begun else run.entries:
         is_there = draft.entry_of(member) is not None and run.status is not RunStatus.IN_PROGRESS
-        if member.pr not in mine | made.landed | idle and not is_there:
+        if member.pr not in mine | made.landed | made.idle and not is_there:
             raise InvariantBroken("E1", f"run {run.number} tests {member.pr}, which has left")
     if run.kind is RunKind.MAIN and own[-1].pr in bases.graph(draft).of:
         drawn = bases.graph(draft)

@@ -233,7 +233,7 @@ class Run:
     bisection: str | None = None
     without: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def members(self) -> tuple[Member, ...]:
         """Everything that the test branch contains: the base, then the tested entries."""
         return (*self.base, *self.entries)

@@ -140,9 +140,10 @@ def _undecided(draft: Draft) -> list[Run]:
 
 
 def _is_due(draft: Draft, run: Run) -> bool:
-    if run.status is not RunStatus.FAILED or bases.broken(draft, run) is not None:
+    # Most often something ahead has not passed yet, which is cheaper to see than a broken base.
+    if run.status is not RunStatus.FAILED or not bases.is_sure(draft, run):
         return False
-    return bases.is_sure(draft, run) and optimism.is_window_closed(draft, run)
+    return bases.broken(draft, run) is None and optimism.is_window_closed(draft, run)
 
 
 def _open(draft: Draft, run: Run) -> None:

@@ -119,9 +119,7 @@ def put_into(draft: Draft, entry: Entry, run: Run) -> None:
 
 def ask_branch(draft: Draft, run: Run, *, anew: bool) -> None:
     """Order the test branch of a run; `anew` retests a tree that has already passed."""
-    known_trees: reuse.Trees = ()
-    if not anew and draft.queue.required is not None:
-        known_trees = reuse.known_trees(draft.queue, draft.queue.required.names, draft.now)
+    known_trees = () if anew else reuse.known_trees(draft)
     steps = [_below(draft, member) for member in run.base]
     steps += [HeadToMerge(member.pr, member.head, tested=True) for member in run.entries]
     draft.request(

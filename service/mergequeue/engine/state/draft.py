@@ -49,7 +49,7 @@ from service.mergequeue.engine.states import (
     RunPhase,
     RunStatus,
 )
-from service.vocabulary import Actor, CheckOutcome
+from service.vocabulary import Actor, CheckOutcome, Sha
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,7 @@ class Draft:
         self.changed_runs: set[str] = set()
         self.line_changed = False
         self.doubted: set[str] = set()
+        self.known_trees: tuple[Sha, ...] | None = None
         self.members: dict[str, Member] = {}
         self.heads: dict[str, HeadToMerge] = {}
 
@@ -124,6 +125,8 @@ class Draft:
         if queue.config.mode is not self.queue.config.mode:
             self.progress.clear()
             self._change_line()
+        if queue.greens is not known.greens or queue.required is not known.required:
+            self.known_trees = None
         self.queue = queue
         self._stir()
 
@@ -292,14 +295,17 @@ class Draft:
         if known is None:
             run = self.runs.get(entry.run or "")
             own = run.entries if run is not None else ()
-            new = Member(entry.pr, entry.id, entry.head)
-            known = next((member for member in own if member == new), new)
+            known = next((one for one in own if one.pr == entry.pr), None)
+            if known is None or (known.entry, known.head) != (entry.id, entry.head):
+                known = Member(entry.pr, entry.id, entry.head)
             self.members[entry.id] = known
         return known
 
     def own(self, run: Run) -> tuple[Entry, ...]:
         """The live entries whose run this is, in tested order: with those it cleared below it."""
         numbers = self.places.in_run.get(run.id, ())
+        if not numbers:
+            return ()
         members = [member for member in run.entries if member.pr in numbers]
         if len(members) < len(numbers):
             members = [member for member in run.members if member.pr in numbers]
