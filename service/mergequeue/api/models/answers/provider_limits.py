@@ -23,6 +23,7 @@ class CallsShown(Answer):
 
     read: Count
     free_read: Count
+    query: Count
     write: Count
     content: Count
     push: Count
@@ -33,6 +34,7 @@ class CallsPerLanding(Answer):
 
     read: float
     free_read: float
+    query: float
     write: float
     content: float
     push: float
