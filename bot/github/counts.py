@@ -18,6 +18,7 @@ class CallKind(StrEnum):
 
     READ = "read"
     FREE_READ = "free_read"
+    QUERY = "query"
     WRITE = "write"
     CONTENT = "content"
     PUSH = "push"

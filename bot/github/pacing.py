@@ -97,7 +97,9 @@ class Cost:
         """Return the kind that the call counts as."""
         if self.is_content:
             return CallKind.CONTENT
-        return CallKind.WRITE if self.is_write else CallKind.READ
+        if self.is_write:
+            return CallKind.WRITE
+        return CallKind.QUERY if self.resource == "graphql" else CallKind.READ
 
 
 class Pacer:

@@ -60,7 +60,7 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "headgate_provider_calls_total": (
         "counter",
         ("kind",),
-        "Calls by what they count as: read, free_read, write, content, push.",
+        "Calls by what they count as: read, free_read, query, write, content, push.",
     ),
     "headgate_provider_landed_total": ("counter", (), "Pull requests that this process landed."),
     "headgate_test_branches_built_total": (

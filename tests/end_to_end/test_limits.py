@@ -18,7 +18,7 @@ STAMP_S = 1  # the log of calls has whole seconds
 @pytest.fixture
 def world_options() -> WorldOptions:
     """Limits on, on both sides."""
-    return WorldOptions(has_limits=True)
+    return WorldOptions(has_limits=True, settings={"build_method": "git"})
 
 
 async def test_all_land_and_are_told_within_github_s_limits(world: World) -> None:
@@ -53,6 +53,8 @@ async def test_the_answer_about_limits_agrees_with_github_s_own_count(world: Wor
     assert content == 3  # the status comment, the draft pull request, the merge
     assert (answer["landed"], answer["calls"]["content"]) == (1, content)
     assert answer["perLandedPullRequest"]["content"] == content
+    asked = [one for one in world.sandbox.world.calls if one["path"] == "/api/graphql"]
+    assert (answer["calls"]["push"], answer["calls"]["query"]) == (1, len(asked))
     hour = next(one for one in answer["limits"] if one["name"] == "content_hour")
     assert (hour["used"], hour["left"]) == (content, hour["max"] - content)
     assert answer["pressure"] == "none"

@@ -30,6 +30,8 @@ class CallsShown(Answer):
     """Reads."""
     free_read: Count
     """Reads that the provider does not count, because nothing had changed."""
+    query: Count
+    """GraphQL queries."""
     write: Count
     """Writes."""
     content: Count
@@ -45,6 +47,8 @@ class CallsPerLanding(Answer):
     """Reads."""
     free_read: float
     """Reads that the provider does not count, because nothing had changed."""
+    query: float
+    """GraphQL queries."""
     write: float
     """Writes."""
     content: float
