@@ -324,7 +324,7 @@ class GitHubProvider:
 
     async def audit(self, subject: AuditSubject) -> Sequence[Finding]:
         return await self._repeatable(
-            audits.run, subject.repo, Priority.ANSWER, self._protection, subject
+            audits.run, subject.repo, Priority.ANSWER, self._protection, self._builder, subject
         )
 
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:

@@ -12,6 +12,13 @@ from bot.sandbox import command
 from bot.sandbox.git import Commit, NewCommit, Objects, Signature
 
 REMEMBERED_MAX = 2000
+MERGE = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
+# GitHub's merges follow no renames (docs/design/git-builds.md 6).
+NO_RENAMES = tuple(
+    part
+    for setting in ("merge.renames=false", "merge.directoryRenames=false", "merge.renameLimit=1")
+    for part in ("-c", setting)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ async def merge(objects: Objects, ours: str, theirs: str) -> Clean | Conflict:
 
 
 async def _merge_tree(objects: Objects, ours: str, theirs: str) -> Clean | Conflict:
-    args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+    args = (*NO_RENAMES, *MERGE, ours, theirs)
     code, out, err = await command.run_raw(*args, cwd=objects.folder.parent)
     if code == 0:
         return Clean(out.split(b"\0")[0].strip().decode())

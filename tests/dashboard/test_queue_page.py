@@ -95,7 +95,7 @@ async def test_a_paused_queue_says_who_paused_it_and_why(stage):
     await stage.put(a_queue([an_entry(3)], **freeze, **by_bob))
     page = await seen(stage)
     assert "Paused: 1 pull request in the queue\nThe queue stands still" in page.text
-    assert "Paused by bob at 13:50 UTC: release freeze. The order" in page.text
+    assert "Paused by bob at 13:50 UTC: release freeze. A maintainer" in page.text
     assert "Waits until the queue is running (it is paused)" in page.text
 
 

@@ -96,13 +96,13 @@ async def test_a_search_that_opens_later_than_the_failure_is_told_to_all_whom_it
     await gates.fails(world, *behind)
     await world.settle()
     for number in behind:
-        assert "ahead are not decided yet" in world.comment_on(number)
+        assert "ahead are still being tested" in world.comment_on(number)
     await gates.ends(world, *ahead)
     await gates.under_test(world, behind[0])
     await world.settle()
     for number in behind:
         assert "### 🔎 A batch of 2 failed, splitting it" in world.comment_on(number)
-        assert "not decided yet" not in world.comment_on(number)
+        assert "still being tested" not in world.comment_on(number)
     for kind in (RunKind.PROBE, RunKind.CONFIRMATION):
         await gates.ends(world, behind[0], conclusion="failure", kind=kind)
     await gates.under_test(world, behind[1])

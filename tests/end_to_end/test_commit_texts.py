@@ -13,7 +13,7 @@ from tests.harness.asking import asker
 from tests.harness.world import World
 
 TITLE = "{{ title }} [{{ number }}]"
-BODY = "{{ body }}\n\nReviewed-in: {{ run_id }}\nAuthored-by: {{author}}"
+BODY = "{{ body }}\n\nReviewed-in: {{ run_url }}\nAuthored-by: {{author}}"
 HOSTILE = """Fine.\r
 \r
 Signed-off-by: eve <eve@x.example>
@@ -146,12 +146,16 @@ LINES = ["x: y", "  Co-authored-by: a <a@b>", "Key : v", "\x85A-B: c", "\u2028A-
 )
 def test_no_line_of_a_pull_request_is_a_trailer(line: str, template: str):
     pull = replace(PULL, title="b: c", body=f"words\n\n{line}")
-    made = commit_texts.body(template, commit_texts.values_of(pull, "main", "r1"))
+    made = commit_texts.body(
+        template, commit_texts.values_of(pull, "main", "r1", "https://queue.example/r1")
+    )
     assert set(trailers_of(f"title\n\n{made}")) <= {"Own"}
 
 
 def test_every_placeholder_has_a_value():
-    assert set(commit_texts.values_of(PULL, "main", "r1")) == set(COMMIT_PLACEHOLDERS)
+    assert set(commit_texts.values_of(PULL, "main", "r1", "https://queue.example/r1")) == set(
+        COMMIT_PLACEHOLDERS
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,13 +168,15 @@ def test_every_placeholder_has_a_value():
     ],
 )
 def test_a_mention_is_taken_apart(title: str, made: str):
-    values = commit_texts.values_of(replace(PULL, title=title), "main", "r1")
+    values = commit_texts.values_of(
+        replace(PULL, title=title), "main", "r1", "https://queue.example/r1"
+    )
     template = "{{ title }}x" if title.endswith("@") else "{{ title }}"
     assert commit_texts.title(template, values) == made
 
 
 def test_long_texts_are_cut():
     pull = replace(PULL, title="t" * 300, body="b" * 70_000)
-    values = commit_texts.values_of(pull, "main", "r1")
+    values = commit_texts.values_of(pull, "main", "r1", "https://queue.example/r1")
     assert len(commit_texts.title("{{ title }}", values)) == commit_texts.TITLE_MAX
     assert len(commit_texts.body("{{ body }}", values)) == commit_texts.BODY_MAX

@@ -29,6 +29,7 @@ from service.provider.values import (
     Vehicle,
 )
 from service.vocabulary import Actor, ActorKind, MergeMethod, RepoRef, Sha
+from tests.harness.published import Traffic
 from tests.provider.contract import a_check
 
 HOST = "github.localhost"
@@ -484,7 +485,10 @@ async def on_sandbox(
     With `mirrors`, git builds the test branches.
     """
     clock = SharedClock(start)
-    async with running(SandboxOptions(clock=clock)) as sandbox:
+    traffic = Traffic()
+    async with running(SandboxOptions(clock=clock, middlewares=(traffic.middleware,))) as sandbox:
+        assert sandbox.world.courier is not None
+        sandbox.world.courier = traffic.watching(sandbox.world.courier)
         files = {"README.md": "hello\n", "app.py": "1\n2\n3\n", ".sandbox/ci.yml": CI}
         repository = {"full_name": FULL_NAME, "files": files, **seeded}
         await sandbox.seed(repositories=[repository], people=["erin"])
@@ -506,3 +510,4 @@ async def on_sandbox(
             yield stage
         finally:
             await provider.close()
+    traffic.check()

@@ -21,8 +21,10 @@ from bot.github.options import BuildMethod
 from bot.github.provider import GitHubProvider
 from bot.sandbox.git import NewCommit
 from service.clock import SystemClock
+from service.provider.audits import AuditSubject, Severity
 from service.provider.errors import Refused, RefusedCode
 from service.provider.values import Built, Vehicle
+from service.vocabulary import MergeMethod
 from tests.provider import contract_branches, contract_faults
 from tests.provider.contract_faults import EACH_LOSS
 from tests.provider.stage import mirrors_in, on_sandbox
@@ -302,6 +304,17 @@ class TestMirrors:
             stage.world.size_kib = 2 << 10
             await build(stage, await stage.open({"a.txt": "a\n"}))
             assert stage.built_by() == {("rest", "disk_full"): 1}
+
+    async def test_doctor_names_a_mirror_that_may_not_fit(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, bytes_max=1 << 20)) as stage:
+            stage.world.size_kib = 2 << 10
+            subject = AuditSubject(
+                stage.repo, "main", stage.tip(), Vehicle.PUSH, MergeMethod.SQUASH
+            )
+            found = await stage.provider.audit(subject)
+            (said,) = [each for each in found if each.audit == "git-builds"]
+            assert (said.severity, stage.mirror.exists()) == (Severity.WARNING, False)
+            assert "HEADGATE_MIRRORS_MAX_GB" in said.mend
 
     async def test_a_folder_that_cannot_be_written_is_left_alone(self, tmp_path):
         (tmp_path / "mirrors").write_text("a file\n")

@@ -13,6 +13,7 @@ from bot.github.audits import (
     content_budget,
     enforcement,
     facts,
+    git_builds,
     installation,
     merge_method,
     other_queues,
@@ -30,6 +31,7 @@ from bot.github.audits import (
 )
 from bot.github.audits.facts import AppFacts, RepositoryFacts
 from bot.github.client import RepositoryClient
+from bot.github.gitbuild.builder import BuilderState, GitBuilder
 from bot.github.protection import Protection
 from service.provider.audits import AuditSubject, Finding, error, fine
 from service.provider.errors import Gone, NotPermitted, ProviderError
@@ -75,14 +77,19 @@ OF_REPOSITORY: tuple[Audit[RepositoryFacts], ...] = (
     workflow_concurrency,
     workflow_paths,
 )
+OF_BUILDS: tuple[Audit[BuilderState], ...] = (git_builds,)
 APP_KEY = "app-key"
 READING = "repository-reading"
-IDS = (APP_KEY, *(one.ID for one in OF_APP), READING, *(one.ID for one in OF_REPOSITORY))
+IDS = (
+    *(APP_KEY, *(one.ID for one in OF_APP)),
+    *(READING, *(one.ID for one in OF_REPOSITORY)),
+    *(one.ID for one in OF_BUILDS),
+)
 """Every audit, in the order of docs/reference/doctor.md."""
 
 
 async def run(
-    client: RepositoryClient, protected: Protection, subject: AuditSubject
+    client: RepositoryClient, protected: Protection, builder: GitBuilder, subject: AuditSubject
 ) -> Sequence[Finding]:
     """Return the findings of all audits; what cannot be read ends them with a finding."""
     github = client.github
@@ -99,10 +106,12 @@ async def run(
     github.tokens.drop(subject.repo)  # the next token has the rights of now
     try:
         read = await facts.read_repository(client, protected, subject)
+        builds = await builder.state(client)
     except ProviderError as failed:
         words = f"The repository cannot be read: {failed.message}"
         return [*found, error(READING, words, READING_MEND)]
-    return [*found, fine(READING, "The repository can be read."), *_decided(OF_REPOSITORY, read)]
+    found.append(fine(READING, "The repository can be read."))
+    return [*found, *_decided(OF_REPOSITORY, read), *_decided(OF_BUILDS, builds)]
 
 
 KEY_WORKS = "GitHub accepts the App's key."

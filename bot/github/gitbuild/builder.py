@@ -49,6 +49,25 @@ class Facts:
     read_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class BuilderState:
+    """What decides whether git builds the test branches of a repository.
+
+    `needed`: about the bytes of its mirror, 0 if that is there. `used`: those of all mirrors.
+    """
+
+    method: BuildMethod
+    version: tuple[int, int]
+    size_kib: int
+    needed: int
+    used: int
+    bytes_max: int
+    free: int
+    has_room: bool
+    failed: bool = False
+    disagreed: bool = False
+
+
 @dataclass(slots=True)
 class Incidents:
     """Recent incidents; with too many of them git is not used for as long as they count."""
@@ -124,6 +143,28 @@ class GitBuilder:
         seat = self._seats.get(client.repo.slug.lower())
         if seat is None or seat.place is None or not await seat.place.pushes.delete(client, branch):
             await testbranches.discard(client, branch)
+
+    async def state(self, client: RepositoryClient) -> BuilderState:
+        """Return what decides whether git builds; reads the size of the repository."""
+        seat = self._seats.get(client.repo.slug.lower(), Seat())
+        repository = (await client.get("", is_kept=True)).fields
+        size_kib, now_s = repository.number("size"), self._clock.monotonic_s()
+        is_blobless = size_kib > FULL_KIB_MAX
+        mirror = self._mirrors.of(repository.id("id"), is_blobless=is_blobless)
+        needed = 0 if mirror.is_there() else _needed(size_kib)
+        room = await self._mirrors.room(needed)
+        return BuilderState(
+            method=self._method,
+            version=await self._mirrors.git.version(),
+            size_kib=size_kib,
+            needed=needed,
+            used=room.used,
+            bytes_max=room.bytes_max,
+            free=room.free,
+            has_room=room.is_enough,
+            failed=seat.failures.are_too_many(now_s),
+            disagreed=seat.disagreements.are_too_many(now_s),
+        )
 
     async def close(self) -> None:
         """End what runs in the background."""
@@ -205,9 +246,7 @@ class GitBuilder:
     ) -> None:
         """Begin to make the mirror; with the method `git`, wait for it. Raises Unusable."""
         if seat.creating is None or seat.creating.done():
-            # Without file contents less than half is left (docs/design/git-builds.md 7).
-            is_half = facts.size_kib > FULL_KIB_MAX
-            await self._mirrors.make_room((facts.size_kib << 10) // (2 if is_half else 1))
+            await self._mirrors.make_room(_needed(facts.size_kib))
             seat.creating = self._in_background(self._made(client, request, seat))
         if self._method is BuildMethod.GIT:
             await asyncio.wait({seat.creating})
@@ -265,3 +304,9 @@ class GitBuilder:
             reason=reason.value,
             words=words,
         )
+
+
+def _needed(size_kib: int) -> int:
+    """Return about how many bytes the mirror of a repository of this size needs."""
+    # Without file contents less than half is left (docs/design/git-builds.md 7).
+    return (size_kib << 10) // (2 if size_kib > FULL_KIB_MAX else 1)

@@ -250,6 +250,19 @@ class Mirror:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes of all mirrors, their limit, and what is free on the disk.
+
+    `is_enough`: one more mirror fits, at least after others were deleted.
+    """
+
+    used: int
+    bytes_max: int
+    free: int
+    is_enough: bool
+
+
 class Mirrors:
     """All mirrors of one host on this machine, and the limit on their size."""
 
@@ -281,6 +294,13 @@ class Mirrors:
                 del sizes[path]
         if not self._has_room(sum(sizes.values()), needed):
             raise Unusable(Reason.DISK, is_failure=False)
+
+    async def room(self, needed: int) -> Room:
+        """Return the room for a mirror, without deleting another one."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sizes = [await asyncio.to_thread(size_of, path) for path in self._used()]
+        free = shutil.disk_usage(self._folder).free
+        return Room(sum(sizes), self._bytes_max, free, self._has_room(0, needed))
 
     def _used(self) -> list[Path]:
         """Return what is there, the least recently used first."""

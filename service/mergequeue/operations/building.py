@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import takewhile
 
+from service.accounts import page_addresses
 from service.mergequeue.engine.config import TestBranchConstruction
 from service.mergequeue.engine.inputs import (
     BuildRefusal,
@@ -20,7 +21,6 @@ from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.mergequeue.operations import commit_texts, naming, turn, vehicles
 from service.mergequeue.store import queues, runs
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode
-from service.provider.port import Provider
 from service.provider.values import (
     BuildRequest,
     BuildResult,
@@ -135,13 +135,12 @@ async def _request(
     run = value.runs[action.run]
     trailers = naming.Trailers(run.id, await runtime.store.read(queues.deployment_id))
     reused = _reusable(value, action)
-    provider = runtime.providers[queue.repo.host]
     steps = []
     for place, step in enumerate(action.steps):
         commit = reused[place].commit if place < len(reused) else None
         message = ""
         if commit is None:
-            message = await _message(provider, queue, run, step)
+            message = await _message(runtime, queue, run, step)
             has_body = run.config.commit_body is not None
             joins = has_body and commit_texts.ends_in_trailers(message)
             message = trailers.under(message, joins=joins)
@@ -182,14 +181,17 @@ async def _failed_before(
     return tuple(sorted({one.name for one in reports if one.outcome is CheckOutcome.FAILED}))
 
 
-async def _message(provider: Provider, queue: QueueRef, run: Run, step: HeadToMerge) -> str:
+async def _message(runtime: Runtime, queue: QueueRef, run: Run, step: HeadToMerge) -> str:
     if run.config.merge_method is not MergeMethod.MERGE_COMMIT:
         return naming.test_message(step.pr, step.head, queue.branch)
+    provider = runtime.providers[queue.repo.host]
     pull = await provider.pull_request(queue.repo, step.pr, awaits_mergeability=False)
     owner = (pull.head_repo or queue.repo.slug).split("/")[0]
     title = naming.landing_title(step.pr, f"{owner}/{pull.head_branch}")
     body = naming.landing_body(pull.title)
-    values = commit_texts.values_of(pull, queue.branch, run.id)
+    values = commit_texts.values_of(
+        pull, queue.branch, run.id, page_addresses.of_run(runtime.options, queue.repo, run.id)
+    )
     if run.config.commit_title is not None:
         own_title = commit_texts.title(run.config.commit_title, values)
         title = naming.without_skips(own_title) or title

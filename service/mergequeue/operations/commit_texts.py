@@ -19,8 +19,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MENTION = re.compile(r"(?<!\w)@(?=\w|$)", flags=re.MULTILINE)
 
 
-def values_of(pull: PullRequest, target: str, run: str) -> Mapping[str, str]:
-    """Return the text for each placeholder of `COMMIT_PLACEHOLDERS`."""
+def values_of(pull: PullRequest, target: str, run: str, run_page: str) -> Mapping[str, str]:
+    """Return the text for each placeholder of `COMMIT_PLACEHOLDERS`; `run_page` is an address."""
     texts = {
         "number": f"{pull.number}",
         "title": _line(pull.title),
@@ -28,6 +28,7 @@ def values_of(pull: PullRequest, target: str, run: str) -> Mapping[str, str]:
         "head_branch": _line(pull.head_branch),
         "target": target,
         "run_id": run,
+        "run_url": run_page,
         "body": "\n".join(_CONTROL.sub(" ", line) for line in pull.body.splitlines()).strip(),
     }
     return {name: _MENTION.sub("@ ", text) for name, text in texts.items()}

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from service.accounts import page_addresses
 from service.database import instances
 from service.database.database import Tx
 from service.database.records import LandingRecord, LandingState
@@ -176,7 +177,7 @@ async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandS
         return LandStop(LandStopCode.UNAVAILABLE, TOO_SLOW)
     runtime.boundary.reach("act.land.before_send")
     try:
-        answer = await _send(provider, attempt, fresh)
+        answer = await _send(runtime, attempt, fresh)
     except OutcomeUnknown:
         await _settle(runtime, attempt, LandingState.UNKNOWN)
         raise
@@ -289,18 +290,23 @@ async def _complete_own_check(provider: Provider, attempt: Attempt) -> None:
         await provider.say(attempt.queue.repo, report)
 
 
-async def _send(provider: Provider, attempt: Attempt, fresh: Fresh) -> Merged | LandStop:
+async def _send(runtime: Runtime, attempt: Attempt, fresh: Fresh) -> Merged | LandStop:
+    provider = runtime.providers[attempt.queue.repo.host]
     if attempt.action.mode is LandMode.CAS:
         return await provider.advance(_advance_request(attempt))
-    return await provider.merge(_with_texts(_merge_request(attempt), attempt, fresh))
+    return await provider.merge(_with_texts(runtime, _merge_request(attempt), attempt, fresh))
 
 
-def _with_texts(request: MergeRequest, attempt: Attempt, fresh: Fresh) -> MergeRequest:
+def _with_texts(
+    runtime: Runtime, request: MergeRequest, attempt: Attempt, fresh: Fresh
+) -> MergeRequest:
     """Return the request with the queue's commit texts; a rebase keeps those of its commits."""
     if request.method is MergeMethod.REBASE or fresh.pull is None:
         return request
     title, body = fresh.config.commit_title, fresh.config.commit_body
-    values = commit_texts.values_of(fresh.pull, request.target, attempt.action.run)
+    run = attempt.action.run
+    page = page_addresses.of_run(runtime.options, request.repo, run)
+    values = commit_texts.values_of(fresh.pull, request.target, run, page)
     return replace(
         request,
         title=None if title is None else commit_texts.title(title, values) or None,

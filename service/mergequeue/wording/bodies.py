@@ -141,7 +141,7 @@ def _held(view: PullRequestText) -> str:
     still = conditions.stopped(view)
     if not still.parts:
         return ""
-    return _written(still + phrase(" The order of the queue is kept."), view)
+    return _written(still + phrase(" PRs keep their order."), view)
 
 
 def _unready(view: PullRequestText) -> str:
@@ -257,12 +257,14 @@ def _tested(view: PullRequestText, run: Run) -> Phrase:
 
 
 def _apart(run: Run) -> Phrase:
-    """Explain why the test leaves out some or all entries ahead."""
+    """Say what follows, and why the test leaves out some or all entries ahead."""
     if run.kind is RunKind.SCREEN:
         return phrase("It takes its place in the queue when it passes; no other PR waits for it.")
-    if run.config.mode is Mode.PARALLEL:
-        return phrase("PRs ahead that share no impacted targets with it are left out.")
-    return Phrase()
+    merges = phrase("It merges automatically if the checks pass.")
+    if run.config.mode is not Mode.PARALLEL:
+        return merges
+    left_out = phrase("PRs ahead that share no impacted targets with it are left out.")
+    return phrases.joined([left_out, merges])
 
 
 def checks_table(run: Run, view: PullRequestText) -> str:
@@ -294,7 +296,8 @@ def _passed(view: PullRequestText) -> list[str]:
     how = phrases.sentence(reasons.explanation(view.situation))
     ahead, held = conditions.awaited(view), _held(view)
     if ahead:
-        words = f"It merges{{}} automatically when {{}} {phrases.are(ahead)} decided."
+        leave = "merges or leaves" if len(ahead) == 1 else "have merged or left"
+        words = f"It merges{{}} automatically after {{}} {leave} the queue."
         when = phrase(words, _with_unit(view), phrases.pulls(ahead))
     elif held or view.entry.unmet:
         when = Phrase()
@@ -316,16 +319,16 @@ def _undecided(view: PullRequestText) -> str:
         rest = phrase(" in the batch of {}. {}", prs, far)
     elif not ahead and behind:
         rest = phrase(
-            ", but what is tested on top of it ({}) is not decided yet: a pass there clears this "
-            "PR too.",
+            ". Tests of {} together with this PR are still running. If they pass, this PR counts "
+            "as passed too.",
             phrases.pulls(behind),
         )
     elif not ahead:
         rest = phrase(". Headgate is finding out whether this PR is the cause.")
     else:
         rest = phrase(
-            f", but {{}} ahead {phrases.are(ahead)} not decided yet. If the cause is there, this "
-            "PR is tested again automatically.",
+            f". {{}} ahead {phrases.are(ahead)} still being tested. If the cause is there, this PR "
+            "is tested again automatically.",
             phrases.pulls(ahead),
         )
     return _written(what + rest + phrase(" You do not need to do anything."), view)

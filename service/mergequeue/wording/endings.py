@@ -220,7 +220,7 @@ def _after_merge_refused(situation: Situation) -> Phrase:
 
 
 def _after_not_ready(situation: Situation) -> Phrase:
-    missing = phrase("It could not enter until {}.", readiness.goals(situation.wanted))
+    missing = phrase("It still waited for this: {}.", readiness.goals(situation.wanted))
     step = phrase("Comment {} to queue it again.", MERGE)
     return phrases.joined([missing if situation.wanted else Phrase(), step])
 
@@ -233,7 +233,7 @@ _NEXT: dict[tuple[EntryState, Reason], Text] = {
         "Make it work together with {prs|the PRs ahead}, push, then comment {merge} again."
     ),
     (EntryState.FAILED, Reason.RUN_TIMED_OUT): (
-        "If the checks take that long, a maintainer can raise the testing timeout of the queue; "
+        "If the checks need more time, a maintainer can raise the testing timeout of the queue; "
         "comment {merge} to queue it again."
     ),
     (EntryState.FAILED, Reason.CONFLICT_TARGET): _after_conflict,

@@ -341,9 +341,9 @@ def search_progress(search: Bisection, pr: int) -> Phrase:
     if proven:
         pieces.append(phrase("{} passed.", phrases.pulls(proven)))
     if suspects == (pr,):
-        pieces.append(phrase("Only this PR is left as suspect; its tests run once more."))
+        pieces.append(phrase("Only this PR can be the cause; its tests run once more."))
     elif len(suspects) == 1:
-        words = "Only {} is left as suspect; its tests run once more."
+        words = "Only {} can be the cause; its tests run once more."
         pieces.append(phrase(words, phrases.pulls(suspects)))
     elif len(suspects) < len(prs):
         pieces.append(phrase("The cause is among {}.", phrases.pulls(suspects)))
@@ -372,7 +372,7 @@ def _narrowed(event: BisectionNarrowed, prs: tuple[int, ...]) -> Phrase:
     if event.lo >= event.hi:
         return phrase("all PRs of the batch passed")
     if not prs and event.hi == event.lo + 1:
-        return phrase("only number {} of the batch is left as suspect", event.hi)
+        return phrase("only number {} of the batch can be the cause", event.hi)
     if not prs and not event.lo:
         return phrase("the cause is among the first {} of the batch", event.hi)
     if not prs:

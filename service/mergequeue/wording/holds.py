@@ -16,6 +16,7 @@ from service.text.phrases import Code, Phrase, phrase
 
 ALL_BRANCHES = Code("headgate/**")
 _PROBE = " Headgate runs a test every 15 min and continues when one passes."
+_RESUME = phrase("A maintainer resumes the queue with {}.", Code("/merge resume"))
 _STOPPED = " The queue stopped itself; a person must check what happened."
 
 
@@ -41,7 +42,7 @@ def text(hold: Hold, target: str, now: datetime) -> Phrase:
     if hold.evidence:
         found.append(phrase("Evidence: {}.", hold.evidence))
     if hold.reason in LIFTED_BY_PERSON:
-        found.append(phrase("An admin lifts it with {}.", Code("headgate queue release")))
+        found.append(phrase("An admin releases the hold with {}.", Code("headgate queue release")))
     return phrases.joined(found)
 
 
@@ -71,11 +72,12 @@ def state_text(queue: MergeQueue, now: datetime) -> Phrase:
         case QueueState.RUNNING:
             return Phrase()
         case QueueState.PAUSED:
-            return phrases.joined([phrase("Paused"), circumstances(queue, now)]) + phrase(".")
+            paused = phrases.joined([phrase("Paused"), circumstances(queue, now)])
+            return paused + phrase(". ") + _RESUME
         case QueueState.DRAINING:
-            rest = "Tested PRs still land, nothing new starts."
+            rest = "Tested PRs still merge; no new tests start."
             drains = phrases.joined([phrase("Set to drain"), circumstances(queue, now)])
-            return drains + phrase(". " + rest)
+            return drains + phrase(f". {rest} ") + _RESUME
         case QueueState.SWITCHING_MODES:
             mode = (queue.target_mode or Mode.SINGLE).value.lower()
             return phrase(f"Switching to {mode} mode; tested PRs land first.")
@@ -110,7 +112,9 @@ def _freeze(held: Held) -> Phrase:
 def _limited(held: Held) -> Phrase:
     """No detail: the sentence says what the provider's limits mean."""
     until = held.hold.until
-    when = f"before {times.clock_time(until, held.now)}" if until else "until some is free"
+    when = (
+        f"before {times.clock_time(until, held.now)}" if until else "until GitHub allows more calls"
+    )
     return phrase(f"GitHub's limits for the App are used up. No test starts {when}.")
 
 
@@ -150,7 +154,8 @@ HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
         "checks for the queue."
     ),
     HoldReason.REQUIRED_STATUSES_UNREADABLE: (
-        "The required checks of {target} cannot be read; nothing starts or lands until then."
+        "The required checks of {target} cannot be read. Until they can, no test starts and no "
+        "PR merges."
     ),
     HoldReason.CONFIG_INVALID: "A setting of this queue is invalid.",
     HoldReason.RULE_DENIED: _refused(
@@ -164,7 +169,7 @@ HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
     HoldReason.PROVIDER_LIMIT: _limited,
     HoldReason.REPOSITORY_UNAVAILABLE: "The repository is archived or gone.",
     HoldReason.TEST_BRANCH_DENIED: _refused(
-        "GitHub refuses our test branches",
+        "GitHub refuses Headgate's test branches",
         phrase(
             "Exempt {} from that rule: it covers the test branches and the branches on which "
             "they are built.",

@@ -343,7 +343,7 @@ def drained(queue: MergeQueue) -> Answer:
     """The queue was set to drain."""
     return _accepted(
         phrase(
-            "Queue for {} drains{}. Tested PRs still land, nothing new starts.",
+            "Queue for {} drains{}. Tested PRs still merge; no new tests start.",
             queue.branch,
             _given_reason(queue),
         )

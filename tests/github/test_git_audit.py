@@ -1,0 +1,49 @@
+"""What `headgate doctor` says of git builds, by the state of the builder alone."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bot.github.audits import git_builds
+from bot.github.gitbuild.builder import BuilderState
+from bot.github.options import BuildMethod
+from service.provider.audits import Severity
+
+GIB = 1 << 30
+FINE = BuilderState(
+    method=BuildMethod.AUTO,
+    version=(2, 39),
+    size_kib=1 << 20,
+    needed=GIB,
+    used=2 * GIB,
+    bytes_max=20 * GIB,
+    free=100 * GIB,
+    has_room=True,
+)
+
+
+def test_nothing_is_found_where_git_builds() -> None:
+    assert list(git_builds.decide(FINE)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "severity", "words", "mend"),
+    [
+        ({"version": (0, 0)}, Severity.WARNING, "has no git", "Install git 2.38"),
+        ({"version": (2, 34)}, Severity.WARNING, "has git 2.34", "Install git 2.38"),
+        ({"size_kib": 11 << 20}, Severity.NOTE, "has 11 GiB", "HEADGATE_BUILD_METHOD=git"),
+        ({"has_room": False}, Severity.WARNING, "2.0 of 20.0 GiB", "HEADGATE_MIRRORS_MAX_GB"),
+        ({"failed": True}, Severity.WARNING, "failed to build twice", "test_branch_method"),
+        ({"disagreed": True}, Severity.NOTE, "three conflicts", "build_disagreement"),
+    ],
+)
+def test_what_keeps_git_from_building_is_named_with_its_mend(
+    changes: dict[str, Any], severity: Severity, words: str, mend: str
+) -> None:
+    (found,) = git_builds.decide(replace(FINE, **changes))
+    assert found.severity is severity
+    assert words in found.found
+    assert mend in found.mend
+    chosen = replace(FINE, method=BuildMethod.REST, **changes)
+    assert list(git_builds.decide(chosen)) == []
