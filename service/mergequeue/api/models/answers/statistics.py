@@ -11,13 +11,17 @@ Seconds = Annotated[float, Field(ge=0)]
 
 
 class TimeParts(Answer):
-    """Mean seconds of what merged, by part of the way from the submission to the merge."""
+    """Mean seconds of what merged, by part of the way from the submission to the merge.
+
+    `paused` is the time in which the queue was paused and no test of the pull request ran.
+    """
 
     to_enter: Seconds
     for_a_slot: Seconds
     testing: Seconds
     for_others_ahead: Seconds
     again: Seconds
+    paused: Seconds
 
 
 class Numbers(Answer):
