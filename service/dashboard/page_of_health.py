@@ -22,6 +22,7 @@ PARTS: Mapping[Part, tuple[str, str]] = {
     Part.TESTING: ("testing", "test"),
     Part.FOR_OTHERS_AHEAD: ("for pull requests ahead", "good"),
     Part.AGAIN: ("testing again", "bad"),
+    Part.PAUSED: ("paused", "shield"),
 }
 """The name and color of each part, in the order of the stack."""
 

@@ -56,7 +56,11 @@ async def person(browser: Browser, url: str, **given: Any) -> AsyncIterator[Page
         troubles = await _watched(context, hosts)
         page = await context.new_page()
         page.set_default_timeout(15_000)
-        yield page
+        try:
+            yield page
+        except BaseException:
+            await picture(page, "failed")
+            raise
         assert troubles == []
     finally:
         await context.close()

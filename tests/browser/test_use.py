@@ -120,6 +120,18 @@ async def test_a_keyboard_is_enough(browser, shown):
         assert {"Drain…", "run 12", "Pause the queue"} <= reached
 
 
+async def test_a_test_is_quarantined_and_released(browser, shown):
+    async with person(browser, shown.url) as page:
+        await page.goto(f"{shown.paths['tests-all']}&q=test_steady_7")
+        await page.get_by_role("link", name="test_steady_7").click()
+        await page.get_by_text("Quarantine…").click()
+        await page.get_by_label("Reason").fill("waits on a clock")
+        await page.get_by_role("button", name="Decide").click()
+        await page.get_by_text("quarantined by a person's word").wait_for()
+        await page.get_by_role("button", name="End this decision").click()
+        await page.get_by_text("Not quarantined: when it fails, it counts as failed.").wait_for()
+
+
 async def test_names_of_strangers_are_text(browser, shown):
     async with person(browser, shown.url) as page:
         await page.goto(shown.paths["queue-hostile"])

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from service.mergequeue.engine.model import Detail
-from service.mergequeue.engine.outputs import EntryMoved, Recorded
+from service.mergequeue.engine.outputs import EntryMoved, QueueStateChanged, Recorded
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import statistics
 from service.mergequeue.operations.statistics import Part
 from service.mergequeue.wording import causes, endings
@@ -63,11 +63,39 @@ async def test_times_divide_by_state_and_a_restart_counts_as_again(stage):
         Part.TESTING: 15,
         Part.FOR_OTHERS_AHEAD: 0,
         Part.AGAIN: 30,
+        Part.PAUSED: 0,
     }
     assert found.success_rate == 0.5
     assert [each.failed for each in found.buckets] == [0, 0, 0, 0, 0, 1, 0]
     assert found.buckets[-1].depth == 1
     assert sum(each.merged for each in found.buckets) == 1
+
+
+async def test_a_pause_in_which_no_test_ran_is_a_part_of_its_own(stage):
+    run = passed(3, (7,), created_at=at(30), finished_at=at(10))
+    left = ended(7, run, 10, submitted_at=at(70))
+    running, paused = QueueState.RUNNING, QueueState.PAUSED
+    changes = [
+        Recorded(at(minutes), SYSTEM, QueueStateChanged(*pair, None))
+        for minutes, pair in ((65, (running, paused)), (50, (paused, running)),
+                              (20, (running, paused)), (12, (paused, running)),
+                              (5, (running, paused)))
+    ]  # fmt: skip
+    moves = [
+        moved(7, 60, EntryState.NOT_READY, PENDING, READY),
+        moved(7, 30, PENDING, TESTING, STARTED),
+        moved(7, 10, TESTING, EntryState.MERGED, Reason.LANDED),
+    ]
+    events = sorted([*changes, *moves], key=lambda each: each.at)
+    await stage.put(a_queue(), events, entries=(left,), runs=(run,))
+    found = await statistics.read(stage.runtime, stage.queue, 7)
+    minutes = {part: seconds / 60 for part, seconds in found.parts_s.items() if seconds}
+    assert minutes == {
+        Part.TO_ENTER: 5,
+        Part.FOR_A_SLOT: 20,
+        Part.TESTING: 20,
+        Part.PAUSED: 15,
+    }
 
 
 async def test_a_day_has_hours_and_leaves_out_what_ended_before(stage):

@@ -25,7 +25,8 @@ SPANS = (1, 7, 30, 90)
 class Part(StrEnum):
     """A part of the time from a submission to its merge.
 
-    AGAIN is everything after the first return from testing.
+    AGAIN is everything after the first return from testing. PAUSED is taken out of the parts in
+    which nothing of the submission runs.
     """
 
     TO_ENTER = "to_enter"
@@ -33,6 +34,7 @@ class Part(StrEnum):
     TESTING = "testing"
     FOR_OTHERS_AHEAD = "for_others_ahead"
     AGAIN = "again"
+    PAUSED = "paused"
 
 
 _PARTS: Mapping[EntryState, Part] = {
@@ -42,6 +44,8 @@ _PARTS: Mapping[EntryState, Part] = {
     EntryState.TESTS_PASSED: Part.FOR_OTHERS_AHEAD,
     EntryState.PENDING_FAILURE: Part.AGAIN,
 }
+
+_STANDS_STILL = (EntryState.NOT_READY, EntryState.PENDING, EntryState.TESTS_PASSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,9 @@ def _bucket(past: PastQueue, start: datetime, end: datetime, now: datetime) -> B
         run_s=sum(lasted, timedelta()).total_seconds(),
         time_to_merge_p50_s=percentile(seconds, MEDIAN) if seconds else None,
         time_to_merge_p95_s=percentile(seconds, HIGH) if seconds else None,
-        parts_s=_means([parts_of(stay, past.moves.get(stay.entry, ())) for stay in merged]),
+        parts_s=_means(
+            [parts_of(stay, past.moves.get(stay.entry, ()), past.pauses) for stay in merged]
+        ),
         depth=sum(
             stay.submitted_at <= end and (stay.ended_at is None or stay.ended_at > end)
             for stay in past.stays
@@ -183,16 +189,26 @@ def _means(of_each: Sequence[Mapping[Part, timedelta]]) -> Mapping[Part, float]:
     }
 
 
-def parts_of(stay: Stay, moves: Sequence[Moved]) -> Mapping[Part, timedelta]:
+def parts_of(
+    stay: Stay, moves: Sequence[Moved], pauses: Sequence[tuple[datetime, datetime]]
+) -> Mapping[Part, timedelta]:
     """Return how a merged submission's time divides; `moves` are its changes of state, in order."""
     parts: defaultdict[Part, timedelta] = defaultdict(timedelta)
     at, is_again = stay.submitted_at, False
     for move in moves:
         if move.origin in _PARTS:
-            parts[Part.AGAIN if is_again else _PARTS[move.origin]] += move.at - at
+            still = timedelta()
+            if move.origin in _STANDS_STILL:
+                still = sum((_common(each, (at, move.at)) for each in pauses), still)
+            parts[Part.PAUSED] += still
+            parts[Part.AGAIN if is_again else _PARTS[move.origin]] += move.at - at - still
         is_again = is_again or (
             move.state in (EntryState.PENDING, EntryState.PENDING_FAILURE)
             and move.origin in (EntryState.TESTING, EntryState.TESTS_PASSED)
         )
         at = move.at
     return parts
+
+
+def _common(one: tuple[datetime, datetime], other: tuple[datetime, datetime]) -> timedelta:
+    return max(timedelta(), min(one[1], other[1]) - max(one[0], other[0]))

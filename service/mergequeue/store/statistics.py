@@ -5,7 +5,7 @@ state.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -13,9 +13,9 @@ from sqlalchemy import BindParameter, Connection, and_, bindparam, desc, or_, se
 
 from service.database.codec import json_object
 from service.database.types import Utc
-from service.mergequeue.engine.outputs import EntryMoved
+from service.mergequeue.engine.outputs import EntryMoved, QueueStateChanged
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.store.figures import Moved
 from service.mergequeue.store.journal import journal
 from service.mergequeue.store.rows import entries, runs
@@ -25,6 +25,7 @@ ENTRIES_MAX = 20_000
 
 RUNS_MAX = 60_000
 MOVES_MAX = 100_000
+PAUSES_MAX = 1_000
 
 _QUEUE: BindParameter[int] = bindparam("of_queue")
 _SINCE: BindParameter[datetime] = bindparam("since", type_=Utc)
@@ -55,6 +56,12 @@ SELECT_MOVES = (
     .order_by(desc(journal.c.id))
     .limit(MOVES_MAX)
 )
+SELECT_STATES = (
+    select(journal.c.at, journal.c.data)
+    .where(journal.c.queue_id == _QUEUE, journal.c.event == QueueStateChanged.__name__)
+    .order_by(desc(journal.c.id))
+    .limit(2 * PAUSES_MAX)
+)
 
 
 class Stay(NamedTuple):
@@ -75,11 +82,15 @@ class RunTime(NamedTuple):
 
 
 class PastQueue(NamedTuple):
-    """What was in a queue since a time; `moves` are those of merged entries, oldest first."""
+    """What was in a queue since a time.
+
+    `moves` are those of merged entries, oldest first. `pauses` are those that have ended.
+    """
 
     stays: Sequence[Stay]
     runs: Sequence[RunTime]
     moves: Mapping[str, Sequence[Moved]]
+    pauses: Sequence[tuple[datetime, datetime]]
 
 
 def since(session: Connection, queue_id: int, start: datetime) -> PastQueue:
@@ -102,4 +113,13 @@ def since(session: Connection, queue_id: int, start: datetime) -> PastQueue:
         origin, state = EntryState(str(fields["origin"])), EntryState(str(fields["state"]))
         if origin is not state:
             moves[entry].append(Moved(at, origin, state))
-    return PastQueue(stays, found, moves)
+    return PastQueue(stays, found, moves, tuple(_pauses(session, queue_id)))
+
+
+def _pauses(session: Connection, queue_id: int) -> Iterator[tuple[datetime, datetime]]:
+    since: datetime | None = None
+    for at, data in reversed(session.execute(SELECT_STATES, {"of_queue": queue_id}).all()):
+        is_pause = json_object(data)["state"] == QueueState.PAUSED.value
+        if since is not None and not is_pause:
+            yield since, at
+        since = (since or at) if is_pause else None

@@ -23,6 +23,8 @@ class TimeParts(Answer):
     """From the end of its tests to the landing."""
     again: Seconds
     """Test runs before the last one."""
+    paused: Seconds
+    """While the queue was paused and no test of it ran."""
 
 
 class Numbers(Answer):
