@@ -11,7 +11,7 @@ from tests.cli.service import a_record
 from tests.cli.test_doctor import FINE, examined
 
 COLOR = "\x1b[36m"
-FILES_PER_READ = 65_536
+BYTES_PER_READ = 65_536
 
 
 @pytest.fixture(name="headgate")
@@ -29,12 +29,13 @@ def _headgate(tmp_path, api):
             cwd=tmp_path,
             env=processes.environment(**named),
             stdin=subprocess.DEVNULL,
+            stdout=streams.get("stdout", subprocess.PIPE),
+            stderr=streams.get("stderr", subprocess.PIPE),
             check=True,
-            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams,
         )
         said = {"stdout": done.stdout, "stderr": done.stderr}
         for name, (ours, theirs) in ends.items():
-            said[name] = os.read(ours, FILES_PER_READ)
+            said[name] = os.read(ours, BYTES_PER_READ)
             os.close(ours)
             os.close(theirs)
         return {name: text.decode() for name, text in said.items()}
