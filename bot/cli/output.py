@@ -5,6 +5,7 @@ reasons) is printed without control characters, which a terminal would obey.
 """
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -86,7 +87,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*map(cell_of, row))
     render(table)
@@ -104,6 +105,24 @@ def print_facts(pairs: Iterable[tuple[str, object]]) -> None:
         if value not in (None, "", [], {}):
             table.add_row(Text(name), cell_of(value))
     render(table)
+
+
+def print_linked(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows that end with an address: as a table if it fits, else a block for each row.
+
+    An address that is broken over lines cannot be opened.
+    """
+    cells = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    has_room = sum(widths) + 2 * len(widths) <= shutil.get_terminal_size().columns
+    if has_room or not sys.stdout.isatty():
+        print_table(headings, cells)
+        return
+    for first, *middle, address in cells:
+        line(first, "bold")
+        pairs = zip(headings[1:], middle, strict=False)
+        line("  " + ", ".join(f"{heading}: {cell}" for heading, cell in pairs if cell))
+        print_text(f"  {address}")
 
 
 def cell_of(value: object) -> "Text":
