@@ -78,15 +78,15 @@ async def test_who_must_act_puts_people_before_waiting(api, call):
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "more", "said"),
+    ("refusal", "more", "said"),
     [
-        (404, "queue_not_found", {}, "headgate queue create --branch BRANCH"),
-        (403, "missing_role", {"required_role": "queue"}, "`headgate token create --role queue`"),
-        (409, "head_mismatch", {}, "It is another commit."),
+        ((404, "queue_not_found"), {}, "headgate queue create --branch BRANCH"),
+        ((403, "missing_role"), {"required_role": "queue"}, "`headgate token create --role queue`"),
+        ((409, "head_mismatch"), {}, "It is another commit."),
     ],
 )
-async def test_an_error_names_the_mend(api, call, status, code, more, said):
-    api.refuses("/submitPullRequest", status, code, "It is another commit", **more)
+async def test_an_error_names_the_mend(api, call, refusal, more, said):
+    api.refuses("/submitPullRequest", *refusal, "It is another commit", **more)
     assert said in await call("land_pull_request", number=3)
 
 
