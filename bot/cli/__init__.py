@@ -3,14 +3,16 @@
 Two kinds of commands live here. Those that run or look after this machine's service (`serve`,
 `migrate`, `token`, `simulate`, `sandbox`, `demo`) build it through `bot/wiring.py` or open its
 database. All others are clients: they speak HTTP to `/v1` of a running service like anybody's
-script and know nothing of its database.
+script and know nothing of its database. `agents` serves the same requests as tools for coding
+agents.
 
 Who does what. `app.py` is the root and the only place where an error becomes a line on stderr
 and an exit code. `exits.py` has the codes and the one exception for "say this, then end with
-that". `place.py` finds out which service, repository and branch is meant: option, environment,
-git remote, in this order. `client.py` sends requests, again and again while the service is
-away. `output.py` writes tables for people or one JSON value for programs. Logs and progress
-go to stderr, so stdout holds the answer and nothing else.
+that". `destination.py` finds out which service, repository and branch is meant: option,
+environment, git remote, in this order; the branch is that of the pull request's queue.
+`client.py` sends requests, again and again while the service is away. `output.py` writes tables
+for people or one JSON value for programs. Logs and progress go to stderr, so stdout holds the
+answer and nothing else.
 
 Exit codes are a contract with scripts: 0 done, 1 the asked-for thing is false, 2 usage,
 3 not allowed, 4 not found, 5 service unreachable, 6 refused by a rule, 7 still queued when the

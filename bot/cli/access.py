@@ -11,6 +11,7 @@ import typer
 from bot.cli import destination, options, output
 from bot.cli.exits import Exit, Failed
 from service.accounts.token_views import IssuedToken, TokenView
+from service.errors import NotFound
 from service.vocabulary import RepoRef, Role
 
 app = typer.Typer(help="Create, list, rotate and revoke API tokens.")
@@ -48,17 +49,28 @@ def create(
     named = [destination.required_repository(slug) for slug in repositories or ()]
     from bot.cli.administration import administer, operator
     from service.accounts import tokens
+    from service.runtime import Runtime
 
     def request(at: str) -> tokens.TokenRequest:
         limited = tuple(RepoRef(at, ref.owner, ref.name) for ref in named) or None
         return tokens.TokenRequest(at, org, name, role, limited, days)
 
-    issued = administer(
-        lambda runtime, main: tokens.create_token(runtime, request(host or main), operator()),
-        database_url,
-        data_dir,
-    )
+    async def act(runtime: Runtime, main: str) -> tuple[bool, IssuedToken]:
+        wanted = request(host or main)
+        try:
+            await tokens.list_tokens(runtime, wanted.host, org)
+            is_known = True
+        except NotFound:
+            is_known = False
+        return is_known, await tokens.create_token(runtime, wanted, operator())
+
+    is_known, issued = administer(act, database_url, data_dir)
     view = issued.view
+    if not is_known:
+        output.log(
+            f"{view.org_slug} on {view.host} is a new organization here: the token sees nothing "
+            "until the App is installed there. Is the name right?"
+        )
     output.log(
         f"{view.role.value} token {view.id} for {view.org_slug}, {end_of(view)}. "
         "It is shown only once."

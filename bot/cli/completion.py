@@ -24,7 +24,10 @@ class Shell(StrEnum):
 
 @app.command()
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
-    """Print a script that completes commands and options: eval "$(headgate completion bash)"."""
+    """Print a completion script for a shell.
+
+    bash, zsh: eval "$(headgate completion bash)". fish: headgate completion fish | source.
+    """
     # The library documents the scripts, and exports them by `--show-completion` alone.
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 

@@ -5,18 +5,15 @@ reasons) is printed without control characters, which a terminal would obey.
 """
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from bot.uploader.transport import Json
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
 
 # Off a terminal lines are as long as they are: programs cut columns themselves.
 WIDTH_OFF_TERMINAL = 1000
@@ -83,12 +80,13 @@ def objects(value: object) -> list[Json]:
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows under headings, columns aligned."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*map(cell_of, row))
+        table.add_row(*(Text(*text_and_style(cell)) for cell in row))
     render(table)
 
 
@@ -102,20 +100,36 @@ def print_facts(pairs: Iterable[tuple[str, object]]) -> None:
     table.add_column(overflow="fold")
     for name, value in pairs:
         if value not in (None, "", [], {}):
-            table.add_row(Text(name), cell_of(value))
+            table.add_row(Text(name), Text(*text_and_style(value)))
     render(table)
 
 
-def cell_of(value: object) -> "Text":
-    """Return a cell of a table."""
-    from rich.text import Text
+def print_linked(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows that end with an address: as a table if it fits, else a block for each row.
 
+    An address that is broken over lines cannot be opened.
+    """
+    cells = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    has_room = sum(widths) + 2 * len(widths) <= shutil.get_terminal_size().columns
+    if has_room or not sys.stdout.isatty():
+        print_table(headings, cells)
+        return
+    for first, *middle, address in cells:
+        line(first, "bold")
+        pairs = zip(headings[1:], middle, strict=False)
+        line("  " + ", ".join(f"{heading}: {cell}" for heading, cell in pairs if cell))
+        print_text(f"  {address}")
+
+
+def text_and_style(value: object) -> tuple[str, str]:
+    """Return what a cell shows, and its style on a terminal."""
     if isinstance(value, Colored):
-        return Text(plain(value.text), value.style)
-    return Text(plain(value))
+        return plain(value.text), value.style
+    return plain(value), ""
 
 
-def render(content: "RenderableType") -> None:
+def render(content: object) -> None:
     """Print on stdout without blanks at the ends of lines; no color off a terminal."""
     from rich.console import Console
 
@@ -129,7 +143,9 @@ def render(content: "RenderableType") -> None:
 
 def line(text: str, style: str = "") -> None:
     """Print one line of the answer, in a style on a terminal."""
-    render(cell_of(Colored(text, style)))
+    from rich.text import Text
+
+    render(Text(plain(text), style))
 
 
 def state_of(answer: Mapping[str, object]) -> str:

@@ -85,7 +85,7 @@ def list_all(
 
     def show() -> None:
         if tests:
-            output.print_table((*headings, "Link"), map(row_of, tests))
+            output.print_linked((*headings, "Link"), map(row_of, tests))
         else:
             output.line(f"No {'' if which is Kind.ALL else which.value + ' '}test.")
 

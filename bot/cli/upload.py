@@ -158,6 +158,8 @@ def run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> 
         ending = Ending(ran.code, verdict.message_of(outcome, ran.code))
     if as_json:
         print_record(wanted, reports, outcome, ending)
+    for address in sorted({str(each.get("html_url") or "") for each in outcome.received} - {""}):
+        log(f"results: {address}")
     log(ending.message)
     return ending.exit_code
 

@@ -6,7 +6,7 @@ import typer
 
 from bot.cli import destination, options, output
 from bot.cli.client import Client
-from bot.cli.exits import Exit
+from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
 from bot.uploader.transport import Json
 
@@ -72,6 +72,86 @@ def send_test(client: Client, endpoint_id: EndpointId) -> Result:
         return Result(answer, lambda: output.line(text))
     text = f"Did not arrive: {answer['error']}"
     return Result(answer, lambda: output.line(text), typer.Exit(Exit.FALSE))
+
+
+@options.client_command(app)
+def rotate(
+    client: Client,
+    endpoint_id: EndpointId,
+    overlap_hours: Annotated[
+        int | None,
+        typer.Option("--overlap-hours", help="Hours for which the old secret also signs, 0 to 72."),
+    ] = None,
+) -> Result:
+    """Create a new signing secret; it is printed once, alone on stdout."""
+    body: Json = {"id": endpoint_id}
+    if overlap_hours is not None:
+        body["overlap_hours"] = overlap_hours
+    answer = client.post("/webhooks/rotate-secret", body)
+    return Result(answer, lambda: output.line(str(answer["secret"])))
+
+
+@options.client_command(app)
+def log(
+    client: Client,
+    endpoint_id: EndpointId,
+    state: Annotated[
+        str | None, typer.Option("--state", help="Only pending, delivered or failed ones.")
+    ] = None,
+    event: Annotated[str | None, typer.Option("--event", help="Only of this event.")] = None,
+) -> Result:
+    """List the newest deliveries, at most 100."""
+    body: Json = {"endpoint_id": endpoint_id, "take": PAGE}
+    if state is not None:
+        body["state"] = state
+    if event is not None:
+        body["event"] = event
+    answer = client.post("/webhooks/list-deliveries", body)
+    deliveries = output.objects(answer["deliveries"])
+    headings = ("Message", "Event", "State", "Attempts", "Last attempt", "Answer")
+    return Result(answer, lambda: output.print_table(headings, map(delivery_row, deliveries)))
+
+
+@options.client_command(app)
+def replay(
+    client: Client,
+    endpoint_id: EndpointId,
+    message: Annotated[
+        str | None, typer.Option("--message", help="One message, as `webhook log` shows it.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="All from then on, as 2026-03-02T08:00:00Z.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="All before then.")] = None,
+    delivered: Annotated[
+        bool, typer.Option("--delivered", help="Also those that arrived.")
+    ] = False,
+) -> Result:
+    """Send one message again, or all of a time that did not arrive."""
+    if (message is None) is (since is None):
+        raise Failed(Exit.USAGE, "it is not clear what to send", "Give --message or --since")
+    body: Json = {"endpoint_id": endpoint_id}
+    given = {"message_id": message, "since": since, "until": until}
+    body |= {name: value for name, value in given.items() if value is not None}
+    if delivered:
+        body["include_delivered"] = True
+    answer = client.post("/webhooks/replay", body)
+    return Result(answer, lambda: output.line(f"Sending again: {answer['queued']}"))
+
+
+def delivery_row(delivery: Json) -> tuple[object, ...]:
+    """Return a delivery as a row of the table."""
+    attempts = output.objects(delivery["attempts"])
+    last = attempts[-1] if attempts else {}
+    answered = last.get("error") or last.get("status_code") or ""
+    return (
+        delivery["message_id"],
+        delivery["event"],
+        delivery["state"],
+        len(attempts),
+        output.moment(last["at"]) if last else "never",
+        answered,
+    )
 
 
 def row_of(endpoint: Json) -> tuple[str, ...]:

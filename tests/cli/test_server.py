@@ -235,9 +235,11 @@ def test_a_file_that_is_no_database_is_refused_in_one_plain_sentence(headgate, t
 
 def test_the_first_token_may_come_before_the_first_serve(headgate):
     arguments = ("token", "create", "--org", "octo", "--role", "read", "--name", "n")
-    code, out, _ = headgate(*arguments)
+    code, out, err = headgate(*arguments)
     assert code == 0
     assert out.startswith("hgt_")
+    assert "octo on github.com is a new organization here" in err
+    assert "a new organization" not in headgate(*arguments)[2]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 from tests.cli import processes, service
 from tests.cli.service import a_record
 from tests.cli.test_doctor import FINE, examined
+from tests.cli.test_tests import PAGE, TEST
 
 COLOR = "\x1b[36m"
-FILES_PER_READ = 65_536
+BYTES_PER_READ = 65_536
 
 
 @pytest.fixture(name="headgate")
@@ -29,12 +30,13 @@ def _headgate(tmp_path, api):
             cwd=tmp_path,
             env=processes.environment(**named),
             stdin=subprocess.DEVNULL,
+            stdout=streams.get("stdout", subprocess.PIPE),
+            stderr=streams.get("stderr", subprocess.PIPE),
             check=True,
-            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams,
         )
         said = {"stdout": done.stdout, "stderr": done.stderr}
         for name, (ours, theirs) in ends.items():
-            said[name] = os.read(ours, FILES_PER_READ)
+            said[name] = os.read(ours, BYTES_PER_READ)
             os.close(ours)
             os.close(theirs)
         return {name: text.decode() for name, text in said.items()}
@@ -58,3 +60,15 @@ def test_work_shows_its_progress_on_stderr_of_a_terminal_alone(api, headgate):
     assert "examining octo/widgets" in shown["stderr"]
     assert "\x1b" not in shown["stdout"]
     assert headgate("doctor", "--json")["stderr"] == ""
+
+
+def test_a_link_is_whole_however_narrow_the_terminal_is(api, headgate):
+    api.says("/tokens/self", {"organization": {"slug": "octo", "host": "github.com"}})
+    page = {"next_page_token": ""}
+    api.says("/flaky-tests/list-tests", {"tests": [TEST], "page": page})
+    shown = headgate("tests", "list", stdout=True, settings={"COLUMNS": "80"})["stdout"]
+    assert f"  {PAGE}\r\n" in shown
+    assert "Owner: @octo/web, @bob" in shown
+    wide = headgate("tests", "list", stdout=True, settings={"COLUMNS": "300"})["stdout"]
+    assert wide.count("\n") == 2
+    assert PAGE in wide

@@ -74,6 +74,7 @@ def test_reports_are_sent_packed_with_what_was_tested(api, capsys):
     assert capsys.readouterr().err == (
         "headgate: sent a.xml, 48 bytes\n"
         "headgate: sent b.xml, 12 bytes\n"
+        "headgate: results: http://x/uploads/b7e0a3c4\n"
         "headgate: 412 tests, no failure: exit code 0.\n"
     )
 
@@ -139,7 +140,9 @@ def test_a_report_that_was_not_read_whole_excuses_nothing(api, capsys):
     api.says(UPLOAD, an_upload(1, 1, 3, files=partial, warnings=["a.xml is cut."]))
     assert headgate(command=FAILS) == 3
     assert capsys.readouterr().err.endswith(
-        "headgate: a.xml is cut.\nheadgate: 1 failure, all quarantined, but not every report "
+        "headgate: a.xml is cut.\n"
+        "headgate: results: http://x/uploads/b7e0a3c4\n"
+        "headgate: 1 failure, all quarantined, but not every report "
         "was read: exit code 3. test_0 (until 12 Dec)\n"
     )
 

@@ -80,6 +80,45 @@ def test_a_test_ends_by_whether_it_arrived(api, capsys, error, code):
     assert headgate("test", ID, "--json") == code
 
 
+def test_a_secret_is_rotated_and_stands_alone_on_stdout(api, capsys):
+    api.says("/webhooks/rotate-secret", {"secret": SECRET})
+    assert headgate("rotate", ID) == 0
+    assert api.asked[-1][1] == {"id": ID}
+    assert capsys.readouterr().out == f"{SECRET}\n"
+    assert headgate("rotate", ID, "--overlap-hours", "0") == 0
+    assert api.asked[-1][1] == {"id": ID, "overlap_hours": 0}
+
+
+def test_the_log_shows_how_deliveries_ended(api, capsys):
+    attempt = {"at": "2026-03-02T14:00:00.000Z", "status_code": 500, "duration_ms": 7}
+    ended = [attempt | {"error": "It answered 500."}]
+    failed = {"message_id": "msg_1", "event": "queue.held", "state": "failed", "attempts": ended}
+    waiting = {"message_id": "msg_2", "event": "queue.held", "state": "pending", "attempts": []}
+    api.says("/webhooks/list-deliveries", {"deliveries": [failed, waiting]})
+    assert headgate("log", ID, "--state", "failed", "--event", "queue.held") == 0
+    filters = {"state": "failed", "event": "queue.held"}
+    assert api.asked[-1][1] == {"endpoint_id": ID, "take": 100} | filters
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "msg_1    queue.held  failed   1         2026-03-02 14:00 UTC  It answered 500.",
+        "msg_2    queue.held  pending  0         never",
+    ]
+
+
+def test_messages_are_sent_again(api, capsys):
+    api.says("/webhooks/replay", {"queued": 2})
+    assert headgate("replay", ID, "--message", "msg_1", "--delivered") == 0
+    assert api.asked[-1][1] == {
+        "endpoint_id": ID,
+        "message_id": "msg_1",
+        "include_delivered": True,
+    }
+    assert capsys.readouterr().out == "Sending again: 2\n"
+    since = ("--since", "2026-03-02T08:00:00Z", "--until", "2026-03-02T09:00:00Z")
+    assert headgate("replay", ID, *since) == 0
+    assert api.asked[-1][1]["until"] == since[-1]
+    assert headgate("replay", ID) == 2
+
+
 def test_what_names_no_repository_is_refused_before_anybody_is_asked(api):
     assert headgate("add", ENDPOINT["url"], "--repo", "widgets") == 2
     assert api.asked == []

@@ -56,6 +56,7 @@ PLANTED = [
     ("only stores speak SQL", "service.evidence.planted", "psycopg"),
     ("only stores speak SQL", "service.notifications.planted", "sqlmodel"),
     ("only bot.github holds gidgethub", "bot.wiring", "gidgethub"),
+    ("only the command for agents holds the MCP SDK", "bot.wiring", "mcp"),
     ("keys are handled in three places", "bot.settings", "cryptography"),
     ("keys are handled in three places", "service.runtime", "jwt"),
     ("the sandbox is the outside world", "bot.sandbox.planted", "bot.commands"),

@@ -50,13 +50,13 @@ class PullRequestState(BaseModel):
         return cls(
             repository=repository,
             number=whole(record["prNumber"]) or 0,
-            title=str(record["prTitle"]),
+            title=output.plain(record["prTitle"]),
             head=str(record["prSha"]),
             target_branch=branch,
             outcome=outcome,
             state=output.state_of(record),
             reason=str(record["reason"]),
-            message=str(record["reasonMessage"]),
+            message=output.plain(record["reasonMessage"]),
             who_must_act=str(record["whoMustAct"]).lower(),
             retryable=bool(record["retryable"]),
             position=whole(record["position"]),
@@ -191,7 +191,7 @@ class TestHealth(BaseModel):
         status = members(test["status"])
         return cls(
             id=str(test["id"]),
-            name=str(test["name"]),
+            name=output.plain(test["name"]),
             file=text_or_none(test.get("file_path")),
             variant=str(test["variant"]),
             status=str(status.get("value")).lower(),

@@ -14,25 +14,29 @@ PORT_MAX = 65_535
 
 @app.command()
 def mcp(
-    http: Annotated[
-        bool, typer.Option("--http", help="Serve HTTP at /mcp; each request sends its own token.")
-    ] = False,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP at /mcp.")] = False,
+    host: Annotated[
+        str, typer.Option("--host", help="With --http: address to listen on.")
+    ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=PORT_MAX, help="Port to listen on.")
+        int, typer.Option("--port", min=0, max=PORT_MAX, help="With --http: port to listen on.")
     ] = MCP_PORT,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
             "--allowed-host",
-            help="Name by which clients reach it, as mcp.example.org; repeatable.",
+            help="With --http: name by which agents reach it, as mcp.example.org; repeatable.",
         ),
     ] = None,
     repo: options.Repo = None,
     url: options.Url = None,
     token_file: options.TokenFile = None,
 ) -> None:
-    """Serve coding agents: tools that land, explain and wait, by the Model Context Protocol."""
+    """Serve tools for coding agents by the Model Context Protocol.
+
+    Over standard input and output for one agent, with the token of the environment; with --http
+    for many, each with its own token.
+    """
     from bot.cli.agents import server
     from bot.cli.agents.server import Address, Service
 

@@ -5,8 +5,9 @@ import math
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
@@ -38,7 +39,7 @@ POLL_S = 10
 TESTS_MAX = 50
 QUEUES_MAX = 100
 
-Call = Context[Any, Any]
+Call = Context[object, object]
 Number = Annotated[int, Field(ge=1, description="The pull request's number.")]
 Repo = Annotated[
     str | None,
@@ -77,9 +78,11 @@ class Session:
 
 
 def token_of(call: Call) -> str:
-    """Return the token of an HTTP request, which the server has verified."""
-    request: Any = call.request_context.request
-    return str(request.user.access_token.token)
+    """Return the token of an HTTP request, which the server has verified. Raises ToolError."""
+    user = getattr(call.request_context.request, "user", None)
+    if not isinstance(user, AuthenticatedUser):
+        raise ToolError("The request has no token. Send one as `Authorization: Bearer`.")
+    return user.access_token.token
 
 
 class Tools:
@@ -99,7 +102,7 @@ class Tools:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def all(self) -> tuple[Callable[..., Any], ...]:
+    def all(self) -> tuple[Callable[..., object], ...]:
         """Return the tools, in the order in which agents see them."""
         return (
             self.land_pull_request,

@@ -1,0 +1,96 @@
+"""The tools for agents: what is sent, what is answered, which errors are told."""
+
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from bot.cli.agents.server import Service, make_server
+from tests.cli import service
+from tests.cli.service import a_record, an_explanation
+
+BEYOND: dict[str, Any] = {
+    "whoMustAct": "NOBODY",
+    "retryable": True,
+    "links": {"page": "http://x/3"},
+}
+CONDITION: dict[str, Any] = {"since": None, "pullRequests": [], "url": None}
+FOUND = {"prNumber": 3, "targetBranch": "main"}
+
+
+@pytest.fixture(name="call")
+def _call(api):
+    """Call one tool; its structured answer, or the words of its refusal."""
+    api.says("/findQueue", FOUND)
+
+    async def call(tool, progress=None, **arguments):
+        server = make_server(Service(api.url, service.TOKEN, "octo/widgets"))
+        async with Client(server) as client:
+            answer = await client.call_tool(tool, arguments, progress_callback=progress)
+        return str(answer.content) if answer.is_error else answer.structured_content
+
+    return call
+
+
+async def test_landing_submits_once_and_tells_the_next_step(api, call):
+    api.says("/submitPullRequest", a_record(prTitle="a\x1b[31mb\u202e", **BEYOND))
+    api.says("/explainPullRequest", an_explanation())
+    state = await call("land_pull_request", number=3, priority="High", sha="a1b2c3d")
+    assert api.paths() == ["/findQueue", "/submitPullRequest", "/explainPullRequest"]
+    assert api.asked[1][1]["pr"] == {"number": 3, "sha": "a1b2c3d"}
+    assert api.asked[1][1]["priority"] == "high"
+    assert state["title"] == "a [31mb "
+    told = ("outcome", "who_must_act", "position", "page")
+    assert [state[name] for name in told] == ["waiting", "nobody", 3, "http://x/3"]
+    assert state["next_step"].startswith("Call wait_for_pull_request")
+
+
+async def test_waiting_uses_the_long_poll_and_reports_each_change(api, call):
+    for record in (a_record(**BEYOND), a_record("TESTING", recordVersion="v2", **BEYOND)):
+        api.says("/getSubmittedPullRequest", record)
+    api.says("/getSubmittedPullRequest", a_record("MERGED", recordVersion="v3", **BEYOND))
+    seen = []
+
+    async def progress(_done, _total, message):
+        seen.append(message)
+
+    state = await call("wait_for_pull_request", progress, number=3)
+    assert (state["outcome"], state["next_step"]) == (
+        "merged",
+        "Nothing: it is on the target branch.",
+    )
+    waits = [(body.get("sinceVersion"), body.get("waitFor")) for _, body, _ in api.asked[1:]]
+    assert waits == [(None, None), ("v1", 10), ("v2", 10)]
+    assert [each.split(",")[0] for each in seen] == ["PENDING", "TESTING"]
+    assert api.paths().count("/findQueue") == 1
+
+
+async def test_who_must_act_puts_people_before_waiting(api, call):
+    slot = {"code": "free_slot", "met": False, "text": "No slot.", "whoMustAct": "NOBODY"}
+    paused = {"code": "queue_running", "met": False, "text": "Paused.", "whoMustAct": "MAINTAINER"}
+    open_ones = [slot | CONDITION, paused | CONDITION]
+    api.says("/getSubmittedPullRequest", a_record(**BEYOND | {"whoMustAct": "MAINTAINER"}))
+    explanation = an_explanation(conditions=open_ones, eta=None, etaUnknownReason="Few runs.")
+    api.says("/explainPullRequest", explanation)
+    acting = await call("who_must_act", number=3)
+    assert acting["who"] == "maintainer"
+    assert [each["code"] for each in acting["open_conditions"]] == ["queue_running", "free_slot"]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "more", "said"),
+    [
+        ((404, "queue_not_found"), {}, "headgate queue create --branch BRANCH"),
+        ((403, "missing_role"), {"required_role": "queue"}, "`headgate token create --role queue`"),
+        ((409, "head_mismatch"), {}, "It is another commit."),
+    ],
+)
+async def test_an_error_names_the_mend(api, call, refusal, more, said):
+    api.refuses("/submitPullRequest", *refusal, "It is another commit", **more)
+    assert said in await call("land_pull_request", number=3)
+
+
+async def test_a_wrong_word_is_refused_before_anybody_is_asked(api, call):
+    assert "urgent, high, medium" in await call("land_pull_request", number=3, priority="asap")
+    assert "number" in await call("explain_pull_request", number=0)
+    assert "/submitPullRequest" not in api.paths()
