@@ -67,11 +67,15 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The parts that tests replace: time, ids, and the points at which a crash test strikes."""
+    """The parts that tests replace: time, ids, and the points at which a crash test strikes.
+
+    Pages of the origin `framed_by` may show ours in a frame: the demo's.
+    """
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
     boundary: Boundary = field(default_factory=NoBoundary)
+    framed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +313,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             main_host=settings.github_host,
             dashboard_auth=listening.readers_of(settings),
             admins=settings.admins,
+            framed_by=world.framed_by,
         ),
     )
 

@@ -187,6 +187,7 @@ class Options:
     `trusted_proxies` alone. `fingerprint` stands for the settings that all instances share.
     `main_host` is the one that addresses of pages leave out, None: they leave out every one.
     `admins` are the provider's numeric ids of people who may administer every organization.
+    Pages of the origin `framed_by` may show ours in a frame; no setting sets it.
     """
 
     version: str
@@ -199,6 +200,7 @@ class Options:
     main_host: str | None = None
     dashboard_auth: DashboardAuth = DashboardAuth.TOKEN
     admins: frozenset[str] = frozenset()
+    framed_by: str | None = None
     periods: Periods = field(default_factory=Periods)
 
 

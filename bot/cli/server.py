@@ -135,7 +135,7 @@ def sandbox(
 
 @app.command()
 def demo(
-    once: Annotated[bool, typer.Option("--once", help="End after the story.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Play all stories once, and end.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON value on stdout, the story on stderr.")
     ] = False,
@@ -152,7 +152,7 @@ def demo(
         float, typer.Option("--timeout", min=1, help="Seconds until the story has failed.")
     ] = 120,
 ) -> None:
-    """Play a story on this machine, without GitHub, and prove its outcome."""
+    """Serve a playground on this machine, without GitHub; without a terminal, play it once."""
     from bot.cli import servers
     from bot.demo.run import DemoOptions
     from bot.demo.stage import Ports
@@ -160,11 +160,12 @@ def demo(
 
     chosen = DemoOptions(
         clock=SystemClock(),
-        stays=sys.stdout.isatty() and not once,
         as_json=as_json,
         keep=keep,
         ports=Ports(service=port, sandbox=sandbox_port),
         timeout_s=timeout,
     )
-    if not servers.play_demo(chosen):
+    is_watched = sys.stdout.isatty() and not once and not as_json
+    held = servers.serve_playground(chosen) if is_watched else servers.play_demo(chosen)
+    if not held:
         raise typer.Exit(Exit.FALSE)

@@ -31,8 +31,13 @@ def serve(chosen: Settings, *, migrate: bool) -> None:
 
 
 def play_demo(options: DemoOptions) -> bool:
-    """Play the demo's story, and return whether everything was proved."""
+    """Play the demo's stories, and return whether everything was proved."""
     return asyncio.run(demos.demo(options))
+
+
+def serve_playground(options: DemoOptions) -> bool:
+    """Serve the playground until it is ended, and return whether everything was proved."""
+    return asyncio.run(demos.playground(options))
 
 
 def run_sandbox(chosen: SandboxOptions, *, is_exposed: bool, as_json: bool) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from bot.demo import proof, story, watching
 from bot.demo.proof import Branch
-from bot.demo.stage import PUSH_ONLY, Json
+from bot.demo.seeding import Json
+from bot.demo.stage import PUSH_ONLY
 from bot.demo.story import Change, Story
 from bot.demo.watching import RunDetails, Submission, Watch
 from service.clock import Clock

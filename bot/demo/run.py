@@ -1,4 +1,4 @@
-"""`headgate demo`: start the servers, play, prove, report, and keep serving for a visitor."""
+"""`headgate demo`: play the stories once, prove and report; or serve the playground."""
 
 import asyncio
 import json
@@ -13,10 +13,11 @@ from pathlib import Path
 import aiohttp
 
 from bot import listening, telemetry
-from bot.demo import play, proof, stage, story
+from bot.demo import ground, play, proof, seeding, stage, story
+from bot.demo import playground as playgrounds
 from bot.demo.play import Play
 from bot.demo.proof import Branch, Proof
-from bot.demo.stage import Ports, Stage
+from bot.demo.stage import Ports, Scenery, Stage
 from bot.demo.watching import RunDetails, Submission, Watch
 from bot.program import VERSION
 from bot.sandbox.records import HOST
@@ -28,14 +29,13 @@ LOG = "headgate.log"
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """The options of a demo. `stays`: the servers keep running after the story, until Ctrl-C.
+    """The options of a demo.
 
     `keep` is the folder for all state, None a temporary one; `as_json`: one object on stdout,
     the events on stderr.
     """
 
     clock: Clock
-    stays: bool
     as_json: bool = False
     keep: Path | None = None
     ports: Ports = field(default_factory=Ports)
@@ -69,16 +69,14 @@ async def demo(options: DemoOptions) -> bool:
 
     with state_folder(options) as folder, logging_to(folder, options.clock):
         print(f"Headgate {VERSION} demo · nothing leaves this machine", file=out, flush=True)
-        async with stage.running(folder, options.ports.chosen(), stage.seed) as running:
+        async with stage.running(
+            folder, options.ports.chosen(), Scenery(seeding.all_stories)
+        ) as running:
             print("\n".join(welcome(running)), file=out, flush=True)
             report = await play_and_prove(options, Play(Watch(running), options.clock, tell), began)
             print("\n".join(report_lines(report)), file=out, flush=True)
             if options.as_json:
                 print(json.dumps(report_json(report, running), indent=2), flush=True)
-            if options.stays:
-                print(invitation(running), file=out, flush=True)
-                async with listening.until_stopped() as stopping:
-                    await stopping.wait()
             return report.ok
 
 
@@ -135,18 +133,15 @@ def report_json(report: Report, running: Stage) -> dict[str, object]:
 
 def report_lines(report: Report) -> list[str]:
     """Return what was shown, the proofs and the verdict, for people."""
-    marks = {True: "✓", False: "✗"}
     shown = [f"  {each.branch:<10} {each.shows}" for each in story.STORIES]
     faults = [f"  ✗ {fault}" for fault in report.faults]
-    proofs = [f"  {marks[each.ok]} {each.name}: {each.detail}" for each in report.proofs]
     verdict = "Everything held" if report.ok else "Not everything held"
     return [
         "",
         "Shown:",
         *(faults or shown),
         "",
-        "Proofs, by git alone:",
-        *proofs,
+        *proof_lines(report.proofs),
         "",
         f"{verdict}, after {report.duration_s:.1f} s.",
     ]
@@ -156,8 +151,8 @@ def welcome(running: Stage) -> list[str]:
     """Return the addresses and what will be played."""
     addresses = running.addresses()
     return [
-        f"  Service  {addresses['service']}   ← the queues as they work",
-        f"  Sandbox  {addresses['sandbox']}   ← comment /merge here",
+        f"  Queues         {addresses['dashboard']}",
+        f"  Pull requests  {addresses['sandbox']}",
         "",
         f"Five branches of {story.SLUG} with a queue each, played at the same time:",
         *(f"  {each.branch:<10} {each.shows}" for each in story.STORIES),
@@ -165,21 +160,51 @@ def welcome(running: Stage) -> list[str]:
     ]
 
 
-def invitation(running: Stage) -> str:
-    """Return what a visitor can do after the story."""
-    repo = {"host": HOST, "owner": story.OWNER, "name": story.NAME}
-    body = json.dumps({"repo": repo, "targetBranch": story.MAIN.branch})
-    addresses, token = running.addresses(), running.token
-    return (
-        "\nThe servers stay until Ctrl-C.\n"
-        f"  Sandbox  {addresses['sandbox']}\n"
-        f"  API      {addresses['api']}\n"
-        f"  Token    {token}\n\n"
-        f"  curl -s {addresses['api']}/getQueue -H 'content-type: application/json' "
-        f"-H 'x-api-token: {token}' -d '{body}'\n"
-        f"  HEADGATE_URL={running.service} HEADGATE_TOKEN={token} {command_of(sys.argv[0])} "
-        f"queue show --repo {HOST}/{story.SLUG} --branch {story.MAIN.branch}"
-    )
+async def playground(options: DemoOptions) -> bool:
+    """Serve the playground until it is ended; return whether everything was proved.
+
+    Raises StartRefused.
+    """
+
+    def tell(text: str) -> None:
+        print(f"{options.clock.now():%H:%M:%S}  {text}", flush=True)
+
+    print(f"Headgate {VERSION} demo · nothing leaves this machine", flush=True)
+    ports = options.ports.chosen()
+    with state_folder(options) as folder, logging_to(folder, options.clock):
+        async with (
+            ground.running(folder, ports, options.clock, tell) as played,
+            playgrounds.serving(played, ports.page or 0) as address,
+            listening.until_stopped() as stopping,
+        ):
+            print("\n".join(invitation(played.stage, address)), flush=True)
+            await stopping.wait()
+            proofs = await played.end()
+            print("\n".join(["", *proof_lines(proofs)]), flush=True)
+            return all(each.ok for each in proofs)
+
+
+def invitation(running: Stage, address: str) -> list[str]:
+    """Return what a visitor of the playground opens, and what they can do there."""
+    command = command_of(sys.argv[0])
+    return [
+        "",
+        f"  Open  {address}",
+        "",
+        "Pull requests are on the left, Headgate's queue is on the right. Comment /merge, or",
+        "play a story by its button. Ctrl-C ends with the proofs by git.",
+        "",
+        f"Commands:  export HEADGATE_URL={running.service} HEADGATE_TOKEN={running.token}",
+        f"           {command} queue show --repo {HOST}/{story.SLUG} --branch {ground.QUEUE}",
+        "",
+    ]
+
+
+def proof_lines(proofs: Sequence[Proof]) -> list[str]:
+    """Return the proofs for people."""
+    marks = {True: "✓", False: "✗"}
+    proved = [f"  {marks[each.ok]} {each.name}: {each.detail}" for each in proofs]
+    return ["Proofs, by git alone:", *proved]
 
 
 def command_of(program: str) -> str:

@@ -4,15 +4,15 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
 from pydantic import JsonValue
 
 from bot import settings, wiring
-from bot.demo import story, widgets
-from bot.demo.story import Change
+from bot.demo import seeding, story, widgets
+from bot.demo.seeding import Json
 from bot.github import webhook
 from bot.program import SANDBOX_PORT, SERVICE_PORT
 from bot.sandbox import app as sandboxes
@@ -30,16 +30,11 @@ from service.vocabulary import SYSTEM, Role
 
 LOOPBACK = "127.0.0.1"
 PORTS_END = 65_536
-BRANCHES = tuple(each.branch for each in story.STORIES)
+PAGE_PORT = 8641
 RESPONSE_TIMEOUT_S = 30
 
 # The tests mostly sleep; more of them at a time than a machine has cores do no harm.
 COMMANDS_AT_ONCE = 12
-
-# The sandbox imitates how long GitHub takes; the demo need not show that.
-KNOBS = {"mergeable_delay_s": 0.2, "rename_delay_s": 0.2}
-
-Json = dict[str, JsonValue]
 
 # With draft pull requests each test branch would be tested twice, once as a push.
 PUSH_ONLY: Json = {"createPrsForTestingBranches": False}
@@ -49,21 +44,31 @@ POLL_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Ports that the user gave; None: the default one, or the next free one."""
+    """Ports that the user gave; None: the default one, or the next free one.
+
+    `page` is that of the playground's page.
+    """
 
     service: int | None = None
     sandbox: int | None = None
+    page: int | None = None
 
     def chosen(self) -> "Ports":
-        """Return two free, different ports. Raises StartRefused."""
+        """Return free, different ports. Raises StartRefused."""
         if self.service is not None and self.service == self.sandbox:
             raise StartRefused(f"port {self.service} is given for both servers. Give two ports")
         service = free_port(self.service, SERVICE_PORT, self.sandbox)
-        return Ports(service, free_port(self.sandbox, SANDBOX_PORT, service))
+        sandbox = free_port(self.sandbox, SANDBOX_PORT, service)
+        return Ports(service, sandbox, free_port(self.page, PAGE_PORT, service, sandbox))
+
+    @property
+    def page_origin(self) -> str:
+        """The origin of the playground's page."""
+        return f"http://{LOOPBACK}:{self.page}"
 
 
-def free_port(given: int | None, default: int, other: int | None) -> int:
-    """Return the given port, else the first free one from the default on that is not `other`.
+def free_port(given: int | None, default: int, *others: int | None) -> int:
+    """Return the given port, else the first free one from the default on that is none of others.
 
     Raises StartRefused if the given one is in use.
     """
@@ -72,7 +77,7 @@ def free_port(given: int | None, default: int, other: int | None) -> int:
             raise StartRefused(f"port {given} is in use. Give another, or none")
         return given
     for port in range(default, PORTS_END):
-        if port != other and is_free(port):
+        if port not in others and is_free(port):
             return port
     raise StartRefused(f"no port from {default} on is free. Give one")
 
@@ -117,7 +122,9 @@ class Stage:
 
     async def act(self, login: str, act: str, **fields: JsonValue) -> Json:
         """Act as a person in the repository; return what the act made."""
-        return await act_of(self.session, self.sandbox.url, {"as": login, "act": act, **fields})
+        return await seeding.act(
+            self.session, self.sandbox.url, {"as": login, "act": act, **fields}
+        )
 
     async def comment(self, login: str, number: int, text: str) -> None:
         """Comment on a pull request as a person."""
@@ -154,17 +161,19 @@ class Stage:
         """Make a test flaky in the eyes of Headgate, by reports alone.
 
         The test is pushed to the branch while it rains and fails; the job runs again in the sun
-        and passes. Headgate collects both reports, and quarantines tests that are flaky.
+        and passes. Headgate collects both reports, and quarantines tests that are flaky
+        (not those that are broken: they must stop the queue).
         """
         await self.of_tests(
             "update-settings",
             quarantine_enabled=True,
             auto_quarantine_enabled=True,
+            auto_quarantine_statuses=["flaky"],
             stable_branches=[story.MAIN.branch, branch],
         )
         self.set_rain(is_on=True)
-        body = push(branch, {widgets.WEATHER_FILE: widgets.WEATHER}, "Test the weather")
-        pushed = await act_of(self.session, self.sandbox.url, body)
+        body = seeding.push(branch, {widgets.WEATHER_FILE: widgets.WEATHER}, "Test the weather")
+        pushed = await seeding.act(self.session, self.sandbox.url, body)
         self.starts[branch] = str(pushed["sha"])
         while not self.ci_has(branch, "failure"):
             await clock.sleep(POLL_S)
@@ -172,6 +181,34 @@ class Stage:
         await self.act("alice", "rerun_ci", branch=branch)
         while not await self.of_flaky_tests():
             await clock.sleep(POLL_S)
+
+    def set_pace(self, pace: float) -> None:
+        """Let time pass faster or slower for the tests on the CI machine; 0 stops it."""
+        new = self.machine / "new-pace"
+        new.write_text(str(pace))
+        new.replace(self.machine / "pace")
+
+    async def add_fault(self, fault: Json) -> JsonValue:
+        """Add a fault to the sandbox; return its id."""
+        return (await seeding.post(self.session, f"{self.sandbox.url}/_sandbox/faults", fault))[
+            "id"
+        ]
+
+    async def clear_fault(self, number: JsonValue) -> None:
+        """Remove a fault from the sandbox."""
+        url = f"{self.sandbox.url}/_sandbox/faults"
+        async with self.session.delete(url, json={"id": number}) as response:
+            response.raise_for_status()
+
+    def pushed_by_people(self, branch: str) -> frozenset[str]:
+        """Return the commits to which people moved a branch, by the sandbox's own log."""
+        moves = (each for each in self.sandbox.world.reflog if each.app is None)
+        return frozenset(each.after for each in moves if each.ref == f"refs/heads/{branch}")
+
+    def is_tested(self, sha: str) -> bool:
+        """Return whether CI has tested a commit that was pushed."""
+        runs = [run for run in self.repository.workflow_runs if run.head_sha == sha]
+        return bool(runs) and runs[-1].conclusion is not None
 
     def ci_has(self, branch: str, conclusion: str) -> bool:
         """Return whether the newest CI run of a branch has ended so."""
@@ -187,10 +224,23 @@ class Stage:
     def addresses(self) -> dict[str, str]:
         """Return the addresses that a visitor opens."""
         return {
-            "service": self.service,
+            "dashboard": f"{self.service}/",
             "api": f"{self.service}/v1",
             "sandbox": f"{self.sandbox.url}/{story.SLUG}/pulls",
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Scenery:
+    """How a stage begins.
+
+    `settings` of the service differ from its own. Pages of the origin `framed_by` may show the
+    dashboard in a frame.
+    """
+
+    begin: "Begin"
+    settings: Mapping[str, int] = field(default_factory=dict)
+    framed_by: str | None = None
 
 
 Begin = Callable[
@@ -201,7 +251,7 @@ and starts, as the stage has them."""
 
 
 @asynccontextmanager
-async def running(folder: Path, ports: Ports, begin: Begin) -> AsyncIterator[Stage]:
+async def running(folder: Path, ports: Ports, scenery: Scenery) -> AsyncIterator[Stage]:
     """Start both servers and make the repository with its pull requests.
 
     `ports` are chosen. Raises StartRefused for a git that is too old.
@@ -220,9 +270,9 @@ async def running(folder: Path, ports: Ports, begin: Begin) -> AsyncIterator[Sta
     ):
         machine = folder / "ci-machine"
         await asyncio.to_thread(machine.mkdir)
-        heads, starts = await begin(session, sandbox.url, machine)
-        chosen = settings_of(sandbox, folder, ports.service or 0)
-        async with wiring.running(chosen, World()) as service:
+        heads, starts = await scenery.begin(session, sandbox.url, machine)
+        chosen = settings_of(sandbox, folder, ports.service or 0, scenery.settings)
+        async with wiring.running(chosen, World(framed_by=scenery.framed_by)) as service:
             sandbox.world.webhook_url = f"{service.url}{webhook.PATH}"
             token = await create_token(service.runtime)
             yield Stage(service.url, sandbox, token, machine, starts, heads, session)
@@ -238,7 +288,7 @@ async def running_sandbox(options: SandboxOptions) -> AsyncIterator[Sandbox]:
         raise StartRefused(f"{cannot}. Install it") from cannot
 
 
-def settings_of(sandbox: Sandbox, folder: Path, port: int) -> Settings:
+def settings_of(sandbox: Sandbox, folder: Path, port: int, more: Mapping[str, int]) -> Settings:
     """Return settings of the service for this sandbox, apart from the environment."""
     credentials = {
         name.removeprefix(settings.PREFIX).lower(): value
@@ -253,87 +303,8 @@ def settings_of(sandbox: Sandbox, folder: Path, port: int) -> Settings:
         data_dir=folder / "headgate",
         # Pushes keep ten seconds apart, which would slow the demonstration.
         build_method="rest",
+        **more,
     )
-
-
-async def seed(
-    session: aiohttp.ClientSession, sandbox: str, machine: Path
-) -> tuple[dict[int, str], dict[str, str]]:
-    """Make the repository with its pull requests; return their heads and the target branches."""
-    await post(
-        session,
-        f"{sandbox}/_sandbox/seed",
-        repository_seed(widgets.ci_file(machine, story.WEATHER.branch)),
-    )
-    for branch in BRANCHES[1:]:
-        await act_of(session, sandbox, push(branch, {}, f"Begin {branch}"))
-    heads, starts = {}, {}
-    for each in story.STORIES:
-        for change in each.changes:
-            opened = await act_of(session, sandbox, opening(change, each.branch))
-            heads[int(str(opened["number"]))] = str(opened["head"])
-    for branch in BRANCHES:
-        pushed = await act_of(session, sandbox, push(branch, widgets.LATER, "Begin a change log"))
-        starts[branch] = str(pushed["sha"])
-    return heads, starts
-
-
-def repository_seed(ci_file: str) -> Json:
-    """Return the repository: its files, its people, and the check that each branch requires."""
-    statuses: Json = {
-        "required_status_checks": [{"context": widgets.CHECK}],
-        "strict_required_status_checks_policy": False,
-    }
-    required: Json = {
-        "name": "tests pass",
-        "include": [f"refs/heads/{branch}" for branch in BRANCHES],
-        "rules": [{"type": "required_status_checks", "parameters": statuses}],
-    }
-    repository: Json = {
-        "full_name": story.SLUG,
-        "default_branch": BRANCHES[0],
-        "files": {**widgets.FILES, ".sandbox/ci.yml": ci_file},
-        "collaborators": dict(story.PEOPLE),
-        "rulesets": [required],
-    }
-    return {"repositories": [repository], "knobs": dict(KNOBS)}
-
-
-def opening(change: Change, branch: str) -> Json:
-    """Return the act that opens a pull request."""
-    return {
-        "as": change.author,
-        "act": "open",
-        "head": change.branch,
-        "base": branch,
-        "title": change.title,
-        "files": dict(change.files),
-    }
-
-
-def push(branch: str, files: Mapping[str, str], message: str) -> Json:
-    """Return the act that pushes a commit to a target branch, past its rules."""
-    return {
-        "as": "alice",
-        "act": "push",
-        "branch": branch,
-        "files": dict(files),
-        "message": message,
-        "bypass": True,
-    }
-
-
-async def act_of(session: aiohttp.ClientSession, sandbox: str, body: Json) -> Json:
-    """Act as a person in the repository, over the sandbox's control plane."""
-    return await post(session, f"{sandbox}/_sandbox/acts", {"repo": story.SLUG, **body})
-
-
-async def post(session: aiohttp.ClientSession, url: str, body: Json) -> Json:
-    """Return the answer of the sandbox's control plane. Raises ClientResponseError."""
-    async with session.post(url, json=body) as response:
-        response.raise_for_status()
-        answer: Json = await response.json()
-        return answer
 
 
 async def create_token(runtime: Runtime) -> str:

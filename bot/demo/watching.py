@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from bot.demo.proof import Branch, Landing
-from bot.demo.stage import Json, Stage
+from bot.demo.seeding import Json
+from bot.demo.stage import Stage
 from bot.demo.story import Run
 
 FINAL = frozenset({"MERGED", "FAILED", "CANCELLED"})
@@ -79,6 +80,13 @@ class Submission(Answer):
     def is_being_tested(self) -> bool:
         """Whether CI tests it now."""
         return self.state == "TESTING" and self.test_run_id is not None
+
+
+class Hold(Answer):
+    """What keeps a queue from working."""
+
+    id: str
+    reason: str
 
 
 class PullRequestInRun(Answer):
@@ -165,12 +173,13 @@ class Watch:
     ) -> Branch:
         """Return what the service reports about a branch, for the proof.
 
+        Members of a stack land at the same moment, in the order of their numbers.
         `beside` are the pull requests that landed as the same change on another tree.
         """
         commits = {run.test_run_id: run.test_branch_sha for run in runs}
         ended = [
             (submission.conclusion, submission)
-            for number in numbers
+            for number in sorted(numbers)
             if (submission := self.submissions.get(number)) and submission.conclusion
         ]
         landings, failed = [], {}
@@ -202,7 +211,9 @@ def excused_in(runs: Iterable[RunDetails]) -> frozenset[str]:
 
 
 def named(numbers: Iterable[int]) -> str:
-    """Return neighbors in the queue for people: `#3` or `#3-5`, empty for none."""
+    """Return pull requests for people: `#3`, `#3-5` or `#3,5`, empty for none."""
     listed = list(numbers)
-    first = f"#{listed[0]}" if listed else ""
-    return first + (f"-{listed[-1]}" if len(listed) > 1 else "")
+    first, last = (listed[0], listed[-1]) if listed else (0, 0)
+    if len(listed) > 1 and listed == list(range(first, last + 1)):
+        return f"#{first}-{last}"
+    return "#" + ",".join(map(str, listed)) if listed else ""

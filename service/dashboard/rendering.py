@@ -62,7 +62,7 @@ class Rendering:
         public_url = runtime.options.public_url or ""
         self._headers = {
             **replies.HEADERS,
-            **documents.SAFE,
+            **documents.safe(runtime.options.framed_by),
             **(HSTS if public_url.startswith("https://") else {}),
         }
         self._templates = jinja2.Environment(

@@ -52,6 +52,14 @@ SAFE: Mapping[str, str] = {
 """What every page says to browsers (docs/design/security.md 6)."""
 
 
+def safe(framed_by: str | None) -> Mapping[str, str]:
+    """Return what every page says to browsers; pages of the origin `framed_by` may frame it."""
+    if framed_by is None:
+        return SAFE
+    policy = SAFE["Content-Security-Policy"].removesuffix("'none'") + framed_by
+    return {**SAFE, "Content-Security-Policy": policy}
+
+
 class ErrorCode(BaseModel):
     """The variable of `/docs/errors/{code}`."""
 

@@ -95,6 +95,13 @@ def as_promised(played):
     return submissions, runs, played.lands
 
 
+@pytest.mark.parametrize(
+    ("numbers", "words"), [([], ""), ([3], "#3"), ([3, 4, 5], "#3-5"), ([8, 11, 12], "#8,11,12")]
+)
+def test_pull_requests_are_named_shortly_and_no_other_with_them(numbers, words):
+    assert watching.named(numbers) == words
+
+
 @pytest.mark.parametrize("played", story.STORIES, ids=lambda played: played.branch)
 def test_each_story_misses_what_does_not_happen(played):
     submissions, runs, lands = as_promised(played)
@@ -133,7 +140,7 @@ def test_a_taken_port_is_replaced_unless_it_was_asked_for():
     assert stage.free_port(number, 1, None) == number
 
 
-def test_the_two_servers_never_get_the_same_port(monkeypatch):
+def test_the_servers_never_get_the_same_port(monkeypatch):
     # Others on this machine may use the usual ones meanwhile.
     with socket.socket() as one, socket.socket() as other:
         for usual in (one, other):
@@ -141,9 +148,10 @@ def test_the_two_servers_never_get_the_same_port(monkeypatch):
         service, sandbox = (usual.getsockname()[1] for usual in (one, other))
     monkeypatch.setattr(stage, "SERVICE_PORT", service)
     monkeypatch.setattr(stage, "SANDBOX_PORT", sandbox)
+    monkeypatch.setattr(stage, "PAGE_PORT", service)
     for asked in (Ports(service=sandbox), Ports(sandbox=service), Ports()):
         chosen = asked.chosen()
-        assert chosen.service != chosen.sandbox
+        assert len({chosen.service, chosen.sandbox, chosen.page}) == 3
     with pytest.raises(StartRefused, match="for both servers"):
         Ports(service=sandbox, sandbox=sandbox).chosen()
 
@@ -162,9 +170,10 @@ def test_a_demo_whose_port_is_taken_ends_with_8_before_there_is_a_sandbox(option
 
 async def test_a_folder_with_something_in_it_is_not_played_in(tmp_path):
     (tmp_path / "something").touch()
-    options = DemoOptions(clock=SystemClock(), stays=False, keep=tmp_path, ports=Ports())
-    with pytest.raises(StartRefused, match="not empty"):
-        await run.demo(options)
+    options = DemoOptions(clock=SystemClock(), keep=tmp_path, ports=Ports())
+    for begin in (run.demo, run.playground):
+        with pytest.raises(StartRefused, match="not empty"):
+            await begin(options)
 
 
 def test_a_command_to_type_is_named_as_it_was_called(monkeypatch, tmp_path):

@@ -118,6 +118,16 @@ def test_a_landing_that_was_not_reported_is_found(outcome):
     only_this_fails(outcome, "history is what was reported")
 
 
+def test_a_commit_that_a_person_pushed_may_lie_between_the_landings(outcome):
+    files = {"run_tests.py": GOOD, "a": "0", "new-1": "1", "new-2": "2", "mine": "x"}
+    pushed = outcome.bare.commit(files, outcome.landings[1].landed)
+    outcome.bare.git("update-ref", MAIN, pushed)
+    for by_hand, holds in (((), False), ((pushed,), True)):
+        branch = replace(outcome.branch, by_hand=frozenset(by_hand))
+        found = {each.name: each.ok for each in proof.prove(outcome.bare.folder, (branch,))}
+        assert found["history is what was reported"] is holds
+
+
 def test_another_order_than_reported_is_found(outcome):
     one, two = outcome.landings
     outcome.landings = (two, one)

@@ -6,12 +6,16 @@ import pytest
 
 from bot.sandbox import ci, ci_file
 from bot.sandbox.app import SandboxOptions, running
+from bot.sandbox.refusal import Refusal
 from tests.sandbox.client import REPO
 
 
 def runs_of(sandbox):
     repository = sandbox.repository(REPO)
     return [(run.event, run.head_branch, run.conclusion) for run in repository.workflow_runs]
+
+
+RED = "triggers: {push: [main]}\nchecks: [{name: unit, rules: [{conclusion: failure}]}]"
 
 
 async def set_ci(sandbox, text):
@@ -136,6 +140,20 @@ async def test_a_flake_is_drawn_anew_for_each_attempt(sandbox):
         ci.rerun(sandbox.repository(REPO), run, failed_only=False)
         await sandbox.settle()
     assert set(drawn) == {"success", "failure"}
+
+
+async def test_a_person_runs_the_failed_jobs_of_a_branch_again(sandbox):
+    await set_ci(sandbox, RED)
+    with pytest.raises(Refusal, match="no failed run of main"):
+        await sandbox.act("rerun_ci", "bob", REPO, branch="main")
+    await sandbox.act("push", "alice", REPO, branch="main", files={"a.txt": "a"}, bypass=True)
+    await sandbox.settle()
+    with pytest.raises(Refusal, match="may not rerun_ci"):
+        await sandbox.act("rerun_ci", "carol", REPO, branch="main")
+    await sandbox.act("rerun_ci", "bob", REPO, branch="main")
+    await sandbox.settle()
+    (run,) = sandbox.repository(REPO).workflow_runs
+    assert (run.attempt, run.ended) == (2, {1: "failure", 2: "failure"})
 
 
 async def test_a_status_is_pending_and_then_decided(sandbox):

@@ -1,0 +1,169 @@
+"""The stories of the playground: one for each button of its page."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import aiohttp
+
+from bot.demo import story, watching, widgets
+from bot.demo.ground import LOOK_S, Ground
+from service.errors import ServiceError
+
+STORY_TIMEOUT_S = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """A story: what its button says, what a visitor will see, and what happens."""
+
+    name: str
+    label: str
+    shows: str
+    play: Callable[[Ground], Awaitable[None]]
+
+
+async def break_a_test(ground: Ground) -> None:
+    """Submit one that breaks a test, and a good one behind it."""
+    bad = await ground.open("bob", "Round totals up", {"widgets/cart.py": story.ROUNDED_UP})
+    good = await ground.open("alice", "Sort the wish list", ground.own_file())
+    await ground.merge("bob", bad)
+    await ground.merge("alice", good)
+    await ground.until([bad, good])
+
+
+async def excuse_a_flake(ground: Ground) -> None:
+    """Submit one while a test fails that is known to be flaky."""
+    ground.say("It rains on the CI machine: test_picnic, which is known to be flaky, will fail")
+    ground.stage.set_rain(is_on=True)
+    try:
+        number = await ground.open("bob", "List the picnics", ground.own_file())
+        await ground.merge("bob", number)
+        await ground.until([number])
+    finally:
+        ground.stage.set_rain(is_on=False)
+    for name in sorted(watching.excused_in(await ground.runs_of(number))):
+        ground.say(f"{name} failed in the test run; the failure was excused", [number])
+
+
+async def conflict(ground: Ground) -> None:
+    """Submit two that write the same file."""
+    path = f"widgets/routes_{ground.made + 1}.py"
+    first = await ground.open("alice", "Rename the routes", {path: 'ROUTE = "/v2"\n'})
+    second = await ground.open("bob", "Rename the routes differently", {path: 'ROUTE = "/new"\n'})
+    await ground.merge("alice", first)
+    await ground.merge("bob", second)
+    await ground.until([first, second])
+
+
+async def stack(ground: Ground) -> None:
+    """Submit a stack of three by one comment on its top."""
+    bottom = await ground.open("alice", "Orders 1: a model", ground.own_file())
+    middle = await ground.open("alice", "Orders 2: a store", ground.own_file(), ground.pull(bottom))
+    top = await ground.open("alice", "Orders 3: a page", ground.own_file(), ground.pull(middle))
+    await ground.stage.act("alice", "stack", numbers=[bottom, middle, top])
+    ground.say("The three are a stack", [bottom, top])
+    await ground.merge("alice", top)
+    await ground.until([bottom, middle, top])
+
+
+async def lose_webhooks(ground: Ground) -> None:
+    """Submit one while no webhook arrives."""
+    ground.say("From now on every webhook is lost; sweeps must find what happens")
+    fault = await ground.stage.add_fault({"match": {}, "fault": {"kind": "drop"}})
+    try:
+        number = await ground.open("bob", "Log the orders", ground.own_file())
+        await ground.merge("bob", number)
+        await ground.until([number])
+    finally:
+        await ground.stage.clear_fault(fault)
+    ground.say("Webhooks arrive again")
+
+
+async def urgent(ground: Ground) -> None:
+    """Submit an urgent one while another one is tested."""
+    waiting = await ground.open("bob", "Tidy the cart", ground.own_file())
+    await ground.merge("bob", waiting)
+    await ground.until([waiting], lambda each: each.is_being_tested or each.is_final)
+    hotfix = await ground.open("alice", "Hotfix", ground.own_file())
+    await ground.merge("alice", hotfix, "/merge --priority=urgent")
+    await ground.until([waiting, hotfix])
+
+
+async def break_main(ground: Ground) -> None:
+    """Break the branch itself, and mend it once the queue has noticed."""
+    path = "widgets/mail.py"
+    await ground.push({path: 'SENDER = "nobody"\n'}, "Shorten the sender")
+    await ground.push(ground.own_file(), "Keep working on the broken branch")
+    number = await ground.open("bob", "Count the mails", ground.own_file())
+    await ground.merge("bob", number)
+    while not (held := await ground.holds()) and not ground.watch.submissions[number].is_final:
+        await ground.clock.sleep(LOOK_S)
+    await ground.push({path: widgets.FILES[path]}, "Restore the sender")
+    for each in held:
+        await ground.release(each, "main is mended")
+    await ground.until([number])
+
+
+BUTTONS: tuple[Button, ...] = (
+    Button(
+        "break-a-test",
+        "Break a test",
+        "One pull request breaks a test; the one behind it lands without it.",
+        break_a_test,
+    ),
+    Button(
+        "flaky-test",
+        "Flaky test",
+        "A known flaky test fails. Its failure is excused, and the pull request lands.",
+        excuse_a_flake,
+    ),
+    Button(
+        "conflict",
+        "Conflict",
+        "Two change the same file. The second one fails once the first has landed.",
+        conflict,
+    ),
+    Button(
+        "stack",
+        "Stack of three",
+        "One /merge on the top lands three from the bottom up, tested by one run.",
+        stack,
+    ),
+    Button(
+        "urgent",
+        "Urgent",
+        "A hotfix goes ahead of one that is being tested.",
+        urgent,
+    ),
+    Button(
+        "lost-webhooks",
+        "Lose webhooks",
+        "No webhook arrives. Sweeps find the comment and the checks, only later.",
+        lose_webhooks,
+    ),
+    Button(
+        "broken-main",
+        "Break main",
+        "A push by hand breaks main. The queue stops and blames nobody, until main is mended.",
+        break_main,
+    ),
+)
+BY_NAME = {button.name: button for button in BUTTONS}
+
+
+def start(ground: Ground, button: Button) -> None:
+    """Begin a story, unless it is being played."""
+    before = ground.playing.get(button.name)
+    if before is None or before.done():
+        ground.playing[button.name] = asyncio.create_task(_played(ground, button))
+
+
+async def _played(ground: Ground, button: Button) -> None:
+    try:
+        async with asyncio.timeout(STORY_TIMEOUT_S):
+            await button.play(ground)
+    except TimeoutError:
+        ground.say(f"“{button.label}” was not over after {STORY_TIMEOUT_S:.0f} s")
+    except (aiohttp.ClientError, ServiceError) as broken:
+        ground.say(f"“{button.label}” broke off: {broken}")

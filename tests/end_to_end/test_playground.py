@@ -1,0 +1,224 @@
+"""The playground of `headgate demo`: each button, over HTTP, with real servers, git and CI."""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from bot.demo import buttons, ground, playground, run
+from bot.demo.ground import Ground
+from bot.demo.run import DemoOptions
+from bot.demo.stage import Ports
+from service.clock import SystemClock
+from tests.cli import processes
+from tests.harness.machine import free_port
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+OVER_WITHIN_S = 120
+FAST = 2.0
+
+
+def free_ports() -> Ports:
+    """Ports on which nobody listens."""
+    return Ports(*(free_port() for _ in range(3)))
+
+
+class Visitor:
+    """A browser without JavaScript on the page of a playground."""
+
+    def __init__(self, played: Ground, address: str, http: aiohttp.ClientSession) -> None:
+        self.played, self.address, self.http = played, address, http
+
+    async def page(self) -> str:
+        """The page as it is now."""
+        async with self.http.get(self.address) as answer:
+            assert answer.status == 200
+            return await answer.text()
+
+    async def send(self, path: str, **fields: str) -> str:
+        """Send a form; the page to which it leads."""
+        async with self.http.post(f"{self.address}{path}", data=fields) as answer:
+            assert (answer.status, str(answer.url)) == (200, self.address)
+            return await answer.text()
+
+    async def plays(self, name: str) -> list[int]:
+        """Press the button of a story and wait for its end; the pull requests it opened."""
+        before = {pull.number for pull in self.played.pulls}
+        await self.send("stories", story=name)
+        async with asyncio.timeout(OVER_WITHIN_S):
+            await self.played.playing[name]
+        return sorted({pull.number for pull in self.played.pulls} - before)
+
+    def ends(self, numbers: list[int]) -> list[str]:
+        """How pull requests ended, by what the service reports."""
+        found = [self.played.watch.submissions[number] for number in numbers]
+        return [f"{each.state} {each.reason}" for each in found]
+
+    def told(self) -> str:
+        """All sentences of the page, newest first."""
+        return "\n".join(line.text for line in self.played.lines)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def visitor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Visitor]:
+    """One playground for all stories, whose tests take a second."""
+    clock, ports = SystemClock(), free_ports()
+    with processes.log_kept():
+        async with (
+            ground.running(
+                tmp_path_factory.mktemp("ground"), ports, clock, lambda _: None
+            ) as played,
+            playground.serving(played, ports.page or 0) as address,
+            aiohttp.ClientSession() as http,
+        ):
+            played.stage.set_pace(FAST)
+            yield Visitor(played, address, http)
+
+
+async def test_the_page_shows_both_sides_and_its_look_comes_from_the_dashboard(
+    visitor: Visitor,
+) -> None:
+    page = await visitor.page()
+    for button in buttons.BUTTONS:
+        assert f'value="{button.name}"' in page
+    assert "Retry uploads" in page
+    for name in re.findall(r'(?:href|src)="/static/([^"]+)"', page):
+        async with visitor.http.get(f"{visitor.address}static/{name}") as answer:
+            assert (answer.status, len(await answer.read()) > 100) == (200, True)
+    (framed,) = re.findall(r'<iframe src="([^"]+)"', page)
+    async with visitor.http.get(framed) as answer:
+        policy = answer.headers["Content-Security-Policy"]
+        assert answer.status == 200
+        assert policy.endswith(f"frame-ancestors {visitor.address.rstrip('/')}")
+
+
+async def test_a_comment_on_the_page_lands_a_pull_request_that_was_opened_there(
+    visitor: Visitor,
+) -> None:
+    page = await visitor.send("pulls", title="A <b>bold</b> idea", kind="good")
+    assert "A &lt;b&gt;bold&lt;/b&gt; idea" in page
+    number = visitor.played.pulls[0].number
+    page = await visitor.send("comments", number=str(number), text="/merge")
+    assert f"#{number} alice comments /merge" in page
+    async with asyncio.timeout(OVER_WITHIN_S):
+        await visitor.played.until([number])
+    assert visitor.ends([number]) == ["MERGED landed"]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def opened(visitor: Visitor) -> Mapping[str, list[int]]:
+    """The pull requests of stories that were played at the same time, by story."""
+    played = visitor.played
+    names = ("break-a-test", "flaky-test", "conflict", "stack")
+    for name in names:
+        await visitor.send("stories", story=name)
+        page = await visitor.page()
+        assert f'value="{name}" disabled' in page
+    async with asyncio.timeout(OVER_WITHIN_S):
+        await asyncio.gather(*(played.playing[name] for name in names))
+    titles = {pull.title: pull.number for pull in played.pulls}
+    return {
+        "break-a-test": [titles["Round totals up"], titles["Sort the wish list"]],
+        "flaky-test": [titles["List the picnics"]],
+        "conflict": [titles["Rename the routes"], titles["Rename the routes differently"]],
+        "stack": [number for title, number in sorted(titles.items()) if title[:6] == "Orders"],
+    }
+
+
+async def test_one_that_breaks_a_test_fails_alone(
+    visitor: Visitor, opened: Mapping[str, list[int]]
+) -> None:
+    ends = visitor.ends(opened["break-a-test"])
+    assert ends == ["FAILED required_status_failed", "MERGED landed"]
+
+
+async def test_a_known_flake_is_excused_before_ones_eyes(
+    visitor: Visitor, opened: Mapping[str, list[int]]
+) -> None:
+    assert visitor.ends(opened["flaky-test"]) == ["MERGED landed"]
+    assert "test_picnic failed in the test run; the failure was excused" in visitor.told()
+
+
+async def test_one_of_two_that_conflict_fails(
+    visitor: Visitor, opened: Mapping[str, list[int]]
+) -> None:
+    assert visitor.ends(opened["conflict"]) == ["MERGED landed", "FAILED conflict_target"]
+
+
+async def test_a_stack_lands_by_one_run(visitor: Visitor, opened: Mapping[str, list[int]]) -> None:
+    assert visitor.ends(opened["stack"]) == ["MERGED landed"] * 3
+    found = visitor.played.watch.submissions
+    assert len({found[number].verified_by_test_run for number in opened["stack"]}) == 1
+
+
+async def test_an_urgent_one_lands_first(visitor: Visitor) -> None:
+    visitor.played.set_pace("normal")
+    waiting, hotfix = await visitor.plays("urgent")
+    visitor.played.stage.set_pace(FAST)
+    assert visitor.ends([waiting, hotfix]) == ["MERGED landed"] * 2
+    found = visitor.played.watch.submissions
+    ended = [found[number].conclusion for number in (hotfix, waiting)]
+    first, second = (each.at for each in ended if each is not None)
+    assert first < second
+
+
+async def test_one_lands_though_every_webhook_is_lost(visitor: Visitor) -> None:
+    numbers = await visitor.plays("lost-webhooks")
+    assert visitor.ends(numbers) == ["MERGED landed"]
+    assert visitor.played.stage.sandbox.world.faults.listed == []
+
+
+async def test_nobody_is_blamed_for_a_broken_main(visitor: Visitor) -> None:
+    numbers = await visitor.plays("broken-main")
+    assert visitor.ends(numbers) == ["MERGED landed"]
+    assert "alice releases the hold base_red" in visitor.told()
+
+
+async def test_a_pause_stops_the_tests_and_nothing_else(visitor: Visitor) -> None:
+    page = await visitor.send("pace", pace="pause")
+    assert 'value="pause" aria-pressed="true"' in page
+    await visitor.send("comments", number="2", text="/merge")
+    async with asyncio.timeout(OVER_WITHIN_S):
+        await visitor.played.until([2], lambda each: each.is_being_tested)
+
+
+async def test_a_form_of_another_site_or_without_its_fields_is_refused(visitor: Visitor) -> None:
+    foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+    url = f"{visitor.address}stories"
+    async with visitor.http.post(url, data={"story": "stack"}, headers=foreign) as answer:
+        assert answer.status == 403
+    async with visitor.http.post(url, data={"story": "no such story"}) as answer:
+        assert answer.status == 400
+    page = await visitor.send("comments", number="999", text="/merge")
+    assert "Refused: octo/widgets has no #999" in page
+
+
+async def test_the_end_empties_the_queue_and_proves_by_git_what_landed(visitor: Visitor) -> None:
+    page = await visitor.send("end")
+    assert visitor.ends([2]) == ["CANCELLED api_requested"]
+    assert [proof.name for proof in visitor.played.proofs or () if not proof.ok] == []
+    assert "Everything is proved, by git alone" in page
+    assert await visitor.send("stories", story="stack") == await visitor.page()
+
+
+async def test_ctrl_c_ends_it_with_the_proofs_and_its_first_address_is_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = DemoOptions(clock=SystemClock(), keep=tmp_path / "state", ports=free_ports())
+    said = ""
+    with processes.log_kept():
+        playing = asyncio.create_task(run.playground(options))
+        while "Ctrl-C" not in said:
+            await options.clock.sleep(0.1)
+            said += capsys.readouterr().out
+        os.kill(os.getpid(), signal.SIGINT)
+        async with asyncio.timeout(OVER_WITHIN_S):
+            assert await playing
+    assert re.findall(r"http://\S+", said)[0] == f"http://127.0.0.1:{options.ports.page}/"
+    assert "✓ history is what was reported: main none" in capsys.readouterr().out
