@@ -124,6 +124,14 @@ HEADERS: Json = {
         "description": "Seconds after which to ask again.",
         "schema": {"type": "integer", "minimum": 1},
     },
+    "RateLimit": {
+        "description": "What is left: `r` requests now, and all of them after `t` seconds.",
+        "schema": {"type": "string", "examples": ['"reads";r=999;t=1']},
+    },
+    "RateLimit-Policy": {
+        "description": "The limit of the token: `q` requests at once, and in `w` seconds.",
+        "schema": {"type": "string", "examples": ['"reads";q=1000;w=5']},
+    },
     "Allow": {"description": "The methods to ask by.", "schema": {"type": "string"}},
     "WWW-Authenticate": {
         "description": "How to ask with a token.",
@@ -254,7 +262,7 @@ class _Writer:
             raise ValueError(f"{route.path} does not say what it answers")
         success: dict[str, object] = {
             "description": _what(route.answers),
-            "headers": _headers(*(["Location"] if _statuses(route) == (302,) else [])),
+            "headers": _headers(*_told_by(route)),
             "content": _content(route.answers),
         }
         if isinstance(route.answers, type):
@@ -311,6 +319,13 @@ def _statuses(route: Route) -> tuple[int, ...]:
             assert_never(route)
 
 
+def _told_by(route: Route) -> tuple[str, ...]:
+    """The headers that a success of the endpoint has beside those of every answer."""
+    if isinstance(route, Posted | Fetched):
+        return LIMITED
+    return ("Location",) if _statuses(route) == (302,) else ()
+
+
 def _what(answers: Answers) -> str:
     return "A page." if isinstance(answers, str) else schemas.published(answers.__doc__ or "")
 
@@ -339,7 +354,13 @@ _UNAUTHORIZED: Json = {
     },
 }
 
-_WAITS = {405: ("Allow",), 409: ("Retry-After",), 429: ("Retry-After",), 503: ("Retry-After",)}
+LIMITED = ("RateLimit", "RateLimit-Policy")
+_WAITS = {
+    405: ("Allow",),
+    409: ("Retry-After",),
+    429: ("Retry-After", *LIMITED),
+    503: ("Retry-After",),
+}
 """Status → headers that tell more."""
 
 

@@ -162,9 +162,11 @@ class Door:
             request_id = self._request_id(request)
             time_limits.answer_soon()
             try:
-                return await take(request, request_id)
+                answer = await take(request, request_id)
             except (ServiceError, ProviderError) as error:
-                return self._replies.refusal(request, error, request_id, spelled)
+                answer = self._replies.refusal(request, error, request_id, spelled)
+            answer.headers.update(request.get(rates.LIMITS, {}))
+            return answer
 
         return handler
 
