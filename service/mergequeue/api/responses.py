@@ -21,7 +21,7 @@ from service.mergequeue.engine.states import FINAL
 from service.mergequeue.operations.views import PullRequestView, QueueView, TimelineEvent
 from service.mergequeue.wording import history, holds, reasons, rule_notes, situation
 from service.mergequeue.wording.situation import Situation
-from service.runtime import Options
+from service.runtime import Compatibility, Options
 from service.vocabulary import SYSTEM
 
 _LEVELS = sorted((value, name) for name, value in PRIORITY_NAMES.items())
@@ -136,6 +136,8 @@ def event(
 def queue(view: QueueView, options: Options, now: datetime) -> queue_answers.Queue:
     """Return the answer about a queue, without its pull requests."""
     value, required = view.value, view.required
+    effective = list(dict.fromkeys(each.name for each in required.names))
+    is_listed = options.compatibility is Compatibility.TRUNK
     drafts = value.config.create_prs_for_testing_branches
     return queue_answers.Queue.of(
         value.config,
@@ -149,7 +151,12 @@ def queue(view: QueueView, options: Options, now: datetime) -> queue_answers.Que
         test_branch_kind_reason=value.test_branch_reason,
         target_mode=value.target_mode,
         holds=[hold(each, value.branch, now) for each in view.holds],
-        effective_required_statuses=list(dict.fromkeys(each.name for each in required.names)),
+        required_statuses=(
+            effective
+            if is_listed and value.config.required_statuses is None
+            else value.config.required_statuses
+        ),
+        effective_required_statuses=effective,
         required_statuses_source=required.source,
         rule_notes=rule_notes.rule_notes(required.notes),
         setting_sources={to_camel(name): source for name, source in sources(value).items()},
