@@ -32,7 +32,7 @@ CONTRACT = {
         *("listPullRequests", "getPullRequestTimeline", "explainPullRequest"),
         *("previewCancelPullRequest", "createQueue", "getQueue", "updateQueue", "deleteQueue"),
         *("listQueues", "addQueueHold", "releaseQueueHold", "getMergeQueueTestingDetails"),
-        *("getProviderLimits", "getMergeQueueStatistics"),
+        *("getProviderLimits", "getMergeQueueStatistics", "listQueueEvents"),
         *("flaky-tests/list-tests", "flaky-tests/get-test-history"),
         *("runDoctor", "startDryTest", "getDryTest", "endDryTest"),
         *("listMergeQueueTestingResults", "flaky-tests/list-unhealthy-tests"),

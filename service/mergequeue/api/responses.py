@@ -15,7 +15,13 @@ from service.mergequeue.engine.applying.settings import sources
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining.acting import Acting
 from service.mergequeue.engine.model import PRIORITY_NAMES, Hold
-from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, Event, Recorded
+from service.mergequeue.engine.outputs import (
+    EntryMoved,
+    EntrySubmitted,
+    Event,
+    QueueStateChanged,
+    Recorded,
+)
 from service.mergequeue.engine.reasons import MEANINGS
 from service.mergequeue.engine.states import FINAL
 from service.mergequeue.operations.views import PullRequestView, QueueView, TimelineEvent
@@ -124,6 +130,26 @@ def event(
         listed,
         at=recorded.at,
         event=type(happened).__name__,
+        origin=moved and moved.origin,
+        to=moved and moved.state,
+        reason=explained and explained.reason,
+        message=history.message(recorded, target, past),
+        actor=recorded.actor,
+        test_run_id=getattr(happened, "run", None),
+    )
+
+
+def queue_event(
+    recorded: Recorded, target: str, past: Sequence[Recorded]
+) -> queue_answers.QueueEvent:
+    """Return one event of a queue; `past` as for `event`."""
+    happened: Event = recorded.event
+    moved = happened if isinstance(happened, EntryMoved | QueueStateChanged) else None
+    explained = happened if isinstance(happened, EntryMoved | EntrySubmitted) else None
+    return queue_answers.QueueEvent.of(
+        recorded,
+        event=type(happened).__name__,
+        pr_number=getattr(happened, "pr", None),
         origin=moved and moved.origin,
         to=moved and moved.state,
         reason=explained and explained.reason,
