@@ -72,7 +72,7 @@ def encoded(contract: Contract, case: EnumCase = EnumCase.SPEC) -> bytes:
     return orjson.dumps(document(contract, case))
 
 
-def document(contract: Contract, case: EnumCase = EnumCase.SPEC) -> Json:
+def document(contract: Contract, case: EnumCase = EnumCase.SPEC) -> JsonSchemaValue:
     """The document, with enums in the case of this service's answers; paths in the given order."""
     components = _schemas(contract, case)
     write = _Writer(components)
@@ -137,6 +137,10 @@ HEADERS: Json = {
         "description": "How to ask with a token.",
         "required": True,
         "schema": {"type": "string", "const": callers.CHALLENGE["WWW-Authenticate"]},
+    },
+    "ETag": {
+        "description": "The version of the page, for `If-None-Match`.",
+        "schema": {"type": "string"},
     },
     "Location": {"description": "Where to go on.", "schema": {"type": "string"}},
 }
@@ -220,6 +224,7 @@ class _Writer:
             shown["requestBody"] = {"required": True, "content": self._shown(content, whole=False)}
         shown["responses"] = {
             **self._successes(route),
+            **(_UNCHANGED if isinstance(route, Document) and route.status == 200 else {}),
             **(_REFUSED if isinstance(route, Posted | Fetched) else {}),
             **{
                 str(status): _refusal(status, same)
@@ -323,7 +328,9 @@ def _told_by(route: Route) -> tuple[str, ...]:
     """The headers that a success of the endpoint has beside those of every answer."""
     if isinstance(route, Posted | Fetched):
         return LIMITED
-    return ("Location",) if _statuses(route) == (302,) else ()
+    if isinstance(route, Document):
+        return ("Location",) if route.status == 302 else ("ETag",)
+    return ()
 
 
 def _what(answers: Answers) -> str:
@@ -355,6 +362,13 @@ _UNAUTHORIZED: Json = {
 }
 
 LIMITED = ("RateLimit", "RateLimit-Policy")
+_UNCHANGED: Json = {
+    "304": {
+        "description": "The page is the one that `If-None-Match` names.",
+        "headers": _headers("ETag"),
+    }
+}
+
 _WAITS = {
     405: ("Allow",),
     409: ("Retry-After",),
