@@ -36,7 +36,7 @@ from bot.program import SERVICE_PORT
 from service import boundary
 from service.errors import StartRefused
 from service.memory import Rate
-from service.runtime import DashboardAuth, EnumCase, Rates
+from service.runtime import Compatibility, DashboardAuth, EnumCase, Rates
 from service.vocabulary import Network
 
 PREFIX = "HEADGATE_"
@@ -201,6 +201,7 @@ class Settings(BaseSettings):
     api_rate_metrics: RateForm = RATES.metrics
     api_rate_auth_failure: RateForm = RATES.auth_failure
     api_enum_case: EnumCase = EnumCase.SPEC
+    api_compatibility: Compatibility = Compatibility.NONE
     trusted_proxies: Networks = ()
     dashboard_auth: Annotated[DashboardAuth, BeforeValidator(parse_dashboard_auth)] | None = None
     admins: Admins = frozenset()

@@ -55,7 +55,16 @@ from service.process import deliveries, presence
 from service.process.api import app
 from service.process.workers.supervisor import Workers
 from service.provider.port import Provider
-from service.runtime import DashboardAuth, Options, Periods, Rates, Runtime, Translator
+from service.runtime import (
+    Compatibility,
+    DashboardAuth,
+    EnumCase,
+    Options,
+    Periods,
+    Rates,
+    Runtime,
+    Translator,
+)
 from service.telemetry import SILENT, Meter
 from service.vocabulary import RepoRef
 
@@ -307,7 +316,8 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             public_url=settings.public_url,
             auto_create_queues=settings.auto_create_queues,
             periods=periods_of(settings),
-            enum_case=settings.api_enum_case,
+            enum_case=enum_case_of(settings),
+            compatibility=settings.api_compatibility,
             rates=rates_of(settings),
             trusted_proxies=settings.trusted_proxies,
             main_host=settings.github_host,
@@ -316,6 +326,12 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             framed_by=world.framed_by,
         ),
     )
+
+
+def enum_case_of(settings: Settings) -> EnumCase:
+    """Return the case of enums in answers: Trunk's clients read lower case alone."""
+    is_trunk = settings.api_compatibility is Compatibility.TRUNK
+    return EnumCase.LOWER if is_trunk else settings.api_enum_case
 
 
 def job_tokens_of(settings: Settings, options: GitHubOptions, clock: Clock) -> OidcTokens | None:

@@ -161,6 +161,10 @@ class Rate:
     burst: int
 
 
+ROUNDING = 1e-6
+"""More than what sums of fractions of a second lose."""
+
+
 class Buckets:
     """One token bucket a key, all of the same rate; no rate: nobody ever waits.
 
@@ -192,6 +196,13 @@ class Buckets:
             emptiest = sorted(self._full_at_s.items(), key=lambda kept: kept[1])
             self._full_at_s = dict(emptiest[self.KEYS_MAX // 2 :])
         return 0.0
+
+    def left(self, key: str, now_s: float) -> tuple[int, float]:
+        """How many may be taken now, and the seconds until the bucket is full."""
+        if self.rate is None:
+            return 0, 0.0
+        missing_s = max(0.0, self._full_at_s.get(key, now_s) - now_s)
+        return int(self.rate.burst - missing_s * self.rate.per_second + ROUNDING), missing_s
 
     def _wait_s(self, missing_s: float) -> float:
         """How long from a bucket that is full in so many seconds, until it holds one."""

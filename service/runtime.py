@@ -143,6 +143,13 @@ class EnumCase(StrEnum):
     LOWER = "lower"
 
 
+class Compatibility(StrEnum):
+    """Whose clients read our answers (docs/design/http.md 14)."""
+
+    NONE = "none"
+    TRUNK = "trunk"
+
+
 class DashboardAuth(StrEnum):
     """How visitors of pages are known (docs/design/security.md 6).
 
@@ -195,6 +202,7 @@ class Options:
     public_url: str | None = None
     auto_create_queues: bool = True
     enum_case: EnumCase = EnumCase.SPEC
+    compatibility: Compatibility = Compatibility.NONE
     rates: Rates = field(default_factory=Rates)
     trusted_proxies: tuple[Network, ...] = ()
     main_host: str | None = None

@@ -128,6 +128,7 @@ class JournalRow(Row, table=True):
 
     __tablename__ = "journal"
     __table_args__ = (
+        Index("ix_journal_queue_id_id", "queue_id", "id"),
         Index("ix_journal_queue_id_number_id", "queue_id", "number", "id"),
         Index("ix_journal_run_id", "run", "id"),
         Index("ix_journal_at", "at"),

@@ -1,23 +1,26 @@
 """Handlers of the documents (docs/design/http.md 10), which are the same for everybody.
 
 The viewer is Swagger UI, fetched by `make assets` and carried by the wheel; without it the
-page is a line that links the document itself. Nothing is loaded from elsewhere, and no page
+page is the reference, made from the document itself. Nothing is loaded from elsewhere, and no page
 holds script or style of its own.
 """
 
 import functools
 import hashlib
 import html
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+from markdown_it import MarkdownIt
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.http import codes, errors, openapi
+from service.http import codes, errors, openapi, reference
 from service.http.errors import HttpRefused
 from service.http.models import common
-from service.http.route import JSON, Document, Look, Page, Route
+from service.http.route import JSON, Contract, Document, Look, Page, Route
+from service.runtime import EnumCase
 
 HTML = "text/html; charset=utf-8"
 
@@ -79,14 +82,10 @@ def entrance(_: Look) -> Page:
     return Page(HTML, b"", 302, {"Location": "/docs/api"})
 
 
-def viewer(_: Look) -> Page:
+def viewer(look: Look) -> Page:
     """Show this document to people."""
     if not all((STATIC / each).is_file() for each in VIEWER_FILES):
-        return _page(
-            "Headgate API",
-            "<p>The viewer is not installed: run <code>make assets</code> (needs npm). "
-            'The document itself: <a href="/openapi.json">/openapi.json</a>.</p>',
-        )
+        return _page("Headgate API", _reference(look.contract, look.case))
     style, script = (address(each) for each in VIEWER_FILES)
     return _page(
         "Headgate API",
@@ -94,6 +93,21 @@ def viewer(_: Look) -> Page:
         f'<script src="{address("viewer.js")}"></script>',
         f'<link rel="stylesheet" href="{style}">',
     )
+
+
+@functools.lru_cache(maxsize=2)
+def _reference(contract: Contract, case: EnumCase) -> str:
+    """Everything in the document as HTML, for a service without the viewer."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    introduction = (
+        "# Headgate API\n\nThe document for programs: [/openapi.json](/openapi.json). The page "
+        "`/docs/errors/{code}` says what to do about an error code.\n"
+    )
+    tokens = parser.parse("\n".join((introduction, *reference.lines_of(contract, case))))
+    for opened, inline in itertools.pairwise(tokens):
+        if opened.type == "heading_open":
+            opened.attrSet("id", inline.content.lower())
+    return str(parser.renderer.render(tokens, parser.options, {}))
 
 
 def error(look: Look) -> Page:

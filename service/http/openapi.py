@@ -72,7 +72,7 @@ def encoded(contract: Contract, case: EnumCase = EnumCase.SPEC) -> bytes:
     return orjson.dumps(document(contract, case))
 
 
-def document(contract: Contract, case: EnumCase = EnumCase.SPEC) -> Json:
+def document(contract: Contract, case: EnumCase = EnumCase.SPEC) -> JsonSchemaValue:
     """The document, with enums in the case of this service's answers; paths in the given order."""
     components = _schemas(contract, case)
     write = _Writer(components)
@@ -124,11 +124,23 @@ HEADERS: Json = {
         "description": "Seconds after which to ask again.",
         "schema": {"type": "integer", "minimum": 1},
     },
+    "RateLimit": {
+        "description": "What is left: `r` requests now, and all of them after `t` seconds.",
+        "schema": {"type": "string", "examples": ['"reads";r=999;t=1']},
+    },
+    "RateLimit-Policy": {
+        "description": "The limit of the token: `q` requests at once, and in `w` seconds.",
+        "schema": {"type": "string", "examples": ['"reads";q=1000;w=5']},
+    },
     "Allow": {"description": "The methods to ask by.", "schema": {"type": "string"}},
     "WWW-Authenticate": {
         "description": "How to ask with a token.",
         "required": True,
         "schema": {"type": "string", "const": callers.CHALLENGE["WWW-Authenticate"]},
+    },
+    "ETag": {
+        "description": "The version of the page, for `If-None-Match`.",
+        "schema": {"type": "string"},
     },
     "Location": {"description": "Where to go on.", "schema": {"type": "string"}},
 }
@@ -212,6 +224,7 @@ class _Writer:
             shown["requestBody"] = {"required": True, "content": self._shown(content, whole=False)}
         shown["responses"] = {
             **self._successes(route),
+            **(_UNCHANGED if isinstance(route, Document) and route.status == 200 else {}),
             **(_REFUSED if isinstance(route, Posted | Fetched) else {}),
             **{
                 str(status): _refusal(status, same)
@@ -254,7 +267,7 @@ class _Writer:
             raise ValueError(f"{route.path} does not say what it answers")
         success: dict[str, object] = {
             "description": _what(route.answers),
-            "headers": _headers(*(["Location"] if _statuses(route) == (302,) else [])),
+            "headers": _headers(*_told_by(route)),
             "content": _content(route.answers),
         }
         if isinstance(route.answers, type):
@@ -311,6 +324,15 @@ def _statuses(route: Route) -> tuple[int, ...]:
             assert_never(route)
 
 
+def _told_by(route: Route) -> tuple[str, ...]:
+    """The headers that a success of the endpoint has beside those of every answer."""
+    if isinstance(route, Posted | Fetched):
+        return LIMITED
+    if isinstance(route, Document):
+        return ("Location",) if route.status == 302 else ("ETag",)
+    return ()
+
+
 def _what(answers: Answers) -> str:
     return "A page." if isinstance(answers, str) else schemas.published(answers.__doc__ or "")
 
@@ -339,7 +361,20 @@ _UNAUTHORIZED: Json = {
     },
 }
 
-_WAITS = {405: ("Allow",), 409: ("Retry-After",), 429: ("Retry-After",), 503: ("Retry-After",)}
+LIMITED = ("RateLimit", "RateLimit-Policy")
+_UNCHANGED: Json = {
+    "304": {
+        "description": "The page is the one that `If-None-Match` names.",
+        "headers": _headers("ETag"),
+    }
+}
+
+_WAITS = {
+    405: ("Allow",),
+    409: ("Retry-After",),
+    429: ("Retry-After", *LIMITED),
+    503: ("Retry-After",),
+}
 """Status → headers that tell more."""
 
 

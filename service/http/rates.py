@@ -6,6 +6,7 @@ See docs/design/limits.md 3.
 """
 
 import math
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -16,6 +17,9 @@ from service.http.addresses import address_of
 from service.http.errors import HttpRefused
 from service.memory import Buckets, Rate, Window
 from service.runtime import Options
+
+LIMITS = web.RequestKey("limits", Mapping[str, str])
+"""Key of a request for the headers of `Turnstile.limits_of`."""
 
 
 class RateClass(StrEnum):
@@ -48,6 +52,21 @@ class Turnstile:
         wait_s = buckets.take(token_id, self._clock.monotonic_s())
         if wait_s and buckets.rate is not None:
             raise too_many(_rule("A token", buckets.rate, kind.value), wait_s)
+
+    def limits_of(self, token_id: str, kind: RateClass) -> Mapping[str, str]:
+        """Return the headers that tell a token its limit and what is left of it.
+
+        They are those of draft-ietf-httpapi-ratelimit-headers; none without a limit.
+        """
+        buckets = self._buckets[kind]
+        if buckets.rate is None:
+            return {}
+        left, full_s = buckets.left(token_id, self._clock.monotonic_s())
+        window_s = math.ceil(buckets.rate.burst / buckets.rate.per_second)
+        return {
+            "RateLimit-Policy": f'"{kind.value}";q={buckets.rate.burst};w={window_s}',
+            "RateLimit": f'"{kind.value}";r={left};t={math.ceil(full_s)}',
+        }
 
     def check_stranger(self, request: web.BaseRequest) -> None:
         """Raise HttpRefused 429 for an address from which too many tokens were refused.

@@ -33,7 +33,7 @@ CONTRACT = {
         *("previewCancelPullRequest", "createQueue", "getQueue", "updateQueue", "deleteQueue"),
         *("previewPriority", "findQueue", "listQueues"),
         *("addQueueHold", "releaseQueueHold", "getMergeQueueTestingDetails"),
-        *("getProviderLimits", "getMergeQueueStatistics"),
+        *("getProviderLimits", "getMergeQueueStatistics", "listQueueEvents"),
         *("flaky-tests/list-tests", "flaky-tests/get-test-history"),
         *("runDoctor", "startDryTest", "getDryTest", "endDryTest"),
         *("listMergeQueueTestingResults", "flaky-tests/list-unhealthy-tests"),

@@ -34,6 +34,7 @@ def test_it_is_the_same_wherever_the_shared_settings_are():
         {"github_webhook_secret": "s" * 20},
         {"auto_create_queues": False},
         {"api_enum_case": "lower"},
+        {"api_compatibility": "trunk"},
         {"api_rate_read": "1/1"},
         {"webhook_allow_networks": "10.1.0.0/16"},
         {"period_queues_s": 30},

@@ -61,6 +61,7 @@ def test_settings_do_not_change_once_read():
         ("API_RATE_METRICS", "5/0", "must be RATE/BURST"),
         ("API_RATE_AUTH_FAILURE", "-1/5", "must be RATE/BURST"),
         ("API_ENUM_CASE", "upper", "'spec' or 'lower'"),
+        ("API_COMPATIBILITY", "mergify", "'none' or 'trunk'"),
         ("TRUSTED_PROXIES", "10.0.0.0/8, proxy", "proxy is no network; give networks as"),
         ("TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8 is no network"),
         ("ADMINS", "9001, alice", "alice is no account id; give the numbers of accounts"),

@@ -5,12 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from service.http import codes
+from service.http import codes, reference
 from service.http.route import Document, Posted
 from service.process.api import routes
-from tests.docs.api_page import page
 
 PAGE = Path(__file__).parents[2] / "docs/reference/api.md"
+
+INTRODUCTION = """\
+# Every endpoint
+
+Written by `make docs` from the models that check each request; `/openapi.json` has the same for
+programs. [http.md](http.md) has the rules that no field shows. The page `/docs/errors/{code}` of
+the service says what to do about an error code.
+
+A field is required unless it says otherwise. Enums are read in any letter case.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    lines = (INTRODUCTION, *reference.lines_of(routes.CONTRACT))
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def test_the_page_is_current(pytestconfig: pytest.Config):

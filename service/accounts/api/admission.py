@@ -15,7 +15,7 @@ from service.accounts.api import auth
 from service.errors import NotAllowed, Overloaded
 from service.http.callers import Caller
 from service.http.health import Readiness
-from service.http.rates import RateClass, Turnstile
+from service.http.rates import LIMITS, RateClass, Turnstile
 from service.runtime import Runtime
 from service.vocabulary import Role
 
@@ -87,7 +87,10 @@ class Admission:
         """
         self.check_ready()
         caller = await auth.holder_of(self._runtime, request, token, self._turnstile)
-        self._turnstile.take(caller.token_id, wanted.rate)
+        try:
+            self._turnstile.take(caller.token_id, wanted.rate)
+        finally:
+            request[LIMITS] = self._turnstile.limits_of(caller.token_id, wanted.rate)
         try:
             auth.check_role(caller, wanted.role)
         except NotAllowed:

@@ -1,7 +1,7 @@
 """Handlers of the queue endpoints: one operation each."""
 
 from service.accounts import access
-from service.errors import FieldError, Invalid, NotFound
+from service.errors import Conflict, FieldError, Invalid, Malformed, NotFound
 from service.http.callers import Call
 from service.http.models import common
 from service.http.route import Route, read, write
@@ -15,6 +15,7 @@ from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import lists, queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
+from service.runtime import Compatibility
 from service.vocabulary import QueueRef, Role
 
 
@@ -107,9 +108,18 @@ async def _state_asked_for(
 )
 async def delete(call: Call, request: models.DeleteQueue) -> answers.QueueDeleted:
     """Delete a queue that is empty; its history stays."""
-    queue = await pull_requests.queue_of(call, request)
-    await queues.delete(call.runtime, queue, call.actor)
-    return answers.QueueDeleted(deleted=True, branch=queue.branch)
+    is_trunk = call.runtime.options.compatibility is Compatibility.TRUNK
+    try:
+        queue = await pull_requests.queue_of(call, request)
+        await queues.delete(call.runtime, queue, call.actor)
+    except NotFound as missing:
+        if not is_trunk or missing.code != "queue_not_found":
+            raise
+    except Conflict as refused:
+        if not is_trunk or refused.code != "queue_not_empty":
+            raise
+        raise Malformed(refused.detail, code=refused.code) from refused
+    return answers.QueueDeleted(deleted=True, branch=request.target_branch)
 
 
 @write(

@@ -15,13 +15,19 @@ from service.mergequeue.engine.applying.settings import sources
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining.acting import Acting
 from service.mergequeue.engine.model import PRIORITY_NAMES, Hold
-from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, Event, Recorded
+from service.mergequeue.engine.outputs import (
+    EntryMoved,
+    EntrySubmitted,
+    Event,
+    QueueStateChanged,
+    Recorded,
+)
 from service.mergequeue.engine.reasons import MEANINGS
 from service.mergequeue.engine.states import FINAL
 from service.mergequeue.operations.views import PullRequestView, QueueView, TimelineEvent
 from service.mergequeue.wording import history, holds, reasons, rule_notes, situation
 from service.mergequeue.wording.situation import Situation
-from service.runtime import Options
+from service.runtime import Compatibility, Options
 from service.vocabulary import SYSTEM
 
 _LEVELS = sorted((value, name) for name, value in PRIORITY_NAMES.items())
@@ -133,9 +139,31 @@ def event(
     )
 
 
+def queue_event(
+    recorded: Recorded, target: str, past: Sequence[Recorded]
+) -> queue_answers.QueueEvent:
+    """Return one event of a queue; `past` as for `event`."""
+    happened: Event = recorded.event
+    moved = happened if isinstance(happened, EntryMoved | QueueStateChanged) else None
+    explained = happened if isinstance(happened, EntryMoved | EntrySubmitted) else None
+    return queue_answers.QueueEvent.of(
+        recorded,
+        event=type(happened).__name__,
+        pr_number=getattr(happened, "pr", None),
+        origin=moved and moved.origin,
+        to=moved and moved.state,
+        reason=explained and explained.reason,
+        message=history.message(recorded, target, past),
+        actor=recorded.actor,
+        test_run_id=getattr(happened, "run", None),
+    )
+
+
 def queue(view: QueueView, options: Options, now: datetime) -> queue_answers.Queue:
     """Return the answer about a queue, without its pull requests."""
     value, required = view.value, view.required
+    effective = list(dict.fromkeys(each.name for each in required.names))
+    is_listed = options.compatibility is Compatibility.TRUNK
     drafts = value.config.create_prs_for_testing_branches
     return queue_answers.Queue.of(
         value.config,
@@ -149,7 +177,12 @@ def queue(view: QueueView, options: Options, now: datetime) -> queue_answers.Que
         test_branch_kind_reason=value.test_branch_reason,
         target_mode=value.target_mode,
         holds=[hold(each, value.branch, now) for each in view.holds],
-        effective_required_statuses=list(dict.fromkeys(each.name for each in required.names)),
+        required_statuses=(
+            effective
+            if is_listed and value.config.required_statuses is None
+            else value.config.required_statuses
+        ),
+        effective_required_statuses=effective,
         required_statuses_source=required.source,
         rule_notes=rule_notes.rule_notes(required.notes),
         setting_sources={to_camel(name): source for name, source in sources(value).items()},

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import (
     BindParameter,
@@ -90,6 +91,14 @@ SELECT_STATES = (
     .limit(STATES_MAX)
 )
 
+SELECT_FEED = (
+    select(*_WANTED)
+    .where(journal.c.queue_id == _QUEUE, _LATER)
+    .order_by(journal.c.id)
+    .limit(bindparam("at_most"))
+)
+SELECT_END = select(func.max(journal.c.id)).where(journal.c.queue_id == _QUEUE)
+
 SELECT_MOVES = select(journal.c.event, journal.c.data).where(
     journal.c.queue_id == _QUEUE,
     journal.c.number == bindparam("of_pr"),
@@ -149,6 +158,18 @@ def timeline_after(
     binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
     found = session.execute(SELECT_PART, {**binds, "after": after, "at_most": limit})
     return tuple(Numbered(row.id, _recorded(row)) for row in found)
+
+
+def feed(session: Connection, queue_id: int, after: int, limit: int) -> tuple[Numbered, ...]:
+    """Return at most `limit` events of a queue behind that place, oldest first."""
+    binds = {"of_queue": queue_id, "after": after, "at_most": limit}
+    return tuple(Numbered(row.id, _recorded(row)) for row in session.execute(SELECT_FEED, binds))
+
+
+def end_before(session: Connection, queue_id: int, before: datetime | None) -> int:
+    """Return the place of the newest event of a queue before that time; 0 without any."""
+    wanted = SELECT_END if before is None else SELECT_END.where(journal.c.at < before)
+    return session.execute(wanted, {"of_queue": queue_id}).scalar_one() or 0
 
 
 def searches_of(session: Connection, queue_id: int, entry_id: str) -> tuple[Recorded, ...]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import blake2b
 from typing import NamedTuple, assert_never
 
 import structlog
@@ -20,7 +21,7 @@ from service.accounts import jobs, repeats
 from service.accounts.api import auth
 from service.accounts.api.admission import Admission, Wanted
 from service.errors import ServiceError
-from service.http import connections, errors, intake, limits, rates, waiting
+from service.http import connections, errors, intake, limits, rates, replies, waiting
 from service.http import repeats as keys
 from service.http.addresses import address_of
 from service.http.callers import Caches, Call, Caller
@@ -162,9 +163,11 @@ class Door:
             request_id = self._request_id(request)
             time_limits.answer_soon()
             try:
-                return await take(request, request_id)
+                answer = await take(request, request_id)
             except (ServiceError, ProviderError) as error:
-                return self._replies.refusal(request, error, request_id, spelled)
+                answer = self._replies.refusal(request, error, request_id, spelled)
+            answer.headers.update(request.get(rates.LIMITS, {}))
+            return answer
 
         return handler
 
@@ -286,7 +289,8 @@ class Door:
         intake.check_query(request)
         case = self._runtime.options.enum_case
         page = route.handler(Look(request.match_info, routes.CONTRACT, case))
-        return self._replies.success(page.status, page, request_id)
+        answer = self._replies.success(page.status, page, request_id)
+        return _unless_known(request, answer) if page.status == 200 else answer
 
     async def unknown(self, request: web.Request) -> web.StreamResponse:
         """404 for every path that no route has."""
@@ -332,6 +336,19 @@ class Door:
             return given
         self._count += 1
         return f"{self._prefix}{self._count:016x}"
+
+
+def _unless_known(request: web.BaseRequest, answer: web.Response) -> web.Response:
+    """Return the answer with its ETag, or 304 to a client that has it (RFC 9110, 13.1.2)."""
+    body = answer.body if isinstance(answer.body, bytes) else b""
+    version = blake2b(body, digest_size=16).hexdigest()
+    answer.etag = version
+    if answer.headers["Cache-Control"] == replies.HEADERS["Cache-Control"]:
+        answer.headers["Cache-Control"] = "no-cache"
+    if any(each.value in (version, "*") for each in request.if_none_match or ()):
+        answer.set_status(304)
+        answer.body = None
+    return answer
 
 
 def _wrong_method(path: str, allowed: str) -> HttpRefused:

@@ -9,6 +9,7 @@ from service.http.for_agents import AGENT_ROUTES
 from service.http.health import OPEN_ROUTES
 from service.http.route import Contract, Route
 from service.mergequeue.api.doctor import DOCTOR_ROUTES
+from service.mergequeue.api.events import EVENT_ROUTES
 from service.mergequeue.api.models.answers.messages import QUEUE_MESSAGES
 from service.mergequeue.api.provider_limits import LIMIT_ROUTES
 from service.mergequeue.api.pull_requests import PULL_REQUEST_ROUTES
@@ -26,6 +27,7 @@ from service.testhealth.api.uploads import UPLOAD_ROUTES
 ROUTES: tuple[Route, ...] = (
     *PULL_REQUEST_ROUTES,
     *QUEUE_ROUTES,
+    *EVENT_ROUTES,
     *RUN_ROUTES,
     *STATISTICS_ROUTES,
     *DOCTOR_ROUTES,

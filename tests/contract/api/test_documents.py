@@ -22,7 +22,7 @@ async def page(client, path):
     assert answer.headers["Referrer-Policy"] == "same-origin"
     text = answer.body.decode()
     assert not re.search(r"<style|<script>| style=| on[a-z]+=", text)
-    assert not re.findall(r'(?:src|href)="(?!/[^/])', text)
+    assert not re.findall(r'(?:src|href)="(?!/[^/]|#)', text)
     return text
 
 
@@ -54,12 +54,17 @@ async def test_the_viewer_loads_what_lies_here_and_nothing_else(client, needs):
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-async def test_without_the_viewer_a_line_links_the_document(client, world, monkeypatch, tmp_path):
+async def test_without_the_viewer_the_page_is_the_reference(client, world, monkeypatch, tmp_path):
     (tmp_path / "docs.css").write_text("")
     monkeypatch.setattr(documents, "STATIC", tmp_path)
     text = await page(client, "/docs/api")
     assert '<a href="/openapi.json">/openapi.json</a>' in text
     assert "<script" not in text
+    linked = set(re.findall(r'href="#([a-z]+)"', text))
+    assert linked >= {"repository", "queuewithentries"}
+    assert linked <= set(re.findall(r'id="([^"]+)"', text))
+    assert "<h3" in text.partition("/v1/getQueue")[0][-60:]
+    assert "Return a queue with its settings and pull requests" in text
 
 
 @pytest.mark.parametrize("code", errors.STATUS_OF)
@@ -125,3 +130,15 @@ async def test_agents_find_an_index_and_the_skill_without_a_token(client):
 async def test_the_schema_of_the_repositorys_file_needs_no_token(client):
     answer = await client.ask("GET", "/schemas/headgate.json", "")
     assert (answer.status, answer.json) == (200, repository_file.schema())
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs/api", "/docs/errors/invalid_json"])
+async def test_a_document_that_the_client_has_is_not_sent_again(client, path):
+    first = await client.ask("GET", path, "")
+    assert first.headers["Cache-Control"] == "no-cache"
+    known = {"If-None-Match": first.headers["ETag"]}
+    again = await client.ask("GET", path, "", headers=known)
+    assert (again.status, again.body) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+    other = await client.ask("GET", path, "", headers={"If-None-Match": '"another"'})
+    assert (other.status, other.body) == (200, first.body)

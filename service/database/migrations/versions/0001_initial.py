@@ -293,6 +293,7 @@ INDEXES = {
     "ix_impacted_targets_targets": "impacted_targets targets",
     "ix_inbox_received_at": "inbox received_at",
     "ix_journal_at": "journal at",
+    "ix_journal_queue_id_id": "journal queue_id id",
     "ix_journal_queue_id_number_id": "journal queue_id number id",
     "ix_journal_run_id": "journal run id",
     "ix_landing_run": "landing run",

@@ -86,6 +86,25 @@ class GetPullRequestTimeline(NamedPullRequest):
         return EVENTS if self.take is None else self.take
 
 
+class ListQueueEvents(Named):
+    """`/listQueueEvents`: without a cursor from `since`, without both from now on."""
+
+    take: Annotated[Integer, Field(ge=1, le=EVENTS_MAX)] | None = None
+    """How many events to answer; 100 unless sent."""
+    cursor: Cursor | None = None
+    """Where to go on: `cursor` of the answer before."""
+    since: Moment | None = None
+    """Begin with events at this time or later, where no cursor is sent."""
+    wait_for: Annotated[int, BeforeValidator(common.whole), Field(ge=1, le=common.WAIT_MAX_S)] | (
+        None
+    ) = None
+    """Seconds to wait for the next event if there is none; do not wait unless sent."""
+
+    def count(self) -> int:
+        """Return how many events at most."""
+        return EVENTS if self.take is None else self.take
+
+
 class ListQueues(Listed):
     """`/listQueues`; without a repository those of all that the token may see."""
 

@@ -10,6 +10,7 @@ from service.http.models.answers.common import (
     Count,
     Id,
     LeftOut,
+    Number,
     RecordVersion,
     RepositoryShown,
     Time,
@@ -17,9 +18,10 @@ from service.http.models.answers.common import (
 )
 from service.http.models.shared import TAKE_MAX
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
+from service.mergequeue.api.models.lists import EVENTS_MAX
 from service.mergequeue.engine.config import Mode, SettingSource
-from service.mergequeue.engine.reasons import HoldReason, HoldScope
-from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations.setting_types import shows_settings
 from service.vocabulary import RequiredSource
 
@@ -219,3 +221,37 @@ class QueuesListed(Answer):
     """Queues, by repository and branch."""
     next_cursor: LeftOut[str] = None
     """Send it as `cursor` for the next page; left out at the end. For example `eyJrIjpbMV19`."""
+
+
+class QueueEvent(Answer):
+    """One event of a queue; `from` and `to` are null where no state changed."""
+
+    at: Time
+    """When it happened."""
+    event: str
+    """What happened, as a word of a list that may grow. For example `EntryMoved`."""
+    pr_number: Number | None
+    """The pull request that it is about; null if it is about the queue or a test run."""
+    origin: EntryState | QueueState | None = Field(alias="from")
+    """The state before, of the pull request or of the queue."""
+    to: EntryState | QueueState | None
+    """The state after, of the pull request or of the queue."""
+    reason: Annotated[str, open_word(Reason)] | None
+    """Why, as a code; null where there is none."""
+    message: str
+    """What happened, as a sentence. For example `Its tests passed.`"""
+    actor: Actor
+    """Who did it."""
+    test_run_id: Id | None
+    """The test run that it is about; null without one."""
+
+
+class QueueEventsListed(Answer):
+    """Events of a queue, oldest first."""
+
+    events: Annotated[list[QueueEvent], Field(max_length=EVENTS_MAX)]
+    """Events behind the cursor of the request."""
+    cursor: str
+    """Send it for the events behind these; it is valid for 24 hours. For example `eyJrIjpbMV19`."""
+    has_more: bool
+    """Whether there are more events already."""

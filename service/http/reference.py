@@ -1,62 +1,49 @@
-"""The page about every endpoint, written from the OpenAPI document and the table of routes.
+"""Every endpoint, message and object in Markdown, written from the OpenAPI document.
 
 Whatever it says is therefore what requests are checked by. Patterns are left out: they are in
-the document itself.
+the document itself. `docs/reference/api.md` and the page `/docs/api` show it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+
+from pydantic.json_schema import JsonSchemaValue
 
 from service.http import codes, openapi
 from service.http.models.answers.common import OPEN_WORDS
-from service.http.route import Document, Fetched, Posted, Route
-from service.process.api import routes
+from service.http.route import Contract, Fetched, Posted, Route
+from service.runtime import EnumCase
 
-Schema = Mapping[str, Any]
+Schema = JsonSchemaValue
 
 WORDS_MAX, OPEN_WORDS_MAX = 50, 16
 """Longer lists of words, and of words that may grow, are left to the document."""
 
-INTRODUCTION = """\
-# Every endpoint
 
-Written by `make docs` from the models that check each request; `/openapi.json` has the same for
-programs. [http.md](http.md) has the rules that no field shows. The page `/docs/errors/{code}` of
-the service says what to do about an error code.
-
-A field is required unless it says otherwise. Enums are read in any letter case.
-"""
-
-
-def page() -> str:
-    """The whole page."""
-    shown = _Page(openapi.document(routes.CONTRACT))
-    return "\n".join(shown.lines()).rstrip("\n") + "\n"
+def lines_of(contract: Contract, case: EnumCase = EnumCase.SPEC) -> Iterator[str]:
+    """Return the lines about everything in the contract, from the codes that all share on."""
+    return _Page(contract, openapi.document(contract, case)).lines()
 
 
 class _Page:
     """Lines over one document; notes which objects they speak of."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
+    def __init__(self, contract: Contract, document: Schema) -> None:
+        self._contract = contract
         self._document = document
         self._schemas: Mapping[str, Schema] = document["components"]["schemas"]
         self._wanted: dict[str, None] = {}
 
     def lines(self) -> Iterator[str]:
-        yield INTRODUCTION
         yield from self._shared()
         group = ""
-        for route in routes.ROUTES:
-            if isinstance(route, Document) and not route.is_listed:
-                continue
+        for route in self._contract.listed:
             operation = self._document["paths"][route.path][route.method.lower()]
             if operation["tags"][0] != group:
                 group = operation["tags"][0]
                 yield f"## {group[0].upper()}{group[1:]}\n"
             yield from self._endpoint(route, operation)
         yield "## Messages\n"
-        rules = "[notifications](../design/notifications.md)"
-        yield f"What Headgate sends to webhook endpoints; {rules} has the rules.\n"
+        yield "What Headgate sends to webhook endpoints.\n"
         yield "| Event | Message |\n|---|---|"
         for name, message in self._document["webhooks"].items():
             content = message["post"]["requestBody"]["content"]["application/json"]
@@ -83,7 +70,7 @@ class _Page:
             said.update(shared)
         yield "\nWithout a good token every endpoint answers 401, one line of text.\n"
 
-    def _endpoint(self, route: Route, operation: Mapping[str, Any]) -> Iterator[str]:
+    def _endpoint(self, route: Route, operation: Schema) -> Iterator[str]:
         yield f"### `{route.method} {route.path}`\n"
         said = [operation["description"]]
         if isinstance(route, Posted | Fetched):
@@ -106,7 +93,7 @@ class _Page:
         if own:
             yield f"Codes of its own: {_coded(own)}.\n"
 
-    def _answered(self, operation: Mapping[str, Any]) -> str:
+    def _answered(self, operation: Schema) -> str:
         status, success = next(iter(operation["responses"].items()))
         ((kind, content),) = success["content"].items()
         what = self._form(content["schema"]) if "$ref" in content["schema"] else f"`{kind}`"
@@ -157,14 +144,14 @@ def _meaning(field: Schema) -> str:
 
 
 def _plain(schema: Schema) -> str:
-    kind = schema.get("type", "anything")
+    kind = str(schema.get("type", "anything"))
     if kind == "string":
         if schema.get("format") == "date-time":
             return "time"
         return "text" + _bounds(schema.get("minLength"), schema.get("maxLength"))
     if kind in ("integer", "number"):
         return kind + _bounds(schema.get("minimum"), schema.get("maximum"))
-    return {"boolean": "true or false", "object": "object"}.get(kind, str(kind))
+    return {"boolean": "true or false", "object": "object"}.get(kind, kind)
 
 
 def _bounds(least: float | None, most: float | None) -> str:

@@ -1,0 +1,47 @@
+"""The events of a queue since a place in its journal, for clients that follow it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.database import paging
+from service.database.paging import Boundary, Listing
+from service.mergequeue.engine.outputs import Recorded
+from service.mergequeue.store import journal
+from service.runtime import Runtime
+from service.vocabulary import QueueRef
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEvents:
+    """Events of a queue, oldest first, and the place behind the last of them."""
+
+    events: tuple[Recorded, ...]
+    place: int
+    cursor: str
+    has_more: bool
+
+
+async def place_of(
+    runtime: Runtime, queue: QueueRef, cursor: str | None, since: datetime | None
+) -> int:
+    """Return the place behind which to go on; without a cursor by time, without both the end.
+
+    Raises Malformed(invalid_page_token, page_token_expired).
+    """
+    boundary = paging.boundary_of(runtime.keys, _listing(queue), cursor, runtime.clock.now())
+    if boundary is not None:
+        return int(boundary.key[0])
+    return await runtime.store.read(journal.end_before, queue.id, since)
+
+
+async def after(runtime: Runtime, queue: QueueRef, place: int, take: int) -> QueueEvents:
+    """Return at most `take` events behind a place."""
+    found = await runtime.store.read(journal.feed, queue.id, place, take + 1)
+    shown = found[:take]
+    last = shown[-1].id if shown else place
+    cursor = paging.token(runtime.keys, _listing(queue), Boundary((last,)), runtime.clock.now())
+    return QueueEvents(tuple(each.recorded for each in shown), last, cursor, len(found) > take)
+
+
+def _listing(queue: QueueRef) -> Listing:
+    return Listing("listQueueEvents", queue.org_id, queue.id)

@@ -1,0 +1,1 @@
+"""Programs that use generated clients, and what generates these."""
