@@ -82,11 +82,6 @@ def upload(options: Options, ref: RepoRef, upload_id: str) -> str:
     return _under(options, ref, "uploads", upload_id)
 
 
-def of_run(options: Options, ref: RepoRef, run_id: str) -> str:
-    """The whole address of a test run's page, likewise."""
-    return _under(options, ref, "runs", run_id)
-
-
 def _under(options: Options, ref: RepoRef, kind: str, thing: str) -> str:
     if options.public_url is None:
         return f"urn:uuid:{thing}"

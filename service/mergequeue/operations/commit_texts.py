@@ -19,8 +19,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MENTION = re.compile(r"(?<!\w)@(?=\w|$)", flags=re.MULTILINE)
 
 
-def values_of(pull: PullRequest, target: str, run: str, run_page: str) -> Mapping[str, str]:
-    """Return the text for each placeholder of `COMMIT_PLACEHOLDERS`; `run_page` is an address."""
+def values_of(pull: PullRequest, target: str, run: str, page: str | None) -> Mapping[str, str]:
+    """Return the text for each placeholder of `COMMIT_PLACEHOLDERS`.
+
+    `page` is the address of the run's page; without one the run's id stands for it.
+    """
     texts = {
         "number": f"{pull.number}",
         "title": _line(pull.title),
@@ -28,7 +31,7 @@ def values_of(pull: PullRequest, target: str, run: str, run_page: str) -> Mappin
         "head_branch": _line(pull.head_branch),
         "target": target,
         "run_id": run,
-        "run_url": run_page,
+        "run_url": page or run,
         "body": "\n".join(_CONTROL.sub(" ", line) for line in pull.body.splitlines()).strip(),
     }
     return {name: _MENTION.sub("@ ", text) for name, text in texts.items()}
