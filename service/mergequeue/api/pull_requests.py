@@ -228,7 +228,7 @@ async def preview_cancel(
 async def preview_priority(
     call: Call, request: models.PreviewPriority
 ) -> answers.PriorityPreviewed:
-    """`/previewPriority`; nothing is changed."""
+    """Return what another priority would do to a queued pull request; nothing is changed."""
     queue = await queue_of(call, request)
     preview = await pull_requests.preview_priority(
         call.runtime, queue, request.pr.number, request.priority, call.actor
@@ -251,7 +251,7 @@ async def preview_priority(
     "never_submitted",
 )
 async def find_queue(call: Call, request: models.FindQueue) -> answers.QueueFound:
-    """`/findQueue`; a token that cannot submit finds queues of what was submitted before."""
+    """Return the queue that a pull request is in, or would be submitted to."""
     queue = await queue_access.queue_of_pull_request(
         call.runtime, call.caller, request.repo.ref, request.pr.number
     )

@@ -60,6 +60,9 @@ class PullRequestToSubmit(PullRequest):
     """Which pull request, and optionally the head that is meant, or its first characters."""
 
     sha: Annotated[str, Field(pattern=common.COMMIT_START)] | None = None
+    """The head that you mean, or its first 7 characters or more; another head is refused. For
+    example `9f2c1ab`.
+    """
 
 
 class SubmitPullRequest(Named):
@@ -103,13 +106,16 @@ class PreviewPriority(NamedPullRequest):
     """`/previewPriority`: another priority of a queued pull request."""
 
     priority: Priority
+    """The priority to try: a number, lower first, or a level."""
 
 
 class FindQueue(Request):
     """`/findQueue`: which queue is this pull request's."""
 
     repo: Repository
+    """The repository."""
     pr: PullRequest
+    """The pull request."""
 
 
 class ExplainPullRequest(NamedPullRequest):

@@ -309,13 +309,16 @@ class PriorityPreviewed(CancelPreviewed):
     """What another priority would do."""
 
     pull_requests_moved_back: list[Number]
+    """Pull requests that would get a worse place."""
 
 
 class QueueFound(Answer):
     """The queue of a pull request."""
 
     pr_number: Number
+    """Number of the pull request."""
     target_branch: str
+    """The branch of the queue. For example `main`."""
 
 
 class SubmissionsFound(Answer):
