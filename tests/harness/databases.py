@@ -8,6 +8,7 @@ the process that began the run stops it. Each test gets a copy of a migrated tem
 """
 
 import fcntl
+import functools
 import importlib.util
 import os
 import pwd
@@ -312,21 +313,28 @@ def outage_url(own_postgres: Server) -> Iterator[str]:
         own_postgres.begin()
 
 
-@pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated SQLite file, to be copied."""
-    path = tmp_path_factory.mktemp("template") / "headgate.db"
-    sqlite_file.prepare(path)
-    migrate.upgrade_sqlite(sqlite_file.engine_of(path), path)
-    return path
+@functools.cache
+def migrated_sqlite() -> bytes:
+    """Return the content of a migrated SQLite file without rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "headgate.db"
+        sqlite_file.prepare(path)
+        migrate.upgrade_sqlite(sqlite_file.engine_of(path), path)
+        return path.read_bytes()
+
+
+def sqlite_at(path: Path) -> str:
+    """Make a migrated SQLite file there, unless one is there; return its address."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(migrated_sqlite())
+    return f"sqlite:///{path}"
 
 
 @pytest.fixture
-def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+def sqlite_url(tmp_path: Path) -> str:
     """The address of a fresh SQLite database."""
-    path = tmp_path / "headgate.db"
-    shutil.copyfile(sqlite_template, path)
-    return f"sqlite:///{path}"
+    return sqlite_at(tmp_path / "headgate.db")
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ from service.mergequeue.store import queues, runs
 from service.mergequeue.store.tables_queues import LandingRow
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef
+from tests.harness import databases
 from tests.harness.clock import FastClock
 from tests.harness.published import Traffic
 from tests.harness.stillness import is_still
@@ -293,7 +294,7 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
 
 def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Settings:
     """The service's settings against this sandbox."""
-    address = options.database_url or f"sqlite:///{folder}/headgate.db"
+    address = options.database_url or databases.sqlite_at(folder / "headgate.db")
     given: dict[str, Any] = {
         "github_url": sandbox.url,
         "github_host": "github.localhost",
