@@ -117,11 +117,15 @@ class World:
         await self.clock.sleep(seconds)
 
     async def until(self, is_so: Callable[[], Awaitable[bool]], within_s: float = 900.0) -> None:
-        """Wait until something has come true. Raises AssertionError when it never does."""
-        deadline = self.clock.monotonic_s() + within_s
+        """Wait until something has come true, looking often at first.
+
+        Raises AssertionError when it never does.
+        """
+        began = self.clock.monotonic_s()
         while not await is_so():
-            assert self.clock.monotonic_s() < deadline, "it never came true"
-            await self.clock.sleep(LOOK_EVERY_S / 4)
+            waited_s = self.clock.monotonic_s() - began
+            assert waited_s < within_s, "it never came true"
+            await self.clock.sleep(min(max(waited_s / 50, LOOK_EVERY_S / 4), LOOK_EVERY_S))
 
     async def settle(self) -> None:
         """Wait until nothing is left to do on either side.
