@@ -78,6 +78,8 @@ def _go(patch: pytest.MonkeyPatch, instance: Instance, folder: Path) -> None:
     Path("tests.py").write_text(TESTS)
     Path("broken_plugin.py").write_text(PLUGIN)
     patch.setenv("PYTHONPATH", str(folder))
+    # Loading what others install for pytest takes longer than such a run.
+    patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 def headgate(script: str, *, job: str = "unit", branch: str = "topic", sha: str = "c" * 40) -> int:
