@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
-ROWS := simulation exhaustive wishes faults flaky
+ROWS := simulation exhaustive wishes faults flaky end_to_end operations contract dashboard
 SEEDS := 200000
 
 .DEFAULT_GOAL := help
@@ -44,7 +44,7 @@ check: $(STAMP) ## lint, format, types, import rules, dependencies
 bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
 	ONLY='$(ONLY)' SCALE='$(SCALE)' $(BIN)/python -m tests.bench
 
-soak: $(STAMP) ## run long; ROWS=simulation, exhaustive, wishes, faults, flaky or mutants picks one, SEEDS=n
+soak: $(STAMP) ## run long, on each database; ROWS=folder of tests (simulation, faults, mutants …), SEEDS=n
 	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=2000 \
 	  HEADGATE_NOISE_TESTS=2000000 HEADGATE_FAULTS=long HEADGATE_MUTANTS=1 HEADGATE_SOAK=1 \
 	  $(BIN)/python -m pytest -n auto --dist worksteal -q --timeout 0 $(addprefix tests/,$(ROWS))

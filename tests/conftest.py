@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.harness import expect, machine, needs
 
-pytest_plugins = ("tests.harness.databases", "tests.harness.figures", "tests.harness.story")
+pytest_plugins = [f"tests.harness.{one}" for one in ("databases", "effort", "figures", "story")]
 
 WAITING_WORKERS = 2
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.end_to_end.test_kill_units import BOUNDARIES, land_once
 from tests.end_to_end.test_two_processes import REPO_REF, open_one, seed, token
+from tests.harness import effort
 from tests.harness.processes import Service, Stage, stage
 
 CI = """\
@@ -60,15 +61,14 @@ async def answered(set_up: Stage, service: Service, secret: str, path: str, **bo
     assert status == 200, answer
 
 
-@pytest.mark.parametrize("name", CLEARING)
 @pytest.mark.parametrize(
-    ("merge_method", "commits_each", "database_url"),
-    [("SQUASH", 1, "sqlite"), ("MERGE_COMMIT", 2, "postgresql")],
-    indirect=["database_url"],
+    ("name", "database_url"), effort.spread(CLEARING), indirect=["database_url"]
 )
 async def test_a_kill_while_a_failure_is_cleared_lands_each_once(
-    merge_method: str, commits_each: int, name: str, database_url: str, tmp_path: Path
+    name: str, database_url: str, tmp_path: Path
 ) -> None:
+    is_sqlite = database_url.startswith("sqlite")
+    merge_method, commits_each = ("SQUASH", 1) if is_sqlite else ("MERGE_COMMIT", 2)
     async with stage(tmp_path, database_url) as set_up:
         numbers = await strike(set_up, name, merge_method)
         async with set_up.serving():
@@ -76,7 +76,7 @@ async def test_a_kill_while_a_failure_is_cleared_lands_each_once(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("name", BOUNDARIES)
+@pytest.mark.parametrize("name", BOUNDARIES if effort.IS_SOAK else BOUNDARIES[::2])
 async def test_a_kill_at_the_second_position_of_a_cleared_unit_lands_each_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -87,7 +87,7 @@ async def test_a_kill_at_the_second_position_of_a_cleared_unit_lands_each_once(
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-@pytest.mark.parametrize("name", BOUNDARIES)
+@pytest.mark.parametrize("name", BOUNDARIES if effort.IS_SOAK else BOUNDARIES[1::2])
 async def test_a_kill_at_the_move_of_a_cleared_unit_lands_each_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.test_two_processes import REPO, REPO_REF, comment, open_one, seed, token
+from tests.harness import effort
 from tests.harness.processes import Service, Stage, stage
 
 BOUNDARIES = (
@@ -54,7 +55,9 @@ async def strike(set_up: Stage, boundary: str, count: int, **settings: object) -
     return numbers
 
 
-@pytest.mark.parametrize("name", BOUNDARIES)
+@pytest.mark.parametrize(
+    ("name", "database_url"), effort.spread(BOUNDARIES), indirect=["database_url"]
+)
 async def test_a_kill_at_the_second_position_of_three_lands_each_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -64,7 +67,11 @@ async def test_a_kill_at_the_second_position_of_three_lands_each_once(
             await land_once(set_up, numbers, commits_each=1)
 
 
-@pytest.mark.parametrize("name", BOUNDARIES)
+@pytest.mark.parametrize(
+    ("name", "database_url"),
+    effort.spread(reversed(BOUNDARIES)),
+    indirect=["database_url"],
+)
 async def test_a_kill_at_the_move_of_a_whole_unit_lands_each_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:

@@ -1,12 +1,79 @@
-"""How many random examples a property is tried with: few in `make test`, all in `make soak`."""
+"""How much a run tries.
+
+In `make test` a property gets few random examples, and what knows no SQL gets one kind of
+database; in `make soak` they get all.
+"""
 
 import os
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.harness.databases import DIALECTS
 
 IS_SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 SHARE = 4
 """`make test` tries one example in so many."""
+IN_TURN = (*DIALECTS, *reversed(DIALECTS))
+"""Names that come in pairs, such as before and after, meet each kind of database in both places."""
+
+TESTS = Path(__file__).parents[1]
+ABOVE_STORES = (TESTS / "operations", TESTS / "contract", TESTS / "dashboard")
+"""Folders of tests of code above the stores, whose statements tests/store plays on each kind."""
 
 
 def examples(number: int) -> int:
     """Return how many of `number` examples to try in this run."""
     return number if IS_SOAK else max(1, number // SHARE)
+
+
+def spread(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Pair each name with one kind of database, in turn; in `make soak` with every kind."""
+    return [
+        (name, kind)
+        for place, name in enumerate(names)
+        for kind in (DIALECTS if IS_SOAK else (IN_TURN[place % len(IN_TURN)],))
+    ]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests whose twin on the other kind of database is played; none in `make soak`.
+
+    What `-k` and ids on the command line name is chosen before: a test named alone is played.
+    """
+    if IS_SOAK:
+        return
+    left_out = twins_in(items)
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+
+
+def twins_in(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return one of each two tests that differ only in the kind of database.
+
+    Which one follows from its name. Modules whose subject is concurrency or a lock are marked
+    `each_database`.
+    """
+    twins: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        kind = _kind_of(item)
+        if kind and not item.get_closest_marker("each_database"):
+            twins[item.nodeid.replace(kind, "")].append(item)
+    return [
+        sorted(pair, key=_kind_of)[zlib.crc32(name.encode()) % len(DIALECTS)]
+        for name, pair in twins.items()
+        if len(pair) == len(DIALECTS)
+    ]
+
+
+def _kind_of(item: pytest.Item) -> str:
+    """Return the kind of database of a test above the stores; empty: it has none."""
+    if not any(item.path.is_relative_to(folder) for folder in ABOVE_STORES):
+        return ""
+    called = getattr(item, "callspec", None)
+    return str(called.params.get("database_url", "")) if called else ""

@@ -28,6 +28,8 @@ from tests.operations import upload_stage
 from tests.operations.conftest import WaitingClock
 from tests.operations.message_stage import LOOPBACK, Stage, a_caller
 
+pytestmark = pytest.mark.each_database
+
 
 @pytest.fixture
 async def stage(runtime: Runtime, clock: WaitingClock, queue: QueueRef) -> AsyncIterator[Stage]:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+import pytest
 from sqlalchemy import select
 
 from service.accounts.store import access
@@ -24,6 +25,8 @@ from service.provider.signals import (
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, ActorKind, QueueRef, RepoId
 from tests.harness.database_faults import Fault, put_between
+
+pytestmark = pytest.mark.each_database
 
 PERSON = Actor(ActorKind.PERSON, "zoe", "77")
 NUMBER = 7

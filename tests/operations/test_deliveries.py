@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import select
 
 from service.database.database import Tx
@@ -12,6 +13,8 @@ from service.provider.errors import ProviderError, Unavailable
 from service.provider.signals import Delivery, Signal
 from service.runtime import Runtime, Translator
 from tests.operations.conftest import WaitingClock
+
+pytestmark = pytest.mark.each_database
 
 HOST = "values.test"
 

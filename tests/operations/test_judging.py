@@ -33,6 +33,8 @@ from tests.flaky.test_order import LETTERS
 from tests.operations import upload_stage
 from tests.operations.upload_stage import NOW
 
+pytestmark = pytest.mark.each_database
+
 TESTS = range(6)
 THRESHOLD = 30
 

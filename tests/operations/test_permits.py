@@ -28,6 +28,8 @@ from tests.mergequeue.stage import Stage as Engine
 from tests.operations.landing_stage import a_unit, runtime_of
 from tests.provider.stage import Stage, on_sandbox
 
+pytestmark = pytest.mark.each_database
+
 Change = Callable[[MergeQueue], MergeQueue]
 NUMBER = 1
 

@@ -19,6 +19,8 @@ from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
 from tests.operations.test_judging import compared, drawn, eager, figures_of, sent, sent_as
 
+pytestmark = pytest.mark.each_database
+
 MANY = {f"test_{no}": "S" if no % 3 == 0 else "P" for no in range(9)}
 
 

@@ -18,6 +18,8 @@ from service.provider.values import Reply
 from service.vocabulary import MergeMethod, Sha
 from tests.harness.values import ValuesProvider
 
+pytestmark = pytest.mark.each_database
+
 AT_ONCE = flows.EFFECTS_AT_ONCE
 TOO_MANY = AT_ONCE + 8
 WITHIN_S = 20.0

@@ -1,0 +1,65 @@
+"""What `make test` leaves to `make soak`: one of two databases, and never a test altogether."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tests.harness import effort
+from tests.harness.databases import DIALECTS
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A test as pytest has collected it."""
+
+    name: str
+    kind: str = ""
+    folder: str = "operations"
+    marks: tuple[str, ...] = ()
+
+    @property
+    def nodeid(self) -> str:
+        return f"tests/{self.folder}/test_it.py::{self.name}[{self.kind}]"
+
+    @property
+    def path(self) -> Path:
+        return effort.TESTS / self.folder / "test_it.py"
+
+    @property
+    def callspec(self) -> SimpleNamespace:
+        return SimpleNamespace(params={"database_url": self.kind} if self.kind else {})
+
+    def get_closest_marker(self, name: str) -> bool:
+        return name in self.marks
+
+
+def left_out_of(tests: Any) -> Any:
+    return effort.twins_in(tests)
+
+
+def on_each(name: str, **more):
+    return [Collected(name, kind, **more) for kind in DIALECTS]
+
+
+def test_of_two_twins_one_is_left_out_and_both_kinds_are_played():
+    names = [f"test_{number}" for number in range(20)]
+    left_out = left_out_of([one for name in names for one in on_each(name)])
+    assert sorted(one.name for one in left_out) == sorted(names)
+    assert {one.kind for one in left_out} == set(DIALECTS)
+
+
+def test_a_test_without_a_twin_is_played():
+    alone = [Collected("test_a", "postgresql"), Collected("test_b"), Collected("test_c", "sqlite")]
+    assert left_out_of(alone) == []
+
+
+def test_what_is_about_a_database_is_played_on_each():
+    assert left_out_of(on_each("test_a", marks=("each_database",))) == []
+    assert left_out_of(on_each("test_a", folder="store")) == []
+
+
+def test_names_in_pairs_meet_each_kind_in_both_places():
+    spread = effort.spread([f"{when}_{name}" for name in "abcd" for when in ("before", "after")])
+    met = {(name.split("_")[0], kind) for name, kind in spread}
+    assert met == {(when, kind) for when in ("before", "after") for kind in DIALECTS}
