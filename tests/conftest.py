@@ -47,11 +47,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(expect.Ledger(config), "golden")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put long tests in front, so that no worker begins one when the others are done."""
-    items.sort(key=lambda item: item.get_closest_marker("first") is None)
-
-
 def pytest_collection_finish() -> None:
     """Collect garbage from here on, without what imports and collection have left."""
     gc.freeze()

@@ -326,6 +326,7 @@ def migrated_sqlite() -> bytes:
 def sqlite_at(path: Path) -> str:
     """Make a migrated SQLite file there, unless one is there; return its address."""
     if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(migrated_sqlite())
     return f"sqlite:///{path}"
 

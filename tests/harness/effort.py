@@ -1,4 +1,4 @@
-"""How much a run tries.
+"""How much a run tries, and in which order.
 
 In `make test` a property gets few random examples, and what knows no SQL gets one kind of
 database; in `make soak` they get all.
@@ -9,10 +9,13 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from tests.harness.databases import DIALECTS
+
+T = TypeVar("T")
 
 IS_SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 SHARE = 4
@@ -44,13 +47,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out tests whose twin on the other kind of database is played; none in `make soak`.
 
     What `-k` and ids on the command line name is chosen before: a test named alone is played.
+    Long tests come first, so that no worker begins one when the others are done.
     """
-    if IS_SOAK:
-        return
-    left_out = twins_in(items)
+    left_out = [] if IS_SOAK else twins_in(items)
     config.hook.pytest_deselected(items=left_out)
     gone = set(left_out)
-    items[:] = [item for item in items if item not in gone]
+    played = [item for item in items if item not in gone]
+    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
+    items[:] = dealt(
+        [item for item in played if item.get_closest_marker("first")],
+        [item for item in played if not item.get_closest_marker("first")],
+        workers,
+    )
+
+
+def dealt(long: Sequence[T], others: Sequence[T], workers: int) -> list[T]:
+    """Return all, so that the share of each worker begins with as many long ones.
+
+    The shares are those of `--dist worksteal`: as many tests for each worker, one after another.
+    """
+    waiting = list(others)
+    found: list[T] = []
+    for place in range(workers):
+        left = len(long) + len(others) - len(found)
+        hand = long[place::workers]
+        count = max(0, left // (workers - place) - len(hand))
+        found += [*hand, *waiting[:count]]
+        del waiting[:count]
+    return found + waiting
 
 
 def twins_in(items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -1,9 +1,12 @@
 """What `make test` leaves to `make soak`: one of two databases, and never a test altogether."""
 
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from tests.harness import effort
 from tests.harness.databases import DIALECTS
@@ -63,3 +66,19 @@ def test_names_in_pairs_meet_each_kind_in_both_places():
     spread = effort.spread([f"{when}_{name}" for name in "abcd" for when in ("before", "after")])
     met = {(name.split("_")[0], kind) for name, kind in spread}
     assert met == {(when, kind) for when in ("before", "after") for kind in DIALECTS}
+
+
+@pytest.mark.parametrize(("count", "workers"), [(100, 4), (101, 3), (7, 4), (9, 1), (40, 2)])
+def test_each_worker_begins_with_as_many_long_ones(count, workers):
+    long, others = list(range(9)), list(range(9, count))
+    found = effort.dealt(long, others, workers)
+    assert sorted(found) == sorted([*long, *others])
+    begun = []
+    pending = list(found)
+    for place in range(workers):
+        share = pending[: len(pending) // (workers - place)]
+        del pending[: len(share)]
+        begun.append(len(list(takewhile(lambda one: one < len(long), share))))
+    if count > len(long) * workers:
+        assert sum(begun) == len(long)
+        assert max(begun) - min(begun) <= 1
