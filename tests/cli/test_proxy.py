@@ -9,7 +9,7 @@ from tests.cli import service
 from tests.cli.service import an_upload
 
 UPLOAD = "/flaky-tests/upload-test-results"
-LISTED = "/flaky-tests/list-unhealthy-tests"
+LISTED = "/flaky-tests/list-tests"
 QUEUES = "/listQueues"
 COMMANDS = [
     ["upload", "--junit", "*.xml", "--sha", "a" * 40, "--strict"],
