@@ -379,7 +379,9 @@ class Draft:
             return False
         place = graph.of.get(old.pr)
         if place is None:
-            return old.batch is None and old.rank > graph.end
+            last = graph.nodes[-1:]
+            begun = {self.entries[node.members[0].pr].batch for node in last} - {None}
+            return old.batch is None and old.rank > graph.end and new.batch not in begun
         node = graph.nodes[place]
         if len(node.members) > 1 or node.touches != old.touches:
             return False
