@@ -116,9 +116,8 @@ class Draft:
         """Replace what belongs to the queue as a whole; entries and runs in it count not."""
         known = self.queue
         if queue.landed is not known.landed:
+            # `bases.progress` goes on from the moves that it knows.
             self.doubt_bases()
-            if queue.landed[: len(known.landed)] != known.landed:
-                self.progress.clear()
         elif queue.tip != known.tip or queue.kept_move != known.kept_move:
             self.progress.clear()
             self.doubt_bases()
