@@ -37,6 +37,7 @@ def test_an_entry_behind_all_stands_where_it_would_if_it_were_drawn() -> None:
     graph = a_graph(a_node(1), a_node(2, touches="b"), a_node(3, touches="c"))
     assert below(graph, "ac") == [1, 3]
     assert below(graph, "d") == []
+    assert list(places(graph.closure(targets.of("b"), 1))) == []
     end = graph.before(30)
     assert list(places(graph.closure(targets.of("abc"), end))) == [0, 1]
 
@@ -54,3 +55,21 @@ def test_an_older_value_does_not_see_what_changes() -> None:
     newer.append(a_node(3))
     assert below(graph, "a") == [1, 2]
     assert below(newer, "a") == [1, 2, 3]
+
+
+def test_a_member_with_none_ahead_leaves_the_others_as_they_are() -> None:
+    graph = a_graph(a_node(1, 2), a_node(3, touches="b"), a_node(4, touches="ab"), a_node(5))
+    rest = graph.without(1)
+    assert rest is not None
+    assert ahead(rest, 4) == [2, 3]
+    after = rest.without(3)
+    assert after is not None
+    assert (ahead(after, 4), ahead(after, 5), below(after, "b")) == ([2], [2, 4], [2, 4])
+    assert below(graph, "b") == [1, 2, 3, 4]
+
+
+def test_a_graph_is_drawn_again_without_a_member_that_others_stand_between() -> None:
+    graph = a_graph(a_node(1, 2), a_node(3))
+    assert graph.without(2) is None
+    assert graph.without(3) is None
+    assert graph.without(9) is None

@@ -210,13 +210,13 @@ def _continued(draft: Draft, run: Run, known: Progress) -> Progress | None:
     numbers, landed, others = run.numbers, set(known.landed), known.others
     is_evidence = _is_evidence(run)
     for step in reversed(newer):
-        if step.run is None or step.sha == run.base_tip.sha:
+        if step.run is None or step.sha in (run.base_tip.sha, step.before):
             return None
         if step.pr in numbers:
             landed.add(step.pr)
-        elif step.before != step.sha:
-            if not is_evidence and _meets_reach(draft, step, known):
-                return None
+        elif not is_evidence and _meets_reach(draft, step, known):
+            return None
+        else:
             others = True
     return Progress(frozenset(landed), others, known.unproved, newer[0], known.idle, known.reach)
 

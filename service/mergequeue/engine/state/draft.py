@@ -116,9 +116,8 @@ class Draft:
         """Replace what belongs to the queue as a whole; entries and runs in it count not."""
         known = self.queue
         if queue.landed is not known.landed:
+            # `bases.progress` goes on from the moves that it knows.
             self.doubt_bases()
-            if queue.landed[: len(known.landed)] != known.landed:
-                self.progress.clear()
         elif queue.tip != known.tip or queue.kept_move != known.kept_move:
             self.progress.clear()
             self.doubt_bases()
@@ -379,7 +378,9 @@ class Draft:
             return False
         place = graph.of.get(old.pr)
         if place is None:
-            return old.batch is None and old.rank > graph.end
+            last = graph.nodes[-1:]
+            begun = {self.entries[node.members[0].pr].batch for node in last} - {None}
+            return old.batch is None and old.rank > graph.end and new.batch not in begun
         node = graph.nodes[place]
         if len(node.members) > 1 or node.touches != old.touches:
             return False
