@@ -373,7 +373,7 @@ class RepositoryClient:
 
     async def check_repository(self) -> None:
         """Raise Gone when the whole repository is gone, which a 404 below it may mean."""
-        await self.get("")
+        await self.get("", is_kept=True)
 
     async def pages(
         self,

@@ -30,7 +30,7 @@ async def repositories(github: GitHubClient) -> tuple[Repository, ...]:
 
 async def repository(client: RepositoryClient) -> Repository:
     """Read one repository, also after a rename. Raises Gone(REPOSITORY)."""
-    answer = await client.get("")
+    answer = await client.get("", is_kept=True)
     found = reading.repository_of(answer.fields, client.github.options.host)
     client.github.tokens.learn(found.ref, found.id.id)
     return found

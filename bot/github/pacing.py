@@ -264,7 +264,7 @@ class Pacer:
         await self._clock.sleep(min(wait_s, max(left_s, 0.0)))
         if left_s < wait_s:
             self._wake()
-            await asyncio.sleep(0)  # those behind go first
+            await self._clock.sleep(0.0)  # those behind go first
 
     def _has_room(self, cost: Cost) -> bool:
         return self._in_flight < IN_FLIGHT_MAX and not (cost.is_write and self._is_writing)
