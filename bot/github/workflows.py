@@ -22,6 +22,7 @@ FILES_MAX = 50
 FILE_BYTES_MAX = 256 * 1024
 PROBE = "headgate/merge/pr-1/00000000-0000-0000-0000-000000000000"
 PATTERN = "headgate/merge/**"
+NO_WORKFLOWS = f"No workflow files were found. Your CI must run on {PATTERN}."
 DRAFT = r"github\.event\.pull_request\.draft"
 SKIPS_DRAFTS = re.compile(
     rf"!\s*\(?\s*{DRAFT}|{DRAFT}\s*==\s*'?false|{DRAFT}\s*!=\s*'?true", re.IGNORECASE
@@ -84,7 +85,7 @@ def advice_of(found: Sequence[Workflow]) -> VehicleAdvice:
             "No workflow starts on a draft pull request or on a push to "
             f"{PATTERN}. Without another CI no test will report.",
         )
-    return VehicleAdvice(None, "The branch has no readable workflow files.")
+    return VehicleAdvice(None, NO_WORKFLOWS)
 
 
 def parsed(texts: Mapping[str, str], target: str) -> list[Workflow]:

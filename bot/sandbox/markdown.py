@@ -31,6 +31,8 @@ def rendered(body: str, form: str | None = None) -> str:
         return f"{line[1]}\ue000{len(boxes) - 1}\ue001{label}"
 
     source = BOX_LINE.sub(mark, MARKS.sub("", body))
+    # A closing tag ends the list before it; here tags are text until the end.
+    source = source.replace("\n</details>", "\n\n</details>")
     html = str(_markdown.render(HTML_COMMENT.sub("", source)))
     for tag in BARE_TAGS:
         html = html.replace(f"&lt;{tag}&gt;", f"<{tag}>").replace(f"&lt;/{tag}&gt;", f"</{tag}>")

@@ -12,7 +12,7 @@ from bot.settings import Settings
 from bot.setup import sessions
 from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
-from service.accounts import installations
+from service.accounts import installations, page_addresses
 from service.database.records import RepositoryRecord
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http import errors
@@ -56,10 +56,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A queue that was just created."""
+    """A queue that was just created; `page` None: there are no pages, or no public address."""
 
     view: QueueView
     holds: Sequence[str]
+    page: str | None
 
 
 class FirstQueue:
@@ -131,7 +132,9 @@ class FirstQueue:
         log.info("first_queue_created", repo=view.queue.repo.slug, branch=view.queue.branch)
         now = self._runtime.clock.now()
         told = [holds.message(one, view.queue.branch, now) for one in view.holds]
-        return await self._list(session, 1, created=Created(view, told))
+        ref, options = view.queue.repo, self._runtime.options
+        page = page_addresses.of_queue(options, ref, view.queue.branch)
+        return await self._list(session, 1, created=Created(view, told, page))
 
     async def _create(self, number: str, branch: str) -> QueueView:
         known = await self._known()

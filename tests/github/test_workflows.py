@@ -64,7 +64,7 @@ def test_a_file_that_is_no_workflow_breaks_nothing(text):
 
 def test_no_file_calls_for_nothing():
     found = workflows.advise({}, "main")
-    assert (found.vehicle, found.reason) == (None, "The branch has no readable workflow files.")
+    assert (found.vehicle, found.reason) == (None, workflows.NO_WORKFLOWS)
 
 
 def test_a_push_trigger_wins_and_names_what_does_not_report():

@@ -206,3 +206,10 @@ async def test_every_page_forbids_scripts(sandbox, http, pull):
 async def test_the_style_sheet_and_the_faces_are_served(browser):
     assert (await browser("/_sandbox/sandbox.css"))[0] == 200
     assert "<circle" in (await browser("/_sandbox/avatar/9001"))[1]
+
+
+def test_boxes_after_a_folded_list_are_a_list_of_their_own():
+    html = rendered("<details><summary>History</summary>\n\n- one\n</details>\n\n- [ ] Go\n", "f")
+    folded, _, boxes = html.partition("</details>")
+    assert folded.count("<ul>") == folded.count("</ul>") == 1
+    assert boxes.count("<ul>") == boxes.count("</ul>") == 1
