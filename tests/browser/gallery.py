@@ -139,6 +139,7 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
         "doctor": f"{home}/main/doctor",
         "settings-of-queue": f"{home}/main/settings",
         "not-found": f"{home}/none",
+        "error-code": "/docs/errors/queue_not_found",
     }
 
 

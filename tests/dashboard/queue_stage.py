@@ -1,12 +1,12 @@
 """Queues as pages find them: values written by hand, stored as a turn stores them."""
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from service.clock import SystemClock
 from service.database.database import Store, Tx
 from service.database.records import LandingState
 from service.database.wakeups import Wakeups
@@ -186,7 +186,7 @@ class StillClock(Hasty):
     """A clock whose time stands; waiting takes real time."""
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await SystemClock().sleep(seconds)
 
 
 @dataclass

@@ -70,6 +70,14 @@ async def test_an_empty_queue_says_how_to_submit(stage):
     assert "Comment /merge on a pull request for main to submit it." in page.text
 
 
+async def test_a_queue_that_only_searches_for_a_cause_is_not_called_empty(stage):
+    suspects, runs, search = queue_stage.a_search()
+    await stage.put(a_queue(suspects, runs, bisections={search.id: search}))
+    page = await seen(stage)
+    assert "Finding the cause" in page.text
+    assert "The queue is empty" not in page.text
+
+
 async def test_three_hundred_pull_requests_take_pages_of_bounded_size(stage):
     runs = [a_run(nth, (nth,), range(1, nth)) for nth in range(1, 6)]
     tested = [each for nth, run in enumerate(runs, 1) for each in in_run(run, nth)]

@@ -3,7 +3,7 @@
 // the pointer is on a link.
 const [main, word] = ["main", "following"].map((id) => document.getElementById(id));
 const isStream = main.dataset.live === "stream", everyMs = isStream ? 3000 : 1000 * main.dataset.live;
-let tag = "", waitMs = everyMs, source, timer;
+let tag = "", waitMs = everyMs, source, timer, isAsking = false, isMissed = false;
 
 function say(text, isStale) {
   word.hidden = false;
@@ -50,7 +50,10 @@ async function look() {
 
 // A stream says when to ask again. Where it is refused or there is none, the page asks by itself.
 async function refresh() {
+  isMissed = isAsking;
+  if (isAsking) return;
   clearTimeout(timer);
+  isAsking = true;
   let isShown = false;
   try {
     isShown = await look();
@@ -60,7 +63,9 @@ async function refresh() {
     if (waitMs === everyMs) say(`Stale since ${new Date().toISOString().slice(11, 16)} UTC`, true);
     waitMs = Math.min(2 * waitMs, 60000);
   }
-  if (!document.hidden && (!source || !isShown)) timer = setTimeout(refresh, waitMs);
+  isAsking = false;
+  if (isMissed) refresh();
+  else if (!document.hidden && (!source || !isShown)) timer = setTimeout(refresh, waitMs);
 }
 
 function listen() {
