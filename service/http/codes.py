@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import assert_never
 
 from service.http import errors
-from service.http.route import Document, Fetched, Open, Posted, Route
+from service.http.route import Document, Fetched, Open, Posted, Route, Streamed
 
 PAGES = ("bad_request", "invalid_parameter", "method_not_allowed", "internal_error")
 """What even an address without token may answer."""
@@ -37,7 +37,7 @@ def of(route: Route) -> tuple[str, ...]:
     match route:
         case Posted():
             found = {*POSTS, *(WRITES if route.writes else ()), *route.codes}
-        case Fetched():
+        case Fetched() | Streamed():
             found = {*FETCHES, *route.codes}
         case Document():
             found = {*PAGES, *route.codes}

@@ -26,6 +26,8 @@ from service.http.route import (
     Open,
     Posted,
     Route,
+    Secured,
+    Streamed,
 )
 from service.http.schemas import COMPONENT, Json
 from service.runtime import EnumCase
@@ -183,7 +185,7 @@ def _summary(name: str) -> str:
 
 def group_of(route: Route) -> str:
     """The tag of an endpoint."""
-    if not isinstance(route, Posted | Fetched):
+    if not isinstance(route, Secured):
         return OPEN
     return route.path.removeprefix(f"{VERSIONED}/").rpartition("/")[0] or QUEUE
 
@@ -191,10 +193,10 @@ def group_of(route: Route) -> str:
 def about(route: Route) -> str:
     """What an endpoint does, and who may ask, in sentences."""
     text = schemas.published(inspect.getdoc(route.handler) or "")
-    return f"{text} {_who_may(route)}" if isinstance(route, Posted | Fetched) else text
+    return f"{text} {_who_may(route)}" if isinstance(route, Secured) else text
 
 
-def _who_may(route: Posted | Fetched) -> str:
+def _who_may(route: Secured) -> str:
     if route.role is None:
         return "Any token may ask."
     return f"The role `{route.role.value}`, or one that allows more."
@@ -214,7 +216,7 @@ class _Writer:
             "summary": _summary(name),
             "description": about(route),
             "tags": [group_of(route)],
-            "security": SECURITY if isinstance(route, Posted | Fetched) else [],
+            "security": SECURITY if isinstance(route, Secured) else [],
         }
         parameters = _parameters(route)
         if parameters:
@@ -225,7 +227,7 @@ class _Writer:
         shown["responses"] = {
             **self._successes(route),
             **(_UNCHANGED if isinstance(route, Document) and route.status == 200 else {}),
-            **(_REFUSED if isinstance(route, Posted | Fetched) else {}),
+            **(_REFUSED if isinstance(route, Secured) else {}),
             **{
                 str(status): _refusal(status, same)
                 for status, same in codes.by_status(codes.of(route)).items()
@@ -280,6 +282,8 @@ def _parameters(route: Route) -> list[Json]:
         return schemas.parameters_of(route.variables, "path")
     if isinstance(route, Fetched) and route.query is not None:
         return schemas.parameters_of(route.query, "query")
+    if isinstance(route, Streamed):
+        return [*schemas.parameters_of(route.query, "query"), _LAST_EVENT]
     return _sent_headers(route) if isinstance(route, Posted) else []
 
 
@@ -299,6 +303,8 @@ def _header(name: str, schema: Json, description: str) -> Json:
     return {"name": name, "in": "header", "schema": schema, "description": description}
 
 
+_LAST_EVENT = _header("Last-Event-ID", {"type": "string"}, "Id of the last event received.")
+
 _SIGNED = [
     _header("webhook-id", {"type": "string"}, "The message: the same on every try."),
     _header("webhook-timestamp", {"type": "string"}, "When this try was made, in Unix seconds."),
@@ -314,7 +320,7 @@ def _reference(model: type[BaseModel]) -> Json:
 def _statuses(route: Route) -> tuple[int, ...]:
     """What the endpoint answers with that is no refusal."""
     match route:
-        case Posted() | Fetched():
+        case Posted() | Fetched() | Streamed():
             return (200,)
         case Open():
             return route.statuses
@@ -326,7 +332,7 @@ def _statuses(route: Route) -> tuple[int, ...]:
 
 def _told_by(route: Route) -> tuple[str, ...]:
     """The headers that a success of the endpoint has beside those of every answer."""
-    if isinstance(route, Posted | Fetched):
+    if isinstance(route, Secured):
         return LIMITED
     if isinstance(route, Document):
         return ("Location",) if route.status == 302 else ("ETag",)

@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from service.http import codes, openapi
 from service.http.models.answers.common import OPEN_WORDS
-from service.http.route import Contract, Fetched, Posted, Route
+from service.http.route import Contract, Posted, Route, Secured
 from service.runtime import EnumCase
 
 Schema = JsonSchemaValue
@@ -73,7 +73,7 @@ class _Page:
     def _endpoint(self, route: Route, operation: Schema) -> Iterator[str]:
         yield f"### `{route.method} {route.path}`\n"
         said = [operation["description"]]
-        if isinstance(route, Posted | Fetched):
+        if isinstance(route, Secured):
             said.append(f"Counts among {route.rate.value}.")
         if isinstance(route, Posted) and route.writes:
             said.append("Takes an `Idempotency-Key`.")

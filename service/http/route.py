@@ -4,7 +4,7 @@ Handlers become endpoints by the decorators `read` and `write`; each module of h
 with the table of its endpoints, and `service/process/api/routes.py` joins the tables.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -104,6 +104,28 @@ class Fetched:
         return replace(self, answers=answers, codes=codes)
 
 
+EVENT_STREAM = "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """An endpoint without body whose handler answers with the parts of an event stream.
+
+    The handler gets its `query`, and the header `Last-Event-ID`, None without it. What refuses the
+    request is raised before it returns the iterator.
+    """
+
+    path: str
+    role: Role
+    handler: Callable[..., Awaitable[AsyncIterator[bytes]]]
+    query: type[Request]
+    operation: str
+    codes: tuple[str, ...] = ()
+    rate: RateClass = RateClass.READ
+    answers = EVENT_STREAM
+    method = "GET"
+
+
 @dataclass(frozen=True, slots=True)
 class Open:
     """An endpoint without token, about this process alone; it may answer `statuses`."""
@@ -135,7 +157,10 @@ class Document:
     method = "GET"
 
 
-Route = Posted | Fetched | Open | Document
+Secured = Posted | Fetched | Streamed
+"""Endpoints that need a token."""
+
+Route = Secured | Open | Document
 
 
 @dataclass(frozen=True, slots=True)

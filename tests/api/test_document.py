@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from bot.cli import app as command_line
 from service.http import codes, documents, errors, openapi
 from service.http.models.common import PullRequestNumber
-from service.http.route import Document, Fetched, Posted
+from service.http.route import Document, Secured
 from service.mergequeue.api.models.pull_requests import Priority
 from service.process.api import routes
 from tests.contract.api.described import successes
@@ -47,7 +47,7 @@ CONTRACT = {
         *("webhooks/delete-endpoint", "webhooks/rotate-secret", "webhooks/test-endpoint"),
         *("webhooks/list-deliveries", "webhooks/replay"),
     },
-    "get": {"getMergeQueueMetrics", "tokens/self", "status"},
+    "get": {"getMergeQueueMetrics", "streamQueueEvents", "tokens/self", "status"},
 }
 """Method → every endpoint under /v1 that clients were promised."""
 
@@ -106,7 +106,7 @@ def test_what_needs_a_token_takes_it_by_both_schemes_and_refuses_in_plain_text()
     assert refused["content"]["application/plain-text"]["schema"]["type"] == "string"
     for route in LISTED:
         operation = OPERATIONS[route.path][1]
-        if isinstance(route, Posted | Fetched):
+        if isinstance(route, Secured):
             assert operation["security"] == [{"apiToken": []}, {"bearer": []}]
             assert operation["responses"]["401"] == {"$ref": "#/components/responses/Unauthorized"}
         else:

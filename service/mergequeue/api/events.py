@@ -1,15 +1,26 @@
 """Handlers of the events of a queue."""
 
+from collections.abc import AsyncIterator
+
+from service.accounts import access
 from service.http.callers import Call
 from service.http.encoding import Encoder
 from service.http.models.common import Awaited
-from service.http.route import Route, read
-from service.http.waiting import Versioned
+from service.http.route import VERSIONED, Route, Streamed, read
+from service.http.waiting import Versioned, Waiting
 from service.mergequeue.api import changes, pull_requests, responses
-from service.mergequeue.api.models.answers.queues import QueueEventsListed
-from service.mergequeue.api.models.lists import ListQueueEvents
-from service.mergequeue.operations import queue_events
+from service.mergequeue.api.models.answers.queues import QueueEvent, QueueEventsListed
+from service.mergequeue.api.models.lists import EVENTS, ListQueueEvents, StreamQueueEvents
+from service.mergequeue.operations import queue_access, queue_events
 from service.mergequeue.operations.queue_events import QueueEvents
+from service.vocabulary import QueueRef, Role
+
+STREAM_S = 600.0
+"""How long a stream lasts at most; clients connect again."""
+HEARTBEAT_S = 15.0
+"""A comment keeps proxies from closing a quiet stream, and the token is looked at again."""
+RETRY_MS = 2000
+"""When a client connects again after the end of a stream."""
 
 
 @read(
@@ -28,21 +39,68 @@ async def list_events(call: Call, request: ListQueueEvents) -> bytes:
 
     async def found() -> Versioned:
         events = await queue_events.after(call.runtime, queue, place, request.count())
-        shown = listed(events, queue.branch)
+        shown = QueueEventsListed(
+            events=_shown(events, queue),
+            cursor=queue_events.cursor_of(call.runtime, queue, events.place),
+            has_more=events.has_more,
+        )
         return Versioned(str(events.place), encoder.encoded(shown))
 
     awaited = None if request.wait_for is None else Awaited(str(place), request.wait_for)
     return await changes.newest(call, f"queue/{queue.id}", awaited, found)
 
 
-def listed(found: QueueEvents, target: str) -> QueueEventsListed:
-    """Return the answer of some events."""
-    return QueueEventsListed(
-        events=[responses.queue_event(each, target, found.events) for each in found.events],
-        cursor=found.cursor,
-        has_more=found.has_more,
-    )
+async def stream(call: Call, asked: StreamQueueEvents, last: str | None) -> AsyncIterator[bytes]:
+    """Send the events of a queue as they happen, as server-sent events.
+
+    Each has the fields of `QueueEvent` as its data, and its cursor as its id; a client that
+    connects again sends the last one as `Last-Event-ID`. A stream ends after 10 minutes.
+    """
+    queue = await queue_access.find_queue(call.runtime, call.caller, asked.ref, asked.target_branch)
+    place = await queue_events.place_of(call.runtime, queue, last or asked.cursor, None)
+    return _parts(call, queue, place)
 
 
-EVENT_ROUTES: tuple[Route, ...] = (list_events,)
+async def _parts(call: Call, queue: QueueRef, place: int) -> AsyncIterator[bytes]:
+    """Return events from a place on, and a comment from time to time.
+
+    Raises Unauthenticated when the token ends meanwhile.
+    """
+    runtime, topic = call.runtime, f"queue/{queue.id}"
+    clock, places = runtime.clock, call.cache(Waiting)
+    encoder = Encoder(runtime.options.enum_case)
+    began_s = checked_s = clock.monotonic_s()
+    yield f"retry: {RETRY_MS}\n\n".encode()
+    while not places.is_stopping and (now_s := clock.monotonic_s()) < began_s + STREAM_S:
+        if now_s >= checked_s + HEARTBEAT_S:
+            await runtime.store.read(access.recheck, call.actor, clock.now())
+            checked_s = now_s
+            yield b": no event for a while\n\n"
+        seen = runtime.wakeups.version(topic)
+        found = await queue_events.after(runtime, queue, place, EVENTS)
+        for numbered, event in zip(found.events, _shown(found, queue), strict=True):
+            cursor = queue_events.cursor_of(runtime, queue, numbered.id)
+            head = f"id: {cursor}\nevent: {event.event}\ndata: "
+            yield head.encode() + encoder.encoded(event) + b"\n\n"
+        place = found.place
+        if not found.has_more:
+            await runtime.wakeups.wait(topic, seen, changes.LOOK_EVERY_S)
+
+
+def _shown(found: QueueEvents, queue: QueueRef) -> list[QueueEvent]:
+    past = [each.recorded for each in found.events]
+    return [responses.queue_event(each, queue.branch, past) for each in past]
+
+
+EVENT_ROUTES: tuple[Route, ...] = (
+    list_events,
+    Streamed(
+        f"{VERSIONED}/streamQueueEvents",
+        Role.READ,
+        stream,
+        StreamQueueEvents,
+        "streamQueueEvents",
+        ("queue_not_found", "invalid_page_token", "page_token_expired"),
+    ),
+)
 """The endpoints of events."""

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from service.database import paging
 from service.database.paging import Boundary, Listing
-from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.store import journal
+from service.mergequeue.store.journal import Numbered
 from service.runtime import Runtime
 from service.vocabulary import QueueRef
 
@@ -15,9 +15,8 @@ from service.vocabulary import QueueRef
 class QueueEvents:
     """Events of a queue, oldest first, and the place behind the last of them."""
 
-    events: tuple[Recorded, ...]
+    events: tuple[Numbered, ...]
     place: int
-    cursor: str
     has_more: bool
 
 
@@ -39,8 +38,12 @@ async def after(runtime: Runtime, queue: QueueRef, place: int, take: int) -> Que
     found = await runtime.store.read(journal.feed, queue.id, place, take + 1)
     shown = found[:take]
     last = shown[-1].id if shown else place
-    cursor = paging.token(runtime.keys, _listing(queue), Boundary((last,)), runtime.clock.now())
-    return QueueEvents(tuple(each.recorded for each in shown), last, cursor, len(found) > take)
+    return QueueEvents(shown, last, len(found) > take)
+
+
+def cursor_of(runtime: Runtime, queue: QueueRef, place: int) -> str:
+    """Return the cursor of a place, which clients send to go on behind it."""
+    return paging.token(runtime.keys, _listing(queue), Boundary((place,)), runtime.clock.now())
 
 
 def _listing(queue: QueueRef) -> Listing:

@@ -5,6 +5,7 @@ deliveries, stand beside ours and keep their own rules.
 """
 
 import asyncio
+import contextlib
 import functools
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,7 +31,18 @@ from service.http.health import Readiness
 from service.http.models import common
 from service.http.models.common import Spelling
 from service.http.replies import Replies, WholeAnswer
-from service.http.route import Document, Fetched, Look, Open, Posted, Route, Shown
+from service.http.route import (
+    EVENT_STREAM,
+    Document,
+    Fetched,
+    Look,
+    Open,
+    Posted,
+    Route,
+    Secured,
+    Shown,
+    Streamed,
+)
 from service.http.waiting import Waiting
 from service.memory import Window
 from service.process.api import routes
@@ -44,6 +56,9 @@ UNKNOWN = "unknown"
 """Label of the endpoint for every unknown path: no client may add labels."""
 BROKEN_OFF = "none"
 """Label of the status for a request that was broken off without an answer."""
+
+WRITE_S = 30.0
+"""How long a client may take one event of a stream."""
 
 VISITS_MAX, VISITS_WITHIN = 10, timedelta(minutes=1)
 """Requests of one address without a token (docs/design/security.md 1)."""
@@ -147,6 +162,8 @@ class Door:
         match route:
             case Posted():
                 return self._refusing(functools.partial(self._posted, route), route.model.spelled)
+            case Streamed():
+                return self._refusing(functools.partial(self._streamed, route))
             case Fetched():
                 return self._refusing(functools.partial(self._fetched, route))
             case Open():
@@ -274,6 +291,36 @@ class Door:
         shown = await route.handler(Call(self._runtime, self._caches, caller), *asked)
         return self._replies.success(200, shown, request_id)
 
+    async def _streamed(
+        self, route: Streamed, request: web.Request, request_id: str
+    ) -> web.StreamResponse:
+        """Answer by events until the stream ends, the client leaves, or its token ends."""
+        if request.method != "GET":
+            raise _wrong_method(route.path, "GET")
+        caller = await self._caller(request, route, request_id)
+        intake.check_query(request)
+        asked = intake.read_query(route.query, request.query)
+        call = Call(self._runtime, self._caches, caller)
+        with call.cache(Waiting).place(caller.token_id):
+            parts = await route.handler(call, asked, request.headers.get("Last-Event-ID"))
+            answer = web.StreamResponse(
+                headers={
+                    **replies.HEADERS,
+                    "Content-Type": EVENT_STREAM,
+                    "X-Request-Id": request_id,
+                }
+            )
+            answer.headers.update(request.get(rates.LIMITS, {}))
+            began_s = self._runtime.clock.monotonic_s()
+            await answer.prepare(request)
+            with contextlib.suppress(ServiceError, ConnectionError, TimeoutError):
+                async for part in parts:
+                    async with asyncio.timeout(WRITE_S):
+                        await answer.write(part)
+                await answer.write_eof()
+            waiting.note(self._runtime.clock.monotonic_s() - began_s)
+        return answer
+
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
@@ -322,9 +369,7 @@ class Door:
         problem = errors.problem_of(refused, self._runtime.clock.now())
         return self._replies.problem(request, problem, request_id, closes=True)
 
-    async def _caller(
-        self, request: web.Request, route: Posted | Fetched, request_id: str
-    ) -> Caller:
+    async def _caller(self, request: web.Request, route: Secured, request_id: str) -> Caller:
         """Who asks, if they may and not too often; raises as `Admission.caller`."""
         wanted = Wanted(route.path, route.role, route.rate, request_id)
         return await self._admission.caller(request, auth.token_of(request.headers), wanted)

@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
+import aiohttp
 import pytest
 
 from service.http import callers
-from service.http.route import Fetched, Posted
+from service.http.route import Secured
 from service.process.api.routes import ROUTES
 from tests.contract.api.conftest import Answer, Client, Queue
 from tests.contract.api.test_uploads import GOOD, KIND, NAME, SHA, a_form
@@ -49,6 +51,8 @@ ROLES: dict[str, set[str]] = {
     "addQueueHold": ADMIN,
     "releaseQueueHold": ADMIN,
     "listQueues": READ,
+    "listQueueEvents": READ,
+    "streamQueueEvents": READ,
     "getMergeQueueTestingDetails": READ,
     "listMergeQueueTestingResults": READ,
     "getMergeQueueStatistics": READ,
@@ -103,7 +107,7 @@ OF_OWN = {
 
 
 def test_every_endpoint_has_a_row():
-    paths = {route.path for route in ROUTES if isinstance(route, Posted | Fetched)}
+    paths = {route.path for route in ROUTES if isinstance(route, Secured)}
     assert paths == {f"/v1/{name}" for name in ROLES}
 
 
@@ -111,7 +115,7 @@ def test_the_table_says_what_the_endpoints_ask_for():
     asked = {
         route.path.removeprefix("/v1/"): route.role
         for route in ROUTES
-        if isinstance(route, Posted | Fetched)
+        if isinstance(route, Secured)
     }
     by_role = {"read": READ, "ci": CI, "queue": QUEUE, "admin": ADMIN}
     assert {
@@ -131,11 +135,27 @@ class Scene:
         path = f"/v1/{name}"
         if name in ("tokens/self", "getMergeQueueMetrics"):
             return await self.client.ask("GET", path, token, headers=headers)
+        if name == "streamQueueEvents":
+            return await self.begun(body, token, headers)
         if path == UPLOAD:
             form = a_form(body, ("junit.xml", GOOD))
             kinds = {"Content-Type": KIND, **headers}
             return await self.client.ask("POST", path, token, data=form, headers=kinds)
         return await self.client.ask("POST", path, token, json=body, headers=headers)
+
+    async def begun(self, body: dict[str, Any], token: str, headers: dict[str, str]) -> Answer:
+        """How a stream of events begins, or why it does not."""
+        named = urlencode({**body["repo"], "targetBranch": body["targetBranch"]})
+        url = f"{self.client.instance.url}/v1/streamQueueEvents?{named}"
+        sent = {**headers, "x-api-token": token} if token else headers
+        async with aiohttp.request("GET", url, headers=sent) as response:
+            if response.status == 200:
+                return Answer(200, response.headers, await response.content.readline(), None)
+            text = await response.read()
+            is_json = "json" in response.headers["Content-Type"]
+            return Answer(
+                response.status, response.headers, text, json.loads(text) if is_json else None
+            )
 
 
 async def of_queue(client: Client, world: Any, queue: Queue) -> dict[str, dict[str, Any]]:

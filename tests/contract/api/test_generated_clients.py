@@ -20,9 +20,13 @@ SCRIPTS = Path(__file__).parents[1] / "clients"
 
 CONFIGURATION = {
     "post_hooks": [],
-    "content_type_overrides": {"application/plain-text": "text/plain"},
+    "content_type_overrides": {
+        "application/plain-text": "text/plain",
+        "text/event-stream": "text/plain",
+    },
 }
-"""The type that the specification gives the text of 401 is one that no generator knows."""
+"""The type that the specification gives the text of 401 is one that no generator knows, and no
+generator makes streams."""
 
 COMPILER = {
     "compilerOptions": {

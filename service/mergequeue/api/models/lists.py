@@ -105,6 +105,15 @@ class ListQueueEvents(Named):
         return EVENTS if self.take is None else self.take
 
 
+class StreamQueueEvents(Repository):
+    """`/streamQueueEvents`: without a cursor, and without `Last-Event-ID`, from now on."""
+
+    target_branch: Annotated[str, Field(min_length=1, max_length=255, pattern=common.BRANCH)]
+    """The branch of the queue, without `refs/heads/`. For example `main`."""
+    cursor: Cursor | None = None
+    """Where to begin: `cursor` of `/listQueueEvents`."""
+
+
 class ListQueues(Listed):
     """`/listQueues`; without a repository those of all that the token may see."""
 

@@ -1,0 +1,90 @@
+"""The events of a queue as server-sent events (docs/design/http.md 12)."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from service.mergequeue.api import events
+
+
+@dataclass
+class Stream:
+    """A stream that a client reads."""
+
+    response: aiohttp.ClientResponse
+
+    async def message(self) -> dict[str, str]:
+        """The fields of the next message; those of a comment have no name."""
+        fields: dict[str, str] = {}
+        while line := (await self.response.content.readline()).decode().rstrip("\n"):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        return fields
+
+    async def event(self) -> tuple[str, Any]:
+        """Id and data of the next message that is an event."""
+        while "data" not in (fields := await self.message()):
+            assert fields, "the stream has ended"
+        data = json.loads(fields["data"])
+        assert fields["event"] == data["event"]
+        return fields["id"], data
+
+
+@asynccontextmanager
+async def streaming(queue, token=None, last=None) -> AsyncIterator[Stream]:
+    it = queue.client.instance
+    place = {"host": it.host, "owner": it.owner, "name": it.repo, "targetBranch": queue.branch}
+    headers = {"x-api-token": token or it.read_token}
+    if last is not None:
+        headers["Last-Event-ID"] = last
+    url = f"{it.url}/v1/streamQueueEvents"
+    async with aiohttp.request("GET", url, params=place, headers=headers) as response:
+        assert response.status == 200, await response.text()
+        assert response.headers["Content-Type"] == "text/event-stream"
+        assert response.headers["Cache-Control"] == "no-store"
+        stream = Stream(response)
+        assert await stream.message() == {"retry": "2000"}
+        yield stream
+
+
+async def test_an_event_arrives_as_it_happens_with_its_cursor(client, queue):
+    number = await queue.submitted()
+    async with streaming(queue) as stream:
+        await client.done("cancelPullRequest", queue.about(number))
+        ident, event = await stream.event()
+        while event["event"] != "EntryMoved":
+            ident, event = await stream.event()
+    assert (event["prNumber"], event["to"]) == (number, "CANCELLED")
+    behind = await client.done("listQueueEvents", queue.named(cursor=ident))
+    assert event not in behind["events"]
+
+
+async def test_a_client_that_comes_again_misses_nothing(client, queue):
+    await queue.submitted()
+    listed = await client.done("listQueueEvents", queue.named(since="2020-01-01T00:00:00Z", take=1))
+    async with streaming(queue, last=listed["cursor"]) as stream:
+        first = await stream.event()
+        _, second = await stream.event()
+    async with streaming(queue, last=first[0]) as stream:
+        _, again = await stream.event()
+    assert again == second
+
+
+async def test_a_token_that_ends_ends_its_stream(client, queue, monkeypatch):
+    monkeypatch.setattr(events, "HEARTBEAT_S", 0.0)
+    made = await client.done("tokens/create", {"name": "short", "role": "read"})
+    async with streaming(queue, made["token"]) as stream:
+        assert await stream.message() == {"": "no event for a while"}
+        await client.done("tokens/revoke", {"id": made["id"]})
+        await asyncio.wait_for(stream.response.read(), 20)
+
+
+async def test_a_stream_ends_after_its_time(queue, monkeypatch):
+    monkeypatch.setattr(events, "STREAM_S", 0.0)
+    async with streaming(queue) as stream:
+        assert await stream.response.read() == b""
