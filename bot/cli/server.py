@@ -111,6 +111,9 @@ def sandbox(
     without_app: Annotated[
         bool, typer.Option("--without-app", help="Register the App in the browser, by /setup.")
     ] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Begin with repositories, pull requests and CI.")
+    ] = False,
     ghes: Annotated[bool, typer.Option("--ghes", help="Behave as Enterprise Server.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the settings as JSON.")] = False,
 ) -> None:
@@ -129,6 +132,7 @@ def sandbox(
         pass_env=tuple(pass_env or ()),
         is_ghes=ghes,
         has_app=not without_app,
+        has_example=example,
     )
     servers.run_sandbox(chosen, is_exposed=expose, as_json=as_json)
 

@@ -11,6 +11,8 @@ from bot.demo.ground import LOOK_S, Ground
 from service.errors import ServiceError
 
 STORY_TIMEOUT_S = 900.0
+WRONG_TEST = widgets.test_file("mail", 'self.assertTrue(mail.SENDER.endswith(".org"))')
+RIGHT_TEST = widgets.test_file("mail", 'self.assertTrue(mail.SENDER.endswith(".example"))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +93,18 @@ async def urgent(ground: Ground) -> None:
 
 
 async def break_main(ground: Ground) -> None:
-    """Break the branch itself, and mend it once the queue has noticed."""
-    path = "widgets/mail.py"
-    await ground.push({path: 'SENDER = "nobody"\n'}, "Shorten the sender")
+    """Break the branch itself, and mend it once the queue has noticed.
+
+    Each time by a test of its own, so that its earlier results do not make it flaky.
+    """
+    path = f"tests/test_sender_{ground.made + 1}.py"
+    await ground.push({path: WRONG_TEST}, "Test the sender")
     await ground.push(ground.own_file(), "Keep working on the broken branch")
     number = await ground.open("bob", "Count the mails", ground.own_file())
     await ground.merge("bob", number)
     while not (held := await ground.holds()) and not ground.watch.submissions[number].is_final:
         await ground.clock.sleep(LOOK_S)
-    await ground.push({path: widgets.FILES[path]}, "Restore the sender")
+    await ground.push({path: RIGHT_TEST}, "Correct the test of the sender")
     for each in held:
         await ground.release(each, "main is mended")
     await ground.until([number])

@@ -21,6 +21,7 @@ Where to look, from the ground up:
   changes its pull requests and starts events and CI.
 * A REST route: the table at the end of a file of `rest/`; every call passes `rest/door.py`. The
   other ways in: `graph/` (GraphQL), `smart_http.py` (git), `control.py` and `pages.py` (people).
+* What it may begin with: `example.py`.
 * `app.py` starts it: `running(SandboxOptions(…))`.
 
 A world serves one event loop. A change of a repository needs its lock, which its forks share: the

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import artifacts, command, deliver, registration
+from bot.sandbox import artifacts, command, deliver, example, registration
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.control import Control
@@ -95,7 +95,8 @@ class SandboxOptions:
     Port 0 takes a free one. Without `data` everything is in a temporary folder. With a `clock`
     nothing happens by itself: the owner of the clock also runs the jobs. At most
     `commands_at_once` commands of checks run at the same time. Without `has_app` the App is first
-    registered and installed in the browser. `middlewares` see all traffic last.
+    registered and installed in the browser. `has_example`: it begins with the repositories of
+    example.py. `middlewares` see all traffic last.
     """
 
     host: str = "127.0.0.1"
@@ -112,6 +113,7 @@ class SandboxOptions:
     is_manual: bool = False
     clock: Clock | None = None
     has_app: bool = True
+    has_example: bool = False
     middlewares: tuple[Any, ...] = ()
 
 
@@ -213,6 +215,8 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
         world.web = f"http://{options.host}:{port}"
         if isinstance(world.timeline.clock, RunningClock):
             await _run_in_background(stack, world.timeline)
+        if options.has_example:
+            await example.fill(world)
         yield Sandbox(world, credentials, control, world.web, _write_key(folder, credentials))
 
 
