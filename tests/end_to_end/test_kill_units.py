@@ -120,6 +120,7 @@ async def test_a_kill_while_github_merges_a_stack_is_read_back_in_spite_of_a_can
                 await comment(set_up, number, "/merge cancel")
             for number in stack:
                 await set_up.landed(number)
+            await set_up.swept(REPO)
             secret = await token(set_up)
             for number in stack:
                 of_pull = {"repo": REPO_REF, "targetBranch": "main", "pr": {"number": number}}
