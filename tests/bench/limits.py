@@ -138,7 +138,7 @@ async def _row(cell: Cell, hours: float, *, has_limits: bool) -> Row:
             began = world.clock.now()
             until = monotonic() + REAL_S_MAX * max(hours / cell.hours, 1)
             measured.is_cut = not await _arrive(world, cell, measured, hours, until)
-            measured.is_cut |= not await _finish(world, measured, until)
+            measured.is_cut |= not await _finish(world, cell, measured, until)
             name = cell.name if has_limits else f"{cell.name}, without limits"
             return _figures(world, name, cell, measured, began)
 
@@ -160,23 +160,25 @@ async def _arrive(world: World, cell: Cell, measured: Measured, hours: float, un
     return False
 
 
-async def _finish(world: World, measured: Measured, until: float) -> bool:
+async def _finish(world: World, cell: Cell, measured: Measured, until: float) -> bool:
     """Wait until all have landed and are told; return False if real time ended it."""
     end = world.clock.monotonic_s() + LEFT_H * 3600
     while world.clock.monotonic_s() < end:
         if monotonic() > until:
             return False
         done = set(await world.merged()) & set(measured.asked)
-        if done == set(measured.asked) and not _untold(world, done):
+        if done == set(measured.asked) and not _untold(world, cell, done):
             return True
         await world.clock.sleep(30)
     return True
 
 
-def _untold(world: World, merged: Iterable[int]) -> int:
-    """How many merged pull requests lack the last comment or the last check run."""
+def _untold(world: World, cell: Cell, merged: Iterable[int]) -> int:
+    """How many merged pull requests lack the last check run, or a last comment that is due."""
+    has_comments = cell.settings.get("comments_enabled", True)
     return sum(
-        "Merged" not in world.comment_on(number) or not world.check_on(number).startswith("Merged")
+        not world.check_on(number).startswith("Merged")
+        or (has_comments and "Merged" not in world.comment_on(number))
         for number in merged
     )
 
@@ -204,7 +206,7 @@ def _figures(world: World, name: str, cell: Cell, measured: Measured, began: dat
         "landed_per_hour": round(len(merged) / (span.total_seconds() / 3600)),
         "p50_minutes": round(statistics.median(waits), 1) if waits else 0,
         "p95_minutes": round(waits[int(len(waits) * 0.95)], 1) if waits else 0,
-        "last_notices_missing": _untold(world, merged),
+        "last_notices_missing": _untold(world, cell, merged),
         "last_notices_missing_goal": 0,
         "refused_by_limits": len(refused),
         "rest": round(len(_calls_of(world, REST)) / landed, 1),

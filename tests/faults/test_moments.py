@@ -94,7 +94,7 @@ async def test_a_merge_by_hand_while_a_landing_could_not_be_judged_is_no_landing
     number = await ready(world)
     await world.comment("/merge", on=number)
     await world.until(lambda: is_under_test(world))
-    await world.fault({"path": "*/graphql"}, "fail_before", status=503)
+    await world.fault({"graphql": "pullRequest"}, "fail_before", status=503)
 
     async def has_tried() -> bool:
         return (await world.value()).landing is not None
