@@ -85,9 +85,9 @@ async def lose_webhooks(ground: Ground) -> None:
 async def urgent(ground: Ground) -> None:
     """Submit an urgent one while another one is tested."""
     waiting = await ground.open("bob", "Tidy the cart", ground.own_file())
+    hotfix = await ground.open("alice", "Hotfix", ground.own_file())
     await ground.merge("bob", waiting)
     await ground.until([waiting], lambda each: each.is_being_tested or each.is_final)
-    hotfix = await ground.open("alice", "Hotfix", ground.own_file())
     await ground.merge("alice", hotfix, "/merge --priority=urgent")
     await ground.until([waiting, hotfix])
 

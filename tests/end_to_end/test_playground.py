@@ -158,7 +158,7 @@ async def test_a_stack_lands_by_one_run(visitor: Visitor, opened: Mapping[str, l
 
 
 async def test_an_urgent_one_lands_first(visitor: Visitor) -> None:
-    visitor.played.set_pace("normal")
+    visitor.played.set_pace("slow")
     waiting, hotfix = await visitor.plays("urgent")
     visitor.played.stage.set_pace(FAST)
     assert visitor.ends([waiting, hotfix]) == ["MERGED landed"] * 2
