@@ -68,10 +68,12 @@ class Objects:
     """The objects of a repository and all its forks; nothing is ever removed.
 
     `signed` holds the commits that the provider made, and therefore signed, itself.
+    `follows_renames` makes merges that GitHub was not seen to make.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.follows_renames = False
         self.signed: set[str] = set()
         self._commits: dict[str, Commit] = {}
         self._trees: dict[str, tuple[TreeItem, ...]] = {}

@@ -62,7 +62,7 @@ async def merge(objects: Objects, ours: str, theirs: str) -> Clean | Conflict:
 
 
 async def _merge_tree(objects: Objects, ours: str, theirs: str) -> Clean | Conflict:
-    args = (*NO_RENAMES, *MERGE, ours, theirs)
+    args = (*(() if objects.follows_renames else NO_RENAMES), *MERGE, ours, theirs)
     code, out, err = await command.run_raw(*args, cwd=objects.folder.parent)
     if code == 0:
         return Clean(out.split(b"\0")[0].strip().decode())

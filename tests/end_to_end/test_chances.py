@@ -42,7 +42,7 @@ async def test_a_pass_on_top_of_a_failure_clears_it_and_both_land_as_one_unit(
     await submit(world, failed, cleared, behind)
     await gates.fails(world, failed)
     await world.settle()
-    assert f"tested on top of it (`#{cleared}`)" in world.comment_on(failed)
+    assert f"Tests of `#{cleared}` together with this PR" in world.comment_on(failed)
     run = await gates.ends(world, cleared)
     await world.settle()
     assert await world.landed_trees() == [step.tree for step in run.steps]

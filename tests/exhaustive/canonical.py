@@ -221,6 +221,7 @@ class _Words:
             self.runs.get(entry.run or "", -1),
             entry.verified_by is not None,
             self._search(entry.bisection),
+            entry.rested_on,
             self._named(entry.held_by),
             _values(entry.unmet),
             _values(entry.barred),

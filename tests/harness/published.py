@@ -61,7 +61,7 @@ class Traffic:
         if request.path == GRAPHQL:
             self._note("GraphQL", graphql_problems(_json(sent), _json(answer.body)))
         elif request.path.startswith(f"{PREFIX}/"):
-            path = request.path.removeprefix(PREFIX)
+            path = request.rel_url.raw_path.removeprefix(PREFIX)
             found = operation_of(request.method, path)
             if found is None:
                 self._note(f"{request.method} {_pattern_of(path)}", ["no such operation"])

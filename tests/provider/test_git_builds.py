@@ -122,6 +122,7 @@ class TestChains:
         assert (conflict.number, conflict.paths) == (number, ())
 
     async def test_a_conflict_that_github_does_not_see_is_built_by_rest(self, stage):
+        stage.world.git.objects.follows_renames = True
         other = LINES.replace("line", "row")
         await stage.push_files({"a.txt": LINES, "b.txt": other})
         moved = await stage.open(

@@ -85,7 +85,7 @@ class Workload:
     def is_hit(self, start: float, end: float) -> bool:
         """Whether a run between these moments meets the outage of CI."""
         begins = self.arrive[len(self.arrive) // 2]
-        return start < begins + self.config.outage and end > begins
+        return self.config.outage > 0 and start < begins + self.config.outage and end > begins
 
 
 @dataclass

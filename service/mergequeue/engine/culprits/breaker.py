@@ -142,6 +142,18 @@ def _count_probe(draft: Draft, run: Run) -> None:
     for entry in tested:
         mine = draft.entries[entry.pr]
         leaving.wait_for_ci(draft, mine, Reason.INFRASTRUCTURE, detail)
+    _end_doubt(draft, count)
+
+
+def _end_doubt(draft: Draft, count: int) -> None:
+    """Lift a hold that only the name of a check supports once one entry failed so often.
+
+    Tries go round, so the others failed too, or there are none. If CI still fails everything, the
+    hold comes back with the next independent failures; else a broken entry gets its verdict.
+    """
+    for hold in draft.queue.holds:
+        if hold.reason is HoldReason.REPEATED_FAILURE and (hold.evidence or "").startswith(CHECK):
+            holds.release(draft, hold, f"{count} tries of one pull request failed")
 
 
 def _held_because(queue: MergeQueue) -> str:

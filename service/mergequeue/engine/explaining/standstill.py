@@ -13,6 +13,7 @@ from service.mergequeue.engine import engine
 from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.inputs import TimePassed
 from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.states import EntryState, RunPhase, RunStatus
 
 SILENT_FOR = timedelta(minutes=3)
@@ -128,7 +129,9 @@ def _forgotten(queue: MergeQueue, since: datetime, now: datetime) -> Iterator[St
         if waits and explain.explain(queue, entry.pr, now).next is None:
             name = f"entry {entry.id}"
             yield Standstill(StandstillKind.ENTRY_FORGOTTEN, name, since, (entry.pr,))
-    if engine.step(queue, TimePassed(), now).actions:
+    # Plain values carry no memory of what was planned before: everything is planned anew.
+    plain = replace(queue, entries=dict(queue.entries), runs=dict(queue.runs))
+    if engine.step(plain, TimePassed(), now).actions:
         yield Standstill(StandstillKind.TURN_MISSED, "turn", since)
 
 
