@@ -7,6 +7,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, desc, exists, selec
 
 from service.database.types import Utc
 from service.mergequeue.engine.model import Run
+from service.mergequeue.operations import naming
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store import runs as stored_runs
 from service.mergequeue.store.tables_queues import MergeQueueRow, RunRow
@@ -23,6 +24,9 @@ SELECT_RUN = (
     .where(runs.c.repository_id == _HERE, runs.c.branch == bindparam("of_branch"))
     .order_by(desc(runs.c.no))
     .limit(1)
+)
+SELECT_RUN_BY_ID = select(runs.c.queue_id, runs.c.id).where(
+    runs.c.repository_id == _HERE, runs.c.id == bindparam("of_run")
 )
 SELECT_ASKED = (
     select(runs.c.id)
@@ -56,7 +60,10 @@ class Uninformed(NamedTuple):
 
 
 def tested_run(session: Connection, repository_id: int, sha: Sha, branch: str | None) -> Run | None:
-    """Return the live test run on this commit, else the newest one on this test branch."""
+    """Return the live test run on this commit, else the newest one on this test branch.
+
+    CI may end before the run knows its commit and its branch. Its branch is named after it.
+    """
     ids = _ids_of_run(session, repository_id, sha, branch)
     return None if ids is None else stored_runs.run(session, *ids)
 
@@ -77,6 +84,10 @@ def _ids_of_run(
     if live:
         return live[0]
     row = session.execute(SELECT_RUN, {"of_repository": repository_id, "of_branch": branch}).first()
+    being_built = naming.run_id_of(branch or "")
+    if row is None and being_built is not None:
+        binds = {"of_repository": repository_id, "of_run": being_built}
+        row = session.execute(SELECT_RUN_BY_ID, binds).first()
     return None if row is None else (row.queue_id, row.id)
 
 

@@ -14,6 +14,7 @@ PREFIX = "headgate/"
 TITLE_MAX = 250
 NAMED_MAX = 10
 """Pull requests that a title names; the body names all."""
+_TEST_BRANCH = re.compile(r"headgate/merge/pr-[0-9]+/([0-9a-f-]+?)(?:-bisection)?")
 _DRY_TEST = re.compile(r"headgate/merge/dry-test/([0-9]{9,11})-[0-9a-f-]{36}")
 SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
@@ -23,6 +24,12 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 def test_branch(run: Run) -> str:
     """Return the run's test branch, without `refs/heads/`."""
     return f"{PREFIX}merge/{_own(run)}"
+
+
+def run_id_of(branch: str) -> str | None:
+    """Return the id of the run whose test branch has this name; None for any other branch."""
+    found = _TEST_BRANCH.fullmatch(branch)
+    return None if found is None else found[1]
 
 
 def scratch_branch(run: Run) -> str:
