@@ -5,11 +5,14 @@
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from service.accounts.store import access
+from service.database import outbox
 from service.database.database import Tx
-from service.evidence import failed_tests, revocations, silent_checks
+from service.database.outbox import OutboxItem
+from service.evidence import failed_tests, result_waits, revocations
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import EvidenceReported
@@ -17,6 +20,7 @@ from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.engine.reported import Evidence
 from service.mergequeue.operations import turn
+from service.mergequeue.store import queues
 from service.provider.ci import CiJob, CiRun, CiTrigger
 from service.provider.errors import Gone, GoneKind
 from service.provider.port import Provider
@@ -24,7 +28,7 @@ from service.runtime import Runtime
 from service.testhealth.detector import excuses
 from service.testhealth.detector.completeness import Proof
 from service.testhealth.detector.excuses import Relation, Rules, Suspect
-from service.testhealth.operations import judge, records
+from service.testhealth.operations import collected, judge, records
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import jobs
 from service.testhealth.reports.jobs import Sent
@@ -36,6 +40,9 @@ from service.vocabulary import CheckOutcome, Explanation, QuarantineForgives, Qu
 Attempt = tuple[str, int]
 """A CI run by its id, and which attempt of it."""
 
+LOST_MAX = 20
+"""Attempts of CI runs without a delivery of which reports are requested at a time."""
+
 
 async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None:
     """Explain the failed checks of a run to its queue, once each of them has its results.
@@ -43,8 +50,9 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     Revokes passes that were excused and then contradicted.
 
     Until then it reports nothing: the next upload asks again, and the queue continues by itself.
-    A check whose results never come is unexplained at once. One whose reports are incomplete is
-    not explained; the queue receives what is missing.
+    A check is unexplained when its results have not come in the time that they have ever needed,
+    and at once if they never come. One whose reports are incomplete is not explained; the queue
+    receives what is missing.
     Idempotent. Raises the provider's errors.
     """
     run = (await turn.value(runtime, queue.id)).runs.get(action.run)
@@ -65,9 +73,7 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     }
     reported = await _reported(provider, queue.repo, failing, conclusions, sent)
     late = failing.keys() - {each.name for each in reported}
-    never = await runtime.store.read(silent_checks.silent_of, queue.id) if late else frozenset()
-    silent = late & never
-    if late - silent:
+    if late and not await _are_overdue(runtime, queue, run, late):
         return
     began = RunStart(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
     findings, _ = await judge.alone(runtime, here, _looked_up, runtime, queue, reported, began)
@@ -84,10 +90,41 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     ]
     rules = await _rules(runtime, queue, run)
     evidence = _evidence(run, findings, suspects, below, rules)
-    unexplained = dict.fromkeys(silent, Explanation.UNEXPLAINED)
+    unexplained = dict.fromkeys(late, Explanation.UNEXPLAINED)
     explanations = {**evidence.explanations, **unexplained}
-    evidence = replace(evidence, explanations=explanations, silent=tuple(sorted(silent)))
+    evidence = replace(evidence, explanations=explanations, silent=tuple(sorted(late)))
     await turn.take(runtime, queue.id, [EvidenceReported(run.id, evidence)])
+
+
+async def _are_overdue(runtime: Runtime, queue: QueueRef, run: Run, late: AbstractSet[str]) -> bool:
+    """Return whether results of none of these checks are awaited any longer.
+
+    If they are, but not for the whole wait of the queue, it is asked again when they are overdue.
+    """
+    waits = await runtime.store.read(result_waits.waits_of, queue.id)
+    now = runtime.clock.now()
+    wait = max(waits.get(name, verdict.EVIDENCE_WAIT) for name in late)
+    due = (run.asked_evidence or now) + wait
+    if due <= now:
+        return not wait or not await _were_lost(runtime, queue)
+    if wait < verdict.EVIDENCE_WAIT:
+        names = tuple(sorted(failing_of(run)))
+        item = turn.item(runtime, AskEvidence(run.id, run.attempt, names), due)
+        await runtime.store.run(_ask_later, queue, item)
+        runtime.wakeups.wake("outbox")
+    return False
+
+
+async def _were_lost(runtime: Runtime, queue: QueueRef) -> bool:
+    """Return whether CI runs have ended of which no delivery told; their reports are requested."""
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    return bool(await collected.look_for_lost(runtime, repository, LOST_MAX))
+
+
+def _ask_later(session: Tx, queue: QueueRef, item: OutboxItem) -> None:
+    head = queues.head_of(session, queue.id)
+    if head is not None:
+        outbox.append(session, queue.repository_id, queue.id, head.epoch, [item])
 
 
 async def _revoke(runtime: Runtime, queue: QueueRef, run: Run) -> None:

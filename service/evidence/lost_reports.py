@@ -4,30 +4,18 @@ A run that was delivered or listed before has been requested already and costs n
 (docs/design/reports.md 10; docs/design/transactions.md 8).
 """
 
-from datetime import timedelta
-
-import structlog
-
 from service.accounts.store import access
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.evidence import failed_checks
 from service.mergequeue.operations import turn
 from service.mergequeue.store import queues
-from service.provider.errors import ProviderError
 from service.runtime import Runtime
 from service.testhealth.operations import collected
-from service.testhealth.operations import settings as test_settings
-from service.testhealth.reports.collecting import CollectReports
 from service.testhealth.store import cases
 
-BEGUN_WITHIN = timedelta(days=1)
-ATTEMPTS_MAX = 3
-"""Newest attempts of one run: it may have been repeated before the sweep."""
 ASKED_MAX = 100
 """Requests in one sweep, each at least one read; the rest waits for the next sweep."""
-
-log = structlog.get_logger()
 
 
 async def look_everywhere(runtime: Runtime) -> None:
@@ -35,7 +23,7 @@ async def look_everywhere(runtime: Runtime) -> None:
     left = ASKED_MAX
     for repository in await runtime.store.read(_watched):
         if left > 0:
-            left -= await _look(runtime, repository, left)
+            left -= await collected.look_for_lost(runtime, repository, left)
 
 
 async def look_where_awaited(runtime: Runtime) -> None:
@@ -54,7 +42,7 @@ async def look_where_awaited(runtime: Runtime) -> None:
     refs = [await runtime.store.read(queues.ref_by_id, queue_id) for queue_id in sorted(waiting)]
     for repository_id in sorted({ref.repository_id for ref in refs if ref is not None}):
         repository = await runtime.store.read(access.repository, repository_id)
-        await _look(runtime, repository, ASKED_MAX)
+        await collected.look_for_lost(runtime, repository, ASKED_MAX)
 
 
 def _watched(session: Tx) -> tuple[RepositoryRecord, ...]:
@@ -64,27 +52,3 @@ def _watched(session: Tx) -> tuple[RepositoryRecord, ...]:
         if each.available
         and (queues.queues_of(session, each.id) or cases.shared_by(session, each.id).names)
     )
-
-
-async def _look(runtime: Runtime, repository: RepositoryRecord, at_most: int) -> int:
-    """Request the reports of a repository's runs, newest first; return the number of attempts."""
-    provider = runtime.providers.get(repository.ref.host)
-    settings = await test_settings.read(runtime, repository)
-    if provider is None or not settings.collect_artifacts:
-        return 0
-    since = (runtime.clock.now() - BEGUN_WITHIN).date()
-    try:
-        ended = await provider.ci_runs(repository.ref, since)
-    except ProviderError as trouble:
-        log.warning("lost_reports_postponed", repo=repository.ref.slug, why=trouble.message)
-        return 0
-    attempts = [
-        CollectReports(run.id, attempt)
-        for run in ended
-        for attempt in range(run.attempt, max(run.attempt - ATTEMPTS_MAX, 0), -1)
-    ]
-    lost = await runtime.store.read(collected.unasked, repository.id, attempts)
-    if lost:
-        await collected.ask_for(runtime, repository, lost[:at_most])
-        log.info("lost_reports", repo=repository.ref.slug, runs=len(lost))
-    return min(len(lost), at_most)

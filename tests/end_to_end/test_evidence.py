@@ -141,9 +141,9 @@ async def test_results_that_come_while_the_queue_waits_are_heard(world: World, a
 
 
 async def seconds_to_a_verdict(world: World, ask: Asker, *, sends: bool) -> float:
-    """Let the tests of another pull request fail; the time from its failure to the verdict."""
+    """Let a test of another pull request fail; the time from its failure to the verdict."""
     number = await merging(world)
-    run = await ci.ends(ask, number, {"total": WRONG, "mail": WRONG}, sends=sends)
+    run = await ci.ends(ask, number, GREEN | {f"of {number}": WRONG}, sends=sends)
     assert await ending(world, number) == ("FAILED", "required_status_failed")
     kept = await world.runtime.store.read(runs.run, (await world.queue()).id, run.id)
     assert kept is not None
@@ -171,3 +171,12 @@ async def test_a_check_that_never_has_results_is_awaited_in_vain_twice_and_then_
     # Results that come after all are used, and are awaited from then on.
     assert await seconds_to_a_verdict(world, ask, sends=True) < 40
     assert await seconds_to_a_verdict(world, ask, sends=False) >= 100
+
+
+async def test_results_that_are_late_are_awaited_little_longer_than_they_ever_needed(
+    world: World, ask: Asker
+) -> None:
+    await ci.on_main(ask, GREEN, "1")
+    for _ in range(3):
+        assert await seconds_to_a_verdict(world, ask, sends=True) < 40
+    assert await seconds_to_a_verdict(world, ask, sends=False) < 70

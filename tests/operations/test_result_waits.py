@@ -1,25 +1,32 @@
-"""Uploads and the test runs of a queue that they belong to."""
+"""Uploads and the test runs of a queue that they belong to, and how long a queue waits for them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from service.evidence import result_waits
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import Step
-from service.mergequeue.engine.states import QueueState, RunPhase
+from service.mergequeue.engine.reported import Evidence
+from service.mergequeue.engine.states import QueueState, RunPhase, RunStatus
 from service.mergequeue.operations import naming, queues, turn
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache
 from service.testhealth.store import uploads
-from service.vocabulary import SYSTEM, QueueRef, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, Explanation, QueueRef, RequiredName, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import HOST, NOW, Stage
-from tests.store.builders import a_run
+from tests.store.builders import a_check, a_run
 
 RUN_ID = "0b6f9ad4-7f0e-5f5b-9f3e-2f0c7f3f2b11"
 RUN_SHA = Sha("d" * 40)
+WHOLE_S = verdict.EVIDENCE_WAIT.total_seconds()
+MARGIN_S = result_waits.MARGIN.total_seconds()
 
 
 @pytest.fixture
@@ -67,3 +74,71 @@ async def test_results_of_another_branch_are_of_no_run_that_is_being_built(stage
     sent = await stage.ran({"total": "F"}, sha=RUN_SHA, branch=branch, run_id="77")
     (upload,) = await stage.runtime.store.read(uploads.newest, stage.repository.id, 9)
     assert (upload.id, upload.kind) == (sent.upload_id, "other")
+
+
+def failed(number: int, names: Sequence[str], silent: Sequence[str] = ()) -> Run:
+    """A run in which these checks failed; of those in `silent` no results came."""
+    explanations = dict.fromkeys(names, Explanation.UNEXPLAINED)
+    return a_run(
+        f"run {number}",
+        prs=(number,),
+        sha=Sha(f"{number:x}" * 40),
+        status=RunStatus.FAILED,
+        required=tuple(RequiredName(name) for name in ("unit", "lint")),
+        checks=tuple(
+            a_check(name, CheckOutcome.FAILED if name in names else CheckOutcome.PASSED)
+            for name in ("unit", "lint")
+        ),
+        created_at=NOW - timedelta(minutes=1),
+        asked_evidence=NOW,
+        finished_at=NOW + timedelta(seconds=40),
+        evidence=Evidence(1, explanations, silent=tuple(silent)),
+    )
+
+
+async def waits_s(stage: Stage) -> dict[str, float]:
+    """Name of each check → for how many seconds its results are awaited, if that is known."""
+    queue = await queue_of(stage)
+    waits = await stage.runtime.store.read(result_waits.waits_of, queue.id)
+    return {name: wait.total_seconds() for name, wait in waits.items()}
+
+
+async def came(stage: Stage, seconds: Sequence[float]) -> None:
+    """`unit` has failed so often, and its last results came so long after the question."""
+    for number, needed in enumerate(seconds, 1):
+        run = failed(number, ["unit"])
+        await keep(stage, run)
+        for at in (-20, needed):
+            stage.clock.present = NOW + timedelta(seconds=at)
+            await stage.ran({"total": "F"}, sha=run.sha, run_id=f"{number}{at}")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "awaited_s"),
+    [
+        ([4, 30, 8], 30 + MARGIN_S),
+        ([-5, -3, -9], MARGIN_S),
+        ([4, 8, 80], WHOLE_S),
+        ([4, 8, 300], WHOLE_S),
+    ],
+)
+async def test_results_are_awaited_for_the_longest_time_that_they_have_needed(
+    stage, seconds, awaited_s
+):
+    await came(stage, seconds)
+    assert await waits_s(stage) == {"unit": awaited_s}
+
+
+async def test_two_failures_do_not_show_how_long_results_need(stage):
+    await came(stage, [4, 8])
+    assert await waits_s(stage) == {}
+
+
+async def test_a_check_that_never_has_results_is_not_awaited_whatever_others_need(stage):
+    await came(stage, [4, 8, 30])
+    for number in (4, 5, 6):
+        run = failed(number, ["unit", "lint"], silent=["lint"])
+        await keep(stage, run)
+        stage.clock.present = NOW + timedelta(seconds=50)
+        await stage.ran({"total": "F"}, sha=run.sha, run_id=str(number))
+    assert await waits_s(stage) == {"unit": 50 + MARGIN_S, "lint": 0}

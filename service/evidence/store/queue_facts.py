@@ -1,9 +1,10 @@
 """Facts of merge queues about uploads: the run that one is of, and who knows that any come."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, desc, exists, select
+from sqlalchemy import BindParameter, Connection, bindparam, desc, exists, func, select
 
 from service.database.types import Utc
 from service.mergequeue.engine.model import Run
@@ -11,6 +12,7 @@ from service.mergequeue.operations import naming
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store import runs as stored_runs
 from service.mergequeue.store.tables_queues import MergeQueueRow, RunRow
+from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store.uploads import uploads
 from service.vocabulary import Sha
 
@@ -37,6 +39,21 @@ SELECT_ASKED = (
     )
     .order_by(desc(runs.c.no))
     .limit(bindparam("at_most"))
+)
+SELECT_ARRIVED = (
+    select(runs.c.id, func.max(uploads.c.received_at).label("arrived_at"))
+    .join(
+        uploads,
+        (uploads.c.repository_id == runs.c.repository_id)
+        & (uploads.c.sha == runs.c.sha)
+        & (uploads.c.received_at >= runs.c.created_at),
+    )
+    .where(
+        runs.c.id.in_(bindparam("of_ids", expanding=True)),
+        uploads.c.kind == UploadClass.QUEUE.value,
+        uploads.c.is_eligible.is_(True),
+    )
+    .group_by(runs.c.id)
 )
 SELECT_BRANCHES = select(queues.c.branch).where(
     queues.c.repository_id == _HERE, queues.c.deleted.is_(False)
@@ -100,6 +117,15 @@ def runs_with_evidence_asked(session: Connection, queue_id: int, at_most: int) -
     """Return the newest ended runs whose failure the queue asked about."""
     asked = session.execute(SELECT_ASKED, {"of_queue": queue_id, "at_most": at_most})
     return tuple(asked.scalars())
+
+
+def results_arrived(session: Connection, run_ids: Sequence[str]) -> dict[str, datetime]:
+    """Return when the last results of each run arrived; runs without any are left out."""
+    if not run_ids:
+        return {}
+    return {
+        row.id: row.arrived_at for row in session.execute(SELECT_ARRIVED, {"of_ids": list(run_ids)})
+    }
 
 
 def uninformed_queues(

@@ -46,6 +46,11 @@ PORTION_BYTES = 20 * 1024 * 1024
 
 NO_REPORT = "It holds no report of tests."
 
+BEGUN_WITHIN = timedelta(days=1)
+"""CI runs that began so long ago are looked through for lost reports."""
+ATTEMPTS_MAX = 3
+"""Newest attempts of one run: it may have been repeated before the sweep."""
+
 log = structlog.get_logger()
 
 outbox.EFFECT.add(CollectReports)
@@ -73,6 +78,33 @@ def _ask_for(
     ]
     outbox.append(session, repository.id, None, 0, items)
     return True
+
+
+async def look_for_lost(runtime: Runtime, repository: RepositoryRecord, at_most: int) -> int:
+    """Request the reports of a repository's ended CI runs, newest first, that nobody asked for.
+
+    Return the number of attempts of which reports are requested; 0 if the provider is away.
+    """
+    provider = runtime.providers.get(repository.ref.host)
+    settings = await test_settings.read(runtime, repository)
+    if provider is None or not settings.collect_artifacts:
+        return 0
+    since = (runtime.clock.now() - BEGUN_WITHIN).date()
+    try:
+        ended = await provider.ci_runs(repository.ref, since)
+    except ProviderError as trouble:
+        log.warning("lost_reports_postponed", repo=repository.ref.slug, why=trouble.message)
+        return 0
+    attempts = [
+        CollectReports(run.id, attempt)
+        for run in ended
+        for attempt in range(run.attempt, max(run.attempt - ATTEMPTS_MAX, 0), -1)
+    ]
+    lost = await runtime.store.read(unasked, repository.id, attempts)
+    if lost:
+        await ask_for(runtime, repository, lost[:at_most])
+        log.info("lost_reports", repo=repository.ref.slug, runs=len(lost))
+    return min(len(lost), at_most)
 
 
 def unasked(
