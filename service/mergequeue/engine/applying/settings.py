@@ -11,7 +11,7 @@ from service.mergequeue.engine.outputs import QueueConfigured, Refused
 from service.mergequeue.engine.planning import modes
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import holds, leaving
+from service.mergequeue.engine.state import holds, leaving, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import ActorKind
 
@@ -96,4 +96,19 @@ def _adopt(draft: Draft, wanted: QueueConfig, test_branch_reason: str | None) ->
         leaving.try_again(draft, draft.entries.values())
     if "merge_method" in changed:
         draft.touched.update(draft.entries)
+        _set_aside_unchecked(draft)
     modes.ask(draft, Mode(wanted.mode))
+
+
+def _set_aside_unchecked(draft: Draft) -> None:
+    """Set aside whoever lacks a check on its own head that the new merge method needs.
+
+    No fact about it has changed that could change back, so it does not keep its place for a time.
+    """
+    placed = [entry for entry in draft.entries.values() if entry.rank is not None]
+    for entry in sorted(placed, key=lambda entry: entry.rank or 0):
+        fresh = draft.entries[entry.pr]
+        is_new = Reason.CHECK_MISSING not in fresh.unmet
+        lacks = Reason.CHECK_MISSING in readiness.unmet_now(draft, fresh)
+        if is_new and lacks and not leaving.is_landing(draft, fresh):
+            leaving.set_aside(draft, fresh, Reason.CHECK_MISSING)
