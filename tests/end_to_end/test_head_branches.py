@@ -31,6 +31,16 @@ async def test_the_branch_is_deleted_after_the_landing(world: World, method: Mer
     assert not world.repository.issues[number].open
 
 
+async def test_no_branch_is_deleted_that_a_landing_has_deleted_already(world: World):
+    await world.make_queue(merge_method=MergeMethod.MERGE_COMMIT)
+    await landed(world, await world.open())
+    calls = world.sandbox.world.calls
+    assert [
+        one["path"] for one in calls if one["method"] == "DELETE" and "/refs/" in one["path"]
+    ] == []
+    assert not [name for name in world.branches() if name.startswith("headgate/")]
+
+
 async def test_without_the_setting_it_stays(world: World):
     await world.make_queue()
     number = await world.open(head="topic")

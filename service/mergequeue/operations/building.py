@@ -19,7 +19,7 @@ from service.mergequeue.engine.model import MergeQueue, Run, RunStep
 from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RetireRun
 from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.mergequeue.operations import commit_texts, naming, turn, vehicles
-from service.mergequeue.store import queues, runs
+from service.mergequeue.store import landings, queues, runs
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode
 from service.provider.values import (
     BuildRequest,
@@ -257,12 +257,15 @@ async def retire(runtime: Runtime, queue: QueueRef, action: RetireRun) -> None:
     runtime.boundary.reach("act.retire.before_send")
     if action.stop_ci and run.sha is not None and run.published:
         await provider.stop_ci(queue.repo, run.sha)
-    branches = [run.branch] if run.branch is not None else _unbuilt_branches(run)
-    for branch in branches:
+    for branch in await _branches(runtime, run):
         await provider.discard(queue.repo, branch)
     runtime.boundary.reach("act.retire.after_send")
 
 
-def _unbuilt_branches(run: Run) -> list[str]:
-    """Return a build that did not report may have left either."""
-    return [naming.test_branch(run), naming.scratch_branch(run)]
+async def _branches(runtime: Runtime, run: Run) -> list[str]:
+    """Return the branches that the run may have; a build that did not report left either."""
+    if run.branch is None:
+        return [naming.test_branch(run), naming.scratch_branch(run)]
+    if await runtime.store.read(landings.has_advanced, run.id):
+        return []
+    return [run.branch]

@@ -17,6 +17,7 @@ from sqlalchemy import (
 
 from service.database.codec import RowCodec
 from service.database.records import LandingRecord, LandingState
+from service.mergequeue.engine.model import LandMode
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.store.rows import queues
 from service.mergequeue.store.tables_queues import IS_LANDED, IS_OPEN_PERMIT, LandingRow
@@ -34,6 +35,15 @@ SELECT_LANDED_PRS = (
     select(landings.c.pr)
     .where(landings.c.run == bindparam("of_run"), IS_LANDED)
     .order_by(landings.c.id)
+)
+SELECT_ADVANCED = (
+    select(landings.c.id)
+    .where(
+        landings.c.run == bindparam("of_run"),
+        landings.c.mode == LandMode.CAS.value,
+        IS_LANDED,
+    )
+    .limit(1)
 )
 SELECT_OPEN_PERMITS = _SELECT.where(landings.c.queue_id == _QUEUE, IS_OPEN_PERMIT)
 
@@ -124,6 +134,11 @@ def landed_prs(session: Connection, run_id: str) -> tuple[int, ...]:
     """Return the pull requests that have landed by a run, in order."""
     found = session.execute(SELECT_LANDED_PRS, {"of_run": run_id}).scalars()
     return tuple(dict.fromkeys(found))
+
+
+def has_advanced(session: Connection, run_id: str) -> bool:
+    """Return whether a run has landed by moving the target, which deletes its test branch too."""
+    return session.execute(SELECT_ADVANCED, {"of_run": run_id}).first() is not None
 
 
 def open_permits(session: Connection, queue_id: int) -> tuple[LandingRecord, ...]:
