@@ -20,6 +20,15 @@ async def test_a_comment_of_the_app_says_that_it_is_one(sandbox, app, pull):
     assert [one["id"] for one in await app.get(path)] == [made.body["id"]]
 
 
+async def test_the_addresses_of_a_bot_are_encoded_and_its_page_is_that_of_its_app(app, pull):
+    made = await app.call("POST", f"/repos/{REPO}/issues/{pull}/comments", {"body": "hello"})
+    user = made.body["user"]
+    assert user["url"].endswith("/users/headgate%5Bbot%5D")
+    assert user["followers_url"].endswith("/users/headgate%5Bbot%5D/followers")
+    assert user["html_url"].endswith("/apps/headgate")
+    assert (await app.get("/users/headgate%5Bbot%5D"))["login"] == user["login"]
+
+
 async def test_an_edit_tells_what_stood_there_before(sandbox, app, pull, receiver):
     path = f"/repos/{REPO}/issues"
     made = await app.call("POST", f"{path}/{pull}/comments", {"body": "one"})

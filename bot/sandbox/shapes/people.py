@@ -2,6 +2,7 @@
 
 from base64 import b64decode, b64encode
 from datetime import datetime
+from urllib.parse import quote
 
 from bot.sandbox.records import Account, App, Installation, Json, Kind
 from bot.sandbox.timeline import stamp
@@ -48,15 +49,16 @@ def lifetime(created_at: datetime, updated_at: datetime | None = None) -> Json:
 
 
 def account(world: World, one: Account) -> Json:
-    """GitHub's simple user."""
-    url = f"{world.api}/users/{one.login}"
+    """GitHub's simple user; the page of a bot is that of its App."""
+    url = f"{world.api}/users/{quote(one.login)}"
+    page = f"apps/{one.login.removesuffix('[bot]')}" if one.kind is Kind.BOT else one.login
     return {
         **identity(one.kind, one.id),
         "login": one.login,
         "avatar_url": f"{world.web}/_sandbox/avatar/{one.id}",
         "gravatar_id": "",
         "url": url,
-        "html_url": f"{world.web}/{one.login}",
+        "html_url": f"{world.web}/{page}",
         **links(url, USER_LINKS),
         "type": one.kind.value,
         "site_admin": False,
