@@ -23,6 +23,9 @@ FILE_BYTES_MAX = 256 * 1024
 PROBE = "headgate/merge/pr-1/00000000-0000-0000-0000-000000000000"
 PATTERN = "headgate/merge/**"
 NO_WORKFLOWS = f"No workflow files were found. Your CI must run on {PATTERN}."
+OF_DRAFTS = (
+    "Each takes a number of the repository and notifies its watchers; pushed branches do neither."
+)
 DRAFT = r"github\.event\.pull_request\.draft"
 SKIPS_DRAFTS = re.compile(
     rf"!\s*\(?\s*{DRAFT}|{DRAFT}\s*==\s*'?false|{DRAFT}\s*!=\s*'?true", re.IGNORECASE
@@ -78,7 +81,8 @@ def advice_of(found: Sequence[Workflow]) -> VehicleAdvice:
         )
     started = [each.name for each in found if each.on_draft]
     if started:
-        return VehicleAdvice(Vehicle.DRAFT_PR, f"{listed(started)} starts on draft pull requests.")
+        reason = f"{listed(started)} starts on draft pull requests. {OF_DRAFTS}"
+        return VehicleAdvice(Vehicle.DRAFT_PR, reason)
     if found:
         return VehicleAdvice(
             None,

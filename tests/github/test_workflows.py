@@ -79,6 +79,15 @@ def test_a_push_trigger_wins_and_names_what_does_not_report():
     )
 
 
+def test_drafts_say_what_they_cost():
+    found = workflows.advise({"ci.yml": "on: pull_request\n" + JOBS}, "main")
+    assert (found.vehicle, found.reason) == (
+        DRAFT,
+        "ci.yml starts on draft pull requests. Each takes a number of the repository and notifies "
+        "its watchers; pushed branches do neither.",
+    )
+
+
 def test_a_draft_guard_says_what_must_be_changed():
     found = workflows.advise({"ci.yml": guarded("${{ !github.event.pull_request.draft }}")}, "main")
     assert found.reason == (
