@@ -18,7 +18,7 @@ from service.vocabulary import QueueRef, Role
 STREAM_S = 600.0
 """How long a stream lasts at most; clients connect again."""
 HEARTBEAT_S = 15.0
-"""The place keeps proxies from closing a quiet stream, and the token is looked at again."""
+"""The place keeps proxies from closing a quiet stream; then the token is looked at again, too."""
 RETRY_MS = 2000
 """When a client connects again after the end of a stream."""
 
@@ -74,12 +74,13 @@ async def _parts(call: Call, queue: QueueRef, place: int) -> AsyncIterator[bytes
     # Without an event too a client knows where to go on, by a cursor that is not too old.
     yield f"retry: {RETRY_MS}\nid: {queue_events.cursor_of(runtime, queue, place)}\n\n".encode()
     while not places.is_stopping and (now_s := clock.monotonic_s()) < began_s + STREAM_S:
-        if now_s >= checked_s + HEARTBEAT_S:
-            await runtime.store.read(access.recheck, call.actor, clock.now())
-            checked_s = now_s
-            yield f"id: {queue_events.cursor_of(runtime, queue, place)}\n\n".encode()
         seen = runtime.wakeups.version(topic)
         found = await queue_events.after(runtime, queue, place, EVENTS)
+        if found.events or now_s >= checked_s + HEARTBEAT_S:
+            await runtime.store.read(access.recheck, call.actor, clock.now())
+            checked_s = now_s
+            if not found.events:
+                yield f"id: {queue_events.cursor_of(runtime, queue, place)}\n\n".encode()
         for numbered, event in zip(found.events, _shown(found, queue), strict=True):
             cursor = queue_events.cursor_of(runtime, queue, numbered.id)
             head = f"id: {cursor}\nevent: {event.event}\ndata: "

@@ -108,6 +108,15 @@ async def test_a_token_that_ends_ends_its_stream(client, queue, monkeypatch):
         await asyncio.wait_for(stream.response.read(), 20)
 
 
+async def test_a_token_that_has_ended_gets_no_event(client, queue):
+    number = await queue.submitted()
+    made = await client.done("tokens/create", {"name": "ended", "role": "read"})
+    async with streaming(queue, made["token"]) as stream:
+        await client.done("tokens/revoke", {"id": made["id"]})
+        await client.done("cancelPullRequest", queue.about(number))
+        assert b"EntryMoved" not in await asyncio.wait_for(stream.response.read(), 20)
+
+
 async def test_a_stream_ends_after_its_time(queue, monkeypatch):
     monkeypatch.setattr(events, "STREAM_S", 0.0)
     async with streaming(queue) as stream:
