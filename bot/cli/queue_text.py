@@ -123,7 +123,7 @@ def print_settings(answer: Json, *, are_all: bool) -> None:
     chosen = {
         name: value
         for name, value in sorted(settings.items())
-        if are_all or value != DEFAULTS[name]
+        if are_all or not config_file.is_equal(value, DEFAULTS[name])
     }
     if chosen:
         output.print_table(
