@@ -17,6 +17,7 @@ from bot.uploader.transport import Json
 app = typer.Typer()
 
 PRIORITY_MAX = 255
+PRIORITY_DIGITS_MAX = 10
 OUTCOMES = {"MERGED": "merged", "FAILED": "failed", "CANCELLED": "removed"}
 
 # How long the service may wait for a change before it answers, below the client's time limit.
@@ -182,7 +183,9 @@ def parse_priority(text: str | None) -> str | None:
     from service.mergequeue.engine.model import PRIORITY_NAMES
 
     word = text.strip().lower()
-    if word not in PRIORITY_NAMES and not (word.isdecimal() and int(word) <= PRIORITY_MAX):
+    # Python refuses to read a number of thousands of digits.
+    is_number = word.isascii() and word.isdecimal() and len(word) <= PRIORITY_DIGITS_MAX
+    if word not in PRIORITY_NAMES and not (is_number and int(word) <= PRIORITY_MAX):
         names = ", ".join(PRIORITY_NAMES)
         raise Failed(
             Exit.USAGE, f"{text!r} is not a priority", f"Give {names} or 0 to {PRIORITY_MAX}"

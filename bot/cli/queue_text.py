@@ -9,30 +9,6 @@ from service.mergequeue.engine.states import QueueState
 from service.text import markdown, phrases
 from service.vocabulary import RequiredSource
 
-# Members of an answer that are not settings.
-NOT_SETTINGS = frozenset(
-    {
-        "branch",
-        "effectiveRequiredStatuses",
-        "enqueuedPullRequests",
-        "holds",
-        "ignoredFields",
-        "links",
-        "repositoryFile",
-        "requiredStatusesSource",
-        "ruleNotes",
-        "settingSources",
-        "state",
-        "stateChangedAt",
-        "stateChangedBy",
-        "stateReason",
-        "targetMode",
-        "testBranchKind",
-        "testBranchKindReason",
-        "version",
-    }
-)
-
 
 def print_summary(repo: str, answer: Json) -> None:
     """Print a queue's name, state, required checks, version and holds."""
@@ -143,16 +119,16 @@ def tested_with(entry: Json, entries: Sequence[Json]) -> str:
 
 def print_settings(answer: Json, *, are_all: bool) -> None:
     """Print the settings by name: all, or those that differ from their default."""
-    settings = {name: value for name, value in answer.items() if name not in NOT_SETTINGS}
+    settings = {name: value for name, value in answer.items() if name in DEFAULTS}
     chosen = {
         name: value
         for name, value in sorted(settings.items())
-        if are_all or value != DEFAULTS.get(name)
+        if are_all or not config_file.is_equal(value, DEFAULTS[name])
     }
     if chosen:
         output.print_table(
             ("Setting", "Value", "Default"),
-            [(name, written(value), written(DEFAULTS.get(name))) for name, value in chosen.items()],
+            [(name, written(value), written(DEFAULTS[name])) for name, value in chosen.items()],
         )
     if len(chosen) < len(settings):
         whose = "The other" if chosen else "All"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -23,8 +24,11 @@ WEEK = timedelta(days=7)
 
 
 def parse_test_id(text: str) -> str:
-    """Return the id of a test that is named by its id or by the address of its page."""
-    return text.rstrip("/").rpartition("/")[2]
+    """Return the id of a test that is named by its id or by its link.
+
+    The link is `urn:uuid:…` where the service does not know its public address.
+    """
+    return urlsplit(text).path.rstrip("/").rpartition("/")[2].removeprefix("uuid:")
 
 
 TestId = Annotated[

@@ -174,7 +174,7 @@ class Pages:
         if version is None:
             return self._rendering.page(200, kind.template, await self._values(kind, visit))
         tag, _ = await version()
-        if request.headers.get("Accept") == streams.CONTENT:
+        if request.method == "GET" and request.headers.get("Accept") == streams.CONTENT:
             answer = self._rendering.stream()
             return await self._streams.follow(request, answer, visit.visitor.key, version)
         if request.headers.get("If-None-Match") == tag:

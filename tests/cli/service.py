@@ -214,6 +214,7 @@ def a_queue(**differences) -> dict:
         "concurrency": 5,
         "directMergeMode": "ALWAYS",
         "version": 1,
+        "recordVersion": "3f1c7b640a524b408a35c4bb",
         "holds": [],
         "stateReason": None,
         "effectiveRequiredStatuses": ["test"],

@@ -57,7 +57,7 @@ def test_a_priority_is_a_word_of_chat_or_a_number(api, given, sent):
     assert api.asked[0][1]["priority"] == sent
 
 
-@pytest.mark.parametrize("given", ["asap", "256", "-1", ""])
+@pytest.mark.parametrize("given", ["asap", "256", "-1", "", "\uff11\uff12", "9" * 5000])
 def test_another_word_is_no_priority(api, capsys, given):
     assert headgate("submit", "3", f"--priority={given}") == 2
     assert capsys.readouterr().err == (

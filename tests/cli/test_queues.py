@@ -190,6 +190,13 @@ def test_only_settings_that_differ_from_their_default_are_shown(api, capsys):
     ]
 
 
+def test_a_default_in_lower_case_is_no_difference(api, capsys):
+    api.says("/getQueue", a_queue(mode="single", mergeMethod="rebase"))
+    headgate("show")
+    names = [row.split()[0] for row in capsys.readouterr().out.splitlines()[5:]]
+    assert names == ["concurrency", "directMergeMode", "mergeMethod", "The"]
+
+
 def test_all_settings_are_shown_as_they_can_be_set(api, capsys):
     api.says("/getQueue", a_queue(**PLAIN))
     headgate("show", "--all-settings")

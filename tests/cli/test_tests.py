@@ -129,6 +129,13 @@ def test_a_test_is_shown_with_how_it_fails(api, capsys):
     assert json.loads(capsys.readouterr().out) == {"test": DETAILS}
 
 
+@pytest.mark.parametrize("link", [f"{PAGE}/", f"{PAGE}?days=30#runs", f"urn:uuid:{ID}"])
+def test_a_test_is_found_by_any_link_of_it(api, link):
+    api.says("/flaky-tests/get-test-details", {"test": DETAILS})
+    assert headgate("show", link) == 0
+    assert api.asked[-1][1] == {**ABOUT, "test_id": ID}
+
+
 def test_a_test_is_quarantined_and_released(api, capsys):
     said = {"test_id": ID, "expires_at": "2026-04-01T08:00:00.000Z", "quarantined": False}
     api.says(OVERRIDE, said | {"override": "ALWAYS_QUARANTINE"})

@@ -144,6 +144,14 @@ async def test_a_stream_is_as_secret_as_its_page(stage):
         assert (await browser.get("/octo/widgets/none", STREAM, host="localhost")).status == 404
 
 
+async def test_only_get_opens_a_stream(stage):
+    # HEAD has no body (RFC 9110, 9.3.2): events would be taken for the answer to what comes next.
+    async with stage.browsing() as browser:
+        head = await browser.get(PATHS[0], STREAM, method="HEAD", host="localhost")
+        assert head.headers["content-type"] == "text/html; charset=utf-8"
+        assert (await browser.get(PATHS[0], host="localhost")).status == 200
+
+
 async def test_more_streams_than_one_visitor_may_have_are_refused(stage, monkeypatch):
     monkeypatch.setattr(waiting, "WAITING_A_TOKEN", 0)
     async with stage.browsing() as browser:

@@ -18,7 +18,7 @@ from service.vocabulary import QueueRef, Role
 STREAM_S = 600.0
 """How long a stream lasts at most; clients connect again."""
 HEARTBEAT_S = 15.0
-"""A comment keeps proxies from closing a quiet stream, and the token is looked at again."""
+"""The place keeps proxies from closing a quiet stream; then the token is looked at again, too."""
 RETRY_MS = 2000
 """When a client connects again after the end of a stream."""
 
@@ -54,7 +54,8 @@ async def stream(call: Call, asked: StreamQueueEvents, last: str | None) -> Asyn
     """Send the events of a queue as they happen, as server-sent events.
 
     Each has the fields of `QueueEvent` as its data, and its cursor as its id; a client that
-    connects again sends the last one as `Last-Event-ID`. A stream ends after 10 minutes.
+    connects again sends the last one as `Last-Event-ID`. The place is also sent at first and every
+    15 seconds, as an id without data. A stream ends after 10 minutes.
     """
     queue = await queue_access.find_queue(call.runtime, call.caller, asked.ref, asked.target_branch)
     place = await queue_events.place_of(call.runtime, queue, last or asked.cursor, None)
@@ -62,7 +63,7 @@ async def stream(call: Call, asked: StreamQueueEvents, last: str | None) -> Asyn
 
 
 async def _parts(call: Call, queue: QueueRef, place: int) -> AsyncIterator[bytes]:
-    """Return events from a place on, and a comment from time to time.
+    """Return events from a place on, and from time to time the place.
 
     Raises Unauthenticated when the token ends meanwhile.
     """
@@ -70,14 +71,16 @@ async def _parts(call: Call, queue: QueueRef, place: int) -> AsyncIterator[bytes
     clock, places = runtime.clock, call.cache(Waiting)
     encoder = Encoder(runtime.options.enum_case)
     began_s = checked_s = clock.monotonic_s()
-    yield f"retry: {RETRY_MS}\n\n".encode()
+    # Without an event too a client knows where to go on, by a cursor that is not too old.
+    yield f"retry: {RETRY_MS}\nid: {queue_events.cursor_of(runtime, queue, place)}\n\n".encode()
     while not places.is_stopping and (now_s := clock.monotonic_s()) < began_s + STREAM_S:
-        if now_s >= checked_s + HEARTBEAT_S:
-            await runtime.store.read(access.recheck, call.actor, clock.now())
-            checked_s = now_s
-            yield b": no event for a while\n\n"
         seen = runtime.wakeups.version(topic)
         found = await queue_events.after(runtime, queue, place, EVENTS)
+        if found.events or now_s >= checked_s + HEARTBEAT_S:
+            await runtime.store.read(access.recheck, call.actor, clock.now())
+            checked_s = now_s
+            if not found.events:
+                yield f"id: {queue_events.cursor_of(runtime, queue, place)}\n\n".encode()
         for numbered, event in zip(found.events, _shown(found, queue), strict=True):
             cursor = queue_events.cursor_of(runtime, queue, numbered.id)
             head = f"id: {cursor}\nevent: {event.event}\ndata: "

@@ -1,10 +1,12 @@
 """The statistics of a queue: where time goes, what merges, what leaves and why."""
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from operator import itemgetter
 
 from service.mergequeue.engine.explaining.estimates import percentile
 from service.mergequeue.engine.reasons import Reason
@@ -192,14 +194,16 @@ def _means(of_each: Sequence[Mapping[Part, timedelta]]) -> Mapping[Part, float]:
 def parts_of(
     stay: Stay, moves: Sequence[Moved], pauses: Sequence[tuple[datetime, datetime]]
 ) -> Mapping[Part, timedelta]:
-    """Return how a merged submission's time divides; `moves` are its changes of state, in order."""
+    """Return how a merged submission's time divides.
+
+    `moves` are its changes of state, and `pauses` those of its queue, both in order.
+    """
     parts: defaultdict[Part, timedelta] = defaultdict(timedelta)
     at, is_again = stay.submitted_at, False
     for move in moves:
         if move.origin in _PARTS:
-            still = timedelta()
-            if move.origin in _STANDS_STILL:
-                still = sum((_common(each, (at, move.at)) for each in pauses), still)
+            is_still = move.origin in _STANDS_STILL
+            still = _paused(pauses, at, move.at) if is_still else timedelta()
             parts[Part.PAUSED] += still
             parts[Part.AGAIN if is_again else _PARTS[move.origin]] += move.at - at - still
         is_again = is_again or (
@@ -210,5 +214,11 @@ def parts_of(
     return parts
 
 
-def _common(one: tuple[datetime, datetime], other: tuple[datetime, datetime]) -> timedelta:
-    return max(timedelta(), min(one[1], other[1]) - max(one[0], other[0]))
+def _paused(
+    pauses: Sequence[tuple[datetime, datetime]], start: datetime, end: datetime
+) -> timedelta:
+    """Return how much of a time the queue was paused; `pauses` follow one another."""
+    first = bisect_right(pauses, start, key=itemgetter(1))
+    beyond = bisect_left(pauses, end, lo=first, key=itemgetter(0))
+    shared = (min(till, end) - max(since, start) for since, till in pauses[first:beyond])
+    return sum(shared, timedelta())

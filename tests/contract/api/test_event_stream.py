@@ -14,12 +14,13 @@ from service.mergequeue.api import events
 
 @dataclass
 class Stream:
-    """A stream that a client reads."""
+    """A stream that a client reads; `begins_at` is the id that it begins with."""
 
     response: aiohttp.ClientResponse
+    begins_at: str = ""
 
     async def message(self) -> dict[str, str]:
-        """The fields of the next message; those of a comment have no name."""
+        """The fields of the next message."""
         fields: dict[str, str] = {}
         while line := (await self.response.content.readline()).decode().rstrip("\n"):
             name, _, value = line.partition(": ")
@@ -48,7 +49,9 @@ async def streaming(queue, token=None, last=None) -> AsyncIterator[Stream]:
         assert response.headers["Content-Type"] == "text/event-stream"
         assert response.headers["Cache-Control"] == "no-store"
         stream = Stream(response)
-        assert await stream.message() == {"retry": "2000"}
+        first = await stream.message()
+        assert first.keys() == {"retry", "id"}
+        stream.begins_at = first["id"]
         yield stream
 
 
@@ -75,13 +78,43 @@ async def test_a_client_that_comes_again_misses_nothing(client, queue):
     assert again == second
 
 
+async def test_a_client_that_saw_no_event_misses_none_either(client, queue):
+    number = await queue.submitted()
+    async with streaming(queue) as stream:
+        seen = stream.begins_at
+    await client.done("cancelPullRequest", queue.about(number))
+    async with streaming(queue, last=seen) as stream:
+        _, event = await stream.event()
+        while event["event"] != "EntryMoved":
+            _, event = await stream.event()
+    assert (event["prNumber"], event["to"]) == (number, "CANCELLED")
+
+
+async def test_the_place_of_a_quiet_stream_does_not_grow_old(queue, monkeypatch):
+    monkeypatch.setattr(events, "HEARTBEAT_S", 0.0)
+    async with streaming(queue) as stream:
+        later = await stream.message()
+    assert later["id"] != stream.begins_at
+    async with streaming(queue, last=later["id"]):
+        pass
+
+
 async def test_a_token_that_ends_ends_its_stream(client, queue, monkeypatch):
     monkeypatch.setattr(events, "HEARTBEAT_S", 0.0)
     made = await client.done("tokens/create", {"name": "short", "role": "read"})
     async with streaming(queue, made["token"]) as stream:
-        assert await stream.message() == {"": "no event for a while"}
+        assert (await stream.message()).keys() == {"id"}
         await client.done("tokens/revoke", {"id": made["id"]})
         await asyncio.wait_for(stream.response.read(), 20)
+
+
+async def test_a_token_that_has_ended_gets_no_event(client, queue):
+    number = await queue.submitted()
+    made = await client.done("tokens/create", {"name": "ended", "role": "read"})
+    async with streaming(queue, made["token"]) as stream:
+        await client.done("tokens/revoke", {"id": made["id"]})
+        await client.done("cancelPullRequest", queue.about(number))
+        assert b"EntryMoved" not in await asyncio.wait_for(stream.response.read(), 20)
 
 
 async def test_a_stream_ends_after_its_time(queue, monkeypatch):
