@@ -160,10 +160,8 @@ def demo(
     from bot.cli import servers
     from bot.demo.run import DemoOptions
     from bot.demo.stage import Ports
-    from service.clock import SystemClock
 
     chosen = DemoOptions(
-        clock=SystemClock(),
         as_json=as_json,
         keep=keep,
         ports=Ports(service=port, sandbox=sandbox_port),

@@ -13,7 +13,7 @@ import aiohttp
 from bot.demo import play, proof, seeding, stage, story, watching, widgets
 from bot.demo.proof import Proof
 from bot.demo.seeding import Json
-from bot.demo.stage import PUSH_ONLY, Ports, Scenery, Stage
+from bot.demo.stage import PUSH_ONLY, Parts, Ports, Scenery, Stage
 from bot.demo.story import Change
 from bot.demo.watching import Hold, RunDetails, Submission, Watch
 from bot.sandbox.records import Kind
@@ -236,19 +236,19 @@ class Ground:
 
 @asynccontextmanager
 async def running(
-    folder: Path, ports: Ports, clock: Clock, tell: Callable[[str], None]
+    folder: Path, ports: Ports, parts: Parts, tell: Callable[[str], None]
 ) -> AsyncIterator[Ground]:
     """Run a playground: both servers, one queue, and a test that is known to be flaky.
 
     Raises StartRefused for a git that is too old.
     """
     scenery = Scenery(seed, SWEEPS, ports.page_origin)
-    async with stage.running(folder, ports, scenery) as staged:
+    async with stage.running(folder, ports, parts, scenery) as staged:
         staged.set_pace(AT_ONCE)
         await staged.call("/createQueue", QUEUE, concurrency=CONCURRENCY, **PUSH_ONLY)
-        await staged.learn_weather(QUEUE, clock)
+        await staged.learn_weather(QUEUE, parts.clock)
         history = staged.repository.git.objects.first_parents(staged.starts[QUEUE], NUMBERS_MAX)
-        ground = Ground(Watch(staged), clock, tell, history[-1].sha)
+        ground = Ground(Watch(staged), parts.clock, tell, history[-1].sha)
         ground.set_pace(ground.pace)
         following = asyncio.create_task(ground.follow())
         try:

@@ -17,7 +17,7 @@ from bot.demo import ground, play, proof, seeding, stage, story
 from bot.demo import playground as playgrounds
 from bot.demo.play import Play
 from bot.demo.proof import Branch, Proof
-from bot.demo.stage import Ports, Scenery, Stage
+from bot.demo.stage import Parts, Ports, Scenery, Stage
 from bot.demo.watching import RunDetails, Submission, Watch
 from bot.program import VERSION
 from bot.sandbox.records import HOST
@@ -35,11 +35,11 @@ class DemoOptions:
     the events on stderr.
     """
 
-    clock: Clock
     as_json: bool = False
     keep: Path | None = None
     ports: Ports = field(default_factory=Ports)
     timeout_s: float = 120.0
+    parts: Parts = field(default_factory=Parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +61,20 @@ class Report:
 
 async def demo(options: DemoOptions) -> bool:
     """Return whether everything held within the time. Raises StartRefused."""
-    began = options.clock.monotonic_s()
+    clock = options.parts.clock
+    began = clock.monotonic_s()
     out = sys.stderr if options.as_json else sys.stdout
 
     def tell(text: str) -> None:
-        print(f"{options.clock.monotonic_s() - began:6.1f}s  {text}", file=out, flush=True)
+        print(f"{clock.monotonic_s() - began:6.1f}s  {text}", file=out, flush=True)
 
-    with state_folder(options) as folder, logging_to(folder, options.clock):
+    with state_folder(options) as folder, logging_to(folder, clock):
         print(f"Headgate {VERSION} demo · nothing leaves this machine", file=out, flush=True)
-        async with stage.running(
-            folder, options.ports.chosen(), Scenery(seeding.all_stories)
-        ) as running:
+        ports, scenery = options.ports.chosen(), Scenery(seeding.all_stories)
+        async with stage.running(folder, ports, options.parts, scenery) as running:
             print("\n".join(welcome(running)), file=out, flush=True)
-            report = await play_and_prove(options, Play(Watch(running), options.clock, tell), began)
+            played = Play(Watch(running), clock, tell)
+            report = await play_and_prove(options, played, began)
             print("\n".join(report_lines(report)), file=out, flush=True)
             if options.as_json:
                 print(json.dumps(report_json(report, running), indent=2), flush=True)
@@ -101,7 +102,7 @@ async def play_and_prove(options: DemoOptions, played: Play, began: float) -> Re
         faults += play.faults_of(each, watch.submissions, runs[each.branch], landed)
         branches.append(branch)
     proofs = await asyncio.to_thread(proof.prove, watch.stage.bare, branches)
-    duration_s = options.clock.monotonic_s() - began
+    duration_s = played.clock.monotonic_s() - began
     return Report(watch.submissions, runs, branches, faults, proofs, duration_s)
 
 
@@ -167,13 +168,13 @@ async def playground(options: DemoOptions) -> bool:
     """
 
     def tell(text: str) -> None:
-        print(f"{options.clock.now():%H:%M:%S}  {text}", flush=True)
+        print(f"{options.parts.clock.now():%H:%M:%S}  {text}", flush=True)
 
     print(f"Headgate {VERSION} demo · nothing leaves this machine", flush=True)
     ports = options.ports.chosen()
-    with state_folder(options) as folder, logging_to(folder, options.clock):
+    with state_folder(options) as folder, logging_to(folder, options.parts.clock):
         async with (
-            ground.running(folder, ports, options.clock, tell) as played,
+            ground.running(folder, ports, options.parts, tell) as played,
             playgrounds.serving(played, ports.page or 0) as address,
             listening.until_stopped() as stopping,
         ):

@@ -8,11 +8,12 @@ from pydantic import JsonValue
 
 from bot.demo import story, widgets
 from bot.demo.story import Change
+from bot.sandbox.world import GITHUB_LIMITS
 
 BRANCHES = tuple(each.branch for each in story.STORIES)
 
 # The sandbox imitates how long GitHub takes; the demo need not show that.
-KNOBS = {"mergeable_delay_s": 0.2, "rename_delay_s": 0.2}
+KNOBS = {**GITHUB_LIMITS, "mergeable_delay_s": 0.2, "rename_delay_s": 0.2}
 
 Json = dict[str, JsonValue]
 

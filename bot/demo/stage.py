@@ -16,14 +16,15 @@ from bot.demo.seeding import Json
 from bot.github import webhook
 from bot.program import SANDBOX_PORT, SERVICE_PORT
 from bot.sandbox import app as sandboxes
-from bot.sandbox.app import CannotRun, Sandbox, SandboxOptions
+from bot.sandbox import timeline
+from bot.sandbox.app import CannotRun, Observer, Sandbox, SandboxOptions
 from bot.sandbox.records import HOST
 from bot.sandbox.world import Repository
 from bot.settings import Settings
 from bot.wiring import World
 from service.accounts import tokens
 from service.accounts.tokens import TokenRequest
-from service.clock import Clock
+from service.clock import Clock, SystemClock
 from service.errors import StartRefused
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Role
@@ -231,6 +232,18 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts that tests replace: the time of both servers, and who sees their traffic.
+
+    Without a `shared` clock the sandbox has one of its own.
+    """
+
+    clock: Clock = field(default_factory=SystemClock)
+    shared: timeline.Clock | None = None
+    observer: Observer | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scenery:
     """How a stage begins.
 
@@ -251,7 +264,9 @@ and starts, as the stage has them."""
 
 
 @asynccontextmanager
-async def running(folder: Path, ports: Ports, scenery: Scenery) -> AsyncIterator[Stage]:
+async def running(
+    folder: Path, ports: Ports, parts: Parts, scenery: Scenery
+) -> AsyncIterator[Stage]:
     """Start both servers and make the repository with its pull requests.
 
     `ports` are chosen. Raises StartRefused for a git that is too old.
@@ -262,6 +277,8 @@ async def running(folder: Path, ports: Ports, scenery: Scenery) -> AsyncIterator
         data=folder / "sandbox",
         allow_commands=True,
         commands_at_once=COMMANDS_AT_ONCE,
+        clock=parts.shared,
+        observer=parts.observer,
     )
     timeout = aiohttp.ClientTimeout(total=RESPONSE_TIMEOUT_S)
     async with (
@@ -272,7 +289,8 @@ async def running(folder: Path, ports: Ports, scenery: Scenery) -> AsyncIterator
         await asyncio.to_thread(machine.mkdir)
         heads, starts = await scenery.begin(session, sandbox.url, machine)
         chosen = settings_of(sandbox, folder, ports.service or 0, scenery.settings)
-        async with wiring.running(chosen, World(framed_by=scenery.framed_by)) as service:
+        world = World(parts.clock, framed_by=scenery.framed_by)
+        async with wiring.running(chosen, world) as service:
             sandbox.world.webhook_url = f"{service.url}{webhook.PATH}"
             token = await create_token(service.runtime)
             yield Stage(service.url, sandbox, token, machine, starts, heads, session)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 from aiohttp import web
@@ -43,7 +43,7 @@ from bot.sandbox.rest.call import Route
 from bot.sandbox.rest.door import Door
 from bot.sandbox.smart_http import SmartHttp
 from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline
-from bot.sandbox.world import COMMANDS_AT_ONCE, Repository, World
+from bot.sandbox.world import COMMANDS_AT_ONCE, Courier, Repository, World
 
 BODY_MAX = 256 << 20  # a push may carry this much
 MANUAL_START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -88,6 +88,19 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1", HOST})
 READS = ("GET", "HEAD", "OPTIONS")
 
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Observer(Protocol):
+    """Sees all traffic of a sandbox: calls with their answers, and webhooks."""
+
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer a request with what the handler answers."""
+
+    def watching(self, courier: Courier) -> Courier:
+        """Return a courier that carries what this one carries."""
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxOptions:
     """The options of a sandbox.
@@ -96,7 +109,7 @@ class SandboxOptions:
     nothing happens by itself: the owner of the clock also runs the jobs. At most
     `commands_at_once` commands of checks run at the same time. Without `has_app` the App is first
     registered and installed in the browser. `has_example`: it begins with the repositories of
-    example.py. `middlewares` see all traffic last.
+    example.py.
     """
 
     host: str = "127.0.0.1"
@@ -114,7 +127,7 @@ class SandboxOptions:
     clock: Clock | None = None
     has_app: bool = True
     has_example: bool = False
-    middlewares: tuple[Any, ...] = ()
+    observer: Observer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +213,15 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
             raise CannotRun("the sandbox needs git 2.38 or newer on PATH")
         world = make_world(options, folder)
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        world.courier = partial(deliver.carry, world, session)
+        courier: Courier = partial(deliver.carry, world, session)
+        observer = options.observer
+        world.courier = courier if observer is None else observer.watching(courier)
         credentials = Credentials(world)
         control = Control(world)
         hosts = LOOPBACK if options.host in LOOPBACK else frozenset[str]()
         app = build_app(world, credentials, control, hosts)
-        app.middlewares.extend(options.middlewares)
+        if observer is not None:
+            app.middlewares.append(observer.middleware)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
@@ -303,9 +319,6 @@ def build_app(
 
 async def _serve(served: Door, route: Route, request: web.Request) -> web.StreamResponse:
     return await served.answer(request, route)
-
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def guard(hosts: frozenset[str]) -> Any:

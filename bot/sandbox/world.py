@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -63,6 +63,10 @@ class Attempt:
     duration_s: float = 0.0
 
 
+Courier = Callable[[Attempt], Awaitable[None]]
+"""Carries one attempt to the App."""
+
+
 @dataclass(frozen=True, slots=True)
 class RefMoved:
     """One line of the sandbox's reflog."""
@@ -84,9 +88,8 @@ class Knobs:
     `base_window_s`: how long the merge call answers "Base branch was modified" after a base moved.
     `head_delay_s`: how long a pull request shows its old head after a push.
     `async_merge_delay_s`: how long a request of the asynchronous merge API is pending.
-    `content_minute_max`
-    and `content_hour_max`: how much content an App may create (github.com: 80 and 500).
-    `pushes_minute_max`: how many pushes by git a repository takes (github.com recommends 6).
+    `content_minute_max` and `content_hour_max`: how much content an App may create.
+    `pushes_minute_max`: how many pushes by git a repository takes.
     `calls_of_others`: calls of the present hour that the App made elsewhere.
     """
 
@@ -100,6 +103,13 @@ class Knobs:
     pushes_minute_max: float = 0.0
     calls_of_others: float = 0.0
 
+
+GITHUB_LIMITS: Mapping[str, float] = {
+    "content_minute_max": 80,
+    "content_hour_max": 500,
+    "pushes_minute_max": 6,
+}
+"""Knobs with github.com's limits (docs/design/limits.md 8); the one of pushes is recommended."""
 
 PUSHES_KEPT = 1_000
 """Pushes by git of which a repository knows the time."""
@@ -337,7 +347,7 @@ class World:
         self.installations: dict[int, Installation] = {}
         self.repositories: dict[int, Repository] = {}
         self.attempts: list[Attempt] = []
-        self.courier: Callable[[Attempt], Awaitable[None]] | None = None
+        self.courier: Courier | None = None
         self.faults = Faults()
         self.reflog: list[RefMoved] = []
         self.calls: deque[Json] = deque(maxlen=CALLS_KEPT)

@@ -1,5 +1,6 @@
 """What surrounds the demo's play: its narration, ports, folders. The play: tests/end_to_end."""
 
+import json
 import socket
 import sys
 
@@ -10,7 +11,6 @@ from bot.demo import play, run, stage, story, watching
 from bot.demo.run import DemoOptions
 from bot.demo.stage import Ports
 from bot.demo.watching import Event, RunDetails, Submission
-from service.clock import SystemClock
 from service.errors import StartRefused
 from tests.cli import processes
 
@@ -168,9 +168,18 @@ def test_a_demo_whose_port_is_taken_ends_with_8_before_there_is_a_sandbox(option
     assert not (tmp_path / "sandbox").exists()
 
 
+def test_a_demo_that_is_not_over_in_time_ends_with_1_and_one_object_on_stdout(tmp_path, capsys):
+    arguments = ["--once", "--json", "--timeout", "1", "--keep", str(tmp_path / "state")]
+    with processes.log_kept():
+        assert app.run(["demo", *arguments]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ok"], report["faults"][0]) == (False, "the story was not over after 1 s")
+    assert (tmp_path / "state/headgate.log").exists()
+
+
 async def test_a_folder_with_something_in_it_is_not_played_in(tmp_path):
     (tmp_path / "something").touch()
-    options = DemoOptions(clock=SystemClock(), keep=tmp_path, ports=Ports())
+    options = DemoOptions(keep=tmp_path)
     for begin in (run.demo, run.playground):
         with pytest.raises(StartRefused, match="not empty"):
             await begin(options)

@@ -1,4 +1,7 @@
-"""`headgate demo --once --json`: every story, proved by git, within a minute."""
+"""`headgate demo --once --json`: every story, proved by git, within a minute.
+
+All traffic of the demo is held against GitHub's published descriptions.
+"""
 
 import json
 import re
@@ -6,7 +9,11 @@ import subprocess
 
 import pytest
 
+from bot.demo import run
+from bot.demo.run import DemoOptions
+from bot.demo.stage import Parts
 from tests.cli import processes
+from tests.harness.published import Traffic
 
 LANDED = {
     "main": [1, 2, 4, 7, 6],
@@ -24,22 +31,20 @@ FAILED = {
 }
 
 
-# 33 s on two cores; under -n auto it shares them with everything else.
+# 35 s on two cores; under -n auto it shares them with everything else.
 @pytest.mark.first
 @pytest.mark.timeout(150)
-def test_the_demo_plays_its_stories_and_proves_them(tmp_path, needs):
+async def test_the_demo_plays_its_stories_and_proves_them(tmp_path, needs, capsys, monkeypatch):
     needs("git")
-    done = subprocess.run(
-        [*processes.COMMAND, "demo", "--once", "--json", "--keep", "state"],
-        cwd=tmp_path,
-        env=processes.environment(HEADGATE_GITHUB_APP_ID="not read by the demo"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout, done.stderr
-    report = json.loads(done.stdout)
-    assert (done.returncode, report["ok"], report["faults"]) == (0, True, []), done.stderr
+    monkeypatch.setenv("HEADGATE_GITHUB_APP_ID", "not read by the demo")
+    traffic = Traffic()
+    options = DemoOptions(as_json=True, keep=tmp_path / "state", parts=Parts(observer=traffic))
+    with processes.log_kept():
+        is_proved = await run.demo(options)
+    said = capsys.readouterr()
+    report = json.loads(said.out)
+    assert (is_proved, report["ok"], report["faults"]) == (True, True, []), said.err
+    traffic.check()
     assert [proof["name"] for proof in report["proofs"] if not proof["ok"]] == []
     assert len(report["proofs"]) == 6
     assert "same change of #12" in report["proofs"][2]["detail"]
@@ -51,7 +56,7 @@ def test_the_demo_plays_its_stories_and_proves_them(tmp_path, needs):
     assert [runs_of(stories["lanes"])[number]["dependentPrs"] for number in (12, 13)] == [[], []]
     assert_a_failure_is_cleared(stories["optimistic"])
     assert_a_known_flake_is_excused(stories["weather"])
-    assert "headgate explain 11: test failed." in done.stderr
+    assert "headgate explain 11: test failed." in said.err
     log = [json.loads(line) for line in (tmp_path / "state/headgate.log").read_text().splitlines()]
     assert [line for line in log if line["level"] == "error"] == []
     assert "hgt_" not in json.dumps(log)

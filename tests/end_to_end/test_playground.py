@@ -1,4 +1,8 @@
-"""The playground of `headgate demo`: each button, over HTTP, with real servers, git and CI."""
+"""The playground of `headgate demo`: each button, over HTTP, with real servers, git and CI.
+
+The time of both servers runs faster. All their traffic is held against GitHub's published
+descriptions.
+"""
 
 import asyncio
 import os
@@ -14,14 +18,16 @@ import pytest_asyncio
 from bot.demo import buttons, ground, playground, run
 from bot.demo.ground import Ground
 from bot.demo.run import DemoOptions
-from bot.demo.stage import Ports
-from service.clock import SystemClock
+from bot.demo.stage import Parts, Ports
 from tests.cli import processes
+from tests.harness.clock import FastClock
 from tests.harness.machine import free_port
+from tests.harness.published import Traffic
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 OVER_WITHIN_S = 120
-FAST = 2.0
+FAST = 8.0
+SPEED = 6.0
 
 
 def free_ports() -> Ports:
@@ -51,9 +57,24 @@ class Visitor:
         """Press the button of a story and wait for its end; the pull requests it opened."""
         before = {pull.number for pull in self.played.pulls}
         await self.send("stories", story=name)
+        await self.over(name)
+        return sorted({pull.number for pull in self.played.pulls} - before)
+
+    async def over(self, name: str) -> None:
+        """Wait for the end of a story."""
         async with asyncio.timeout(OVER_WITHIN_S):
             await self.played.playing[name]
-        return sorted({pull.number for pull in self.played.pulls} - before)
+
+    def number_of(self, title: str) -> int:
+        """The number of the pull request with a title."""
+        return next(pull.number for pull in self.played.pulls if pull.title == title)
+
+    async def until_tested(self, title: str) -> None:
+        """Wait until a pull request is opened, submitted and tested."""
+        async with asyncio.timeout(OVER_WITHIN_S):
+            while title not in {pull.title for pull in self.played.pulls}:
+                await self.played.clock.sleep(ground.LOOK_S)
+            await self.played.until([self.number_of(title)], lambda each: each.is_being_tested)
 
     def ends(self, numbers: list[int]) -> list[str]:
         """How pull requests ended, by what the service reports."""
@@ -67,18 +88,21 @@ class Visitor:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def visitor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Visitor]:
-    """One playground for all stories, whose tests take a second."""
-    clock, ports = SystemClock(), free_ports()
+    """One playground for all stories, whose tests take a quarter of a second."""
+    clock, ports, traffic = FastClock(SPEED), free_ports(), Traffic()
+    parts = Parts(clock, clock.shared, traffic)
     with processes.log_kept():
         async with (
+            clock.running(),
             ground.running(
-                tmp_path_factory.mktemp("ground"), ports, clock, lambda _: None
+                tmp_path_factory.mktemp("ground"), ports, parts, lambda _: None
             ) as played,
             playground.serving(played, ports.page or 0) as address,
             aiohttp.ClientSession() as http,
         ):
             played.stage.set_pace(FAST)
             yield Visitor(played, address, http)
+    traffic.check()
 
 
 async def test_the_page_shows_both_sides_and_its_look_comes_from_the_dashboard(
@@ -120,8 +144,7 @@ async def opened(visitor: Visitor) -> Mapping[str, list[int]]:
         await visitor.send("stories", story=name)
         page = await visitor.page()
         assert f'value="{name}" disabled' in page
-    async with asyncio.timeout(OVER_WITHIN_S):
-        await asyncio.gather(*(played.playing[name] for name in names))
+    await asyncio.gather(*map(visitor.over, names))
     titles = {pull.title: pull.number for pull in played.pulls}
     return {
         "break-a-test": [titles["Round totals up"], titles["Sort the wish list"]],
@@ -157,10 +180,16 @@ async def test_a_stack_lands_by_one_run(visitor: Visitor, opened: Mapping[str, l
     assert len({found[number].verified_by_test_run for number in opened["stack"]}) == 1
 
 
-async def test_an_urgent_one_lands_first(visitor: Visitor) -> None:
-    visitor.played.set_pace("slow")
-    waiting, hotfix = await visitor.plays("urgent")
+async def test_an_urgent_one_lands_first_once_a_pause_of_the_tests_is_over(
+    visitor: Visitor,
+) -> None:
+    page = await visitor.send("pace", pace="pause")
+    assert 'value="pause" aria-pressed="true"' in page
+    await visitor.send("stories", story="urgent")
+    await visitor.until_tested("Hotfix")
     visitor.played.stage.set_pace(FAST)
+    await visitor.over("urgent")
+    waiting, hotfix = (visitor.number_of(title) for title in ("Tidy the cart", "Hotfix"))
     assert visitor.ends([waiting, hotfix]) == ["MERGED landed"] * 2
     found = visitor.played.watch.submissions
     ended = [found[number].conclusion for number in (hotfix, waiting)]
@@ -180,14 +209,6 @@ async def test_nobody_is_blamed_for_a_broken_main(visitor: Visitor) -> None:
     assert "alice releases the hold base_red" in visitor.told()
 
 
-async def test_a_pause_stops_the_tests_and_nothing_else(visitor: Visitor) -> None:
-    page = await visitor.send("pace", pace="pause")
-    assert 'value="pause" aria-pressed="true"' in page
-    await visitor.send("comments", number="2", text="/merge")
-    async with asyncio.timeout(OVER_WITHIN_S):
-        await visitor.played.until([2], lambda each: each.is_being_tested)
-
-
 async def test_a_form_of_another_site_or_without_its_fields_is_refused(visitor: Visitor) -> None:
     foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
     url = f"{visitor.address}stories"
@@ -200,6 +221,9 @@ async def test_a_form_of_another_site_or_without_its_fields_is_refused(visitor: 
 
 
 async def test_the_end_empties_the_queue_and_proves_by_git_what_landed(visitor: Visitor) -> None:
+    await visitor.send("pace", pace="pause")
+    await visitor.send("comments", number="2", text="/merge")
+    await visitor.until_tested("Bump client")
     page = await visitor.send("end")
     assert visitor.ends([2]) == ["CANCELLED api_requested"]
     assert [proof.name for proof in visitor.played.proofs or () if not proof.ok] == []
@@ -210,15 +234,17 @@ async def test_the_end_empties_the_queue_and_proves_by_git_what_landed(visitor: 
 async def test_ctrl_c_ends_it_with_the_proofs_and_its_first_address_is_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = DemoOptions(clock=SystemClock(), keep=tmp_path / "state", ports=free_ports())
+    clock = FastClock(SPEED)
+    parts = Parts(clock, clock.shared)
+    options = DemoOptions(keep=tmp_path / "state", ports=free_ports(), parts=parts)
     said = ""
     with processes.log_kept():
-        playing = asyncio.create_task(run.playground(options))
-        while "Ctrl-C" not in said:
-            await options.clock.sleep(0.1)
-            said += capsys.readouterr().out
-        os.kill(os.getpid(), signal.SIGINT)
-        async with asyncio.timeout(OVER_WITHIN_S):
+        async with clock.running(), asyncio.timeout(OVER_WITHIN_S):
+            playing = asyncio.create_task(run.playground(options))
+            while "Ctrl-C" not in said:
+                await clock.sleep(0.1)
+                said += capsys.readouterr().out
+            os.kill(os.getpid(), signal.SIGINT)
             assert await playing
     assert re.findall(r"http://\S+", said)[0] == f"http://127.0.0.1:{options.ports.page}/"
     assert "✓ history is what was reported: main none" in capsys.readouterr().out

@@ -19,7 +19,7 @@ import graphql
 import jsonschema_rs
 from aiohttp import web
 
-from bot.sandbox.world import Attempt
+from bot.sandbox.world import Attempt, Courier
 from tests.harness import needs
 
 PREFIX = "/api/v3"
@@ -72,9 +72,7 @@ class Traffic:
                 found.name, found.answer_problems(answer.status, _json(answer.body), version)
             )
 
-    def watching(
-        self, courier: Callable[[Attempt], Awaitable[None]]
-    ) -> Callable[[Attempt], Awaitable[None]]:
+    def watching(self, courier: Courier) -> Courier:
         """The courier of a sandbox, with each webhook validated before it is sent."""
 
         async def carry(attempt: Attempt) -> None:

@@ -18,7 +18,7 @@ from bot.sandbox.acts import seeds
 from bot.sandbox.app import PERMISSIONS, Sandbox, SandboxOptions
 from bot.sandbox.git import BareRepository
 from bot.sandbox.records import CheckRun
-from bot.sandbox.world import Repository
+from bot.sandbox.world import GITHUB_LIMITS, Repository
 from bot.settings import Settings
 from service.accounts.store import access as stored_access
 from service.boundary import Boundary, NoBoundary
@@ -40,7 +40,6 @@ from tests.harness.published import Traffic
 from tests.harness.stillness import is_still
 
 SPEED = 30.0
-LIMITS = {"content_minute_max": 80, "content_hour_max": 500, "pushes_minute_max": 6}
 SETTLE_WITHIN_S = 1200.0
 LOOK_EVERY_S = 0.6
 REPO = "octo/widgets"
@@ -273,10 +272,8 @@ def _landings(session: Tx, queue_id: int, state: str = "landed") -> list[Any]:
 async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
     """A world with one repository, `octo/widgets`, whose CI follows `options.ci`."""
     clock, traffic = FastClock(options.speed), Traffic()
-    chosen = SandboxOptions(clock=clock.shared, middlewares=(traffic.middleware,))
+    chosen = SandboxOptions(clock=clock.shared, observer=traffic)
     async with clock.running(), sandbox_app.running(chosen) as sandbox:
-        assert sandbox.world.courier is not None
-        sandbox.world.courier = traffic.watching(sandbox.world.courier)
         await sandbox.seed(
             repositories=[
                 {
@@ -296,7 +293,7 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
             granted = {**PERMISSIONS, **options.permissions}
             await sandbox.act("permissions", "alice", REPO, permissions=granted)
         if options.has_limits:
-            seeds.set_knobs(sandbox.world, LIMITS)
+            seeds.set_knobs(sandbox.world, GITHUB_LIMITS)
         settings = settings_for(folder, sandbox, options)
         parts = wiring.World(clock, RandomIds(), options.boundary)
         async with wiring.running(settings, parts) as service:

@@ -486,9 +486,7 @@ async def on_sandbox(
     """
     clock = SharedClock(start)
     traffic = Traffic()
-    async with running(SandboxOptions(clock=clock, middlewares=(traffic.middleware,))) as sandbox:
-        assert sandbox.world.courier is not None
-        sandbox.world.courier = traffic.watching(sandbox.world.courier)
+    async with running(SandboxOptions(clock=clock, observer=traffic)) as sandbox:
         files = {"README.md": "hello\n", "app.py": "1\n2\n3\n", ".sandbox/ci.yml": CI}
         repository = {"full_name": FULL_NAME, "files": files, **seeded}
         await sandbox.seed(repositories=[repository], people=["erin"])

@@ -4,8 +4,9 @@ Every repository gets alice (maintain), bob (write) and carol (read) unless it n
 collaborators; dave exists and has no role anywhere.
 """
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bot.sandbox.acts import repositories
 from bot.sandbox.acts.actions_by_people import as_files
@@ -38,7 +39,7 @@ async def seed(world: World, value: Json) -> Json:
     return {"repositories": [{"id": one.id, "full_name": one.full_name} for one in made]}
 
 
-def set_knobs(world: World, value: Json) -> None:
+def set_knobs(world: World, value: Mapping[str, Any]) -> None:
     """Change some delays. Raises Refusal(400) for an unknown one."""
     floats = {name: float(one) for name, one in value.items()}
     world.knobs = _changed(world.knobs, floats)
