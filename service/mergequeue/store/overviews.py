@@ -24,7 +24,7 @@ from service.database.records import LandingRecord
 from service.database.tables_tenants import RepositoryRow
 from service.database.types import Id
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.model import Hold, MergeQueue
+from service.mergequeue.engine.model import Entry, Hold, MergeQueue
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.mergequeue.store import listings
 from service.mergequeue.store.landings import LANDING, landings
@@ -113,6 +113,19 @@ SELECT_OLDEST = (
     )
     .group_by(entries.c.queue_id)
 )
+_JUST_MERGED = (
+    select(entries.c.no, entries.c.queue_id)
+    .where(
+        entries.c.queue_id.in_(_THESE),
+        entries.c.live.is_(False),
+        entries.c.state == literal_column("'MERGED'"),
+        _LATE,
+    )
+    .order_by(desc(entries.c.state_since), desc(entries.c.no))
+    .limit(bindparam("at_most"))
+)
+# Those of deleted queues too: a sum that only grows is another one after every change.
+_CHANGES = select(func.coalesce(func.sum(queues.c.version), 0) + func.count())
 SELECT_LANDINGS = (
     select(*LANDING.columns)
     .where(landings.c.run.in_(bindparam("of_runs", expanding=True)))
@@ -197,6 +210,28 @@ def in_brief(
         )
         for row in found
     )
+
+
+def just_merged(
+    session: Connection, queue_ids: Sequence[int], since: datetime, limit: int
+) -> tuple[tuple[int, Entry], ...]:
+    """Return queues with submissions of theirs that merged since a time, the last ones first."""
+    if not queue_ids:
+        return ()
+    binds = {**_these(queue_ids), "since": since, "at_most": limit}
+    found = session.execute(_JUST_MERGED, binds).all()
+    merged = listings.numbered(session, [row.no for row in found])
+    return tuple((row.queue_id, each.entry) for row, each in zip(found, merged, strict=True))
+
+
+def changes(session: Connection, scope: Scope) -> int:
+    """Return a number that changes with every queue within a scope."""
+    statement = _CHANGES
+    if scope.org_id is not None:
+        statement = statement.where(queues.c.org_id == scope.org_id)
+    if scope.within is not None:
+        statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
+    return int(session.execute(statement).scalar_one())
 
 
 def _value(row: Row[*tuple[object, ...]]) -> MergeQueue:

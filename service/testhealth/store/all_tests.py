@@ -1,16 +1,19 @@
 """The list of all tests of a repository, filtered; and how much harm its unhealthy tests do."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select
 
 from service.testhealth.detector import figures
 from service.testhealth.filters import NO_OWNER, TestFilter
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store.attempts import attempts, impacts
+from service.testhealth.store.cases import shared
 from service.testhealth.store.keyset import Key, Keyset
 from service.testhealth.store.listings import (
     HERE,
@@ -21,6 +24,7 @@ from service.testhealth.store.listings import (
     cases,
     listed_case,
     overrides,
+    records,
     tickets,
 )
 from service.vocabulary import Health, Override
@@ -179,6 +183,46 @@ def harm(session: Connection, repository_id: int, now: datetime) -> Harm:
         failed_ms=int(lost.ms or 0),
         excused_uploads=session.execute(excused, asked).scalar_one(),
     )
+
+
+_WORST = (
+    select(cases.c.repository_id, cases.c.no, cases.c.impact_rank)
+    .where(
+        cases.c.repository_id.in_(bindparam("of_repositories", expanding=True)),
+        _IS_UNHEALTHY,
+        cases.c.is_known.is_(True),
+        cases.c.impact_rank < 0,
+    )
+    .order_by(cases.c.impact_rank, cases.c.repository_id, cases.c.no)
+    .limit(bindparam("at_most"))
+)
+
+
+def worst(
+    session: Connection, repository_ids: Sequence[int], at_most: int
+) -> list[tuple[int, ListedCase]]:
+    """Return repositories with unhealthy tests of theirs, those first that hit most in a week."""
+    asked = {"of_repositories": repository_ids, "at_most": at_most}
+    found = session.execute(_WORST, asked).all()
+    numbers: defaultdict[int, list[int]] = defaultdict(list)
+    for row in found:
+        numbers[row.repository_id].append(row.no)
+    listed = {
+        (here, case.no): case
+        for here, nos in numbers.items()
+        for case in records(session, here, nos)
+    }
+    return [(row.repository_id, listed[row.repository_id, row.no]) for row in found]
+
+
+def changes(session: Connection, org_id: int | None, within: frozenset[int] | None) -> int:
+    """Return a number that changes with all that lists of these repositories' tests show."""
+    statement = select(func.coalesce(func.sum(shared.c.revision), 0))
+    if org_id is not None:
+        statement = statement.where(shared.c.org_id == org_id)
+    if within is not None:
+        statement = statement.where(shared.c.repository_id.in_(sorted(within)))
+    return int(session.execute(statement).scalar_one())
 
 
 def variants(session: Connection, repository_id: int, no: int) -> list[ListedCase]:
