@@ -10,7 +10,7 @@ from aiohttp import web
 
 from service.accounts import access, audit_entries, page_addresses
 from service.accounts.api.admission import Admission
-from service.dashboard import administration, forms, pages, streams
+from service.dashboard import administration, forms, page_of_find, pages, streams
 from service.dashboard.readers import Readers
 from service.dashboard.rendering import Rendering, Values
 from service.dashboard.requests import (
@@ -57,6 +57,7 @@ def routes(runtime: Runtime, admission: Admission, open_streams: Streams) -> lis
     sign_in = runtime.sign_in
     return [
         web.route("*", "/", answers.only_read(answers.first)),
+        web.route("*", "/find", answers.only_read(answers.find)),
         web.route("*", "/settings", answers.only_read(answers.settings)),
         web.route("*", "/activity", answers.only_read(answers.activity)),
         *([] if sign_in is None else SignInPages(runtime, admission, rendering, sign_in).routes()),
@@ -110,6 +111,16 @@ class Pages:
             return {"page": page, "visitor": visitor, "live": True, "now": now}
 
         return await self._followed(request, visitor, tag, ("queues.html", values))
+
+    async def find(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/find`: lead to the only thing found, or list what was found."""
+        visitor = await self._readers.visitor(request)
+        scope = await self._readers.scope_of(visitor)
+        found = await page_of_find.read(self._runtime, scope, request.query.get("q", "").strip())
+        if found.only:
+            return self._rendering.redirect(302, found.only)
+        values = {"page": found, "visitor": visitor, "now": self._runtime.clock.now()}
+        return self._rendering.page(200, "find.html", values)
 
     async def settings(self, request: web.Request) -> web.StreamResponse:
         """Answer `/settings`: the organizations that the visitor administers."""

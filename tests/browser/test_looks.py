@@ -13,6 +13,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 PARTS = 6
 """Tests among which the pages are divided, so that workers share them."""
 
+FRAME_WIDTHS = (1024, 860, 720, 600)
+
 HTML_BYTES_MAX = 100_000
 """Of a page; one of a queue draws 200 pull requests."""
 
@@ -64,6 +66,18 @@ async def test_no_page_keeps_anybody_out_or_cuts_a_text_off(browser, shown, part
                 found += [(name, width, "dark", each) for each in dark]
                 await picture(page, f"{name}-dark-{width}")
     assert found == [], "\n".join(map(str, found))
+
+
+async def test_the_header_cuts_nothing_off_in_a_frame_of_any_width(browser, shown):
+    async with person(browser, shown.url) as page:
+        await page.goto(shown.paths["queue"])
+        await page.get_by_text("Live", exact=True).wait_for()
+        for width in FRAME_WIDTHS:
+            await page.set_viewport_size({"width": width, "height": HEIGHT})
+            assert await page.evaluate(CUT_OFF) == []
+            who = await page.locator(".who").bounding_box()
+            assert who is not None
+            assert 0 <= who["x"] <= who["x"] + who["width"] <= width
 
 
 async def test_pages_stay_small(browser, shown):

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from service.database.database import Tx
+from service.mergequeue.engine.model import Entry
 from service.mergequeue.operations import page_of_queue
 from service.mergequeue.operations.page_of_queue import LeftEntry
 from service.mergequeue.store import overviews
@@ -61,6 +62,13 @@ def _read(session: Tx, scope: Scope, after: tuple[int, str], since: datetime) ->
 async def changes(runtime: Runtime, scope: Scope) -> int:
     """Return a number that changes with every queue within a scope."""
     return await runtime.store.read(overviews.changes, scope)
+
+
+async def numbered(
+    runtime: Runtime, scope: Scope, number: int, at_most: int
+) -> tuple[tuple[QueueRef, Entry], ...]:
+    """Return the newest submission of a pull request of this number in each queue of a scope."""
+    return await runtime.store.read(overviews.numbered, scope, number, at_most)
 
 
 async def repositories(runtime: Runtime, host: str) -> dict[int, RepoRef]:

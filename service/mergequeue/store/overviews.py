@@ -124,6 +124,24 @@ _JUST_MERGED = (
     .order_by(desc(entries.c.state_since), desc(entries.c.no))
     .limit(bindparam("at_most"))
 )
+_NUMBERED = (
+    select(
+        queues.c.id,
+        queues.c.org_id,
+        queues.c.repository_id,
+        queues.c.branch,
+        repositories.c.host,
+        repositories.c.owner,
+        repositories.c.name,
+        func.max(entries.c.no).label("no"),
+    )
+    .join(repositories, repositories.c.id == queues.c.repository_id)
+    .join(entries, (entries.c.queue_id == queues.c.id) & (entries.c.pr == bindparam("of_pr")))
+    .where(queues.c.deleted.is_(False))
+    .group_by(queues.c.id, repositories.c.id)
+    .order_by(desc(func.max(entries.c.no)))
+    .limit(bindparam("at_most"))
+)
 # Those of deleted queues too: a sum that only grows is another one after every change.
 _CHANGES = select(func.coalesce(func.sum(queues.c.version), 0) + func.count())
 SELECT_LANDINGS = (
@@ -193,13 +211,7 @@ def in_brief(
     oldest = {row.queue_id: row.at for row in session.execute(SELECT_OLDEST, _these(ids))}
     return tuple(
         QueueInBrief(
-            ref=QueueRef(
-                row.id,
-                row.org_id,
-                row.repository_id,
-                RepoRef(row.host, row.owner, row.name),
-                row.branch,
-            ),
+            ref=_ref(row),
             value=_value(row),
             counts=counts[row.id],
             running=running.get(row.id, 0),
@@ -224,6 +236,20 @@ def just_merged(
     return tuple((row.queue_id, each.entry) for row, each in zip(found, merged, strict=True))
 
 
+def numbered(
+    session: Connection, scope: Scope, number: int, limit: int
+) -> tuple[tuple[QueueRef, Entry], ...]:
+    """Return the newest submission of a pull request of this number in each queue of a scope."""
+    statement = _NUMBERED
+    if scope.org_id is not None:
+        statement = statement.where(queues.c.org_id == scope.org_id)
+    if scope.within is not None:
+        statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
+    found = session.execute(statement, {"of_pr": number, "at_most": limit}).all()
+    newest = listings.numbered(session, [row.no for row in found])
+    return tuple((_ref(row), each.entry) for row, each in zip(found, newest, strict=True))
+
+
 def changes(session: Connection, scope: Scope) -> int:
     """Return a number that changes with every queue within a scope."""
     statement = _CHANGES
@@ -232,6 +258,11 @@ def changes(session: Connection, scope: Scope) -> int:
     if scope.within is not None:
         statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
     return int(session.execute(statement).scalar_one())
+
+
+def _ref(row: Row[*tuple[object, ...]]) -> QueueRef:
+    repo = RepoRef(row.host, row.owner, row.name)
+    return QueueRef(row.id, row.org_id, row.repository_id, repo, row.branch)
 
 
 def _value(row: Row[*tuple[object, ...]]) -> MergeQueue:

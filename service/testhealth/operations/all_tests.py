@@ -21,6 +21,7 @@ from service.testhealth.store.history import CaseDay
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.runs import CaseRun
 from service.testhealth.store.sets import OutcomeSets
+from service.vocabulary import RepoRef
 
 TestAmongOthers: TypeAlias = ListedCase
 
@@ -106,6 +107,19 @@ async def worst(
         return tuple(WorstTest(at, case, letters_of(runs[at][case.no])) for at, case in found)
 
     return await runtime.store.read(find)
+
+
+async def named(
+    runtime: Runtime,
+    scope: tuple[int | None, frozenset[int] | None],
+    text: str,
+    at_most: int,
+) -> list[tuple[RepoRef, ListedCase]]:
+    """Return tests whose name contains a text, those first that hit most pull requests.
+
+    `scope`: of one organization or all, in some repositories or all.
+    """
+    return await runtime.store.read(all_tests.named, scope, text, at_most)
 
 
 async def changes(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import orjson
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select
 
+from service.database.tables_tenants import RepositoryRow
 from service.testhealth.detector import figures
 from service.testhealth.filters import NO_OWNER, TestFilter
 from service.testhealth.reports.results import Outcome
@@ -27,7 +28,9 @@ from service.testhealth.store.listings import (
     records,
     tickets,
 )
-from service.vocabulary import Health, Override
+from service.vocabulary import Health, Override, RepoRef
+
+repositories = RepositoryRow.__table__
 
 UNHEALTHY = (Health.FLAKY, Health.BROKEN)
 
@@ -204,15 +207,60 @@ def worst(
     """Return repositories with unhealthy tests of theirs, those first that hit most in a week."""
     asked = {"of_repositories": repository_ids, "at_most": at_most}
     found = session.execute(_WORST, asked).all()
+    listed = _listed(session, [(row.repository_id, row.no) for row in found])
+    return [(row.repository_id, listed[row.repository_id, row.no]) for row in found]
+
+
+def _listed(
+    session: Connection, found: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], ListedCase]:
+    """Return tests by repository and number."""
     numbers: defaultdict[int, list[int]] = defaultdict(list)
-    for row in found:
-        numbers[row.repository_id].append(row.no)
-    listed = {
+    for here, no in found:
+        numbers[here].append(no)
+    return {
         (here, case.no): case
         for here, nos in numbers.items()
         for case in records(session, here, nos)
     }
-    return [(row.repository_id, listed[row.repository_id, row.no]) for row in found]
+
+
+_NAMED = (
+    select(
+        cases.c.repository_id,
+        cases.c.no,
+        repositories.c.host,
+        repositories.c.owner,
+        repositories.c.name,
+    )
+    .join(repositories, repositories.c.id == cases.c.repository_id)
+    .where(cases.c.is_known.is_(True))
+    .order_by(cases.c.impact_rank, cases.c.repository_id, cases.c.no)
+    .limit(bindparam("at_most"))
+)
+
+
+def named(
+    session: Connection,
+    scope: tuple[int | None, frozenset[int] | None],
+    text: str,
+    at_most: int,
+) -> list[tuple[RepoRef, ListedCase]]:
+    """Return tests whose name contains a text, those first that hit most pull requests.
+
+    `scope`: of one organization or all, in some repositories or all.
+    """
+    org_id, within = scope
+    statement = _NAMED.where(cases.c.name.icontains(text, autoescape=True))
+    if org_id is not None:
+        statement = statement.where(cases.c.org_id == org_id)
+    if within is not None:
+        statement = statement.where(cases.c.repository_id.in_(sorted(within)))
+    found = session.execute(statement, {"at_most": at_most}).all()
+    listed = _listed(session, [(row.repository_id, row.no) for row in found])
+    return [
+        (RepoRef(row.host, row.owner, row.name), listed[row.repository_id, row.no]) for row in found
+    ]
 
 
 def changes(session: Connection, org_id: int | None, within: frozenset[int] | None) -> int:
