@@ -10,8 +10,8 @@ from service.vocabulary import RepoRef
 
 OUR_SEGMENTS = frozenset(
     {
-        *("activity", "auth", "docs", "doctor", "events", "help", "login", "logout", "metrics"),
-        *("schemas", "settings", "setup", "static", "v1", "webhooks"),
+        *("activity", "auth", "docs", "doctor", "events", "find", "help", "login", "logout"),
+        *("metrics", "schemas", "settings", "setup", "static", "v1", "webhooks"),
     }
 )
 """First segments of paths of our own; an owner of such a name is written with its host."""

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from service.accounts import access, audit_entries, page_addresses
 from service.accounts.api.admission import Admission
-from service.dashboard import administration, forms, pages, streams
+from service.dashboard import administration, forms, page_of_find, pages, streams
 from service.dashboard.readers import Readers
 from service.dashboard.rendering import Rendering, Values
 from service.dashboard.requests import (
@@ -23,6 +23,7 @@ from service.dashboard.requests import (
 )
 from service.dashboard.sign_in import SignInPages
 from service.dashboard.streams import Streams
+from service.dashboard.visitors import Visitor
 from service.errors import Malformed, NotAllowed, ServiceError
 from service.http.errors import Problem
 from service.provider.errors import ProviderError
@@ -56,6 +57,7 @@ def routes(runtime: Runtime, admission: Admission, open_streams: Streams) -> lis
     sign_in = runtime.sign_in
     return [
         web.route("*", "/", answers.only_read(answers.first)),
+        web.route("*", "/find", answers.only_read(answers.find)),
         web.route("*", "/settings", answers.only_read(answers.settings)),
         web.route("*", "/activity", answers.only_read(answers.activity)),
         *([] if sign_in is None else SignInPages(runtime, admission, rendering, sign_in).routes()),
@@ -99,10 +101,26 @@ class Pages:
         """Answer `/`: all queues that the visitor may see."""
         visitor = await self._readers.visitor(request)
         scope = await self._readers.scope_of(visitor)
-        page = await pages.queues(self._runtime, scope, request.query)
-        now = self._runtime.clock.now()
-        values = {"page": page, "visitor": visitor, "live": pages.OVERVIEW_LIVE_S, "now": now}
-        return self._rendering.page(200, "queues.html", values)
+
+        async def tag() -> tuple[str, str]:
+            return self._tag_of(await pages.version_of_queues(self._runtime, scope), visitor)
+
+        async def values() -> Values:
+            page = await pages.queues(self._runtime, scope, request.query)
+            now = self._runtime.clock.now()
+            return {"page": page, "visitor": visitor, "live": True, "now": now}
+
+        return await self._followed(request, visitor, tag, ("queues.html", values))
+
+    async def find(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/find`: lead to the only thing found, or list what was found."""
+        visitor = await self._readers.visitor(request)
+        scope = await self._readers.scope_of(visitor)
+        found = await page_of_find.read(self._runtime, scope, request.query.get("q", "").strip())
+        if found.only:
+            return self._rendering.redirect(302, found.only)
+        values = {"page": found, "visitor": visitor, "now": self._runtime.clock.now()}
+        return self._rendering.page(200, "find.html", values)
 
     async def settings(self, request: web.Request) -> web.StreamResponse:
         """Answer `/settings`: the organizations that the visitor administers."""
@@ -170,18 +188,29 @@ class Pages:
     async def _page(
         self, kind: PageKind[AnyVisit], visit: AnyVisit, request: web.Request
     ) -> web.StreamResponse:
-        version = None if kind.version is None else partial(self._tag, kind.version, visit)
-        if version is None:
-            return self._rendering.page(200, kind.template, await self._values(kind, visit))
-        tag, _ = await version()
+        values = partial(self._values, kind, visit)
+        if kind.version is None:
+            return self._rendering.page(200, kind.template, await values())
+        tag = partial(self._tag, kind.version, visit)
+        return await self._followed(request, visit.visitor, tag, (kind.template, values))
+
+    async def _followed(
+        self,
+        request: web.Request,
+        visitor: Visitor,
+        tag: Callable[[], Awaitable[tuple[str, str]]],
+        page: tuple[str, Callable[[], Awaitable[Values]]],
+    ) -> web.StreamResponse:
+        """Answer with a page that has a tag, that it has not changed, or with its stream."""
+        present, _ = await tag()
         if request.method == "GET" and request.headers.get("Accept") == streams.CONTENT:
-            answer = self._rendering.stream()
-            return await self._streams.follow(request, answer, visit.visitor.key, version)
-        if request.headers.get("If-None-Match") == tag:
-            return self._rendering.unchanged(tag)
-        page = self._rendering.page(200, kind.template, await self._values(kind, visit))
-        page.headers["ETag"] = tag
-        return page
+            return await self._streams.follow(request, self._rendering.stream(), visitor.key, tag)
+        if request.headers.get("If-None-Match") == present:
+            return self._rendering.unchanged(present)
+        template, values = page
+        answer = self._rendering.page(200, template, await values())
+        answer.headers["ETag"] = present
+        return answer
 
     async def _values(self, kind: PageKind[AnyVisit], visit: AnyVisit) -> Values:
         return {
@@ -189,7 +218,7 @@ class Pages:
             "page": await kind.read(self._runtime, visit),
             "visitor": visit.visitor,
             "actions": kind.actions,
-            "live": None if kind.version is None else "stream",
+            "live": kind.version is not None,
             "now": visit.now,
         }
 
@@ -201,8 +230,10 @@ class Pages:
         The tag changes with the queue, with the visitor's access, and with the minute, because
         pages show times that pass.
         """
-        version = await version_of(self._runtime, visit)
-        level, now = visit.visitor.level.value, self._runtime.clock.now()
+        return self._tag_of(await version_of(self._runtime, visit), visit.visitor)
+
+    def _tag_of(self, version: Version, visitor: Visitor) -> tuple[str, str]:
+        level, now = visitor.level.value, self._runtime.clock.now()
         tag = f'"{self._runtime.options.version}/{version.number}/{level}/{now:%H:%M}"'
         return tag, version.topic
 
@@ -224,7 +255,7 @@ class Pages:
                     values = await self._values(kind, visit)
                     question = action.question.format_map(defaultdict(str, form, **visit.names))
                     asked = {"action": action, "question": question, "confirmed": CONFIRMED}
-                    more = {**asked, "given": form, "live": None}
+                    more = {**asked, "given": form, "live": False}
                     return self._rendering.page(200, "confirm.html", {**values, **more})
                 outcome = await action.act(self._runtime, visit)
             except (ServiceError, ProviderError) as error:
@@ -256,7 +287,7 @@ class Pages:
     ) -> web.StreamResponse:
         """Return the page of the form with the reason on top and the fields as they were sent."""
         values = await self._values(kind, visit)
-        more = {"refused": problem, "given": visit.form, "live": None}
+        more = {"refused": problem, "given": visit.form, "live": False}
         answer = self._rendering.page(problem.status, kind.template, {**values, **more})
         answer.headers.update(problem.headers)
         return answer

@@ -7,13 +7,21 @@ from datetime import datetime
 from service.accounts import page_addresses
 from service.dashboard import marks
 from service.dashboard.marks import Mark
+from service.database.records import LandingRecord
+from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.reasons import WhoMustAct
 from service.mergequeue.engine.state.holds import who_lifts
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations.overview import Overview, QueueInBrief
+from service.mergequeue.operations.page_of_queue import LeftEntry
 from service.mergequeue.wording import holds
 from service.runtime import Options
+from service.testhealth.operations.all_tests import TestAmongOthers, WorstTest
 from service.text.phrases import Phrase
+from service.vocabulary import QueueRef, RepoRef
+
+TESTS_MAX = 5
+"""Tests that hurt most, on the first page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +45,39 @@ class QueueRow:
 
 
 @dataclass(frozen=True, slots=True)
+class MergedRow:
+    """A pull request that merged; `name` is `widgets#441`."""
+
+    name: str
+    path: str
+    entry: Entry
+    proof: LandingRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class TestRow:
+    """An unhealthy test; `runs` are its newest as letters."""
+
+    __test__ = False
+
+    slug: str
+    path: str
+    case: TestAmongOthers
+    runs: str
+
+
+@dataclass(frozen=True, slots=True)
 class QueuesPage:
-    """The rows of one page; `next_after` is the query of the next page, empty: there is none."""
+    """The rows of one page; `next_after` is the query of the next page, empty: there is none.
+
+    `merged`: what merged last in these queues. `tests`: those of their repositories that hit most
+    pull requests.
+    """
 
     rows: tuple[QueueRow, ...]
     next_after: str
+    merged: tuple[MergedRow, ...]
+    tests: tuple[TestRow, ...]
 
     @property
     def stopped(self) -> tuple[QueueRow, ...]:
@@ -65,13 +101,32 @@ class QueuesPage:
         return ", ".join([first, *(counted or ["all running" if count > 1 else "running"])])
 
 
-def made_of(overview: Overview, options: Options, now: datetime) -> QueuesPage:
-    """Return the page of these queues."""
+def made_of(
+    overview: Overview, worst: Sequence[WorstTest], options: Options, now: datetime
+) -> QueuesPage:
+    """Return the page of these queues and of the worst tests of their repositories."""
     rows = sorted(
         (_row(each, options, now) for each in overview.queues), key=lambda row: not row.why.parts
     )
     after = overview.next_after
-    return QueuesPage(tuple(rows), "" if after is None else f"{after[0]}/{after[1]}")
+    refs = {each.ref.repository_id: each.ref.repo for each in overview.queues}
+    return QueuesPage(
+        rows=tuple(rows),
+        next_after="" if after is None else f"{after[0]}/{after[1]}",
+        merged=tuple(_merged(*each, options) for each in overview.merged),
+        tests=tuple(_test(each, refs[each.repository_id], options) for each in worst),
+    )
+
+
+def _merged(ref: QueueRef, left: LeftEntry, options: Options) -> MergedRow:
+    home, number = page_addresses.home(options, ref.repo), left.entry.pr
+    path = page_addresses.pull_request(home, ref.branch, number)
+    return MergedRow(f"{ref.repo.name}#{number}", path, left.entry, left.landing)
+
+
+def _test(worst: WorstTest, repo: RepoRef, options: Options) -> TestRow:
+    path = f"{page_addresses.home(options, repo)}/tests/{worst.case.id}"
+    return TestRow(repo.slug, path, worst.case, worst.runs)
 
 
 def _row(brief: QueueInBrief, options: Options, now: datetime) -> QueueRow:

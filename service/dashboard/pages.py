@@ -31,7 +31,7 @@ from service.mergequeue.operations import page_of_queue as queue_pages
 from service.mergequeue.operations import page_of_run as run_pages
 from service.mergequeue.operations.overview import Scope
 from service.runtime import Runtime
-from service.testhealth.operations import page_of_test, page_of_upload
+from service.testhealth.operations import all_tests, page_of_test, page_of_upload
 from service.testhealth.operations.page_of_test import PageOfTest
 from service.testhealth.operations.page_of_upload import PageOfUpload
 
@@ -42,7 +42,16 @@ async def queues(runtime: Runtime, scope: Scope, query: Mapping[str, str]) -> Qu
     if not number.isdecimal() or len(number) > ID_DIGITS_MAX:
         raise NotFound("There is no such page.")
     found = await overview.read(runtime, scope, (int(number), branch))
-    return page_of_queues.made_of(found, runtime.options, runtime.clock.now())
+    repositories = sorted({each.ref.repository_id for each in found.queues})
+    worst = await all_tests.worst(runtime, repositories, page_of_queues.TESTS_MAX)
+    return page_of_queues.made_of(found, worst, runtime.options, runtime.clock.now())
+
+
+async def version_of_queues(runtime: Runtime, scope: Scope) -> Version:
+    """Return the version of the first page."""
+    of_queues = await overview.changes(runtime, scope)
+    of_tests = await all_tests.changes(runtime, scope.org_id, scope.within)
+    return Version(f"{of_queues}-{of_tests}")
 
 
 async def queue(runtime: Runtime, request: PageRequest) -> QueuePage:
@@ -94,6 +103,17 @@ async def tests(runtime: Runtime, request: PageRequest) -> TestsPage:
     return await page_of_tests.read(runtime, request.where, request.query)
 
 
+async def version_of_tests(runtime: Runtime, request: PageRequest) -> Version:
+    """Return the version of everything that lists of the repository's tests show."""
+    within = frozenset({request.where.repository.id})
+    return Version(await all_tests.changes(runtime, within=within))
+
+
+async def version_of_uploads(runtime: Runtime, request: PageRequest) -> Version:
+    """Return the version of the list of uploads."""
+    return Version(await page_of_upload.changes(runtime, request.where.repository))
+
+
 async def uploads(runtime: Runtime, request: PageRequest) -> UploadsPage:
     """Return the page that lists uploads."""
     return await page_of_uploads.read(runtime, request.where)
@@ -104,13 +124,10 @@ async def upload(runtime: Runtime, request: PageRequest) -> PageOfUpload:
     return await page_of_upload.read(runtime, request.where, request.id)
 
 
-OVERVIEW_LIVE_S = 15
-"""Seconds between two questions of the open first page whether it has changed."""
-
 PAGES: tuple[PageKind[PageRequest], ...] = (
-    PageKind("tests", "tests.html", tests),
+    PageKind("tests", "tests.html", tests, version_of_tests),
     PageKind("tests/{id}", "test.html", test, actions=quarantine_actions.OF_TEST),
-    PageKind("uploads", "uploads.html", uploads),
+    PageKind("uploads", "uploads.html", uploads, version_of_uploads),
     PageKind("uploads/{id}", "upload.html", upload),
     PageKind("runs/{id}", "run.html", run, version_of_run),
     PageKind(

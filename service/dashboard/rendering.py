@@ -82,7 +82,7 @@ class Rendering:
 
     def page(self, status: int, name: str, values: Values) -> web.Response:
         """Return the page of a template; `visitor`, `live` and `refused` may be left out."""
-        filled = {"visitor": None, "live": None, "refused": None, "given": {}, **values}
+        filled = {"visitor": None, "live": False, "refused": None, "given": {}, **values}
         html = self._templates.get_template(name).render(filled)
         return web.Response(
             text=html,

@@ -113,10 +113,13 @@ class OrganizationRequest(Visit):
 
 
 class Version(NamedTuple):
-    """The number of the newest change of a thing, and the topic that its changes wake."""
+    """What changes with every change of a thing, and the topic that its changes wake.
 
-    number: int
-    topic: str
+    Without a topic a stream looks for changes by itself.
+    """
+
+    number: int | str
+    topic: str = ""
 
 
 AnyVisit = TypeVar("AnyVisit", PageRequest, OrganizationRequest)

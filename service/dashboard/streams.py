@@ -20,7 +20,8 @@ LASTS_S = 60.0
 """The browser then opens another stream, and its rights are read again."""
 
 LOOK_EVERY_S = 2.0
-"""Another process may have made the change, and this one may be about to stop."""
+"""Another process may have made the change, this one may be about to stop, and pages of many
+things have no topic, so that they are not drawn again for each of many changes."""
 
 BEAT_EVERY_S = 15.0
 """Proxies close connections on which nothing is sent."""

@@ -87,7 +87,8 @@ def viewer(look: Look) -> Page:
     if not all((STATIC / each).is_file() for each in VIEWER_FILES):
         return _page("Headgate API", _reference(look.contract, look.case))
     style, script = (address(each) for each in VIEWER_FILES)
-    return _page(
+    # The viewer brings a main part of its own.
+    return _whole(
         "Headgate API",
         f'<div id="viewer"></div><script src="{script}"></script>'
         f'<script src="{address("viewer.js")}"></script>',
@@ -149,12 +150,16 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _page(title: str, body: str, head: str = "") -> Page:
+def _page(title: str, content: str) -> Page:
+    return _whole(title, f"<main>{content}</main>")
+
+
+def _whole(title: str, body: str, head: str = "") -> Page:
     text = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{html.escape(title)}</title><link rel="stylesheet" href="{address("docs.css")}">'
-        f"{head}</head><body><main>{body}</main></body></html>\n"
+        f"{head}</head><body>{body}</body></html>\n"
     )
     return Page(HTML, text.encode(), 200, SAFE)
 

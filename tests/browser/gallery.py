@@ -117,6 +117,8 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
     home = "/octo/widgets"
     return {
         "queues": "/",
+        "find": "/find?q=test_",
+        "find-nothing": "/find?q=none",
         "queue": f"{home}/main",
         "queue-of-1": f"{home}/one",
         "queue-of-300": f"{home}/many",

@@ -17,6 +17,7 @@ from tests.api.wire import served
 from tests.dashboard import queue_stage
 from tests.dashboard.browsing import parsed
 from tests.dashboard.queue_stage import a_queue, a_run, in_run
+from tests.operations import upload_stage
 
 PATHS = ("/octo/widgets/main", "/octo/widgets/main/pull/12", "/octo/widgets/runs/run-12")
 SCRIPT_LINES_MAX = 90
@@ -30,7 +31,7 @@ async def stage(store):
     return stage
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", ["/", *PATHS])
 async def test_a_page_that_has_not_changed_is_not_sent_again(stage, path):
     run = a_run(12, (12,))
     async with stage.browsing() as browser:
@@ -42,6 +43,17 @@ async def test_a_page_that_has_not_changed_is_not_sent_again(stage, path):
         await stage.put(a_queue(in_run(run, 1), [run], state=QueueState.PAUSED))
         changed = await browser.get(path, ask_again, host="localhost")
         assert (changed.status, changed.headers["etag"] != first.headers["etag"]) == (200, True)
+
+
+@pytest.mark.parametrize("path", ["/", "/octo/widgets/tests", "/octo/widgets/uploads"])
+async def test_pages_that_show_tests_are_sent_again_after_an_upload(stage, store, path):
+    uploads = await upload_stage.staged(store)
+    async with stage.browsing() as browser:
+        first = await browser.get(path, host="localhost")
+        ask_again = f"If-None-Match: {first.headers['etag']}"
+        assert (await browser.get(path, ask_again, host="localhost")).status == 304
+        await uploads.ran({"steady": "P"})
+        assert (await browser.get(path, ask_again, host="localhost")).status == 200
 
 
 async def test_times_on_a_page_are_at_most_a_minute_old(stage):

@@ -8,7 +8,7 @@ import pytest
 from service.mergequeue.engine.model import NOTHING, Detail
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState
-from service.vocabulary import CheckOutcome, Role
+from service.vocabulary import Blocker, BlockerCode, CheckOutcome, Role
 from tests.dashboard import queue_stage
 from tests.dashboard.browsing import token_of
 from tests.dashboard.queue_stage import (
@@ -111,6 +111,18 @@ async def test_one_that_failed_says_why_and_what_to_do(stage):
     assert "test (3.12) failed · removed from the queue" in page.text
     assert "comment /merge again" in page.text
     assert BROKEN_CHECK.url in page.links
+
+
+async def test_a_failed_check_of_the_pull_request_itself_says_who_mends_it(stage):
+    entry = an_entry(12, state=EntryState.NOT_READY, unmet=(Reason.CHECK_FAILING,), seq=None)
+    blockers = (Blocker(BlockerCode.CHECK_FAILING, "unit"),)
+    entry = replace(entry, facts=replace(entry.facts, blockers=blockers))
+    await stage.put(a_queue([entry]))
+    page = await seen(stage, f"{PATH}/12")
+    assert (
+        "Waits until check unit of the PR itself passes (it failed; the author fixes" in page.text
+    )
+    assert f"Who acts: {entry.facts.author}" in page.text
 
 
 async def test_one_that_tests_shows_each_required_check_as_a_condition(stage):

@@ -1,5 +1,6 @@
 """The first page: every queue that the reader may see, and what stops it."""
 
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from service.vocabulary import SYSTEM, Role
 from tests.dashboard import queue_stage
 from tests.dashboard.browsing import token_of
 from tests.dashboard.queue_stage import a_queue, a_run, an_entry, at, in_run, person
+from tests.dashboard.test_tests_page import flaking
+from tests.operations import upload_stage
 
 
 async def test_without_queues_the_first_page_says_how_to_begin(store):
@@ -35,6 +38,23 @@ async def test_a_row_says_what_is_in_a_queue_and_what_merged_last(store):
     assert "/octo/widgets/main" in page.links
     for link in ("pull/440", "health", "doctor"):
         assert f"/octo/widgets/main/{link}" in page.links
+
+
+async def test_below_the_queues_is_what_landed_and_which_tests_hurt_most(store):
+    stage = await queue_stage.staged(store)
+    value, left = queue_stage.busy()
+    await stage.put(value, **left)
+    for run in left["runs"]:
+        await stage.landed(run)
+    tests = await upload_stage.staged(store)
+    await flaking(tests, "worst", "least")
+    async with stage.browsing() as browser:
+        page = await browser.see("/", host="localhost")
+    text = " ".join(page.text.split())
+    assert re.search(r"Just landed .*widgets#440 .* 13:57 equal \w{7} widgets#", text)
+    worst = "worst octo/widgets, flaky 2 least octo/widgets, flaky 1 "
+    assert re.search(f"Tests that hurt most this week .* {worst}", text)
+    assert f"/octo/widgets/tests/{(await tests.case('worst')).id}" in page.links
 
 
 async def test_queues_that_stand_still_come_first_and_say_why_and_who_acts(store):

@@ -285,7 +285,7 @@ def ended(
         for state in sorted(span.states)
     ]
     newest = islice(merge(*by_state, reverse=True), limit)
-    return _numbered(session, [no for _, no in newest])
+    return numbered(session, [no for _, no in newest])
 
 
 def newest_ended(
@@ -293,10 +293,10 @@ def newest_ended(
 ) -> tuple[EntryFound, ...]:
     """Return the last ended submission of each pull request, in no order."""
     binds = {"of_queue": queue_id, "of_prs": numbers}
-    return _numbered(session, session.execute(SELECT_NEWEST_ENDED, binds).scalars().all())
+    return numbered(session, session.execute(SELECT_NEWEST_ENDED, binds).scalars().all())
 
 
-def _numbered(session: Connection, numbers: Sequence[int]) -> tuple[EntryFound, ...]:
+def numbered(session: Connection, numbers: Sequence[int]) -> tuple[EntryFound, ...]:
     """Return these submissions, in the order of the numbers."""
     if not numbers:
         return ()

@@ -24,7 +24,7 @@ from service.database.records import LandingRecord
 from service.database.tables_tenants import RepositoryRow
 from service.database.types import Id
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.model import Hold, MergeQueue
+from service.mergequeue.engine.model import Entry, Hold, MergeQueue
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.mergequeue.store import listings
 from service.mergequeue.store.landings import LANDING, landings
@@ -113,6 +113,37 @@ SELECT_OLDEST = (
     )
     .group_by(entries.c.queue_id)
 )
+_JUST_MERGED = (
+    select(entries.c.no, entries.c.queue_id)
+    .where(
+        entries.c.queue_id.in_(_THESE),
+        entries.c.live.is_(False),
+        entries.c.state == literal_column("'MERGED'"),
+        _LATE,
+    )
+    .order_by(desc(entries.c.state_since), desc(entries.c.no))
+    .limit(bindparam("at_most"))
+)
+_NUMBERED = (
+    select(
+        queues.c.id,
+        queues.c.org_id,
+        queues.c.repository_id,
+        queues.c.branch,
+        repositories.c.host,
+        repositories.c.owner,
+        repositories.c.name,
+        func.max(entries.c.no).label("no"),
+    )
+    .join(repositories, repositories.c.id == queues.c.repository_id)
+    .join(entries, (entries.c.queue_id == queues.c.id) & (entries.c.pr == bindparam("of_pr")))
+    .where(queues.c.deleted.is_(False))
+    .group_by(queues.c.id, repositories.c.id)
+    .order_by(desc(func.max(entries.c.no)))
+    .limit(bindparam("at_most"))
+)
+# Those of deleted queues too: a sum that only grows is another one after every change.
+_CHANGES = select(func.coalesce(func.sum(queues.c.version), 0) + func.count())
 SELECT_LANDINGS = (
     select(*LANDING.columns)
     .where(landings.c.run.in_(bindparam("of_runs", expanding=True)))
@@ -180,13 +211,7 @@ def in_brief(
     oldest = {row.queue_id: row.at for row in session.execute(SELECT_OLDEST, _these(ids))}
     return tuple(
         QueueInBrief(
-            ref=QueueRef(
-                row.id,
-                row.org_id,
-                row.repository_id,
-                RepoRef(row.host, row.owner, row.name),
-                row.branch,
-            ),
+            ref=_ref(row),
             value=_value(row),
             counts=counts[row.id],
             running=running.get(row.id, 0),
@@ -197,6 +222,47 @@ def in_brief(
         )
         for row in found
     )
+
+
+def just_merged(
+    session: Connection, queue_ids: Sequence[int], since: datetime, limit: int
+) -> tuple[tuple[int, Entry], ...]:
+    """Return queues with submissions of theirs that merged since a time, the last ones first."""
+    if not queue_ids:
+        return ()
+    binds = {**_these(queue_ids), "since": since, "at_most": limit}
+    found = session.execute(_JUST_MERGED, binds).all()
+    merged = listings.numbered(session, [row.no for row in found])
+    return tuple((row.queue_id, each.entry) for row, each in zip(found, merged, strict=True))
+
+
+def numbered(
+    session: Connection, scope: Scope, number: int, limit: int
+) -> tuple[tuple[QueueRef, Entry], ...]:
+    """Return the newest submission of a pull request of this number in each queue of a scope."""
+    statement = _NUMBERED
+    if scope.org_id is not None:
+        statement = statement.where(queues.c.org_id == scope.org_id)
+    if scope.within is not None:
+        statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
+    found = session.execute(statement, {"of_pr": number, "at_most": limit}).all()
+    newest = listings.numbered(session, [row.no for row in found])
+    return tuple((_ref(row), each.entry) for row, each in zip(found, newest, strict=True))
+
+
+def changes(session: Connection, scope: Scope) -> int:
+    """Return a number that changes with every queue within a scope."""
+    statement = _CHANGES
+    if scope.org_id is not None:
+        statement = statement.where(queues.c.org_id == scope.org_id)
+    if scope.within is not None:
+        statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
+    return int(session.execute(statement).scalar_one())
+
+
+def _ref(row: Row[*tuple[object, ...]]) -> QueueRef:
+    repo = RepoRef(row.host, row.owner, row.name)
+    return QueueRef(row.id, row.org_id, row.repository_id, repo, row.branch)
 
 
 def _value(row: Row[*tuple[object, ...]]) -> MergeQueue:

@@ -85,29 +85,32 @@ def _base(wanted: Wanted) -> Phrase:
     return clause + phrase(" (now {})", wanted.name) if wanted.name else clause
 
 
-def _check(wanted: Wanted) -> Phrase:
-    if not wanted.name:
-        pending = wanted.code is Reason.CHECK_PENDING
-        return phrase(
-            "the required checks of the PR itself have finished"
-            if pending
-            else "no required check of the PR itself fails"
-        )
-    clause = phrase("check {} passes", wanted.name)
-    state = wanted.state or ("failed" if wanted.code is Reason.CHECK_FAILING else "running")
-    return clause + Phrase((f" ({state})",))
+def _pending(wanted: Wanted) -> Phrase:
+    without = "the required checks of the PR itself have finished"
+    return _named("check {name} passes (running)", without, wanted)
+
+
+def _failing(wanted: Wanted) -> Phrase:
+    who = " (it failed; the author fixes the cause and pushes, or runs it again)"
+    without = "no required check of the PR itself fails (the author fixes those that do)"
+    return _named("check {name} of the PR itself passes" + who, without, wanted)
+
+
+def _failing_brief(wanted: Wanted) -> Phrase:
+    return _named("failed check {name}", "failed checks of the PR", wanted)
 
 
 def _check_brief(wanted: Wanted) -> Phrase:
     return _named("check {name}", "checks of the PR", wanted)
 
 
-def _check_step(wanted: Wanted) -> Phrase:
-    if wanted.name:
-        return phrase("check {} passes", wanted.name)
-    if wanted.code is Reason.CHECK_PENDING:
-        return phrase("the required checks of the PR itself finish")
-    return phrase("the failed checks of the PR itself pass")
+def _pending_step(wanted: Wanted) -> Phrase:
+    return _named("check {name} passes", "the required checks of the PR itself finish", wanted)
+
+
+def _failing_step(wanted: Wanted) -> Phrase:
+    without = "the failed checks of the PR itself pass"
+    return _named("check {name} passes after a fix or another run", without, wanted)
 
 
 def _base_step(wanted: Wanted) -> Phrase:
@@ -188,8 +191,8 @@ GOALS: dict[Reason, Words] = {
     Reason.REVIEW_REQUIRED: (_review, "review"),
     Reason.CHANGES_REQUESTED: ("no reviewer requests changes", "requested changes"),
     Reason.CONVERSATIONS_UNRESOLVED: ("all conversations are resolved", "open conversations"),
-    Reason.CHECK_PENDING: (_check, _check_brief),
-    Reason.CHECK_FAILING: (_check, _check_brief),
+    Reason.CHECK_PENDING: (_pending, _check_brief),
+    Reason.CHECK_FAILING: (_failing, _failing_brief),
     Reason.CHECK_MISSING: (
         "{name|every required check} has run on the PR itself, which GitHub requires before a "
         "merge (the author runs CI there)",
@@ -224,6 +227,7 @@ GOALS: dict[Reason, Words] = {
 _MET: dict[Reason, Text] = {
     Reason.FORK_NEEDS_PERSON: "it needs no approval as a PR from a fork",
     Reason.WORKFLOWS_PERMISSION_MISSING: "Headgate has the permissions that it needs",
+    Reason.CHECK_FAILING: "no required check of the PR itself fails",
     Reason.CHECK_MISSING: "the required checks have reported on the PR itself",
     Reason.MERGE_REFUSED: "GitHub has not refused its merge",
     Reason.STACKED: "every PR below it in its stack has been merged",
@@ -240,8 +244,8 @@ _STEPS: dict[Reason, Text] = {
     Reason.CHANGES_REQUESTED: (
         "the reviewers who asked for changes approve it, or their reviews are dismissed"
     ),
-    Reason.CHECK_PENDING: _check_step,
-    Reason.CHECK_FAILING: _check_step,
+    Reason.CHECK_PENDING: _pending_step,
+    Reason.CHECK_FAILING: _failing_step,
     Reason.STACKED: _stacked_step,
     Reason.WORKFLOWS_PERMISSION_MISSING: (
         "an owner of the repository grants Headgate the permission “Workflows: write”"

@@ -1,8 +1,9 @@
 """All tests of a repository, filtered; the history of one; and what unhealthy tests cost."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from service.database.database import Tx
 from service.database.paging import Listing
@@ -17,7 +18,12 @@ from service.testhealth.store import all_tests, figures, history
 from service.testhealth.store import runs as test_runs
 from service.testhealth.store.all_tests import AllTests, Harm, QuarantineRule
 from service.testhealth.store.history import CaseDay
+from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.runs import CaseRun
+from service.testhealth.store.sets import OutcomeSets
+from service.vocabulary import RepoRef
+
+TestAmongOthers: TypeAlias = ListedCase
 
 RUNS_MAX = 60
 """Runs in a strip and in a history."""
@@ -73,6 +79,54 @@ async def in_detail(
         )
 
     return await runtime.store.read(read)
+
+
+class WorstTest(NamedTuple):
+    """A test of a repository, by our id, and its newest runs as letters."""
+
+    repository_id: int
+    case: ListedCase
+    runs: str
+
+
+async def worst(
+    runtime: Runtime, repository_ids: Sequence[int], at_most: int
+) -> tuple[WorstTest, ...]:
+    """Return unhealthy tests of these repositories, those first that hit most in a week."""
+    sets = runtime.store.caches.of(OutcomeSets)
+
+    def find(session: Tx) -> tuple[WorstTest, ...]:
+        found = all_tests.worst(session, repository_ids, at_most)
+        numbers: defaultdict[int, list[int]] = defaultdict(list)
+        for here, case in found:
+            numbers[here].append(case.no)
+        runs = {
+            here: test_runs.newest(session, sets, here, nos, RUNS_MAX)
+            for here, nos in numbers.items()
+        }
+        return tuple(WorstTest(at, case, letters_of(runs[at][case.no])) for at, case in found)
+
+    return await runtime.store.read(find)
+
+
+async def named(
+    runtime: Runtime,
+    scope: tuple[int | None, frozenset[int] | None],
+    text: str,
+    at_most: int,
+) -> list[tuple[RepoRef, ListedCase]]:
+    """Return tests whose name contains a text, those first that hit most pull requests.
+
+    `scope`: of one organization or all, in some repositories or all.
+    """
+    return await runtime.store.read(all_tests.named, scope, text, at_most)
+
+
+async def changes(
+    runtime: Runtime, org_id: int | None = None, within: frozenset[int] | None = None
+) -> int:
+    """Return a number that changes with all that lists of tests show, there or everywhere."""
+    return await runtime.store.read(all_tests.changes, org_id, within)
 
 
 def _listing(

@@ -12,7 +12,7 @@ from service.testhealth.operations.notices import QuarantineLarge
 from service.testhealth.operations.records import RepositoryAddresses
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.store import attempts as test_attempts
-from service.testhealth.store import listings, states, uploads
+from service.testhealth.store import cases, listings, states, uploads
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import Health
@@ -49,6 +49,16 @@ UPLOADS_MAX = 100
 async def newest(runtime: Runtime, repository: RepositoryRecord) -> tuple[Upload, ...]:
     """Return the last 100 uploads of a repository, the newest first, refused ones too."""
     return await runtime.store.read(uploads.newest, repository.id, UPLOADS_MAX)
+
+
+async def changes(runtime: Runtime, repository: RepositoryRecord) -> str:
+    """Return a text that changes with what `newest` returns."""
+
+    def find(session: Tx) -> str:
+        revision = cases.revision_of(session, repository.id)
+        return f"{revision}-{uploads.newest_id(session, repository.id)}"
+
+    return await runtime.store.read(find)
 
 
 async def read(runtime: Runtime, where: RepositoryAddresses, upload_id: str) -> PageOfUpload:

@@ -1,16 +1,20 @@
 """The list of all tests of a repository, filtered; and how much harm its unhealthy tests do."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select
 
+from service.database.tables_tenants import RepositoryRow
 from service.testhealth.detector import figures
 from service.testhealth.filters import NO_OWNER, TestFilter
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store.attempts import attempts, impacts
+from service.testhealth.store.cases import shared
 from service.testhealth.store.keyset import Key, Keyset
 from service.testhealth.store.listings import (
     HERE,
@@ -21,9 +25,12 @@ from service.testhealth.store.listings import (
     cases,
     listed_case,
     overrides,
+    records,
     tickets,
 )
-from service.vocabulary import Health, Override
+from service.vocabulary import Health, Override, RepoRef
+
+repositories = RepositoryRow.__table__
 
 UNHEALTHY = (Health.FLAKY, Health.BROKEN)
 
@@ -179,6 +186,91 @@ def harm(session: Connection, repository_id: int, now: datetime) -> Harm:
         failed_ms=int(lost.ms or 0),
         excused_uploads=session.execute(excused, asked).scalar_one(),
     )
+
+
+_WORST = (
+    select(cases.c.repository_id, cases.c.no, cases.c.impact_rank)
+    .where(
+        cases.c.repository_id.in_(bindparam("of_repositories", expanding=True)),
+        _IS_UNHEALTHY,
+        cases.c.is_known.is_(True),
+        cases.c.impact_rank < 0,
+    )
+    .order_by(cases.c.impact_rank, cases.c.repository_id, cases.c.no)
+    .limit(bindparam("at_most"))
+)
+
+
+def worst(
+    session: Connection, repository_ids: Sequence[int], at_most: int
+) -> list[tuple[int, ListedCase]]:
+    """Return repositories with unhealthy tests of theirs, those first that hit most in a week."""
+    asked = {"of_repositories": repository_ids, "at_most": at_most}
+    found = session.execute(_WORST, asked).all()
+    listed = _listed(session, [(row.repository_id, row.no) for row in found])
+    return [(row.repository_id, listed[row.repository_id, row.no]) for row in found]
+
+
+def _listed(
+    session: Connection, found: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], ListedCase]:
+    """Return tests by repository and number."""
+    numbers: defaultdict[int, list[int]] = defaultdict(list)
+    for here, no in found:
+        numbers[here].append(no)
+    return {
+        (here, case.no): case
+        for here, nos in numbers.items()
+        for case in records(session, here, nos)
+    }
+
+
+_NAMED = (
+    select(
+        cases.c.repository_id,
+        cases.c.no,
+        repositories.c.host,
+        repositories.c.owner,
+        repositories.c.name,
+    )
+    .join(repositories, repositories.c.id == cases.c.repository_id)
+    .where(cases.c.is_known.is_(True))
+    .order_by(cases.c.impact_rank, cases.c.repository_id, cases.c.no)
+    .limit(bindparam("at_most"))
+)
+
+
+def named(
+    session: Connection,
+    scope: tuple[int | None, frozenset[int] | None],
+    text: str,
+    at_most: int,
+) -> list[tuple[RepoRef, ListedCase]]:
+    """Return tests whose name contains a text, those first that hit most pull requests.
+
+    `scope`: of one organization or all, in some repositories or all.
+    """
+    org_id, within = scope
+    statement = _NAMED.where(cases.c.name.icontains(text, autoescape=True))
+    if org_id is not None:
+        statement = statement.where(cases.c.org_id == org_id)
+    if within is not None:
+        statement = statement.where(cases.c.repository_id.in_(sorted(within)))
+    found = session.execute(statement, {"at_most": at_most}).all()
+    listed = _listed(session, [(row.repository_id, row.no) for row in found])
+    return [
+        (RepoRef(row.host, row.owner, row.name), listed[row.repository_id, row.no]) for row in found
+    ]
+
+
+def changes(session: Connection, org_id: int | None, within: frozenset[int] | None) -> int:
+    """Return a number that changes with all that lists of these repositories' tests show."""
+    statement = select(func.coalesce(func.sum(shared.c.revision), 0))
+    if org_id is not None:
+        statement = statement.where(shared.c.org_id == org_id)
+    if within is not None:
+        statement = statement.where(shared.c.repository_id.in_(sorted(within)))
+    return int(session.execute(statement).scalar_one())
 
 
 def variants(session: Connection, repository_id: int, no: int) -> list[ListedCase]:

@@ -151,6 +151,13 @@ def newest(session: Connection, repository_id: int, at_most: int) -> tuple[Uploa
     return tuple(map(UPLOAD.value, session.execute(ordered)))
 
 
+def newest_id(session: Connection, repository_id: int) -> str:
+    """Return the id of the upload that came last, refused or not; empty: there is none."""
+    of = select(uploads.c.id).where(uploads.c.repository_id == repository_id)
+    ordered = of.order_by(uploads.c.received_at.desc(), uploads.c.id).limit(1)
+    return session.execute(ordered).scalar() or ""
+
+
 def by_digest(session: Connection, repository_id: int, digest: str) -> Upload | None:
     """Return the upload with this content, None if there is none."""
     stored = _stored(session, repository_id, uploads.c.digest == digest)
