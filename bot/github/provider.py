@@ -199,6 +199,9 @@ class GitHubProvider:
     async def contains(self, repo: RepoRef, ancestor: Sha, commit: Sha) -> bool:
         return await self._repeatable(refs.is_ancestor, repo, Priority.VERDICT, ancestor, commit)
 
+    async def position(self, repo: RepoRef, sha: Sha) -> int | None:
+        return await self._repeatable(refs.count_history, repo, Priority.ANSWER, sha)
+
     async def build(self, request: BuildRequest) -> BuildResult:
         return await self._repeatable(self._builder.build, request.repo, Priority.BUILD, request)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from urllib.parse import quote
 
-from bot.github import limits, reading
+from bot.github import graphql, limits, reading
 from bot.github.client import ABSENT, RepositoryClient
 from bot.github.reading import Fields
 from service.errors import InvariantBroken
@@ -21,6 +21,15 @@ RETRIES_AFTER_S = (1.0, 2.0, 4.0)
 CHAIN_MAX = 250  # commits between a landing's parent and the tip
 COMPARE_PAGE = 100
 REACHED = frozenset({"ahead", "identical"})
+
+# https://docs.github.com/en/graphql/reference/objects#commithistoryconnection
+HISTORY = """
+query CommitHistory($owner: String!, $name: String!, $oid: GitObjectID!) {
+  repository(owner: $owner, name: $name) {
+    object(oid: $oid) { ... on Commit { history(first: 1) { totalCount } } }
+  }
+}
+"""
 
 T = TypeVar("T")
 
@@ -75,6 +84,13 @@ async def is_ancestor(client: RepositoryClient, ancestor: Sha, descendant: Sha) 
         return True
     answer = await client.find(f"/compare/{ancestor}...{descendant}", {"per_page": 1})
     return answer is not None and answer.fields.text("status") in REACHED
+
+
+async def count_history(client: RepositoryClient, sha: Sha) -> int | None:
+    """Return how many commits are reachable from a commit, itself too; None for an unknown one."""
+    shown = await graphql.repository(client, HISTORY, {"oid": sha})
+    commit = shown.inner_or_none("object")
+    return None if commit is None else commit.inner("history").number("totalCount")
 
 
 async def first_parents(

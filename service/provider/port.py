@@ -149,6 +149,13 @@ class Provider(Protocol):
         """Whether `ancestor` is `commit` or reachable from it."""
         ...
 
+    async def position(self, repo: RepoRef, sha: Sha) -> int | None:
+        """How many commits the history of `sha` has, itself too; None when `sha` is unknown.
+
+        On a branch whose history is not rewritten a later commit has more than an earlier one.
+        """
+        ...
+
     async def build(self, request: BuildRequest) -> BuildResult:
         """Make, or find and complete, the test branch (docs/design/provider.md 7); safe to repeat.
 

@@ -79,6 +79,7 @@ async def test_a_push_is_evidence_of_main_and_a_fork_of_nothing(world: World) ->
     sha = await push(world, **{"a.txt": "a\n"})
     (upload,) = await of(world, sha)
     assert (upload.kind, upload.branch, upload.job) == ("stable", "main", "ci / junit-unit")
+    assert upload.position == len(world.repository.git.objects.log(sha))
     assert await failed(world) == {"adds": False, "divides": False}
 
     number = await world.open(by="dave", fork=True, files={"broken.txt": "x\n"})

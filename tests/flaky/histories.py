@@ -81,6 +81,7 @@ class Story:
             passed=passed,
             attempts=attempts,
             pr=number,
+            position=int((when - START).total_seconds()),
         )
         self.uploads.append(replace(upload, **facts))
         return self.uploads[-1]

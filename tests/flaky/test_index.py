@@ -49,6 +49,7 @@ def told(upload):
         pr=upload.pr,
         attempts={**muddled, **upload.attempts},
         muddled=upload.muddled,
+        position=upload.position,
     )
 
 

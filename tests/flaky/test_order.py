@@ -40,6 +40,7 @@ def uploads(draw):
                 machine=draw(st.sampled_from(("", "", "", "m1", "m2"))),
                 branch="main" if kind == STABLE else draw(st.sampled_from(("x", "y"))),
                 pr=draw(st.integers(1, 3)),
+                position=draw(st.sampled_from((None, *range(1, 13)))),
             )
         )
     return found

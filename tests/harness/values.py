@@ -179,6 +179,9 @@ class ValuesProvider:
     async def contains(self, repo: RepoRef, ancestor: Sha, commit: Sha) -> bool:
         return ancestor == commit
 
+    async def position(self, repo: RepoRef, sha: Sha) -> int | None:
+        return 1 if sha == self.main.sha else None
+
     async def build(self, request: BuildRequest) -> BuildResult:
         prefixes = []
         words: list[object] = [request.base_sha]

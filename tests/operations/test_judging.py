@@ -30,6 +30,7 @@ from service.vocabulary import SYSTEM, Flag, Health, Sensitivity, Sha
 from tests.bench.flaky.ledger import OTHER, PR, STABLE, UNTRUSTED, Ledger, Upload, bits
 from tests.flaky.histories import START
 from tests.flaky.test_order import LETTERS
+from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import NOW
 
@@ -62,6 +63,19 @@ def drawn(chance):
             )
         )
     return found
+
+
+class Numbered(ValuesProvider):
+    """A provider of a branch whose newest commit has the smallest number."""
+
+    async def position(self, repo, sha):
+        return 1000 - int(sha) if sha.isdecimal() else None
+
+
+def numbered(stage):
+    """The stage, whose provider knows the positions of commits."""
+    stage.runtime.providers[stage.repository.ref.host] = Numbered()
+    return stage
 
 
 async def sent(stage, upload):
@@ -106,7 +120,8 @@ async def sent_as(stage, upload):
         ran_at=upload.at,
     )
     found = await stage.runtime.store.read(stored_uploads.by_id, answer.upload_id)
-    return replace(upload, digest=found.upload.digest), answer.upload_id
+    told = replace(upload, digest=found.upload.digest, position=found.upload.position)
+    return told, answer.upload_id
 
 
 async def compared(stage, uploads):
@@ -129,7 +144,7 @@ async def compared(stage, uploads):
 
 async def eager(store, name):
     """A repository that calls tests flaky soon."""
-    stage = await upload_stage.staged(store, name)
+    stage = numbered(await upload_stage.staged(store, name))
     place = Place(stage.repository.org_id, stage.repository.id)
     settings = TestSettings(sensitivity=Sensitivity.EAGER)
     await store.run(quarantine.put_settings, place, settings, Since())

@@ -417,6 +417,15 @@ class Reads:
         await stage.act("merge", number=number, method="merge")
         assert await contains(stage.repo, head, stage.tip())
 
+    async def test_a_later_commit_of_a_branch_has_a_higher_position(self, stage):
+        number, head = await stage.open({"a.txt": "a\n"})
+        position, before = stage.provider.position, stage.tip()
+        await stage.act("merge", number=number, method="merge")
+        first = await position(stage.repo, before)
+        assert await position(stage.repo, head) == first + 1
+        assert await position(stage.repo, stage.tip()) == first + 2
+        assert await position(stage.repo, NOWHERE) is None
+
 
 class Deliveries:
     """What a delivery spares; what did not reach us, and having it sent again."""

@@ -115,9 +115,17 @@ def commit(one: Repository, sha: str | None) -> Json | None:
         "oid": sha,
         "tree": {"oid": value.tree},
         "parents": connect(value.parents, lambda parent: {"oid": parent}),
+        "history": _history(one, sha),
         "status": lambda _: _status(one, sha),
         "checkSuites": connect(one.suites.get(sha, ()), lambda suite: _suite(one, suite)),
     }
+
+
+def _history(one: Repository, sha: str) -> Callable[..., Json]:
+    def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        return connect(one.git.objects.log(sha), lambda each: {"oid": each.sha})(info, **given)
+
+    return page
 
 
 def _status(one: Repository, sha: str) -> Json | None:

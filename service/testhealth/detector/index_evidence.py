@@ -218,11 +218,8 @@ class IndexedEvidence:
             line = self._lines.setdefault(name, IndexedSeries(*name))
             before = {key: line.points.get(key) for key in keys}
             after = {key: self._verdicts_at(name, key, sets) for key in keys}
-            began = (line.order[:1], line.days[:1])
-            ran = line.put(after)
-            if line.order[:1] != began[0]:
-                # What a series lets go of, or takes up again, is no change of an upload's point.
-                self.oldest_changed = min([self.oldest_changed, *began[1], *line.days[:1]])
+            ran, days = line.put(after)
+            self.oldest_changed = min([self.oldest_changed, *days])
             self._count_verdicts(before.values(), -1)
             self._count_verdicts(after.values(), 1)
             tests = [(self.uploads.nos[bit], bit) for bit in places(ran)]
@@ -256,7 +253,9 @@ class IndexedEvidence:
         first = together[0].upload
         green = bits_of(kept.passing for kept in together)
         red = bits_of(kept.failing for kept in together) & ~green
-        return Verdicts(first.at, first.sha, tests_at(together, sets), green, red)
+        known = (kept.upload.position for kept in together)
+        position = min((each for each in known if each is not None), default=None)
+        return Verdicts(first.at, first.sha, position, tests_at(together, sets), green, red)
 
 
 def is_point(kept: IndexedUpload) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from service.testhealth.detector import series
 from service.testhealth.detector.index_uploads import bits_of
-from service.testhealth.detector.series import Point, Series, Track
+from service.testhealth.detector.series import Place, Point, Series, Track
 
 PointKey = tuple[str, str]
 """Code id and CI run."""
@@ -24,10 +24,11 @@ KNOWN_MAX = 5000
 
 
 class Verdicts(NamedTuple):
-    """The verdicts of one point; `green` and `red` have a bit for each test."""
+    """The verdicts of one point, which ran at `at`; `green` and `red` have a bit for each test."""
 
     at: datetime
     sha: str
+    position: int | None
     tests_run: int
     green: int
     red: int
@@ -46,6 +47,8 @@ class IndexedSeries:
     job: str
     points: dict[PointKey, Verdicts] = field(default_factory=dict)
     order: list[PointKey] = field(default_factory=list)
+    times: list[datetime] = field(default_factory=list)
+    """The times of the points in `order`, as `series.in_order` gives them."""
     alone: defaultdict[PointKey, set[int]] = field(default_factory=lambda: defaultdict(set))
     lonely: dict[int, frozenset[PointKey]] = field(default_factory=dict)
     shown: Series | None = None
@@ -56,22 +59,30 @@ class IndexedSeries:
     letters_of: dict[int, str] = field(default_factory=dict)
     """By bit, cached verdicts of tests, as far as they are still valid."""
 
-    def put(self, changed: Mapping[PointKey, Verdicts | None]) -> int:
-        """Replace points, None removes one; return the bits of tests with a verdict there."""
-        touched, was = 0, self.order
-        for key, now in changed.items():
+    def put(self, changed: Mapping[PointKey, Verdicts | None]) -> tuple[int, set[int]]:
+        """Replace points, None removes one.
+
+        Return the bits of the tests with a verdict there, or at a point that has moved by this,
+        and the days of the points that came, went or moved.
+        """
+        touched, was = 0, dict(zip(self.order, self.times, strict=True))
+        for key, after in changed.items():
             before = self.points.pop(key, None)
             touched |= before.ran if before else 0
-            if now is not None:
-                self.points[key] = now
-                touched |= now.ran
-        order = sorted(self.points, key=lambda key: (self.points[key].at, *key))
-        self.order = order[-series.POINTS_MAX :]
+            if after is not None:
+                self.points[key] = after
+                touched |= after.ran
+        places = (Place(each.at, *key, each.position) for key, each in self.points.items())
+        order = series.in_order(places)[-series.POINTS_MAX :]
+        self.order = [(each.code, each.run) for each in order]
+        self.times = [each.at for each in order]
         self.shown = self.in_order = None
-        self.days = [each.at.toordinal() for each in self._verdicts()]
+        self.days = [at.toordinal() for at in self.times]
         self.red = bits_of(each.red for each in self._verdicts())
-        self._keep_letters(was, changed)
-        return touched
+        self._keep_letters(list(was), changed)
+        now = dict(zip(self.order, self.times, strict=True))
+        touched |= bits_of(self.points[key].ran for key in _moved(was, now))
+        return touched, {at.toordinal() for _, at in was.items() ^ now.items()}
 
     def _keep_letters(
         self, was: list[PointKey], changed: Mapping[PointKey, Verdicts | None]
@@ -157,7 +168,15 @@ class IndexedSeries:
         return self.shown
 
     def _shown_points(self) -> Iterator[Point]:
-        for code, run in self.order:
+        for (code, run), at in zip(self.order, self.times, strict=True):
             point = self.points[code, run]
             alone = len(self.alone.get((code, run), ()))
-            yield Point(point.at, code, run, point.sha, point.tests_run, alone)
+            yield Point(at, code, run, point.sha, point.tests_run, alone, point.position)
+
+
+def _moved(was: Mapping[PointKey, datetime], now: Mapping[PointKey, datetime]) -> set[PointKey]:
+    """Return the points that have another time, or another place among those that stayed."""
+    before = [each for each in was.items() if each[0] in now]
+    after = [each for each in now.items() if each[0] in was]
+    pairs = zip(before, after, strict=True)
+    return {key for old, new in pairs if old != new for key, _ in (old, new)}

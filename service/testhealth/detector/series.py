@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from service.testhealth.detector import evidence, score
 from service.testhealth.detector.evidence import Event, Stream
@@ -35,12 +36,39 @@ _LONELY = (PASSED + FAILED + PASSED, FAILED + PASSED + FAILED)
 _STREAK = re.compile(f"{FAILED}{{{STREAK_MIN},}}")
 
 
+class Place(NamedTuple):
+    """Where a point is in its series.
+
+    `position` is how many commits the history of its commit has, which grows along a branch; None
+    if unknown.
+    """
+
+    at: datetime
+    code: str
+    run: str
+    position: int | None
+
+
+def in_order(places: Iterable[Place]) -> list[Place]:
+    """Return the places in the order of their commits: the first gets the first time, and so on.
+
+    CI may test a later commit sooner, so the times alone do not tell the order. A commit of unknown
+    position is where its own time puts it, and no verdict is alone beside it.
+    """
+    by_time = sorted(places, key=lambda each: each[:3])
+    known = [each for each in by_time if each.position is not None]
+    ranked = iter(sorted(known, key=lambda each: each.position or 0))
+    return [
+        each if each.position is None else next(ranked)._replace(at=each.at) for each in by_time
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One code id in one CI run of a series, at its earliest `ran_at`.
+    """One code id in one CI run of a series, at the time that `in_order` gives it.
 
     `sha` is the commit; `tests_run` counts the tests that have a verdict here, `alone` those
-    whose verdict differs from both neighbors (`lonely`), shared by all tests of the series.
+    of `lonely_points`, shared by all tests of the series.
     """
 
     at: datetime
@@ -49,11 +77,12 @@ class Point:
     sha: str
     tests_run: int
     alone: int = 0
+    position: int | None = None
 
 
 @dataclass(frozen=True)
 class Series:
-    """One job key on one stable branch; at most POINTS_MAX points by (at, code, run)."""
+    """One job key on one stable branch; at most POINTS_MAX points, `in_order`."""
 
     branch: str
     job: str
@@ -110,16 +139,29 @@ def _middles(verdicts: str, three: str) -> Iterator[int]:
 
 def lonely_points(track: Track) -> list[Point]:
     """The points at which the test counts in `Point.alone`."""
+    ran, places = _surely_lonely(track)
+    return [ran[place] for place in places]
+
+
+def _surely_lonely(track: Track) -> tuple[list[Point], list[int]]:
+    """Return the points at which the test ran, and where among them it is alone for sure.
+
+    That is where the position of the point and of its neighbors is known.
+    """
     places = lonely(track.letters())
     ran = track.ran() if places else []
-    return [ran[place] for place in places]
+    sure = [
+        place
+        for place in places
+        if all(point.position is not None for point in ran[place - 1 : place + 2])
+    ]
+    return ran, sure
 
 
 def events_of(track: Track, disagreeing: Container[str]) -> tuple[Event, ...]:
     """The track's events of stream B; `disagreeing`: the test's code ids with one of stream A."""
     letters = track.letters()
-    places = lonely(letters)
-    ran = track.ran() if places else []
+    ran, places = _surely_lonely(track)
     return tuple(
         Event(
             at=ran[place + 1].at,

@@ -70,6 +70,7 @@ class Doubts:
     `trigger` None: the provider does not know the CI run. `of_unknown`: the run may have tested
     anything, a fork's code too. `is_proved`: it may speak for a stable branch. `warnings` are
     about claims that were replaced. `proof`: what shows that it is of the CI run that it names.
+    `position` is that of its commit (`position_of`).
     """
 
     of_fork: bool = False
@@ -79,6 +80,7 @@ class Doubts:
     trigger: CiTrigger | None = None
     warnings: tuple[str, ...] = ()
     proof: Proof = Proof.NONE
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,14 @@ class Collected:
     """What the provider says of an upload that we fetched ourselves, so that nobody claims it.
 
     `tree` is that of a head which CI tested as it stands, None when unknown; `prs` are pull
-    requests with this head, those of forks too.
+    requests with this head, those of forks too. `position` is that of the head (`position_of`).
     """
 
     artifact_id: str
     ran: Ran
     tree: Sha | None
     prs: tuple[int, ...]
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,16 @@ async def checked(
     Raises Invalid(conflicting_fields) when a field contradicts the caller's OIDC token.
     """
     meta, doubts = await _checked(runtime, caller, repository, meta)
-    return meta, replace(doubts, proof=_proof_of(caller, doubts))
+    doubts = replace(doubts, proof=_proof_of(caller, doubts))
+    provider = runtime.providers.get(repository.ref.host)
+    if doubts.of_fork or doubts.of_unknown or provider is None:
+        return meta, doubts
+    try:
+        async with asyncio.timeout(ASKED_S):
+            position = await position_of(Look(runtime, provider, repository), meta.branch, meta.sha)
+            return meta, replace(doubts, position=position)
+    except (ProviderError, TimeoutError):
+        return meta, doubts
 
 
 def _proof_of(caller: Caller, doubts: Doubts) -> Proof:
@@ -229,10 +241,20 @@ async def _is_of_branch(look: Look, number: int, branch: str) -> bool:
 async def _on_branch(look: Look, meta: UploadMeta, doubts: Doubts) -> tuple[UploadMeta, Doubts]:
     """The same, with a look whether the commit is on a stable branch that it may speak for."""
     may_speak = doubts.is_proved and doubts.trigger in (None, CiTrigger.HEAD)
-    if may_speak and await look.runtime.store.read(_is_stable, look, meta):
+    if may_speak and await look.runtime.store.read(_is_stable, look, meta.branch):
         is_off = await _is_off_branch(look.provider, look.repository, meta)
         return meta, replace(doubts, is_off_branch=is_off)
     return meta, doubts
+
+
+async def position_of(look: Look, branch: str | None, sha: Sha) -> int | None:
+    """Return where a commit is on a stable branch; None for other branches, or if unknown.
+
+    Raises the provider's errors.
+    """
+    if not await look.runtime.store.read(_is_stable, look, branch):
+        return None
+    return await look.provider.position(look.repository.ref, sha)
 
 
 def _check_claims(meta: UploadMeta, job: ProvedJob) -> None:
@@ -277,10 +299,10 @@ async def _is_off_branch(
     return not await provider.contains(repository.ref, meta.sha, tip.sha)
 
 
-def _is_stable(session: Tx, look: Look, meta: UploadMeta) -> bool:
+def _is_stable(session: Tx, look: Look, branch: str | None) -> bool:
     settings = quarantine.settings_of(session, look.repository.id)
     queues = look.runtime.links.of(QueueLinks)
-    return is_stable(Facts(session, queues, look.repository, settings), meta.branch)
+    return is_stable(Facts(session, queues, look.repository, settings), branch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from service.errors import Invalid, Malformed, Overloaded
 from service.provider.archives import ArchiveFile, NoArchive, RefusedFile
 from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger
 from service.provider.errors import ProviderError, Unavailable
-from service.provider.port import Provider
 from service.runtime import Runtime
 from service.testhealth.operations import answers, classify, parsing, take_in
 from service.testhealth.operations import settings as test_settings
@@ -36,7 +35,7 @@ from service.testhealth.reports.results import Fault, FileStatus, ReportFile
 from service.testhealth.store import artifacts, quarantine, uploads
 from service.testhealth.store.cases import Place
 from service.testhealth.store.uploads import Upload
-from service.vocabulary import RepoRef, Sha
+from service.vocabulary import Sha
 
 TOPIC = "collecting"
 """Wakes whoever fetches."""
@@ -150,10 +149,9 @@ async def fetch(runtime: Runtime, repository_id: int, wanted: CollectReports) ->
     if not chosen:
         return
     jobs = await provider.ci_jobs(ref, run.id, run.attempt)
-    prs = await _pull_requests(runtime, repository, run)
-    tree = await _tree(provider, ref, run)
+    tested = await _tested(classify.Look(runtime, provider, repository), run)
     for artifact in chosen:
-        source = _source_of(artifact, run, jobs, prs, tree)
+        source = _source_of(artifact, run, jobs, tested)
         async with provider.ci_artifact(ref, artifact) as archive:
             if isinstance(archive, NoArchive):
                 files = (_whole(artifact, archive.reason),)
@@ -178,9 +176,16 @@ class _Source:
     origin: Origin
 
 
-def _source_of(
-    artifact: Artifact, run: CiRun, jobs: Sequence[CiJob], prs: tuple[int, ...], tree: Sha | None
-) -> _Source:
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """What a run tested: pull requests, or its head as it stands with its tree and position."""
+
+    prs: tuple[int, ...]
+    tree: Sha | None
+    position: int | None
+
+
+def _source_of(artifact: Artifact, run: CiRun, jobs: Sequence[CiJob], tested: _Tested) -> _Source:
     ran = Ran(
         run_id=run.id,
         attempt=run.attempt,
@@ -196,7 +201,7 @@ def _source_of(
     meta = UploadMeta(
         sha=run.head_sha,
         branch=run.head_branch or None,
-        pr_number=prs[0] if prs else None,
+        pr_number=tested.prs[0] if tested.prs else None,
         run_id=run.id,
         run_attempt=run.attempt,
         run_url=run.url or None,
@@ -204,7 +209,16 @@ def _source_of(
         ran_at=run.started_at,
         machine=(runners[0] or None) if len(runners) == 1 else None,
     )
-    return _Source(artifact, meta, Origin(artifact.id, ran, tree, prs))
+    origin = Origin(artifact.id, ran, tested.tree, tested.prs, tested.position)
+    return _Source(artifact, meta, origin)
+
+
+async def _tested(look: classify.Look, run: CiRun) -> _Tested:
+    if run.trigger is not CiTrigger.HEAD:
+        return _Tested(await _pull_requests(look.runtime, look.repository, run), None, None)
+    commit = await look.provider.commit(look.repository.ref, run.head_sha)
+    position = await classify.position_of(look, run.head_branch, run.head_sha)
+    return _Tested((), None if commit is None else commit.tree, position)
 
 
 async def _pull_requests(
@@ -216,12 +230,6 @@ async def _pull_requests(
     pull_requests_at = runtime.links.of(QueueLinks).pull_requests_at
     seen = await runtime.store.read(pull_requests_at, repository.id, run.head_sha)
     return tuple(sorted({*seen, *run.pull_requests}))
-
-
-async def _tree(provider: Provider, ref: RepoRef, run: CiRun) -> Sha | None:
-    """Return the tree of a head that was tested as it is."""
-    commit = await provider.commit(ref, run.head_sha) if run.trigger is CiTrigger.HEAD else None
-    return None if commit is None else commit.tree
 
 
 async def _take_in(

@@ -216,6 +216,7 @@ def upload_of(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) ->
             for each in files
         ),
         account=_account_of(arrived),
+        position=arrived.source.position,
     )
 
 

@@ -35,7 +35,7 @@ class EvidenceUpload:
     `attempts` has the letters, in order, of each test that failed or was tried more than once;
     all others that passed stand in the set `passed`, `passed_size` of them. The attempts of
     `muddled` tests do not compare; none of them is in the set. Equal times are ordered by
-    `digest`.
+    `digest`. `position` is how many commits the history of its commit has, None if unknown.
     """
 
     id: str
@@ -55,6 +55,7 @@ class EvidenceUpload:
     pr: int | None = None
     attempts: Mapping[int, str] = field(default_factory=dict)
     muddled: frozenset[int] = frozenset()
+    position: int | None = None
 
     @property
     def tests_run(self) -> int:

@@ -24,7 +24,7 @@ class UploadRow(Row, table=True):
     `passed` and `skipped` name sets of the tests of which it holds a single attempt. `failed` has
     the number of a test for each failed attempt, sorted, as 32-bit integers. `is_noted`: its tests
     have their first runs, failure groups and pull requests. `account` is what the upload says
-    about its own completeness.
+    about its own completeness. `position` is how many commits the history of `sha` has.
     """
 
     __tablename__ = "upload"
@@ -70,6 +70,7 @@ class UploadRow(Row, table=True):
     is_complete: bool
     is_partial: bool
     account: str = Field(sa_type=Json)
+    position: int | None
 
 
 _ELIGIBLE_UPLOAD = UploadRow.__table__.c.is_eligible.is_(True)

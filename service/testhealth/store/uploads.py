@@ -47,6 +47,7 @@ class Upload:
     """An upload as it is stored (docs/design/reports.md); `passed`, `skipped` are keys of sets.
 
     `refusal` is the reason for which none of it counts; only a complete upload has none.
+    `position` is how many commits the history of `sha` has, None if unknown.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Upload:
     passed: str | None = None
     skipped: str | None = None
     account: Account = NO_ACCOUNT
+    position: int | None = None
 
     @property
     def failures(self) -> int:
@@ -292,6 +294,7 @@ def evidence_of(
         pr=upload.pr_number,
         attempts=letters,
         muddled=muddled,
+        position=upload.position,
     )
 
 

@@ -85,7 +85,7 @@ def recent(reported: Sequence[Upload], now: datetime) -> list[Upload]:
     """The same uploads some days later, so that the last ones ran yesterday.
 
     By whole days, for health hangs on the days of UTC; times to the millisecond and commits as
-    the endpoint takes them.
+    the endpoint takes them, of which no provider tells where they are on the branch.
     """
     newest = max(each.at for each in reported).toordinal()
     shift = timedelta(days=now.toordinal() - 1 - newest)
@@ -94,6 +94,7 @@ def recent(reported: Sequence[Upload], now: datetime) -> list[Upload]:
             each,
             at=(each.at + shift).replace(microsecond=each.at.microsecond // 1000 * 1000),
             code=f"sha:{each.code.partition(':')[2]:0>40}",
+            position=None,
         )
         for each in reported
     ]

@@ -18,7 +18,7 @@ from service.testhealth.detector import evidence, health, noise, series
 from service.testhealth.detector.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.testhealth.detector.health import Evidence, Flag, Health
 from service.testhealth.detector.score import Noise, Tally
-from service.testhealth.detector.series import Point, Series, Track
+from service.testhealth.detector.series import Place, Point, Series, Track
 from service.testhealth.detector.spans import Scale, Settled
 
 STABLE, QUEUE, PR, OTHER, UNTRUSTED = "stable", "queue", "pr", "other", "untrusted"
@@ -47,6 +47,7 @@ class Upload:
     machine: str = ""
     branch: str = "main"
     pr: int | None = None
+    position: int | None = None
 
     def letters(self, no: int) -> str:
         """The test's attempts here, skips left out."""
@@ -280,25 +281,28 @@ class Ledger:
         return {no: sorted(events) for no, events in found.items()}
 
     @cached_property
-    def _verdicts(self) -> dict[tuple[str, str], tuple[list[Point], list[int], list[int]]]:
-        """By series: its points, and for each the tests that passed and those that failed."""
-        grouped: defaultdict[tuple[str, str], defaultdict[tuple[str, str], list[Upload]]]
-        grouped = defaultdict(lambda: defaultdict(list))
+    def _points(self) -> dict[tuple[str, str], dict[tuple[str, str], list[Upload]]]:
+        """By series, the uploads of each point, oldest first."""
+        grouped: defaultdict[tuple[str, str], dict[tuple[str, str], list[Upload]]]
+        grouped = defaultdict(dict)
         for each in self.uploads:
             if each.kind == STABLE and not each.is_mass:
-                grouped[each.branch, each.job][each.code, each.run].append(each)
+                grouped[each.branch, each.job].setdefault((each.code, each.run), []).append(each)
+        return grouped
+
+    @cached_property
+    def _verdicts(self) -> dict[tuple[str, str], tuple[list[Point], list[int], list[int]]]:
+        """By series: its points, and for each the tests that passed and those that failed."""
         found = {}
-        for name, by_point in grouped.items():
-            order = sorted(by_point.items(), key=lambda item: (item[1][0].at, *item[0]))
+        for name, by_point in self._points.items():
+            places = (Place(each[0].at, *key, _position(each)) for key, each in by_point.items())
             passed, failed, points = [], [], []
-            for (code, run), uploads in order[-series.POINTS_MAX :]:
-                green, red = 0, 0
-                for each in uploads:
-                    green, red = green | each.passing, red | each.failing
+            for at, code, run, position in series.in_order(places)[-series.POINTS_MAX :]:
+                green, red = _verdict(by_point[code, run])
                 passed.append(green)
-                failed.append(red & ~green)
-                ran = (green | red).bit_count()
-                points.append(Point(uploads[0].at, code, run, code.partition(":")[2], ran))
+                failed.append(red)
+                sha, ran = code.partition(":")[2], (green | red).bit_count()
+                points.append(Point(at, code, run, sha, ran, position=position))
             found[name] = (points, passed, failed)
         return found
 
@@ -339,9 +343,9 @@ class Ledger:
         passing, verdicts = [0] * size, [0] * size
         for each in self.uploads:
             passing[each.at.toordinal() - first] += each.passing.bit_count()
-        for points, _, _ in self._verdicts.values():
-            for point in points:
-                verdicts[point.at.toordinal() - first] += point.tests_run
+        for uploads in (each for by_point in self._points.values() for each in by_point.values()):
+            green, red = _verdict(uploads)
+            verdicts[uploads[0].at.toordinal() - first] += (green | red).bit_count()
         tests = [self._daily(no, first, size) for no in {*self.events_a, *self.events_b}]
         sums = [_sums(passing), _sums(verdicts)]
         found = {}
@@ -378,6 +382,18 @@ def _failed_in(upload: Upload) -> list[int]:
     return [
         no for no, letters in upload.attempts.items() if "F" in letters and no not in upload.muddled
     ]
+
+
+def _position(uploads: Iterable[Upload]) -> int | None:
+    return min((each.position for each in uploads if each.position is not None), default=None)
+
+
+def _verdict(uploads: Iterable[Upload]) -> tuple[int, int]:
+    """A bit for each test that passed at a point, and for each that only failed."""
+    green, red = 0, 0
+    for each in uploads:
+        green, red = green | each.passing, red | each.failing
+    return green, red & ~green
 
 
 def _attempts(no: int, uploads: Iterable[Upload]) -> Iterable[GroupAttempt]:

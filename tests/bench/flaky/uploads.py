@@ -146,6 +146,7 @@ class Ci:
             run_attempt=attempt,
             branch="main" if run.pr is None else f"topic-{run.pr}",
             pr=run.pr,
+            position=run.number,
         )
 
 

@@ -158,6 +158,7 @@ TABLES = {
         received_at:time is_eligible:bool is_mass:bool is_noted:bool passed:string?
         skipped:string? failed:bytes command_exit_code:int counts:text files:text
         warnings:text refusal:string? is_complete:bool is_partial:bool account:text
+        position:int?
     """,
     "api_token": """
         id:string! org_id:id name:string role:string digest:bytes repositories:text?
