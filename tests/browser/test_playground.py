@@ -7,8 +7,7 @@ import pytest_asyncio
 
 from bot.demo import ground, playground
 from bot.demo.ground import Ground
-from bot.demo.stage import Ports
-from service.clock import SystemClock
+from bot.demo.stage import Parts, Ports
 from tests.browser.chromium import HEIGHT, WIDTHS, person
 from tests.browser.test_journeys import shown_to_all
 from tests.browser.test_looks import CUT_OFF
@@ -27,7 +26,7 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tupl
     folder = tmp_path_factory.mktemp("ground")
     with processes.log_kept():
         async with (
-            ground.running(folder, ports, SystemClock(), lambda _: None) as opened,
+            ground.running(folder, ports, Parts(), lambda _: None) as opened,
             playground.serving(opened, ports.page or 0) as address,
         ):
             yield opened, address
