@@ -286,6 +286,7 @@ async def _run_in_background(stack: AsyncExitStack, timeline: Timeline) -> None:
     async def stop() -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        await timeline.end()
 
     stack.push_async_callback(stop)
 

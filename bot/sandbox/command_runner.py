@@ -100,13 +100,20 @@ async def _shell(command: str, folder: Path, environment: dict[str, str], timeou
             output = await _read(child)
             code = await child.wait()
     except TimeoutError:
-        os.killpg(child.pid, signal.SIGKILL)
-        await child.wait()
         return Done("timed_out", f"no end after {timeout_s:g} s", "")
+    finally:
+        await _end(child)
     text = output.decode(errors="replace")[-SHOWN_MAX:]
     if code == 0:
         return Done("success", "exit code 0", text)
     return Done("failure", f"exit code {code}", text)
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    """End a command that still runs, at its timeout or when the sandbox stops."""
+    if child.returncode is None:
+        os.killpg(child.pid, signal.SIGKILL)
+        await child.wait()
 
 
 async def _read(child: asyncio.subprocess.Process) -> bytes:

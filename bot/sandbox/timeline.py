@@ -187,6 +187,13 @@ class Timeline:
                 async with asyncio.timeout(self._real_seconds_left()):
                     await self._changed.wait()
 
+    async def end(self) -> None:
+        """Cancel the jobs that are being done; a command of CI ends with its job."""
+        jobs = list(self._running)
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+
     def _real_seconds_left(self) -> float:
         due = self.next_due()
         if due is None:

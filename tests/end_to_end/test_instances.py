@@ -54,6 +54,7 @@ async def test_what_one_was_doing_when_it_was_killed_the_other_does_to_its_end(
 ) -> None:
     number = await open_one(on_stage)
     async with on_stage.serving() as other:
+        await on_stage.ready(other)  # one that still recovers would hold a lock
         tell(other, signal.SIGSTOP)
         struck = await on_stage.start(HEADGATE_FAULT_BOUNDARY=f"{name}:1:kill")
         await comment(on_stage, number, "/merge")

@@ -115,6 +115,16 @@ class Stage:
                 return status, answer
             await self.clock.sleep(LOOK_EVERY_S)
 
+    async def ready(self, service: Service) -> None:
+        """Wait until the service has recovered from its start."""
+        deadline = self.clock.monotonic_s() + START_WITHIN_S
+        while self.clock.monotonic_s() < deadline:
+            async with self.http.get(f"{service.url}/readyz") as answer:
+                if answer.status == 200:
+                    return
+            await self.clock.sleep(LOOK_EVERY_S)
+        raise NeverHappened(f"serve is not ready; its log is {service.log}")
+
     @asynccontextmanager
     async def serving(self, **more: str) -> AsyncIterator[Service]:
         """`headgate serve`, listening; killed at the end if it still runs."""

@@ -1,6 +1,8 @@
 """Row Actions and the CI file: what starts, what it comes to, and when."""
 
+import asyncio
 import json
+import os
 
 import pytest
 
@@ -234,6 +236,18 @@ async def test_a_command_runs_on_the_exported_commit(command, conclusion, text):
         await sandbox.settle()
         run = sandbox.repository(REPO).check_runs(sha)[0]
         assert (run.conclusion, run.text) == (conclusion, text)
+
+
+async def test_a_command_ends_with_the_sandbox(tmp_path):
+    said = tmp_path / "pid"
+    os.mkfifo(said)
+    ci = RUN.format(command=json.dumps(f"echo $$ > {said}; sleep 600")).replace("0.5", "600")
+    async with running(SandboxOptions(allow_commands=True)) as sandbox:
+        await sandbox.seed(repositories=[{"full_name": REPO}])
+        await sandbox.act("push", "bob", REPO, branch="w", files={".sandbox/ci.yml": ci})
+        shell = int(await asyncio.to_thread(said.read_text))
+    with pytest.raises(ProcessLookupError):
+        os.kill(shell, 0)
 
 
 async def test_without_permission_no_command_runs(sandbox, tmp_path):
