@@ -38,6 +38,7 @@ CACHED_ANSWERS_MAX = 5000
 CACHED_BYTES_MAX = 256 * 1024
 RATE_LIMITED = "RATE_LIMITED"
 PAGES_MAX = 50
+PER_PAGE = 100
 ABSENT = (404, 409, 422)  # missing; the repository is empty; not a commit
 
 Query = Mapping[str, str | int]
@@ -261,7 +262,9 @@ class GitHubClient:
 
     def _cache(self, key: tuple[str, str], answer: Answer) -> None:
         etag, length = answer.headers.get("etag"), answer.headers.get("content-length", "0")
-        if etag and length.isdecimal() and int(length) <= CACHED_BYTES_MAX:
+        # When a list grows, a full page stays the same, and 304 would hide the page behind it.
+        is_full_end = answer.next_page is None and answer.size >= PER_PAGE
+        if etag and length.isdecimal() and int(length) <= CACHED_BYTES_MAX and not is_full_end:
             self._answers[key] = CachedAnswer(etag, answer)
 
     async def _accepted(self, call: Call, answer: Answer) -> Answer:
@@ -385,7 +388,7 @@ class RepositoryClient:
         is_kept: bool = False,
     ) -> AsyncIterator[Answer]:
         """Yield every page of a list, at most 50; the last may still name a next one."""
-        asked: Query | None = {"per_page": 100, **(query or {})}
+        asked: Query | None = {"per_page": PER_PAGE, **(query or {})}
         for _ in range(PAGES_MAX):
             answer = await self.get(tail, asked, missing=missing, is_kept=is_kept)
             yield answer if member is None else _member_of(answer, member)

@@ -70,6 +70,13 @@ class Answer:
         return self.content
 
     @property
+    def size(self) -> int:
+        """How many members the page of a list has; 0 for anything else."""
+        content = self.content
+        lists = [content, *(content.values() if isinstance(content, dict) else ())]
+        return max((len(each) for each in lists if isinstance(each, list)), default=0)
+
+    @property
     def objects(self) -> list[Fields]:
         """The content as a list of objects. Raises Unreadable for anything else."""
         return [Fields(each) for each in self.listed]

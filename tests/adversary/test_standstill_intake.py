@@ -7,11 +7,13 @@ import aiohttp
 import pytest
 from sqlalchemy import Update, update
 
+from bot.github import client
 from service.database.database import Tx
 from service.database.records import OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.process import deliveries
-from service.provider.signals import Delivery
+from service.provider.signals import Delivery, Where
+from service.vocabulary import RepoId, RepoRef
 from tests.harness.asking import asker
 from tests.harness.world import World, WorldOptions
 
@@ -65,6 +67,23 @@ async def test_a_flood_of_comments_does_not_hide_a_lost_command(world: World) ->
         await world.comment(f"noise {number}", on=one, by="carol")
     await world.comment("/merge", on=one)
     await merges(world, one)
+
+
+async def test_a_command_behind_a_page_that_just_became_full_is_found(world: World) -> None:
+    """Hurts the author: the full page is answered as unchanged, and names no page behind it."""
+    await world.make_queue()
+    one = await world.open()
+    await world.settle()
+    await world.fault({"event": "issue_comment"}, "drop", nth=None)
+    for number in range(client.PER_PAGE):
+        await world.comment(f"noise {number}", on=one, by="carol")
+    provider = world.runtime.providers["github.localhost"]
+    ref = RepoRef("github.localhost", "octo", "widgets")
+    where = Where(RepoId(ref.host, str(world.repository.id)), ref)
+    start = world.clock.now() - YEARS
+    assert (await provider.comments_since(where, start)).deliveries == ()
+    await world.comment("/merge", on=one)
+    assert len((await provider.comments_since(where, start)).deliveries) == 1
 
 
 async def test_a_delivery_that_cannot_be_read_stops_none_behind_it(world: World) -> None:
