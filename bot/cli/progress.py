@@ -45,7 +45,7 @@ class Display:
 
 
 class Spinner(Display):
-    """What a command waits for, and for how long: only on a terminal."""
+    """Show what a command waits for, and how long; only on a terminal."""
 
     def __init__(self, text: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""What the tools for agents answer. Names follow the command line's `--json`, in snake case."""
+"""Answers of the tools for agents. Names follow the command line's `--json`, in snake case."""
 
 from typing import Literal
 
@@ -144,7 +144,7 @@ class WhoMustAct(BaseModel):
 
 
 class Preview(BaseModel):
-    """What a change would do; nothing was changed."""
+    """The effect of a change that was not made."""
 
     number: int
     change: str

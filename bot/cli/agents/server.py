@@ -39,7 +39,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen, and the other names by which clients may reach it."""
+    """The address to listen on, and other host names that clients may use."""
 
     host: str
     port: int
