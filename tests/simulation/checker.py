@@ -5,7 +5,7 @@ Violation with the property's name.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -110,10 +110,12 @@ class Checker:
     time: int = 0
     mode: Mode | None = None
 
-    def after(self, one: Input, step: Step, now: datetime) -> None:
-        """Look at one step."""
+    def after(self, taken: Sequence[Input], step: Step, now: datetime) -> None:
+        """Look at one step, by an input or by several reports of one kind."""
         if step.refusal is None:
-            self._heard(one)
+            for each in taken:
+                self._heard(each)
+        one = taken[-1]
         if isinstance(one, PassRevoked):
             self._revoke(one, step)
         self.lanes = Lanes(self.mode or step.queue.config.mode, self.claims)
@@ -366,11 +368,15 @@ class Checker:
             raise Violation("I18", f"{event.pr} is blamed without a run")
         if run.kind in SPARE:
             raise Violation("S8", f"{event.pr} is blamed by a run that counts for nothing")
-        if run.steps[-1].pr != event.pr:
+        # A change that the target contains already is in the branch without a commit of its own.
+        added = [made for made in run.steps if not made.contained]
+        if not added or added[-1].pr != event.pr:
             raise Violation("I18", f"{event.pr} is blamed by a run of others too")
-        below = run.steps[-2].tree if len(run.steps) > 1 else run.base_tip.tree
+        below = added[-2].tree if len(added) > 1 else run.base_tip.tree
         greens = self.proven
-        for member in (*run.base, *run.entries[:-1]):
+        for member in run.members:
+            if member.pr == event.pr:
+                continue
             ahead = self.entries.get(member.entry)
             is_sound = ahead is not None and ahead.state in (
                 EntryState.MERGED,
@@ -400,7 +406,8 @@ class Checker:
         # What is required later may be broken already by what landed before, and a change that
         # others merged by hand may have broken the branch itself: that is nobody's case here.
         always = (ALWAYS_REQUIRED,)
-        change = trees.change_of(event.pr, run.steps[-1].head)
+        own = next(made.head for made in run.steps if made.pr == event.pr)
+        change = trees.change_of(event.pr, own)
         is_broken_below = not self.truth.is_good(tree - {change}, always)
         if is_broken_below and self.truth.is_good(self.trees[run.base_tip.sha], always):
             raise Violation("S3", f"{event.pr} is blamed for another's fault")

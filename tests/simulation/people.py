@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from service.mergequeue.engine import inputs, targets
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.inputs import Input
+from service.mergequeue.engine.inputs import Input, Report
 from service.mergequeue.engine.model import MergeQueue, RequiredSet
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, HoldReason, Reason
 from service.mergequeue.engine.reported import Facts
@@ -29,7 +29,7 @@ from tests.simulation.truth import Ci, Truth
 
 PULL_REQUESTS_MAX = 9
 
-Post = Callable[[], Input | None]
+Post = Callable[[], Report | None]
 
 
 class People:
@@ -65,7 +65,7 @@ class People:
     def _mail_tip(self) -> None:
         raise NotImplementedError
 
-    def _tip(self) -> Input:
+    def _tip(self) -> Report:
         raise NotImplementedError
 
     def required(self) -> RequiredSet:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from service.mergequeue.engine import inputs
-from service.mergequeue.engine.inputs import Input, LandingStopCode
+from service.mergequeue.engine.inputs import LandingStopCode, Report
 from service.mergequeue.engine.model import LandMode, RunStep
 from service.mergequeue.engine.outputs import (
     Action,
@@ -61,7 +61,7 @@ class Shell(People):
         self.ci.again(run.sha, action.names)
         self.post.append(lambda: inputs.RerunStarted(action.run, action.attempt))
 
-    def _evidence(self, action: AskEvidence) -> Input | None:
+    def _evidence(self, action: AskEvidence) -> Report | None:
         run = self.queue.runs.get(action.run)
         if run is None or run.sha is None:
             return None
@@ -99,7 +99,7 @@ class Shell(People):
             return
         self.tell(self._built(action))
 
-    def _built(self, action: BuildTestBranch) -> Input:
+    def _built(self, action: BuildTestBranch) -> Report:
         tree: Tree = self.target.tree_of(action.base_tip.sha)
         self.checker.trees[action.base_tip.sha] = tree
         commit = action.base_tip.sha
@@ -133,7 +133,7 @@ class Shell(People):
             self.made[heads] = trees.sha(parent, heads[-1], action.run)
         return self.made.get(heads) or trees.sha(parent, heads[-1], "")
 
-    def _conflict(self, action: BuildTestBranch, tree: Tree, change: trees.Change) -> Input:
+    def _conflict(self, action: BuildTestBranch, tree: Tree, change: trees.Change) -> Report:
         base = self.target.tree_of(action.base_tip.sha)
         with_base = self.truth.conflicts(base, change)
         others = {trees.change_of(step.pr, step.head): step.pr for step in action.steps}

@@ -4,13 +4,13 @@ The post between CI, provider and queue loses, doubles, delays and reorders what
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from service.mergequeue.engine import engine, inputs, invariants, targets
 from service.mergequeue.engine.config import Mode, Toggle
-from service.mergequeue.engine.inputs import Input
+from service.mergequeue.engine.inputs import Input, Report
 from service.mergequeue.engine.outputs import BuildTestBranch, Land, Step
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
@@ -61,6 +61,8 @@ class World(Shell):
         self.revoke_rate = 0.08 if is_revoking else 0.0
         self.stacking = random.Random(f"stacks {seed}")
         self.stack_rate = 0.4 if self.stacking.random() < weights.stacks else 0.0
+        self.bunches = random.Random(f"bunches {seed}")
+        self.bunch_rate = 0.5 if self.bunches.random() < 0.5 else 0.0
         self.below: dict[int, int] = {}
         self.ci.skip_rate = 0.15 if self.ci.skips.random() < weights.skips_checks else 0.0
         self.target = Target()
@@ -114,17 +116,24 @@ class World(Shell):
 
     def tell(self, one: Input) -> None:
         """Take one input; the checker looks at what follows."""
-        if isinstance(one, inputs.RequiredChanged):
-            self.checker.is_known = one.error is None and one.required.source is not None
-            if self.checker.is_known:
-                self.checker.required = one.required.names
-        step = engine.step(self.queue, one, self.now)
+        self._after([one], engine.step(self.queue, one, self.now))
+
+    def tell_together(self, reports: Sequence[Report]) -> None:
+        """Take reports of one kind that arrived together."""
+        self._after(reports, engine.step_reports(self.queue, reports, self.now))
+
+    def _after(self, taken: Sequence[Input], step: Step) -> None:
+        for each in taken:
+            if isinstance(each, inputs.RequiredChanged):
+                self.checker.is_known = each.error is None and each.required.source is not None
+                if self.checker.is_known:
+                    self.checker.required = each.required.names
         self.steps += 1
         if step.refusal is None and self.steps % WHOLE_CHECK_EVERY == 0:
             self._check_whole(step)
         self.queue = step.queue
         self.wake_at = step.wake_at
-        self.checker.after(one, step, self.now)
+        self.checker.after(taken, step, self.now)
         for action in step.actions:
             self._take(action)
 
@@ -200,7 +209,7 @@ class World(Shell):
             if sha in known:
                 self.post.append(lambda: inputs.TargetMoved(old))
 
-    def _tip(self) -> Input:
+    def _tip(self) -> Report:
         prs = tuple(sorted(self.merged_by_hand)) if self.chance.random() < 0.8 else ()
         return inputs.TargetMoved(self.target.tip, prs, self.is_rewritten, self._moved_targets())
 
@@ -227,9 +236,25 @@ class World(Shell):
         one = post()
         if one is None:
             return
+        if self.bunches.random() < self.bunch_rate:
+            self._comes_together([one])
+            return
         self.tell(one)
         if self.chance.random() < 0.1 and not self.is_calm:
             self._repeated(one)
+
+    def _comes_together(self, taken: list[Report]) -> None:
+        """More of the same kind arrives with it."""
+        other = None
+        while self.post and other is None:
+            more = self.post.pop()()
+            if type(more) is type(taken[0]):
+                taken.append(more)
+            else:
+                other = more
+        self.tell_together(taken)
+        if other is not None:
+            self.tell(other)
 
     def _repeated(self, one: Input) -> None:
         """The same report at once again changes nothing."""

@@ -1,13 +1,13 @@
-"""The engine's front door: one input in, the next value and what follows from it out."""
+"""The engine's front door: inputs in, the next value and what follows from it out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from service.mergequeue.engine import invariants
 from service.mergequeue.engine.applying import apply
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import breaker
-from service.mergequeue.engine.inputs import Command, Input
+from service.mergequeue.engine.inputs import Command, Input, Report
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
 from service.mergequeue.engine.planning import grouping, plan, refreshing
@@ -35,6 +35,23 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
         wake_at = _first(unchanged, _next_of_line(unchanged))
         return Step(queue, (), (), refusal, wake_at)
     draft.actor = SYSTEM
+    return _planned(draft, is_checked=is_checked)
+
+
+def step_reports(
+    queue: MergeQueue, reports: Sequence[Report], now: datetime, *, is_checked: bool = True
+) -> Step:
+    """Take reports that arrived together, in order, and plan once for all of them.
+
+    A command takes a step of its own: it is judged by what follows from all before it.
+    """
+    draft = Draft(queue, now, SYSTEM)
+    for report in reports:
+        apply.apply(draft, report)
+    return _planned(draft, is_checked=is_checked)
+
+
+def _planned(draft: Draft, *, is_checked: bool) -> Step:
     plan.settle(draft)
     refreshing.refresh(draft)
     _trim(draft)

@@ -20,7 +20,7 @@ from service.database.outbox import OutboxItem
 from service.database.records import Lane
 from service.errors import Conflict, InvariantBroken, NotFound, Stale
 from service.mergequeue.engine import engine
-from service.mergequeue.engine.inputs import Command, Input, PlaceHold, TimePassed
+from service.mergequeue.engine.inputs import Command, Input, PlaceHold, Report, TimePassed
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import (
     Action,
@@ -75,10 +75,11 @@ ALONE = Along()
 async def take(
     runtime: Runtime, queue_id: int, inputs: Sequence[Input], along: Along = ALONE
 ) -> tuple[Step, ...]:
-    """Take at most 64 inputs in order through one transaction; a step for each.
+    """Take at most 64 inputs in order through one transaction.
 
-    Raises NotFound(queue_not_found), DatabaseUnavailable. A broken invariant rolls the turn
-    back and holds the queue (`invariant_breach`), then raises InvariantBroken.
+    Returns a step for each command, and one for all reports between two commands. Raises
+    NotFound(queue_not_found), DatabaseUnavailable. A broken invariant rolls the turn back and
+    holds the queue (`invariant_breach`), then raises InvariantBroken.
     """
     if len(inputs) > INPUTS_MAX:
         head = await take(runtime, queue_id, inputs[:INPUTS_MAX], along)
@@ -154,12 +155,8 @@ def _turn(
     """Return the steps, and the value to be cached after the commit; None when nothing changed."""
     head, before = newest(session, runtime, request.queue_id, lock=True)
     _check(session, request.along, before, request.now)
-    steps: list[Step] = []
-    current = before
-    for one in request.inputs:
-        step = engine.step(current, one, request.now)
-        steps.append(step)
-        current = step.queue
+    steps = _steps(before, request)
+    current = steps[-1].queue
     if request.along.whole and any(step.refusal is not None for step in steps):
         if request.along.audit is not None:
             audit.append(session, _decided(request.along.audit, steps))
@@ -178,6 +175,24 @@ def _turn(
         audit.append(session, _decided(request.along.audit, steps))
     _keep_along(session, request.along, steps)
     return tuple(steps), saved
+
+
+def _steps(queue: MergeQueue, request: _TurnRequest) -> list[Step]:
+    """Plan once for all reports that arrived together; a command takes a step of its own."""
+    steps: list[Step] = []
+    reports: list[Report] = []
+    for one in request.inputs:
+        if not isinstance(one, Command):
+            reports.append(one)
+            continue
+        if reports:
+            steps.append(engine.step_reports(queue, reports, request.now))
+            queue, reports = steps[-1].queue, []
+        steps.append(engine.step(queue, one, request.now))
+        queue = steps[-1].queue
+    if reports:
+        steps.append(engine.step_reports(queue, reports, request.now))
+    return steps
 
 
 def _keep_along(session: Tx, along: Along, steps: Sequence[Step]) -> None:

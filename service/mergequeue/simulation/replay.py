@@ -10,7 +10,7 @@ from service.mergequeue.engine import engine, inputs
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.explaining import estimates
 from service.mergequeue.engine.explaining.estimates import Signs, Track
-from service.mergequeue.engine.inputs import Input, Submit
+from service.mergequeue.engine.inputs import Input, Report, Submit
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import (
     Action,
@@ -196,16 +196,20 @@ class _Replay:
 
     def _take(self, one: Input) -> None:
         """Take one input and all that the shell answers at once."""
-        waiting = [one]
-        while waiting:
-            step = engine.step(self._queue, waiting.pop(0), self._now)
-            self._queue = step.queue
-            self._wake_at = step.wake_at
-            self._count(step)
-            for action in step.actions:
-                waiting += self._answers(action)
+        actions = self._keep(engine.step(self._queue, one, self._now))
+        while actions:
+            reports = [report for action in actions for report in self._answers(action)]
+            if not reports:
+                return
+            actions = self._keep(engine.step_reports(self._queue, reports, self._now))
 
-    def _answers(self, action: Action) -> list[Input]:
+    def _keep(self, step: Step) -> tuple[Action, ...]:
+        self._queue = step.queue
+        self._wake_at = step.wake_at
+        self._count(step)
+        return step.actions
+
+    def _answers(self, action: Action) -> list[Report]:
         match action:
             case BuildTestBranch():
                 return self._build(action)
@@ -223,7 +227,7 @@ class _Replay:
             case _:
                 assert_never(action)
 
-    def _build(self, action: BuildTestBranch) -> list[Input]:
+    def _build(self, action: BuildTestBranch) -> list[Report]:
         for one in action.steps:
             if self._target.fate_of(one.head).conflicts:
                 return [inputs.TestBranchConflicted(action.run, one.pr, True, None, ())]
@@ -234,8 +238,8 @@ class _Replay:
         report = inputs.TestBranchBuilt(action.run, built.sha, steps, branch, is_new)
         return [report, *self._test(action.run, 1)] if is_new else [report]
 
-    def _land(self, action: Land) -> list[Input]:
-        landed: list[Input] = []
+    def _land(self, action: Land) -> list[Report]:
+        landed: list[Report] = []
         for step in action.steps:
             commit = step.commit if action.mode is LandMode.CAS else None
             tip = self._target.land(step.pr, step.head, commit)
@@ -244,7 +248,7 @@ class _Replay:
 
     # --- CI
 
-    def _test(self, run: str, number: int) -> list[Input]:
+    def _test(self, run: str, number: int) -> list[Report]:
         """Ask CI for a test of a built run; it says at once that it has begun."""
         built = self._built[run]
         heads = built.action.steps
@@ -260,7 +264,7 @@ class _Replay:
             outcome = CheckOutcome.PASSED if attempt.passes else CheckOutcome.FAILED
             self._take(self._report(attempt.run, attempt.sha, outcome))
 
-    def _report(self, run: str, sha: Sha, outcome: CheckOutcome) -> Input:
+    def _report(self, run: str, sha: Sha, outcome: CheckOutcome) -> Report:
         return inputs.ChecksReported(run, sha, (self._check(outcome),), complete=True)
 
     def _check(self, outcome: CheckOutcome) -> Check:

@@ -6,7 +6,6 @@ simulator's plus one. Trees are sets of merged heads: a tree's id is the exclusi
 heads in it, so that equal content has an equal id, whatever the order.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,6 +17,7 @@ from service.mergequeue.engine.inputs import (
     ChecksReported,
     Input,
     Landed,
+    Report,
     RequiredChanged,
     Submit,
     TargetMoved,
@@ -87,7 +87,7 @@ CHECKED_EVERY = 100
 
 UID = "c0ffee00-0000-4000-8000-000000000001"
 
-Answers = Iterable[Input]
+Answers = Iterable[Report]
 
 
 def _report(outcome: CheckOutcome) -> tuple[Check, ...]:
@@ -118,6 +118,7 @@ class EngineStrategy:
         self.unfinished: dict[int, tuple[str, Sha]] = {}
         self.prefixes: dict[tuple[int, Sha], tuple[RunStep, int]] = {}
         self.commits = 0
+        self.untested: dict[str, Sha] = {}
         self.steps = 0
         self.tested = 0
         self.out: list[Action] = []
@@ -157,25 +158,31 @@ class EngineStrategy:
     # -- steps -----------------------------------------------------------------------------------
 
     def _take(self, one: Input) -> None:
-        """One step, and whatever follows from it at once, in order."""
-        waiting = deque(self._step(one).actions)
-        while waiting:
-            for answer in self._answers(waiting.popleft()):
-                waiting.extend(self._step(answer).actions)
+        """Take one input, and whatever follows from it at once."""
+        actions = self._keep(engine.step(self.queue, one, self.now, is_checked=self._is_checked()))
+        while actions:
+            reports = [report for action in actions for report in self._answers(action)]
+            if not reports:
+                return
+            is_checked = self._is_checked()
+            step = engine.step_reports(self.queue, reports, self.now, is_checked=is_checked)
+            asked, actions = actions, self._keep(step)
+            self._begin_tests(asked)
 
-    def _step(self, one: Input) -> Step:
+    def _is_checked(self) -> bool:
         self.steps += 1
-        is_checked = self.steps % CHECKED_EVERY == 0
-        step = engine.step(self.queue, one, self.now, is_checked=is_checked)
+        return self.steps % CHECKED_EVERY == 0
+
+    def _keep(self, step: Step) -> tuple[EngineAction, ...]:
         if step.refusal is not None:
-            raise ProtocolError(f"the engine refused {type(one).__name__}: {step.refusal.text}")
+            raise ProtocolError(f"the engine refused: {step.refusal.text}")
         self.queue = step.queue
         self.wake_at = step.wake_at
         for entry in step.finished_entries:
             is_withdrawn = entry.reason is Reason.USER_REQUESTED
             if entry.state is not EntryState.MERGED and not is_withdrawn:
                 self.out.append(Eject(entry.pr - 1, self.numbers.get(entry.run or "", NO_PROOF)))
-        return step
+        return step.actions
 
     def _answers(self, action: EngineAction) -> Answers:
         """Do what the engine asks for, and give the reports of it."""
@@ -194,7 +201,7 @@ class EngineStrategy:
 
     # -- the shell -------------------------------------------------------------------------------
 
-    def _build(self, action: BuildTestBranch) -> Iterator[Input]:
+    def _build(self, action: BuildTestBranch) -> Iterator[Report]:
         """A branch with the base and the tested heads; its tests, unless the tree is known."""
         steps: list[RunStep] = []
         tree = int(action.base_tip.tree, 16)
@@ -207,11 +214,20 @@ class EngineStrategy:
         yield TestBranchBuilt(
             action.run, last.commit, tuple(steps), f"headgate/{action.run}", not is_known
         )
-        run = self.queue.runs.get(action.run)
-        if run is not None and run.reused_from is not None:
-            self.numbers[action.run] = self.numbers[run.reused_from]
-        elif not is_known:
-            self._test(action, last.commit)
+        if not is_known:
+            self.untested[action.run] = last.commit
+
+    def _begin_tests(self, actions: Iterable[EngineAction]) -> None:
+        """Test the branches that were built; a run of a known tree took a result over."""
+        for action in actions:
+            if not isinstance(action, BuildTestBranch):
+                continue
+            commit = self.untested.pop(action.run, None)
+            run = self.queue.runs.get(action.run)
+            if run is not None and run.reused_from is not None:
+                self.numbers[action.run] = self.numbers[run.reused_from]
+            elif commit is not None:
+                self._test(action, commit)
 
     def _below(self, tree: int, head: HeadToMerge) -> tuple[RunStep, int]:
         """A step that is not the last: made once, and used by every branch that begins so."""
@@ -239,7 +255,7 @@ class EngineStrategy:
             (tested if step.tested else base).append(step.pr - 1)
         self.out.append(StartRun(self.tested, tuple(base), tuple(tested)))
 
-    def _land(self, action: Land) -> Iterator[Input]:
+    def _land(self, action: Land) -> Iterator[Report]:
         """All positions land, one after the other; the simulator sees one merge."""
         prs = tuple(step.pr - 1 for step in action.steps)
         self.out.append(Merge(prs, self.numbers[action.run]))
