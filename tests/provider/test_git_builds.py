@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.github.gitbuild.mirror import GROWTH_FREE_BYTES, SIZE_FILE
 from bot.github.options import BuildMethod
@@ -43,6 +44,26 @@ async def build(stage, *pulls, **changed):
     """Build a pushed test branch of these pull requests."""
     request = stage.request(*pulls, vehicle=Vehicle.PUSH, **changed)
     return await stage.provider.build(request)
+
+
+def audited(stage):
+    """The queue of main, as `doctor` audits it."""
+    return AuditSubject(stage.repo, "main", stage.tip(), Vehicle.PUSH, MergeMethod.SQUASH)
+
+
+async def build_together(stage, pulls):
+    """Build for each at the same time; all get to their pushes before the second one is sent."""
+    waits = stage.clock.sleep
+
+    async def sleep(seconds):
+        await SystemClock().sleep(1)
+        await waits(seconds)
+
+    stage.clock.sleep = sleep
+    try:
+        return await asyncio.gather(*(build(stage, pull) for pull in pulls))
+    finally:
+        stage.clock.sleep = waits
 
 
 async def until(is_so):
@@ -147,19 +168,35 @@ class TestPushes:
 
     async def test_builds_at_once_share_pushes_that_keep_their_distance(self, stage):
         pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(7)]
-        waits = stage.clock.sleep
-
-        async def sleep(seconds):
-            await SystemClock().sleep(1)  # the other builds get to their pushes
-            await waits(seconds)
-
-        stage.clock.sleep = sleep
-        built = await asyncio.gather(*(build(stage, pull) for pull in pulls))
+        built = await build_together(stage, pulls)
         assert set(stage.branches().values()) == {each.tip for each in built}
         times = [datetime.fromisoformat(at).timestamp() for at in stage.pushes()]
         assert len(times) < 7
         assert all(later - at >= 10 for at, later in itertools.pairwise(times))
         assert stage.built_by() == {("git", "default"): 7}
+
+    async def test_what_a_push_policy_refuses_is_sent_in_smaller_pushes(self, stage):
+        await stage.knobs(push_refs_max=2)
+        pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(8)]
+        with capture_logs() as logs:
+            built = await build_together(stage, pulls[:5])
+            assert set(stage.branches().values()) == {each.tip for each in built}
+            await build_together(stage, pulls[5:])
+        assert stage.built_by() == {("git", "default"): 8}
+        learned = [each["refs_max"] for each in logs if each["event"] == "push_limit_learned"]
+        assert learned == [2]
+
+    async def test_a_push_that_a_rule_refuses_is_named_with_its_mend(self, stage):
+        ruleset = {**stage.ruleset("creation"), "include": ["refs/heads/headgate/**"]}
+        await stage.rules(rulesets=[ruleset])
+        with pytest.raises(Refused) as refused:
+            await build(stage, await stage.open({"a.txt": "a\n"}))
+        assert refused.value.code is RefusedCode.RULE_DENIED
+        assert stage.built_by() == {("rest", "push_rule"): 1}
+        found = await stage.provider.audit(audited(stage))
+        said = next(each for each in found if each.audit == "git-builds")
+        assert "Cannot create ref due to creations being restricted" in said.found
+        assert "Exempt `headgate/**`" in said.mend
 
     async def test_deletions_join_a_push_that_waits(self, stage):
         pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(3)]
@@ -309,10 +346,7 @@ class TestMirrors:
     async def test_doctor_names_a_mirror_that_may_not_fit(self, tmp_path):
         async with on_sandbox(mirrors=mirrors_in(tmp_path, bytes_max=1 << 20)) as stage:
             stage.world.size_kib = 2 << 10
-            subject = AuditSubject(
-                stage.repo, "main", stage.tip(), Vehicle.PUSH, MergeMethod.SQUASH
-            )
-            found = await stage.provider.audit(subject)
+            found = await stage.provider.audit(audited(stage))
             (said,) = [each for each in found if each.audit == "git-builds"]
             assert (said.severity, stage.mirror.exists()) == (Severity.WARNING, False)
             assert "HEADGATE_MIRRORS_MAX_GB" in said.mend

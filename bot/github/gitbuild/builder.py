@@ -50,10 +50,20 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why git could not build, in words of git and GitHub."""
+
+    reason: Reason
+    words: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class BuilderState:
     """What decides whether git builds the test branches of a repository.
 
     `needed`: about the bytes of its mirror, 0 if that is there. `used`: those of all mirrors.
+    `failure`: the last one within an hour; `is_resting`: there were too many.
     """
 
     method: BuildMethod
@@ -64,7 +74,8 @@ class BuilderState:
     bytes_max: int
     free: int
     has_room: bool
-    failed: bool = False
+    failure: Failure | None = None
+    is_resting: bool = False
     disagreed: bool = False
 
 
@@ -92,6 +103,7 @@ class Seat:
     """The state of one repository: its facts, what went wrong, its mirror, its pushes."""
 
     facts: Facts | None = None
+    failure: Failure | None = None
     failures: Incidents = field(default_factory=lambda: Incidents(FAILURES_MAX, FAILURES_WITHIN_S))
     disagreements: Incidents = field(
         default_factory=lambda: Incidents(DISAGREEMENTS_MAX, DISAGREEMENTS_WITHIN_S)
@@ -99,6 +111,17 @@ class Seat:
     place: Place | None = None
     creating: asyncio.Task[None] | None = None
     tended_s: float | None = None
+
+    def fail(self, reason: Reason, words: str, now_s: float) -> None:
+        """Count a failure of git."""
+        self.failures.add(now_s)
+        self.failure = Failure(reason, words, now_s)
+
+    def failure_lately(self, now_s: float) -> Failure | None:
+        """Return the last failure while it counts."""
+        failure = self.failure
+        is_recent = failure is not None and now_s - failure.at_s <= FAILURES_WITHIN_S
+        return failure if is_recent else None
 
 
 class GitBuilder:
@@ -162,7 +185,8 @@ class GitBuilder:
             bytes_max=room.bytes_max,
             free=room.free,
             has_room=room.is_enough,
-            failed=seat.failures.are_too_many(now_s),
+            failure=seat.failure_lately(now_s),
+            is_resting=seat.failures.are_too_many(now_s),
             disagreed=seat.disagreements.are_too_many(now_s),
         )
 
@@ -176,7 +200,7 @@ class GitBuilder:
         self, client: RepositoryClient, request: BuildRequest, seat: Seat, failure: Unusable
     ) -> BuildResult:
         if failure.is_failure:
-            seat.failures.add(self._clock.monotonic_s())
+            seat.fail(failure.reason, failure.words, self._clock.monotonic_s())
         self._report(request, BuildMethod.REST, failure.reason, failure.words)
         return await testbranches.build(client, self._pulls, request)
 
@@ -261,7 +285,7 @@ class GitBuilder:
         try:
             await seat.place.mirror.create(client, base)
         except (GitFailed, Unusable, ProviderError, OSError) as failure:
-            seat.failures.add(self._clock.monotonic_s())
+            seat.fail(Reason.NOT_MADE, str(failure), self._clock.monotonic_s())
             log.warning("mirror_failed", repo=request.repo.slug, why=str(failure))
         else:
             took_s = round(self._clock.monotonic_s() - started_s, 1)
