@@ -240,6 +240,41 @@ class TestChoice:
             await build(stage, pull)
             assert stage.built_by() == {("rest", "mirror_not_ready"): 1, **BY_GIT}
 
+    async def test_a_prepared_repository_has_its_first_branch_built_by_git(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.AUTO)) as stage:
+            await stage.provider.prepare(stage.repo, "main")
+            await until(stage.mirror.exists)
+            await build(stage, await stage.open({"a.txt": "a\n"}))
+            assert stage.built_by() == BY_GIT
+
+    @pytest.mark.parametrize("others_kib", [0, 900])
+    async def test_a_mirror_that_is_prepared_displaces_no_other(self, tmp_path, others_kib):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, bytes_max=1 << 20)) as stage:
+            older = stage.mirrors / "github.localhost/7.git"
+            older.mkdir(parents=True)
+            (older / "pack").write_bytes(os.urandom(others_kib << 10))
+            stage.world.size_kib = 400
+            with capture_logs() as logs:
+                await stage.provider.prepare(stage.repo, "main")
+            reasons = [each["reason"] for each in logs if each["event"] == "mirror_not_prepared"]
+            assert (reasons, older.exists()) == (["disk_full"] if others_kib else [], True)
+
+    async def test_doctor_names_a_mirror_that_could_not_be_made(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.AUTO)) as stage:
+            await stage.fault("fail_before", path="*/info/refs", nth=None, status=500)
+            with capture_logs() as logs:
+                await stage.provider.prepare(stage.repo, "main")
+                await until(lambda: any(each["event"] == "mirror_failed" for each in logs))
+            found = await stage.provider.audit(audited(stage))
+            said = next(each for each in found if each.audit == "git-builds")
+            assert "The mirror of the repository could not be made" in said.found
+
+    async def test_nothing_is_prepared_where_the_rest_api_builds(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.REST)) as stage:
+            before = len(stage.calls())
+            await stage.provider.prepare(stage.repo, "main")
+            assert stage.calls(before) == []
+
     async def test_without_git_the_rest_api_builds(self, tmp_path):
         without = replace(mirrors_in(tmp_path), environment={"PATH": str(tmp_path)})
         async with on_sandbox(mirrors=without) as stage:
