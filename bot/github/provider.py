@@ -205,6 +205,9 @@ class GitHubProvider:
     async def build(self, request: BuildRequest) -> BuildResult:
         return await self._repeatable(self._builder.build, request.repo, Priority.BUILD, request)
 
+    async def prepare(self, repo: RepoRef, target: str) -> None:
+        await self._repeatable(self._builder.prepare, repo, Priority.SWEEP, target)
+
     async def discard(self, repo: RepoRef, branch: str) -> None:
         await self._repeatable(self._builder.discard, repo, Priority.BUILD, branch)
 

@@ -55,10 +55,18 @@ class Broken:
         """
         if self.rulesets:
             said = "\n\n".join(dict.fromkeys(self.rulesets))
-            return Refusal(status, f"{RULE_PREFIX}{said}\n\n")
+            return RuleRefusal(status, f"{RULE_PREFIX}{said}\n\n", self)
         if self.classic:
-            return Refusal(status, " ".join(self.classic))
+            return RuleRefusal(status, " ".join(self.classic), self)
         return refused("merge.head_out_of_date")
+
+
+class RuleRefusal(Refusal):
+    """A refusal by rules. A push is answered in another form than a call."""
+
+    def __init__(self, status: int, message: str, broken: Broken) -> None:
+        super().__init__(status, message)
+        self.broken = broken
 
 
 def matches(pattern: str, ref: str, default_branch: str) -> bool:

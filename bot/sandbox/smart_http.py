@@ -7,6 +7,7 @@ and the refs moved by acts/refs.py like any other move: the pack goes through
 
 import base64
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -18,11 +19,34 @@ from bot.sandbox.git import ZERO
 from bot.sandbox.records import ROLES, Account, Actor
 from bot.sandbox.refusal import Refusal, refused, say
 from bot.sandbox.rest.call import repository_of
+from bot.sandbox.rules import Broken, RuleRefusal
 from bot.sandbox.world import Repository, World
 
 FLUSH = b"0000"
 MINUTE_S = 60.0
 BAND = 65_515  # the most that one line of a side band carries
+RESULTS_BAND, WORDS_BAND = b"\x01", b"\x02"
+
+
+@dataclass(frozen=True, slots=True)
+class RefResult:
+    """The result of one ref of a push: why it was refused, and what git shows beside that.
+
+    `reason` is empty for a ref that was moved. `words` are lines for people.
+    """
+
+    ref: str
+    reason: str = ""
+    words: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> bytes:
+        """The line of the protocol."""
+        return (
+            f"ng {self.ref} {self.reason}\n".encode()
+            if self.reason
+            else f"ok {self.ref}\n".encode()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +86,12 @@ class SmartHttp:
             raise _challenge()
         commands, capabilities, pack = read_commands(await request.read())
         async with repository.lock:
-            if _is_beyond_limit(repository):
-                results = _refused(commands)
-            else:
-                results = await _receive(repository, actor, commands, pack)
-        lines = b"".join(packet(line) for line in results) + FLUSH
+            unpacked, results = await _receive(repository, actor, commands, pack)
+        listed = (f"unpack {unpacked}\n".encode(), *(one.line for one in results))
+        lines = b"".join(packet(line) for line in listed) + FLUSH
         if "side-band-64k" in capabilities:
-            parts = (lines[at : at + BAND] for at in range(0, len(lines), BAND))
-            lines = b"".join(packet(b"\x01" + part) for part in parts) + FLUSH
+            words = "".join(f"{word}\n" for one in results for word in one.words).encode()
+            lines = _banded(WORDS_BAND, words) + _banded(RESULTS_BAND, lines) + FLUSH
         headers = {
             "Content-Type": "application/x-git-receive-pack-result",
             "Cache-Control": "no-cache",
@@ -87,7 +109,7 @@ class SmartHttp:
         if is_write and caller is None:
             raise _challenge()
         if is_write and not _may_push(caller, repository):
-            raise web.HTTPForbidden(text="Permission to push denied.\n")
+            raise web.HTTPForbidden(text=f"{_denied(caller, repository)}\n")
         if isinstance(caller, InstallationToken) and caller.installation.suspended_at is not None:
             raise web.HTTPForbidden(text=f"{say('token.suspended')}\n")
         return repository, caller
@@ -104,30 +126,76 @@ def _is_beyond_limit(repository: Repository) -> bool:
     return False
 
 
-def _refused(commands: list[Move]) -> list[bytes]:
-    """GitHub names no limit: each ref fails without a reason."""
-    reason = say("push.failed/line")
-    return [b"unpack ok\n", *(f"ng {one.ref} {reason}\n".encode() for one in commands)]
+def _denied(caller: Caller, repository: Repository) -> str:
+    owner, name = repository.owner.login, repository.name
+    if isinstance(caller, Account):
+        said = say("push.denied/person", owner, name, caller.login)
+    elif isinstance(caller, InstallationToken):
+        said = say("push.denied", owner, name, caller.installation.app.slug)
+    else:
+        raise _challenge()
+    return _without_prefix(said)
+
+
+def _beyond_policy(repository: Repository, one: Move) -> RefResult:
+    """Refuse a ref of a push that changes too many: GitHub moves none of them, and says so of each.
+
+    The push policy: https://github.com/ejoffe/spr/issues/422 has the whole output.
+    """
+    sentence = say("push.count", int(repository.world.knobs.push_refs_max))
+    return _by_rulesets(repository, one, (sentence,))
+
+
+def _by_rules(repository: Repository, one: Move, broken: Broken) -> RefResult:
+    if broken.rulesets:
+        return _by_rulesets(repository, one, broken.rulesets)
+    first = _without_prefix(say("push.gh006", one.ref.removeprefix(refs.BRANCH)))
+    said = (first, *(f"- {sentence}" for sentence in broken.classic))
+    return RefResult(one.ref, say("push.gh006/line"), said)
+
+
+def _by_rulesets(repository: Repository, one: Move, sentences: tuple[str, ...]) -> RefResult:
+    page = say("push.gh013/page", repository.page, quote(one.ref, safe=""))
+    blocks = [line for sentence in sentences for line in (f"- {sentence}", "")]
+    first = _without_prefix(say("push.gh013", one.ref))
+    return RefResult(one.ref, say("push.gh013/line"), (first, page, "", *blocks))
+
+
+def _without_prefix(said: str) -> str:
+    """Return what the server sends; git itself puts `remote:` before each line."""
+    return said.removeprefix("remote: ")
+
+
+def _banded(band: bytes, content: bytes) -> bytes:
+    parts = (content[at : at + BAND] for at in range(0, len(content), BAND))
+    return b"".join(packet(band + part) for part in parts)
 
 
 async def _receive(
     repository: Repository, actor: Actor, commands: list[Move], pack: bytes
-) -> list[bytes]:
+) -> tuple[str, list[RefResult]]:
+    """Return whether the objects could be stored, as the protocol says it, and each result."""
+    if _is_beyond_limit(repository):
+        # GitHub names no limit: each ref fails without a reason.
+        return "ok", [RefResult(one.ref, say("push.failed/line")) for one in commands]
+    if 0 < repository.world.knobs.push_refs_max < len(commands):
+        return "ok", [_beyond_policy(repository, one) for one in commands]
     if pack:
         try:
             await command.run("unpack-objects", "-q", cwd=repository.git.folder, feed=pack)
         except command.GitFailed as failed:
-            lost = [f"ng {one.ref} unpack failed\n".encode() for one in commands]
-            return [f"unpack {failed}\n".encode(), *lost]
-    results = [b"unpack ok\n"]
-    for one in commands:
-        try:
-            await _move(repository, actor, one)
-            results.append(f"ok {one.ref}\n".encode())
-        except Refusal as refusal:
-            reason = " ".join(refusal.message.split())
-            results.append(f"ng {one.ref} {reason}\n".encode())
-    return results
+            return str(failed), [RefResult(one.ref, "unpack failed") for one in commands]
+    return "ok", [await _moved(repository, actor, one) for one in commands]
+
+
+async def _moved(repository: Repository, actor: Actor, one: Move) -> RefResult:
+    try:
+        await _move(repository, actor, one)
+    except RuleRefusal as refusal:
+        return _by_rules(repository, one, refusal.broken)
+    except Refusal as refusal:
+        return RefResult(one.ref, " ".join(refusal.message.split()))
+    return RefResult(one.ref)
 
 
 async def _move(repository: Repository, actor: Actor, one: Move) -> None:

@@ -90,6 +90,7 @@ class Knobs:
     `async_merge_delay_s`: how long a request of the asynchronous merge API is pending.
     `content_minute_max` and `content_hour_max`: how much content an App may create.
     `pushes_minute_max`: how many pushes by git a repository takes.
+    `push_refs_max`: how many refs one push may change, an admin's push policy.
     `calls_of_others`: calls of the present hour that the App made elsewhere.
     """
 
@@ -101,6 +102,7 @@ class Knobs:
     content_minute_max: float = 0.0
     content_hour_max: float = 0.0
     pushes_minute_max: float = 0.0
+    push_refs_max: float = 0.0
     calls_of_others: float = 0.0
 
 

@@ -163,6 +163,10 @@ class Provider(Protocol):
         """
         ...
 
+    async def prepare(self, repo: RepoRef, target: str) -> None:
+        """Begin what makes the first test branch of a target branch quick; do not wait for it."""
+        ...
+
     async def discard(self, repo: RepoRef, branch: str) -> None:
         """Delete the branch and close its draft pull request; absent is done."""
         ...

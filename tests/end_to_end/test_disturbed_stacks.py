@@ -103,6 +103,8 @@ async def test_a_push_to_a_lower_member_while_github_merges_is_found_by_the_proo
     (hold,) = (await world.value()).holds
     assert hold.reason.value == "landing_mismatch"
     assert "other_tree" in (hold.evidence or "")
+    ends = [await world.entry(number) for number in stack]
+    assert [(end.state.value, end.reason.value) for end in ends] == [("MERGED", "landed")] * 3
 
 
 async def test_a_merge_that_github_does_not_finish_holds_the_queue_until_it_does(

@@ -271,7 +271,9 @@ def _another_tree(now: Scene, scope: Scope, action: Land) -> Scene:
     after = scene.moved(pushed, tree, name)
     merged = replace(now.prs[step.pr - 1], state=PullRequestState.MERGED, merged=name)
     after = _with(after, merged)
-    mismatch = inputs.LandingMismatch(action.run, step.position, True, after.tip, "other tree")
+    mismatch = inputs.LandingMismatch(
+        action.run, step.position, (step.position,), after.tip, "other tree"
+    )
     return told(after, mismatch, scope)
 
 

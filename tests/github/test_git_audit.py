@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from bot.github.audits import git_builds
-from bot.github.gitbuild.builder import BuilderState
+from bot.github.gitbuild.builder import BuilderState, Failure
+from bot.github.gitbuild.mirror import Reason
 from bot.github.options import BuildMethod
 from service.provider.audits import Severity
 
@@ -23,6 +24,10 @@ FINE = BuilderState(
 )
 
 
+def failed(reason: Reason) -> dict[str, Any]:
+    return {"failure": Failure(reason, "No route.", 0.0)}
+
+
 def test_nothing_is_found_where_git_builds() -> None:
     assert list(git_builds.decide(FINE)) == []
 
@@ -34,7 +39,17 @@ def test_nothing_is_found_where_git_builds() -> None:
         ({"version": (2, 34)}, Severity.WARNING, "has git 2.34", "Install git 2.38"),
         ({"size_kib": 11 << 20}, Severity.NOTE, "has 11 GiB", "HEADGATE_BUILD_METHOD=git"),
         ({"has_room": False}, Severity.WARNING, "2.0 of 20.0 GiB", "HEADGATE_MIRRORS_MAX_GB"),
-        ({"failed": True}, Severity.WARNING, "failed to build twice", "test_branch_method"),
+        (failed(Reason.FETCH), Severity.WARNING, "said: No route.", "test_branch_method"),
+        (failed(Reason.NOT_MADE), Severity.WARNING, "mirror of the", "by git over HTTPS"),
+        (failed(Reason.PUSH_RULE), Severity.WARNING, "A rule of the", "Exempt `headgate/**`"),
+        (failed(Reason.PUSH_HOOK), Severity.WARNING, "hook", "accept branches under `headgate/`"),
+        (failed(Reason.PUSH_DENIED), Severity.WARNING, "not let", "`contents: write`"),
+        (
+            {**failed(Reason.PUSH), "is_resting": True},
+            Severity.WARNING,
+            "failed to build a test branch twice in the last hour",
+            "again within an hour",
+        ),
         ({"disagreed": True}, Severity.NOTE, "three conflicts", "build_disagreement"),
     ],
 )

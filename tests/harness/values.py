@@ -199,6 +199,9 @@ class ValuesProvider:
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
         return DryTest(request.branch, sha_of("dry test", request.tip))
 
+    async def prepare(self, repo: RepoRef, target: str) -> None:
+        return None
+
     async def discard(self, repo: RepoRef, branch: str) -> None:
         return None
 

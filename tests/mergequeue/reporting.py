@@ -166,13 +166,13 @@ def _gone(stage: Stage, words: list[str]) -> Told:
 def _mismatch(stage: Stage, words: list[str]) -> Told:
     """The landing in flight moved the target, but to another tree: `mismatch r1 unreachable`."""
     run_id = _run_of(stage, words)
-    reachable = "unreachable" not in words
-    if reachable:
+    action = stage.lands.pop(run_id)
+    landed = () if "unreachable" in words else tuple(step.position for step in action.steps)
+    if landed:
         stage.target.move(stage.target.tree | {("foreign", "mixed in")})
-    stage.lands.pop(run_id)
     position = _landing_position(stage)
     return stage.tell(
-        inputs.LandingMismatch(run_id, position, reachable, stage.target.tip, "another tree")
+        inputs.LandingMismatch(run_id, position, landed, stage.target.tip, "another tree")
     )
 
 

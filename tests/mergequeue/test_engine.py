@@ -272,7 +272,7 @@ def test_another_tree_than_the_tested_one_is_never_recorded_as_landed() -> None:
         inputs.Landed("gone", 1, trees.sha("c"), trees.sha("t")),
         inputs.LandingStopped("gone", 1, inputs.LandingStopCode.RETRY, ""),
         inputs.AdvanceRefused("gone", ""),
-        inputs.LandingMismatch("gone", 1, True, trees.Target().tip, ""),
+        inputs.LandingMismatch("gone", 1, (1,), trees.Target().tip, ""),
         inputs.FactsChanged(facts_of(99)),
         inputs.PullRequestGone(99),
         inputs.EstimateChanged(99, 0.5),

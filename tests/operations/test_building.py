@@ -7,17 +7,19 @@ from datetime import timedelta
 
 import pytest
 
+from service.accounts.store import access
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import Bisection, Member, MergeQueue, Run, RunStep, Tip
-from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, Step
+from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RetireRun, Step
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
-from service.mergequeue.operations import building, naming, turn
+from service.mergequeue.operations import building, naming, queues, turn
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache
 from service.provider.errors import Unavailable
 from service.provider.values import BuildRequest, BuildResult
 from service.runtime import Runtime
-from service.vocabulary import CheckOutcome, QueueRef, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, QueueRef, RepoRef, Sha
 from tests.harness.values import ValuesProvider, sha_of
 from tests.operations.conftest import WaitingClock
 from tests.store.builders import a_check, a_run
@@ -32,10 +34,19 @@ class AskedProvider(ValuesProvider):
         super().__init__()
         self.clock = clock
         self.requests: list[BuildRequest] = []
+        self.discarded: list[str] = []
+        self.prepared: list[tuple[str, str]] = []
 
     async def build(self, request: BuildRequest) -> BuildResult:
         self.requests.append(request)
         raise Unavailable("It is away.", self.clock.now() + timedelta(seconds=1))
+
+    async def prepare(self, repo: RepoRef, target: str) -> None:
+        self.prepared.append((repo.slug, target))
+        raise Unavailable("It is away.", self.clock.now() + timedelta(seconds=1))
+
+    async def discard(self, repo: RepoRef, branch: str) -> None:
+        self.discarded.append(branch)
 
 
 @pytest.fixture
@@ -150,6 +161,40 @@ async def test_it_waits_for_none_that_parts_from_it_or_offers_no_more(
     behind = a_live_run("r4", [3], base=[1, 2], built=False)
     await asked(runtime, provider, queue, built, shorter, parting, behind)
     assert clock.waits == []
+
+
+async def test_a_new_queue_has_its_first_build_prepared_although_the_provider_is_away(
+    runtime, provider, queue
+):
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    made = await queues.create(runtime, repository, "release", QueueRequest({}), SYSTEM)
+    assert (made.queue.branch, provider.prepared[-1]) == ("release", (queue.repo.slug, "release"))
+
+
+async def test_builds_of_all_queues_are_prepared_after_a_start(runtime, provider, queue):
+    provider.prepared.clear()
+    await building.prepare_all(runtime)
+    assert provider.prepared == [(queue.repo.slug, queue.branch)]
+
+
+@pytest.mark.parametrize(
+    ("branch", "discarded"),
+    [
+        (None, ["headgate/merge/pr-1/r1", "headgate/temp/pr-1/r1"]),
+        ("headgate/merge/pr-1/r1", ["headgate/merge/pr-1/r1"]),
+        ("headgate/temp/pr-1/r1", ["headgate/temp/pr-1/r1"]),
+    ],
+)
+async def test_a_run_that_is_retired_while_it_is_built_loses_both_of_its_branches(
+    runtime, provider, queue, branch, discarded
+):
+    run = a_live_run("r1", [1], built=branch is not None, branch=branch)
+    run = replace(run, status=RunStatus.CANCELLED, finished_at=runtime.clock.now())
+    value = await turn.value(runtime, queue.id)
+    over = Step(value, (), (), None, None, finished_runs=(run,))
+    await runtime.store.run(lambda session: stored_queues.save(session, value, over))
+    await building.retire(runtime, queue, RetireRun("r1", stop_ci=False))
+    assert provider.discarded == discarded
 
 
 def test_a_run_is_named_after_the_first_pull_request_that_it_tests():

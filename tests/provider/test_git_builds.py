@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.github.gitbuild.mirror import GROWTH_FREE_BYTES, SIZE_FILE
 from bot.github.options import BuildMethod
@@ -43,6 +44,26 @@ async def build(stage, *pulls, **changed):
     """Build a pushed test branch of these pull requests."""
     request = stage.request(*pulls, vehicle=Vehicle.PUSH, **changed)
     return await stage.provider.build(request)
+
+
+def audited(stage):
+    """The queue of main, as `doctor` audits it."""
+    return AuditSubject(stage.repo, "main", stage.tip(), Vehicle.PUSH, MergeMethod.SQUASH)
+
+
+async def build_together(stage, pulls):
+    """Build for each at the same time; all get to their pushes before the second one is sent."""
+    waits = stage.clock.sleep
+
+    async def sleep(seconds):
+        await SystemClock().sleep(1)
+        await waits(seconds)
+
+    stage.clock.sleep = sleep
+    try:
+        return await asyncio.gather(*(build(stage, pull) for pull in pulls))
+    finally:
+        stage.clock.sleep = waits
 
 
 async def until(is_so):
@@ -147,19 +168,35 @@ class TestPushes:
 
     async def test_builds_at_once_share_pushes_that_keep_their_distance(self, stage):
         pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(7)]
-        waits = stage.clock.sleep
-
-        async def sleep(seconds):
-            await SystemClock().sleep(1)  # the other builds get to their pushes
-            await waits(seconds)
-
-        stage.clock.sleep = sleep
-        built = await asyncio.gather(*(build(stage, pull) for pull in pulls))
+        built = await build_together(stage, pulls)
         assert set(stage.branches().values()) == {each.tip for each in built}
         times = [datetime.fromisoformat(at).timestamp() for at in stage.pushes()]
         assert len(times) < 7
         assert all(later - at >= 10 for at, later in itertools.pairwise(times))
         assert stage.built_by() == {("git", "default"): 7}
+
+    async def test_what_a_push_policy_refuses_is_sent_in_smaller_pushes(self, stage):
+        await stage.knobs(push_refs_max=2)
+        pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(8)]
+        with capture_logs() as logs:
+            built = await build_together(stage, pulls[:5])
+            assert set(stage.branches().values()) == {each.tip for each in built}
+            await build_together(stage, pulls[5:])
+        assert stage.built_by() == {("git", "default"): 8}
+        learned = [each["refs_max"] for each in logs if each["event"] == "push_limit_learned"]
+        assert learned == [2]
+
+    async def test_a_push_that_a_rule_refuses_is_named_with_its_mend(self, stage):
+        ruleset = {**stage.ruleset("creation"), "include": ["refs/heads/headgate/**"]}
+        await stage.rules(rulesets=[ruleset])
+        with pytest.raises(Refused) as refused:
+            await build(stage, await stage.open({"a.txt": "a\n"}))
+        assert refused.value.code is RefusedCode.RULE_DENIED
+        assert stage.built_by() == {("rest", "push_rule"): 1}
+        found = await stage.provider.audit(audited(stage))
+        said = next(each for each in found if each.audit == "git-builds")
+        assert "Cannot create ref due to creations being restricted" in said.found
+        assert "Exempt `headgate/**`" in said.mend
 
     async def test_deletions_join_a_push_that_waits(self, stage):
         pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(3)]
@@ -202,6 +239,41 @@ class TestChoice:
             await until(stage.mirror.exists)
             await build(stage, pull)
             assert stage.built_by() == {("rest", "mirror_not_ready"): 1, **BY_GIT}
+
+    async def test_a_prepared_repository_has_its_first_branch_built_by_git(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.AUTO)) as stage:
+            await stage.provider.prepare(stage.repo, "main")
+            await until(stage.mirror.exists)
+            await build(stage, await stage.open({"a.txt": "a\n"}))
+            assert stage.built_by() == BY_GIT
+
+    @pytest.mark.parametrize("others_kib", [0, 900])
+    async def test_a_mirror_that_is_prepared_displaces_no_other(self, tmp_path, others_kib):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, bytes_max=1 << 20)) as stage:
+            older = stage.mirrors / "github.localhost/7.git"
+            older.mkdir(parents=True)
+            (older / "pack").write_bytes(os.urandom(others_kib << 10))
+            stage.world.size_kib = 400
+            with capture_logs() as logs:
+                await stage.provider.prepare(stage.repo, "main")
+            reasons = [each["reason"] for each in logs if each["event"] == "mirror_not_prepared"]
+            assert (reasons, older.exists()) == (["disk_full"] if others_kib else [], True)
+
+    async def test_doctor_names_a_mirror_that_could_not_be_made(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.AUTO)) as stage:
+            await stage.fault("fail_before", path="*/info/refs", nth=None, status=500)
+            with capture_logs() as logs:
+                await stage.provider.prepare(stage.repo, "main")
+                await until(lambda: any(each["event"] == "mirror_failed" for each in logs))
+            found = await stage.provider.audit(audited(stage))
+            said = next(each for each in found if each.audit == "git-builds")
+            assert "The mirror of the repository could not be made" in said.found
+
+    async def test_nothing_is_prepared_where_the_rest_api_builds(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.REST)) as stage:
+            before = len(stage.calls())
+            await stage.provider.prepare(stage.repo, "main")
+            assert stage.calls(before) == []
 
     async def test_without_git_the_rest_api_builds(self, tmp_path):
         without = replace(mirrors_in(tmp_path), environment={"PATH": str(tmp_path)})
@@ -309,10 +381,7 @@ class TestMirrors:
     async def test_doctor_names_a_mirror_that_may_not_fit(self, tmp_path):
         async with on_sandbox(mirrors=mirrors_in(tmp_path, bytes_max=1 << 20)) as stage:
             stage.world.size_kib = 2 << 10
-            subject = AuditSubject(
-                stage.repo, "main", stage.tip(), Vehicle.PUSH, MergeMethod.SQUASH
-            )
-            found = await stage.provider.audit(subject)
+            found = await stage.provider.audit(audited(stage))
             (said,) = [each for each in found if each.audit == "git-builds"]
             assert (said.severity, stage.mirror.exists()) == (Severity.WARNING, False)
             assert "HEADGATE_MIRRORS_MAX_GB" in said.mend

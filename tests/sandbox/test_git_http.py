@@ -89,11 +89,31 @@ async def test_a_push_obeys_the_rules(sandbox, git, clone):
     await commit(git, clone, "a.txt")
     code, said = await git("push", "origin", "HEAD:main", by="bob")
     assert code != 0
-    assert "remote rejected" in said
-    assert 'Required status check "unit" is expected' in said
+    assert "remote: error: GH013: Repository rule violations found for refs/heads/main." in said
+    assert 'remote: - Required status check "unit" is expected.' in said
+    assert (
+        "[remote rejected] HEAD -> main (push declined due to repository rule violations)" in said
+    )
 
 
-@pytest.mark.parametrize(("by", "words"), [(None, "could not read"), ("carol", "403")])
+async def test_a_push_obeys_classic_protection(sandbox, git, clone):
+    protection = {"main": {"checks": ["unit"], "enforce_admins": True}}
+    await sandbox.control.rules({"repo": REPO, "protection": protection})
+    await commit(git, clone, "a.txt")
+    code, said = await git("push", "origin", "HEAD:main", by="bob")
+    assert code != 0
+    assert "remote: error: GH006: Protected branch update failed for refs/heads/main." in said
+    assert 'remote: - Required status check "unit" is expected.' in said
+    assert "[remote rejected] HEAD -> main (protected branch hook declined)" in said
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        (None, "could not read"),
+        ("carol", "remote: Permission to octo/widgets.git denied to carol."),
+    ],
+)
 async def test_a_push_needs_somebody_who_may(git, clone, by, words):
     await commit(git, clone, "a.txt")
     code, said = await git("push", "origin", "HEAD:refs/heads/work", by=by)
@@ -197,3 +217,15 @@ async def test_a_repository_takes_so_many_pushes_a_minute(sandbox, git, clone):
     assert sandbox.repository(REPO).git.branch("work-2") is None
     sandbox.world.timeline.advance(61)
     assert (await git("push", "origin", f"{sha}:refs/heads/work-2", by="bob"))[0] == 0
+
+
+async def test_a_push_policy_refuses_a_push_of_too_many_refs_whole(sandbox, git, clone):
+    await sandbox.seed(knobs={"push_refs_max": 2})
+    sha = await commit(git, clone, "a.txt")
+    names = [f"{sha}:refs/heads/work-{number}" for number in range(3)]
+    code, said = await git("push", "origin", *names, by="bob")
+    assert code != 0
+    assert said.count("remote: - Pushes can not update more than 2 branches or tags.") == 3
+    assert said.count("(push declined due to repository rule violations)") == 3
+    assert sandbox.repository(REPO).git.branch("work-0") is None
+    assert (await git("push", "origin", *names[:2], by="bob"))[0] == 0

@@ -202,8 +202,9 @@ class Shell(People):
         change = trees.change_of(step.pr, step.head)
         sha = self.target.move(self.target.tree | {change})
         self._set(replace(self.facts[step.pr], state=PullRequestState.MERGED, merged_sha=sha))
+        landed = (step.position,)
         tip = self.target.tip
-        self.tell(inputs.LandingMismatch(action.run, step.position, True, tip, "another tree"))
+        self.tell(inputs.LandingMismatch(action.run, step.position, landed, tip, "another tree"))
 
     def _refusal(self, action: Land, step: LandStep) -> LandingStopCode | None:
         """The conditions of a permit, on what is true now (docs/design/landing.md 3)."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from bot.github.gitbuild.builder import BLOBLESS_KIB_MAX, BuilderState
+from bot.github.gitbuild.builder import BLOBLESS_KIB_MAX, BuilderState, Failure
 from bot.github.gitbuild.command import VERSION_MIN
+from bot.github.gitbuild.mirror import Reason
 from bot.github.options import BuildMethod
 from service.provider.audits import Finding, note, warning
 
@@ -13,6 +14,31 @@ FINE = "Test branches can be built as `HEADGATE_BUILD_METHOD` says."
 GIB = 1 << 30
 MIN = ".".join(map(str, VERSION_MIN))
 BY_REST = "so GitHub's REST API builds them, with one call or more for each pull request of a run"
+OR_REST = "or set HEADGATE_BUILD_METHOD=rest"
+
+# What failed, and its mend.
+FAILURES = {
+    Reason.NOT_MADE: (
+        "The mirror of the repository could not be made",
+        "Let the machine of the service reach the repository by git over HTTPS",
+    ),
+    Reason.PUSH_RULE: (
+        "A rule of the repository refused a push of test branches",
+        "Exempt `headgate/**` from that rule, or let the App bypass it",
+    ),
+    Reason.PUSH_HOOK: (
+        "A pre-receive hook of the server declined a push of test branches",
+        "Let the hook accept branches under `headgate/`",
+    ),
+    Reason.PUSH_DENIED: (
+        "GitHub did not let the App push test branches",
+        "Give the installation of the App the permission `contents: write`",
+    ),
+}
+OTHERWISE = (
+    "Git failed to build a test branch",
+    "Mend what git said; the log event `test_branch_method` names the run",
+)
 
 
 def decide(facts: BuilderState) -> Iterator[Finding]:
@@ -40,14 +66,20 @@ def decide(facts: BuilderState) -> Iterator[Finding]:
             f"{_gib(facts.free)} GiB left, {BY_REST}."
         )
         yield warning(ID, used, "Make room on the disk, or raise HEADGATE_MIRRORS_MAX_GB.")
-    if facts.failed:
-        tried = f"Git failed to build twice in the last hour, {BY_REST}."
-        mend = "Mend what the log event `test_branch_method` says; git is tried again in an hour."
-        yield warning(ID, tried, mend)
+    if facts.failure is not None:
+        yield _failed(facts.failure, is_resting=facts.is_resting)
     if facts.disagreed:
         found = f"Git found three conflicts in a day that GitHub does not have, {BY_REST}."
         mend = "The log event `build_disagreement` names the runs; git is tried again in a day."
         yield note(ID, found, mend)
+
+
+def _failed(failure: Failure, *, is_resting: bool) -> Finding:
+    what, mend = FAILURES.get(failure.reason, OTHERWISE)
+    tried = "twice in the last hour" if is_resting else "in the last hour"
+    said = f" It said: {failure.words.rstrip('.')}." if failure.words else ""
+    again = "Git is tried again within an hour." if is_resting else "Git is tried again each time."
+    return warning(ID, f"{what} {tried}, {BY_REST}.{said}", f"{mend}, {OR_REST}. {again}")
 
 
 def _gib(size: int) -> str:

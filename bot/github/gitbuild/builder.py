@@ -5,13 +5,13 @@ If git fails, the REST API makes the branch and continues with what git has push
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import structlog
 
-from bot.github import protection, testbranches
+from bot.github import protection, refs, testbranches
 from bot.github.client import RepositoryClient
 from bot.github.gitbuild import mirror as mirrors
 from bot.github.gitbuild.chain import Conflicting, GitBuild, Place
@@ -25,10 +25,12 @@ from service.clock import Clock
 from service.provider.errors import ProviderError, Unavailable
 from service.provider.values import BuildRequest, BuildResult, Conflicted
 from service.telemetry import SILENT, Meter
+from service.vocabulary import Sha
 
 FULL_KIB_MAX = 2 << 20
 BLOBLESS_KIB_MAX = 10 << 20
 FACTS_KEPT_S = 300.0
+CREATED_AT_ONCE = 2
 # No test branch has this name; a rule for headgate/** covers it like all of them.
 ANY_TEST_BRANCH = "headgate/merge/any"
 FAILURES_MAX = 2
@@ -50,10 +52,20 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why git could not build, in words of git and GitHub."""
+
+    reason: Reason
+    words: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class BuilderState:
     """What decides whether git builds the test branches of a repository.
 
     `needed`: about the bytes of its mirror, 0 if that is there. `used`: those of all mirrors.
+    `failure`: the last one within an hour; `is_resting`: there were too many.
     """
 
     method: BuildMethod
@@ -64,7 +76,8 @@ class BuilderState:
     bytes_max: int
     free: int
     has_room: bool
-    failed: bool = False
+    failure: Failure | None = None
+    is_resting: bool = False
     disagreed: bool = False
 
 
@@ -92,6 +105,7 @@ class Seat:
     """The state of one repository: its facts, what went wrong, its mirror, its pushes."""
 
     facts: Facts | None = None
+    failure: Failure | None = None
     failures: Incidents = field(default_factory=lambda: Incidents(FAILURES_MAX, FAILURES_WITHIN_S))
     disagreements: Incidents = field(
         default_factory=lambda: Incidents(DISAGREEMENTS_MAX, DISAGREEMENTS_WITHIN_S)
@@ -99,6 +113,17 @@ class Seat:
     place: Place | None = None
     creating: asyncio.Task[None] | None = None
     tended_s: float | None = None
+
+    def fail(self, reason: Reason, words: str, now_s: float) -> None:
+        """Count a failure of git."""
+        self.failures.add(now_s)
+        self.failure = Failure(reason, words, now_s)
+
+    def failure_lately(self, now_s: float) -> Failure | None:
+        """Return the last failure while it counts."""
+        failure = self.failure
+        is_recent = failure is not None and now_s - failure.at_s <= FAILURES_WITHIN_S
+        return failure if is_recent else None
 
 
 class GitBuilder:
@@ -120,10 +145,33 @@ class GitBuilder:
         self._seats: dict[str, Seat] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_git: bool | None = None
+        self._creations = asyncio.Semaphore(CREATED_AT_ONCE)
+
+    async def prepare(self, client: RepositoryClient, target: str) -> None:
+        """Begin to make the mirror that builds for a target branch use, unless it is there.
+
+        No other mirror is deleted for it. What fails is shown by `state`.
+        """
+        seat = self._seat(client)
+        try:
+            facts = await self._usable(client, target, seat)
+            if self._chosen_place(seat, facts).mirror.is_there():
+                return
+            needed = _needed(facts.size_kib)
+            room = await self._mirrors.room(needed)
+            if not room.is_enough or room.used + needed > room.bytes_max:
+                raise Unusable(Reason.DISK, is_failure=False)
+            tip = await refs.read_tip(client, target)
+            if tip is not None:
+                self._begin(client, {mirrors.base_ref(target): tip.sha}, seat)
+        except Unusable as why:
+            log.info("mirror_not_prepared", repo=client.repo.slug, reason=why.reason.value)
+        except OSError as failure:
+            seat.fail(Reason.DISK, str(failure), self._clock.monotonic_s())
 
     async def build(self, client: RepositoryClient, request: BuildRequest) -> BuildResult:
         """Make, or find and complete, the test branch; see `testbranches.build`."""
-        seat = self._seats.setdefault(client.repo.slug.lower(), Seat())
+        seat = self._seat(client)
         try:
             place = await self._place(client, request, seat)
             result = await testbranches.carry_out(GitBuild(client, self._pulls, request, place))
@@ -162,7 +210,8 @@ class GitBuilder:
             bytes_max=room.bytes_max,
             free=room.free,
             has_room=room.is_enough,
-            failed=seat.failures.are_too_many(now_s),
+            failure=seat.failure_lately(now_s),
+            is_resting=seat.failures.are_too_many(now_s),
             disagreed=seat.disagreements.are_too_many(now_s),
         )
 
@@ -176,7 +225,7 @@ class GitBuilder:
         self, client: RepositoryClient, request: BuildRequest, seat: Seat, failure: Unusable
     ) -> BuildResult:
         if failure.is_failure:
-            seat.failures.add(self._clock.monotonic_s())
+            seat.fail(failure.reason, failure.words, self._clock.monotonic_s())
         self._report(request, BuildMethod.REST, failure.reason, failure.words)
         return await testbranches.build(client, self._pulls, request)
 
@@ -194,8 +243,19 @@ class GitBuilder:
             result = replace(result, paths=conflict.paths)
         return result
 
+    def _seat(self, client: RepositoryClient) -> Seat:
+        return self._seats.setdefault(client.repo.slug.lower(), Seat())
+
     async def _place(self, client: RepositoryClient, request: BuildRequest, seat: Seat) -> Place:
         """Return the mirror to build in. Raises Unusable with the reason against git."""
+        facts = await self._usable(client, request.target, seat)
+        place = self._chosen_place(seat, facts)
+        if not place.mirror.is_there():
+            await self._create(client, request, seat, facts)
+        return place
+
+    async def _usable(self, client: RepositoryClient, target: str, seat: Seat) -> Facts:
+        """Return the facts of a repository in which git can build. Raises Unusable."""
         now_s = self._clock.monotonic_s()
         if self._method is BuildMethod.REST:
             raise Unusable(Reason.SETTING, is_failure=False)
@@ -205,16 +265,17 @@ class GitBuilder:
             raise Unusable(Reason.DISAGREED, is_failure=False)
         if seat.failures.are_too_many(now_s):
             raise Unusable(Reason.COOLING, is_failure=False)
-        facts = await self._facts(client, request, seat)
+        facts = await self._facts(client, target, seat)
         if facts.signs:
             raise Unusable(Reason.SIGNATURES, is_failure=False)
         if facts.size_kib > BLOBLESS_KIB_MAX and self._method is BuildMethod.AUTO:
             raise Unusable(Reason.TOO_BIG, is_failure=False)
+        return facts
+
+    def _chosen_place(self, seat: Seat, facts: Facts) -> Place:
         mirror = self._mirrors.of(facts.id, is_blobless=facts.size_kib > FULL_KIB_MAX)
         if seat.place is None or seat.place.mirror is not mirror:
             seat.place = Place(mirror, Pushes(mirror))
-        if not mirror.is_there():
-            await self._create(client, request, seat, facts)
         return seat.place
 
     async def _finds_git(self) -> bool:
@@ -224,7 +285,7 @@ class GitBuilder:
             log.info("git_found", version=".".join(map(str, version)), usable=self._has_git)
         return self._has_git
 
-    async def _facts(self, client: RepositoryClient, request: BuildRequest, seat: Seat) -> Facts:
+    async def _facts(self, client: RepositoryClient, target: str, seat: Seat) -> Facts:
         """Return the facts of at most 5 minutes ago. Raises Unusable when they are unreadable."""
         now_s = self._clock.monotonic_s()
         facts = seat.facts
@@ -234,7 +295,7 @@ class GitBuilder:
                 signs = await protection.requires_signatures(client, ANY_TEST_BRANCH)
                 facts = Facts(answer.id("id"), answer.number("size"), signs, now_s)
                 seat.facts = facts
-            rules = await self._protection.rules(client, request.target)
+            rules = await self._protection.rules(client, target)
         except Unavailable:
             raise
         except ProviderError as failure:
@@ -247,25 +308,34 @@ class GitBuilder:
         """Begin to make the mirror; with the method `git`, wait for it. Raises Unusable."""
         if seat.creating is None or seat.creating.done():
             await self._mirrors.make_room(_needed(facts.size_kib))
-            seat.creating = self._in_background(self._made(client, request, seat))
+        base = {mirrors.base_ref(request.target): request.base_sha}
+        creating = self._begin(client, base, seat)
         if self._method is BuildMethod.GIT:
-            await asyncio.wait({seat.creating})
+            await asyncio.wait({creating})
         if seat.place is None or not seat.place.mirror.is_there():
             raise Unusable(Reason.NOT_READY, is_failure=False)
 
-    async def _made(self, client: RepositoryClient, request: BuildRequest, seat: Seat) -> None:
+    def _begin(
+        self, client: RepositoryClient, base: Mapping[str, Sha], seat: Seat
+    ) -> asyncio.Task[None]:
+        """Return the task that makes the mirror; start it unless it runs."""
+        if seat.creating is None or seat.creating.done():
+            seat.creating = self._in_background(self._made(client, base, seat))
+        return seat.creating
+
+    async def _made(self, client: RepositoryClient, base: Mapping[str, Sha], seat: Seat) -> None:
         if seat.place is None:
             return
         started_s = self._clock.monotonic_s()
-        base = {mirrors.base_ref(request.target): request.base_sha}
         try:
-            await seat.place.mirror.create(client, base)
+            async with self._creations:
+                await seat.place.mirror.create(client, base)
         except (GitFailed, Unusable, ProviderError, OSError) as failure:
-            seat.failures.add(self._clock.monotonic_s())
-            log.warning("mirror_failed", repo=request.repo.slug, why=str(failure))
+            seat.fail(Reason.NOT_MADE, str(failure), self._clock.monotonic_s())
+            log.warning("mirror_failed", repo=client.repo.slug, why=str(failure))
         else:
             took_s = round(self._clock.monotonic_s() - started_s, 1)
-            log.info("mirror_made", repo=request.repo.slug, seconds=took_s)
+            log.info("mirror_made", repo=client.repo.slug, seconds=took_s)
 
     def _tend(self, seat: Seat, place: Place) -> None:
         """Look after the mirror once an hour, apart from any build."""

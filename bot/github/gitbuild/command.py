@@ -111,10 +111,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Exit code and standard output."""
+    """Exit code, standard output, and the error messages without secrets."""
 
     code: int
     text: bytes
+    errors: str = ""
 
 
 class Git:
@@ -165,10 +166,10 @@ class Git:
             raise GitFailed(command.name, "its output is too long") from None
         finally:
             await _end(process)
+        words = without_secrets(errors.decode(errors="replace").strip(), remote)
         if code not in (0, *command.expects):
-            words = without_secrets(errors.decode(errors="replace").strip(), remote)
             raise GitFailed(command.name, words[-WORDS_MAX:] or f"exit code {code}")
-        return Output(code, output)
+        return Output(code, output, words)
 
     def _environment(self, folder: Path, command: Command, remote: Remote | None) -> dict[str, str]:
         config = dict(CONFIG)

@@ -66,7 +66,13 @@ BLOBLESS_CONFIG = """\
 [extensions]
 \tpartialClone = origin
 """
-REFUSED_TOKEN = ("authentication failed", "could not read username", "error: 401")
+REFUSED_TOKEN = (
+    "authentication failed",
+    "could not read username",
+    "error: 401",
+    # GitHub says so of a token that it has just made, too.
+    "denied to",
+)
 NOT_FOUND = "not our ref"
 # The mirror is not to blame for these; after any other local failure it is made anew.
 HARMLESS = ("out of memory", "not done within", "malloc", "mmap", "output is too long")
@@ -95,6 +101,7 @@ class Reason(StrEnum):
     SIGNATURES = "signatures_required"
     UNREADABLE = "repository_unreadable"
     NOT_READY = "mirror_not_ready"
+    NOT_MADE = "mirror_failed"
     BUSY = "mirror_busy"
     DISK = "disk_full"
     COOLING = "failed_before"
@@ -102,6 +109,11 @@ class Reason(StrEnum):
     FETCH = "fetch_failed"
     MERGE = "merge_failed"
     PUSH = "push_refused"
+    PUSH_RULE = "push_rule"
+    PUSH_HOOK = "push_hook"
+    PUSH_DENIED = "push_denied"
+    PUSH_BUSY = "push_busy"
+    PUSH_WORKFLOWS = "push_workflows"
     HEAD_MISSING = "head_missing"
     CONFLICT = "conflict"
 

@@ -7,11 +7,13 @@ import asyncio
 import re
 from dataclasses import dataclass
 
+import structlog
 from cachetools import LRUCache
 
 from bot.github import refs
 from bot.github.client import RepositoryClient
-from bot.github.gitbuild.command import NETWORK_S, Command, GitFailed
+from bot.github.gitbuild import push_refusals
+from bot.github.gitbuild.command import NETWORK_S, WORDS_MAX, Command, GitFailed, Output
 from bot.github.gitbuild.mirror import Mirror, Reason, Unusable
 from service.vocabulary import Sha
 
@@ -61,6 +63,8 @@ class Deletion:
 
 Change = Creation | Deletion
 
+log = structlog.get_logger()
+
 
 class Pushes:
     """The pushes of one repository."""
@@ -70,12 +74,13 @@ class Pushes:
         self._turn = asyncio.Lock()
         self._waiting: list[Change] = []
         self._results: dict[Change, str] = {}
+        self._refs_max = REFS_MAX
         self._ended_s: float | None = None
         self._tips: LRUCache[str, Sha] = LRUCache(BRANCHES_MAX)
         self.sent = 0
 
     async def create(self, creation: Creation) -> None:
-        """Create a branch; one that is there already is done. Raises Unusable(PUSH)."""
+        """Create a branch; one that is there already is done. Raises Unusable."""
         if not OUR_BRANCH.fullmatch(creation.branch):
             raise Unusable(Reason.PUSH, "not a branch of ours")
         words = await self._carry(creation)
@@ -83,7 +88,7 @@ class Pushes:
             # Refused, or the answer was lost: only the branch itself knows.
             client = creation.client
             if await refs.read_head(client, creation.branch, is_awaited=True) != creation.sha:
-                raise Unusable(Reason.PUSH, words)
+                raise push_refusals.unusable(words)
         self._tips[creation.branch] = creation.sha
 
     async def delete(self, client: RepositoryClient, branch: str) -> bool:
@@ -125,10 +130,13 @@ class Pushes:
         planned: dict[str, Change] = {}
         for change in ordered:
             planned.setdefault(change.branch, change)
-        return list(planned.values())[:REFS_MAX]
+        return list(planned.values())[: self._refs_max]
 
     async def _push(self, plan: list[Change]) -> None:
-        """Send one push; a refused branch refuses no other."""
+        """Send one push; a refused branch refuses no other.
+
+        What GitHub refuses as too many refs goes on waiting, for pushes of fewer.
+        """
         leases, changes = zip(*(each.arguments for each in plan), strict=True)
         command = Command((*PUSH, *leases, "origin", *changes), expects=(1,), within_s=NETWORK_S)
         self.sent += 1
@@ -140,7 +148,9 @@ class Pushes:
         except GitFailed as failed:
             results = {f"{refs.HEADS}{each.branch}": failed.words for each in plan}
         else:
-            results = results_of(output.text)
+            if self._learns_limit(output, len(plan)):
+                return
+            results = results_of(output)
         finally:
             self._ended_s = self._mirror.clock.monotonic_s()
         for change in plan:
@@ -149,13 +159,27 @@ class Pushes:
             self._waiting.remove(change)
             self._results[change] = results.get(f"{refs.HEADS}{change.branch}", "no answer")
 
+    def _learns_limit(self, output: Output, refs_sent: int) -> bool:
+        """Return whether an admin's push policy refused the push and fewer refs are worth a try."""
+        most = push_refusals.refs_max_of(output.errors)
+        if most is None or refs_sent == 1:
+            return False
+        # Never what was refused, whatever the sentence says.
+        self._refs_max = max(1, min(most, refs_sent - 1))
+        log.info("push_limit_learned", repo=self._mirror.folder.name, refs_max=self._refs_max)
+        return True
 
-def results_of(output: bytes) -> dict[str, str]:
+
+def results_of(output: Output) -> dict[str, str]:
     """Return why each ref of `push --porcelain` was refused, empty if it was not."""
     results = {}
-    for line in output.decode(errors="replace").splitlines():
+    for line in output.text.decode(errors="replace").splitlines():
         flag, _, rest = line.partition("\t")
         change, _, words = rest.partition("\t")
-        if flag in ("!", *DONE):
-            results[change.rpartition(":")[2]] = "" if flag in DONE else words
+        ref = change.rpartition(":")[2]
+        if flag in DONE:
+            results[ref] = ""
+        elif flag == "!":
+            sentences = push_refusals.sentences_of(output.errors, ref)
+            results[ref] = f"{words} {sentences}".strip()[:WORDS_MAX]
     return results

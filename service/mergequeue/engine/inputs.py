@@ -342,11 +342,14 @@ class AdvanceRefused:
 
 @dataclass(frozen=True, slots=True)
 class LandingMismatch:
-    """What landed is not what was tested, or cannot be proved; `evidence` says how."""
+    """What landed is not what was tested, or cannot be proved; `evidence` says how.
+
+    `merged`: the positions of this landing that the provider shows as merged all the same.
+    """
 
     run: str
     position: int
-    reachable: bool
+    merged: tuple[int, ...]
     tip: Tip
     evidence: str
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from itertools import takewhile
 
+import structlog
+
 from service.accounts import page_addresses
 from service.mergequeue.engine.config import TestBranchConstruction
 from service.mergequeue.engine.inputs import (
@@ -20,7 +22,7 @@ from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, Reti
 from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.mergequeue.operations import commit_texts, naming, turn, vehicles
 from service.mergequeue.store import landings, queues, runs
-from service.provider.errors import Gone, GoneKind, Refused, RefusedCode
+from service.provider.errors import Gone, GoneKind, ProviderError, Refused, RefusedCode
 from service.provider.values import (
     BuildRequest,
     BuildResult,
@@ -32,7 +34,9 @@ from service.provider.values import (
     Vehicle,
 )
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, RepoRef, Sha
+
+log = structlog.get_logger()
 
 WAIT_FOR_BUILD_S = 60.0
 """A build waits at most this long for the build that it continues."""
@@ -71,6 +75,23 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
         inputs = [await _reported(runtime, queue, run, result), *_without_drafts(result)]
     runtime.boundary.reach("act.build.before_settle")
     await turn.take(runtime, queue.id, inputs)
+
+
+async def prepare(runtime: Runtime, repository: RepoRef, branch: str) -> None:
+    """Have the provider get ready to build for a queue; trouble only delays its first build."""
+    provider = runtime.providers.get(repository.host)
+    if provider is None:
+        return
+    try:
+        await provider.prepare(repository, branch)
+    except ProviderError as trouble:
+        log.info("build_not_prepared", repository=repository.slug, why=trouble.message)
+
+
+async def prepare_all(runtime: Runtime) -> None:
+    """Sweep: the same for every queue, after a start with other options or an empty disk."""
+    for queue in await runtime.store.read(queues.all_queues):
+        await prepare(runtime, queue.repo, queue.branch)
 
 
 def _without_drafts(result: BuildResult) -> list[Input]:

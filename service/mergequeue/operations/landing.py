@@ -384,9 +384,16 @@ async def _mismatch(runtime: Runtime, attempt: Attempt, evidence: str) -> Landin
     provider = runtime.providers[attempt.queue.repo.host]
     fresh = await provider.tip(attempt.queue.repo, attempt.queue.branch)
     real = attempt.action.expected_tip if fresh is None else Tip(fresh.sha, fresh.tree)
-    pull = await provider.pull_request(attempt.queue.repo, attempt.action.steps[0].pr)
-    reachable = pull.state is PullRequestState.MERGED
-    return LandingMismatch(attempt.action.run, attempt.position, reachable, real, evidence)
+    repo, steps = attempt.queue.repo, attempt.action.steps
+    pulls = await asyncio.gather(
+        *(provider.pull_request(repo, step.pr, awaits_mergeability=False) for step in steps)
+    )
+    merged = tuple(
+        step.position
+        for step, pull in zip(steps, pulls, strict=True)
+        if pull.state is PullRequestState.MERGED
+    )
+    return LandingMismatch(attempt.action.run, attempt.position, merged, real, evidence)
 
 
 @dataclass(frozen=True, slots=True)

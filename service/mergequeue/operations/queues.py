@@ -35,6 +35,7 @@ from service.mergequeue.engine.outputs import Step
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import (
+    building,
     pull_requests,
     queue_views,
     repository_file,
@@ -105,6 +106,7 @@ async def create(
     if not any(isinstance(one, RequiredChanged) for one in inputs) and not resolved.owned:
         inputs.append(RequiredChanged(resolved.required, resolved.error))
     await turn.take(runtime, queue.id, inputs)
+    await building.prepare(runtime, repository.ref, branch)
     return await read(runtime, queue)
 
 

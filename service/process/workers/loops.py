@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from service.accounts import installations
 from service.evidence import lost_reports
-from service.mergequeue.operations import estimates, missed_comments, reconcile, watch
+from service.mergequeue.operations import building, estimates, missed_comments, reconcile, watch
 from service.process import presence, redelivery, retention, signals
 from service.runtime import Periods, Runtime
 from service.testhealth.operations import code_owners
@@ -19,6 +19,7 @@ Periodic = tuple[tuple[Sweep, timedelta], ...]
 ESTIMATES_PERIOD = timedelta(minutes=10)
 WATCH_PERIOD = timedelta(seconds=30)
 PRUNE_PERIOD = timedelta(hours=1)
+PREPARE_PERIOD = timedelta(days=1)
 
 PAUSE_MIN_S = 0.02
 """Pause after each look at the timers, so that no clock can make the loop spin."""
@@ -61,6 +62,9 @@ HOUSEKEEPING: Periodic = (
     (estimates.refresh, ESTIMATES_PERIOD),
     (retention.prune, PRUNE_PERIOD),
 )
+
+PREPARATION: Periodic = ((building.prepare_all, PREPARE_PERIOD),)
+"""At the start of a process and once a day; apart, because it reads a fact of each repository."""
 
 HEARTBEAT: Periodic = ((presence.beat, presence.BEAT),)
 """Only where other processes share the database."""

@@ -66,6 +66,7 @@ class Workers:
                 Sweeps(runtime, loops.patient(runtime.options.periods)),
                 Sweeps(runtime, loops.WATCHDOG),
                 Sweeps(runtime, loops.HOUSEKEEPING, at_start=True),
+                Sweeps(runtime, loops.PREPARATION, at_start=True),
             )
         if not runtime.store.is_alone:
             self._others = (Sweeps(runtime, loops.HEARTBEAT, at_start=True), *self._others)

@@ -48,13 +48,13 @@ def mismatched(draft: Draft, one: LandingMismatch) -> None:
         replace(draft.queue, landing=None, kept_move=KeptMove(one.tip, prs, rewritten=False))
     )
     draft.record(LandingMismatched(one.run, one.position, one.evidence))
-    step = run.steps[one.position - 1]
-    text = f"the landing of {step.pr} could not be proved"
+    numbers = ", ".join(str(run.steps[place - 1].pr) for place in landing.positions)
+    text = f"the landing of {numbers} could not be proved"
     request = holds.HoldRequest(HoldReason.LANDING_MISMATCH, text, evidence=one.evidence)
     holds.place(draft, request)
-    if one.reachable:
-        landed = replace(draft.entries[step.pr], cancel=None)
-        detail = Detail(text=one.evidence, run=run.id)
+    detail = Detail(text=one.evidence, run=run.id)
+    for position in sorted(set(one.merged) & set(landing.positions)):
+        landed = replace(draft.entries[run.steps[position - 1].pr], cancel=None)
         leaving.leave_alone(draft, landed, EntryState.MERGED, Reason.LANDED, detail)
 
 
