@@ -42,7 +42,7 @@ def decide(facts: BuilderState) -> Iterator[Finding]:
         yield warning(ID, used, "Make room on the disk, or raise HEADGATE_MIRRORS_MAX_GB.")
     if facts.failed:
         tried = f"Git failed to build twice in the last hour, {BY_REST}."
-        mend = "Mend what the log event `test_branch_method` says; git is tried again in an hour."
+        mend = "Fix what the log event `test_branch_method` says; git is tried again in an hour."
         yield warning(ID, tried, mend)
     if facts.disagreed:
         found = f"Git found three conflicts in a day that GitHub does not have, {BY_REST}."
