@@ -55,7 +55,7 @@ ReportFormat = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting, as concurrency=8; repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting and its value; repeatable."),
 ]
 DatabaseUrl = Annotated[
     str | None,

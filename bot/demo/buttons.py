@@ -93,7 +93,7 @@ async def urgent(ground: Ground) -> None:
 
 
 async def break_main(ground: Ground) -> None:
-    """Break the branch itself, and mend it once the queue has noticed.
+    """Break the branch itself, and repair it once the queue has noticed.
 
     Each time by a test of its own, so that its earlier results do not make it flaky.
     """
@@ -106,7 +106,7 @@ async def break_main(ground: Ground) -> None:
         await ground.clock.sleep(LOOK_S)
     await ground.push({path: RIGHT_TEST}, "Correct the test of the sender")
     for each in held:
-        await ground.release(each, "main is mended")
+        await ground.release(each, "main is repaired")
     await ground.until([number])
 
 
@@ -150,7 +150,7 @@ BUTTONS: tuple[Button, ...] = (
     Button(
         "broken-main",
         "Break main",
-        "A push by hand breaks main. The queue stops and blames nobody, until main is mended.",
+        "A push by hand breaks main. The queue stops and blames no pull request until main passes.",
         break_main,
     ),
 )

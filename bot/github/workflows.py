@@ -22,9 +22,9 @@ FILES_MAX = 50
 FILE_BYTES_MAX = 256 * 1024
 PROBE = "headgate/merge/pr-1/00000000-0000-0000-0000-000000000000"
 PATTERN = "headgate/merge/**"
-NO_WORKFLOWS = f"No workflow files were found. Your CI must run on {PATTERN}."
+NO_WORKFLOWS = f"The repository has no workflow files. Its CI must run on pushes to {PATTERN}."
 OF_DRAFTS = (
-    "Each takes a number of the repository and notifies its watchers; pushed branches do neither."
+    "Each draft uses a number of the repository and notifies watchers; a pushed branch does not."
 )
 DRAFT = r"github\.event\.pull_request\.draft"
 SKIPS_DRAFTS = re.compile(

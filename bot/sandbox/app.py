@@ -261,7 +261,7 @@ def make_world(options: SandboxOptions, folder: Path) -> World:
         world.add_account(login)
     world.installs_itself = options.has_app
     if options.has_app:
-        world.add_app(APP_SLUG, dict(PERMISSIONS), list(EVENTS))
+        world.app = world.add_app(APP_SLUG, dict(PERMISSIONS), list(EVENTS))
     return world
 
 

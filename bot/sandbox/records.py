@@ -51,6 +51,7 @@ class App:
     setup_url: str | None = None
     client_secret: str = ""
     callback_urls: list[str] = field(default_factory=list)
+    is_public: bool = True
 
 
 @dataclass(slots=True)

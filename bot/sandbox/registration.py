@@ -50,6 +50,7 @@ class Manifest:
     permissions: dict[str, str]
     events: list[str]
     callback_urls: list[str]
+    is_public: bool
 
 
 class Registration:
@@ -100,9 +101,9 @@ class Registration:
         world = self.world
         if world.app is not None:
             raise NotRegistered("This sandbox has its App already.")
-        made = world.add_app(manifest.slug, manifest.permissions, manifest.events)
+        made = world.app = world.add_app(manifest.slug, manifest.permissions, manifest.events)
         made.name, made.owner, made.setup_url = manifest.name, owner, manifest.setup_url
-        made.callback_urls = manifest.callback_urls
+        made.callback_urls, made.is_public = manifest.callback_urls, manifest.is_public
         world.webhook_url = manifest.hook_url
         world.webhook_secret = secret(world, "webhook")
         code = secret(world, "code")
@@ -113,8 +114,8 @@ class Registration:
     async def choose(self, request: web.Request) -> web.StreamResponse:
         """Ask on which account and repositories to install the App."""
         app = self._app(request)
-        owners = [one for one in self.world.accounts.values() if one.kind is not Kind.BOT]
-        listed = list(self.world.repositories.values())
+        owners = self._installable_on(app)
+        listed = [one for one in self.world.repositories.values() if one.owner in owners]
         shown = self._pages.show(request, "install.html", app=app, owners=owners, listed=listed)
         return leading_to(shown, app.setup_url)
 
@@ -122,6 +123,8 @@ class Registration:
         """Install the App, and go to its set-up page if it has one."""
         app, form = self._app(request), await request.post()
         owner = self._owner(request, {"owner": str(form.get("owner", ""))})
+        if owner not in self._installable_on(app):
+            raise NotRegistered(f"{app.name} is private: only {app.owner.login} can install it.")
         chosen = {int(str(one)) for one in form.getall("repository", [])}
         installation = installations.install(self.world, owner, chosen or None)
         installations.select(self.world, owner, chosen or None, owner)
@@ -135,6 +138,11 @@ class Registration:
         if app is None:
             raise NotRegistered(f"No App is called {request.match_info['slug']}.")
         return app
+
+    def _installable_on(self, app: App) -> list[Account]:
+        """Accounts that can install the App; of a private one, its owner alone."""
+        everyone = [one for one in self.world.accounts.values() if one.kind is not Kind.BOT]
+        return everyone if app.is_public else [app.owner]
 
     def _owner(self, request: web.Request, named: Any) -> Account:
         """The organization of that name, or without one the person of this browser."""
@@ -155,6 +163,7 @@ def manifest_of(text: str) -> Manifest:
         hook_url, setup_url = str(value["hook_attributes"]["url"]), value.get("setup_url")
         permissions, events = dict(value["default_permissions"]), list(value["default_events"])
         callbacks = [str(one) for one in value.get("callback_urls", [])]
+        is_public = bool(value.get("public", False))
     except (ValueError, TypeError, KeyError) as wrong:
         raise NotRegistered(f"The manifest is wrong: {wrong!r}") from None
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
@@ -162,7 +171,9 @@ def manifest_of(text: str) -> Manifest:
         raise NotRegistered(f"Name has to have 1 to {NAME_CHARS_MAX} characters.")
     if not value.get("url"):
         raise NotRegistered("The manifest has no url.")
-    return Manifest(name, slug, hook_url, redirect_url, setup_url, permissions, events, callbacks)
+    return Manifest(
+        name, slug, hook_url, redirect_url, setup_url, permissions, events, callbacks, is_public
+    )
 
 
 def secret(world: World, purpose: str) -> str:

@@ -345,7 +345,10 @@ class World:
         self.webhook_url: str | None = None
         self.webhook_secret = ""
         self.accounts: dict[int, Account] = {}
+        self.app: App | None = None
+        """The App that Headgate is; None before it is registered."""
         self.apps: dict[str, App] = {}
+        """Every App by its slug, those that report CI results too."""
         self.installations: dict[int, Installation] = {}
         self.repositories: dict[int, Repository] = {}
         self.attempts: list[Attempt] = []
@@ -403,11 +406,6 @@ class World:
         app.client_secret = hashlib.sha256(f"{self.seed}:client:{number}".encode()).hexdigest()[:40]
         self.apps[slug] = app
         return app
-
-    @property
-    def app(self) -> App | None:
-        """The one App of this world; None before it is registered."""
-        return next(iter(self.apps.values()), None)
 
     def repository(self, full_name: str) -> Repository | None:
         """The repository of a name, in any case, or of a name it once had."""

@@ -56,11 +56,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A queue that was just created; `page` None: there are no pages, or no public address."""
+    """A queue that was just created; `page` None: there are no pages, or no public address.
+
+    `pulls` is the address of the repository's pull requests.
+    """
 
     view: QueueView
     holds: Sequence[str]
     page: str | None
+    pulls: str
 
 
 class FirstQueue:
@@ -121,7 +125,7 @@ class FirstQueue:
             return self._pages.refused(403, FOREIGN_FORM)
         number, branch = str(form.get("repository", "")), str(form.get("branch", "")).strip()
         try:
-            view = await self._create(number, branch)
+            repository, view = await self._create(number, branch)
         except DatabaseUnavailable:
             raise
         except ServiceError as error:
@@ -134,9 +138,10 @@ class FirstQueue:
         told = [holds.message(one, view.queue.branch, now) for one in view.holds]
         ref, options = view.queue.repo, self._runtime.options
         page = page_addresses.of_queue(options, ref, view.queue.branch)
-        return await self._list(session, 1, created=Created(view, told, page))
+        created = Created(view, told, page, f"{repository.url}/pulls")
+        return await self._list(session, 1, created=created)
 
-    async def _create(self, number: str, branch: str) -> QueueView:
+    async def _create(self, number: str, branch: str) -> tuple[RepositoryRecord, QueueView]:
         known = await self._known()
         repository = next((one for one in known if str(one.id) == number), None)
         if repository is None:
@@ -146,7 +151,8 @@ class FirstQueue:
         if problem:
             raise Invalid(problem)
         request = queues.first_request(repository, resolved)
-        return await queues.create(self._runtime, repository, branch, request, OPERATOR)
+        view = await queues.create(self._runtime, repository, branch, request, OPERATOR)
+        return repository, view
 
     async def _resolved(
         self, repository: RepositoryRecord, branch: str

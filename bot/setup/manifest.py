@@ -43,8 +43,8 @@ class Permission:
 
 
 OPTIONAL = (
-    Permission("workflows", "write", "test branches may contain changes of workflow files"),
-    Permission("actions", "write", "run failed jobs again, stop CI of tests that are not needed"),
+    Permission("workflows", "write", "test pull requests that change .github/workflows"),
+    Permission("actions", "write", "run failed jobs again, stop CI runs that are no longer needed"),
     Permission("issues", "write", "open and close an issue for each flaky test"),
 )
 """Permissions that a person may add."""

@@ -113,7 +113,7 @@ REMEDIES: Mapping[str, str] = {
     "conflicting_fields": "Send one of the two fields.",
     "invalid_time_range": "Send a start before the end, at most seven days apart.",
     "limit_reached": "Remove what is not needed any more; the detail names the limit.",
-    "hold_not_liftable": "Mend what the hold's text says; it goes by itself then.",
+    "hold_not_liftable": "Fix what the text of the hold names; the hold then ends by itself.",
     "reason_required": "Send a `reason`.",
     "issues_not_writable": (
         "Grant the App `issues: write` and accept it where the App is installed, or switch the "
@@ -125,7 +125,7 @@ REMEDIES: Mapping[str, str] = {
     "webhook_url_refused": "Give an https address that the whole internet can reach.",
     "idempotency_key_reused": "Use a new key for another request.",
     "internal_error": "Give the operator the `request_id`: the log has the rest under it.",
-    "provider_refused": "Read what the provider says in the detail, and mend it there.",
+    "provider_refused": "Read what the provider says in the detail, and fix it there.",
     "provider_unavailable": "Ask again after the seconds of `Retry-After`.",
     "database_unavailable": "Ask again after the seconds of `Retry-After`; tell the operator.",
     "rate_limited": "Ask again after the seconds of `Retry-After`, and less often.",

@@ -300,9 +300,9 @@ def test_the_steps_of_a_search_are_told_by_how_it_began():
     step = TimelineEvent(9, narrowed)
     shown = event(step, [opened, narrowed])
     assert shown["event"] == "BisectionNarrowed"
-    assert shown["message"] == "#1 is proven, and the cause is among #2 and #3."
+    assert shown["message"] == "#1 passed, and the cause is among #2 and #3."
     alone = event(step)["message"]
-    assert alone == "The first 1 of the batch is proven, and the cause is among the next 2."
+    assert alone == "The first 1 of the batch passed, and the cause is among the next 2."
 
 
 def a_testing_view(**given) -> TestingView:

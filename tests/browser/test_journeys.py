@@ -32,11 +32,11 @@ async def visitor(browser, world, login, path=QUEUE, **given):
         yield page
 
 
-async def shown_to_all(page, name):
+async def shown_to_all(page, name, widths=WIDTHS):
     """Leave pictures of the page, and return what keeps people out."""
     found = []
     await axe.load(page)
-    for width in WIDTHS:
+    for width in widths:
         await page.set_viewport_size({"width": width, "height": HEIGHT})
         for theme, options in (("light", None), ("dark", axe.OF_COLOR)):
             await page.emulate_media(color_scheme=theme)

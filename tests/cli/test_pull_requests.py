@@ -138,7 +138,7 @@ def test_explain_says_what_is_met_and_what_is_open(api, capsys):
 
 
 def test_explain_names_those_it_is_tested_on_and_the_search(api, capsys):
-    search = "The cause is found (among #3 and #4; #1 and #2 are proven; 1 test run under way)."
+    search = "The cause is found (among #3 and #4; #1 and #2 passed; 1 test run under way)."
     conditions = [
         {"code": "ahead_decided", "met": True, "text": "Everything ahead is decided."},
         {"code": "bisection_done", "met": False, "text": search},

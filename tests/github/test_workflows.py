@@ -83,8 +83,8 @@ def test_drafts_say_what_they_cost():
     found = workflows.advise({"ci.yml": "on: pull_request\n" + JOBS}, "main")
     assert (found.vehicle, found.reason) == (
         DRAFT,
-        "ci.yml starts on draft pull requests. Each takes a number of the repository and notifies "
-        "its watchers; pushed branches do neither.",
+        "ci.yml starts on draft pull requests. Each draft uses a number of the repository and "
+        "notifies watchers; a pushed branch does not.",
     )
 
 

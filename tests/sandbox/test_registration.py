@@ -74,6 +74,16 @@ async def test_a_world_without_an_app_has_no_installation_and_no_webhooks(sandbo
     assert set(sandbox.environment()) == {"HEADGATE_GITHUB_URL", "HEADGATE_GITHUB_HOST"}
 
 
+async def test_the_app_of_ci_is_not_the_one_to_register(sandbox, browser, http):
+    ci = "triggers: {pull_request: true}\nchecks: [{name: unit, seconds: 1}]\n"
+    await sandbox.act("open", "alice", "octo/widgets", files={".sandbox/ci.yml": ci})
+    await sandbox.settle()
+    assert "sandbox-ci" in sandbox.world.apps
+    assert set(sandbox.environment()) == {"HEADGATE_GITHUB_URL", "HEADGATE_GITHUB_HOST"}
+    made = await converted(sandbox, http, (await confirmed(browser))["code"])
+    assert made.body["slug"] == "our-queue"
+
+
 async def test_a_manifest_of_another_site_only_asks(browser, sandbox):
     status, page, headers = await asked(browser)
     assert status == 200
@@ -136,6 +146,17 @@ async def test_the_app_is_installed_on_chosen_repositories(browser, sandbox):
     (installation,) = sandbox.world.installations.values()
     seen = sandbox.world.repositories_of(installation)
     assert [one.full_name for one in seen] == ["octo/b"]
+
+
+async def test_only_its_owner_can_install_a_private_app(browser, sandbox):
+    """GitHub Docs, "Making a GitHub App public or private"."""
+    await sandbox.seed(repositories=[{"full_name": "carol/website"}])
+    await confirmed(browser)
+    _, page, _ = await browser("/apps/our-queue/installations/new")
+    assert ("octo/b" in page, "carol/website" in page) == (True, False)
+    status, page, _ = await browser("/apps/our-queue/installations/new", {"owner": "carol"})
+    assert (status, "only octo can install it" in page) == (422, True)
+    assert sandbox.world.installations == {}
 
 
 async def test_there_is_no_page_for_an_app_that_is_not_registered(browser):

@@ -169,7 +169,7 @@ def test_help_without_a_queue_says_so():
 def test_a_made_queue_names_the_source_of_its_required_checks(source, words):
     required = RequiredSet(builders.REQUIRED.names, source)
     answer = replies.queue_made(RUNNING, required)
-    assert said(answer).endswith(f"required: `lint` and `test (3.12)` ({words}).")
+    assert said(answer).endswith(f"Required checks: `lint` and `test (3.12)` ({words}).")
 
 
 @given(foreign, st.sampled_from(Unclear))

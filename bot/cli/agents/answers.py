@@ -11,7 +11,7 @@ Outcome = Literal["merged", "failed", "removed", "waiting"]
 
 NEXT_STEPS: dict[Outcome, str] = {
     "merged": "Nothing: it is on the target branch.",
-    "failed": "Mend what failed, push, and call land_pull_request again.",
+    "failed": "Fix what failed, push, and call land_pull_request again.",
     "removed": "Call land_pull_request to submit it again, if it should still land.",
     "waiting": "Call wait_for_pull_request. explain_pull_request says what it waits for.",
 }
@@ -122,7 +122,7 @@ class Explanation(BaseModel):
 
 
 class WhoMustAct(BaseModel):
-    """Who has to do something before the pull request lands, and what."""
+    """Who must act before the pull request lands, and what they have to do."""
 
     number: int
     who: str = Field(description="author, maintainer, operator or nobody.")

@@ -260,9 +260,9 @@ class Tools:
 
 
 def poll_of(queue: Queue, number: int, version: object, seconds: int) -> Callable[[Client], Json]:
-    """Return the request that answers at the next change, or after so many seconds.
+    """Return the request that waits up to `seconds` for a change since `version`.
 
-    Without a version it answers at once.
+    Without a version it does not wait.
     """
     wait_s = None if version is None else seconds
 

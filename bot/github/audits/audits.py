@@ -119,7 +119,7 @@ KEY_MEND = (
     "Make a new private key in the settings of the App, set HEADGATE_GITHUB_PRIVATE_KEY to it and "
     "restart the service. If the clock is off, synchronize it instead."
 )
-READING_MEND = "Mend what `app-permissions` names, then run `headgate doctor` again."
+READING_MEND = "Fix what `app-permissions` names, then run `headgate doctor` again."
 
 
 def _install(client: RepositoryClient) -> str:

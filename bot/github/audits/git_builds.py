@@ -37,7 +37,7 @@ FAILURES = {
 }
 OTHERWISE = (
     "Git failed to build a test branch",
-    "Mend what git said; the log event `test_branch_method` names the run",
+    "Fix what git said; the log event `test_branch_method` names the run",
 )
 
 

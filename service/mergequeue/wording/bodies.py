@@ -227,13 +227,13 @@ def _testing(view: PullRequestText, check_run: str | None) -> list[str]:
 
 def _progress(view: PullRequestText, run: Run) -> str:
     if run.phase is RunPhase.BUILDING:
-        return _delay(view) or "The test branch is being created."
+        return _delay(view, run) or "Headgate is creating the test branch."
     return checks_table(run, view)
 
 
 def _awaited(view: PullRequestText, run: Run, check_run: str) -> str:
     """Return which checks are awaited; it changes only if the build is delayed."""
-    delay = _delay(view) if run.phase is RunPhase.BUILDING else ""
+    delay = _delay(view, run)
     if delay or not run.required:
         return delay
     names = phrases.names([each.name for each in run.required])
@@ -241,7 +241,10 @@ def _awaited(view: PullRequestText, run: Run, check_run: str) -> str:
     return _written(phrase(words, names, check_run), view)
 
 
-def _delay(view: PullRequestText) -> str:
+def _delay(view: PullRequestText, run: Run) -> str:
+    """Return why the test branch is not created yet; empty if nothing delays it."""
+    if run.phase is not RunPhase.BUILDING:
+        return ""
     limits = [one for one in view.queue.holds if one.reason is HoldReason.PROVIDER_LIMIT]
     return _written(holds.texts(limits, view.queue.branch, view.now), view) if limits else ""
 
@@ -303,7 +306,8 @@ def _passed(view: PullRequestText) -> list[str]:
         when = Phrase()
     else:
         when = phrase("It merges next{}, automatically.", _with_unit(view))
-    return [_written(phrases.joined([how, when]), view), held, _unready(view)]
+    facts = phrases.joined([how, when, _as_of(view, "Place")])
+    return [_written(facts, view), held, _unready(view)]
 
 
 def _with_unit(view: PullRequestText) -> Phrase:
@@ -326,12 +330,14 @@ def _undecided(view: PullRequestText) -> str:
     elif not ahead:
         rest = phrase(". Headgate is finding out whether this PR is the cause.")
     else:
+        it = "it is" if len(ahead) == 1 else "one of them is"
         rest = phrase(
-            f". {{}} ahead {phrases.are(ahead)} still being tested. If the cause is there, this PR "
-            "is tested again automatically.",
+            f". {{}} ahead {phrases.are(ahead)} still being tested. If {it} the cause, this PR is "
+            "tested again automatically.",
             phrases.pulls(ahead),
         )
-    return _written(what + rest + phrase(" You do not need to do anything."), view)
+    nothing = phrase("You do not need to do anything.")
+    return _written(phrases.joined([what + rest, nothing, _as_of(view, "Place")]), view)
 
 
 def _merged(view: PullRequestText) -> list[str]:
@@ -397,17 +403,18 @@ def has_restarted(view: PullRequestText) -> bool:
 
 def _pieces(view: PullRequestText) -> list[Phrase]:
     state, target = view.entry.state, view.queue.branch
+    at = place(view.position, view.length)
     match state:
         case EntryState.NOT_READY:
             return [phrase("Waiting to enter the queue for {}", target)]
         case EntryState.PENDING:
             return _pending_heading(view)
         case EntryState.TESTING:
-            return [_testing_heading(view), place(view.position, view.length), _time_left(view)]
+            return [_testing_heading(view), at, _time_left(view)]
         case EntryState.TESTS_PASSED:
-            return [phrase("Tests passed"), _before_landing(view)]
+            return [phrase("Tests passed"), at, _before_landing(view)]
         case EntryState.PENDING_FAILURE:
-            return [_failed_heading(view)]
+            return [_failed_heading(view), at]
         case EntryState.MERGED:
             return [phrases.capitalized(endings.why(view.situation))]
         case EntryState.FAILED:
@@ -420,17 +427,20 @@ def _pieces(view: PullRequestText) -> list[Phrase]:
 
 
 def _pending_heading(view: PullRequestText) -> list[Phrase]:
+    at = place(view.position, view.length)
     if view.entry.held_by:
         ahead = phrases.pulls(view.entry.held_by, "or")
-        return [phrase("On hold"), phrase("conflicts with {}", ahead)]
+        return [phrase("On hold"), at, phrase("conflicts with {}", ahead)]
     word = Phrase((conditions.stopped_word(view),)) if conditions.stopped_word(view) else Phrase()
     first = "Waiting to be tested again" if has_restarted(view) else "In the queue"
-    return [phrase(first), place(view.position, view.length), word]
+    return [phrase(first), at, word]
 
 
 def _testing_heading(view: PullRequestText) -> Phrase:
     if view.run is not None and view.run.kind is RunKind.SCREEN:
         return phrase("Testing alone first")
+    if view.run is not None and _delay(view, view.run):
+        return phrase("Waiting to start tests")
     return phrase("Testing again" if has_restarted(view) else "Testing")
 
 

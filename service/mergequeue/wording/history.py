@@ -376,15 +376,14 @@ def _narrowed(event: BisectionNarrowed, prs: tuple[int, ...]) -> Phrase:
     if not prs and not event.lo:
         return phrase("the cause is among the first {} of the batch", event.hi)
     if not prs:
-        are = "is" if event.lo == 1 else "are"
-        words = f"the first {{}} of the batch {are} proven, and the cause is among the next {{}}"
+        words = "the first {} of the batch passed, and the cause is among the next {}"
         return phrase(words, event.lo, event.hi - event.lo)
     proven, suspects = prs[: event.lo], prs[event.lo : event.hi]
     words = "the search has come down to {}" if len(suspects) == 1 else "the cause is among {}"
     where = phrase(words, phrases.pulls(suspects))
     if not proven:
         return where
-    return phrase(f"{{}} {phrases.are(proven)} proven, and ", phrases.pulls(proven)) + where
+    return phrase("{} passed, and ", phrases.pulls(proven)) + where
 
 
 def _closed(event: BisectionClosed) -> Phrase:

@@ -80,7 +80,7 @@ def state_text(queue: MergeQueue, now: datetime) -> Phrase:
             return drains + phrase(f". {rest} ") + _RESUME
         case QueueState.SWITCHING_MODES:
             mode = (queue.target_mode or Mode.SINGLE).value.lower()
-            return phrase(f"Switching to {mode} mode; tested PRs land first.")
+            return phrase(f"Switching to {mode} mode; tested PRs merge first.")
         case _:
             assert_never(queue.state)
 
@@ -157,17 +157,23 @@ HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
         "The required checks of {target} cannot be read. Until they can, no test starts and no "
         "PR merges."
     ),
-    HoldReason.CONFIG_INVALID: "A setting of this queue is invalid.",
+    HoldReason.CONFIG_INVALID: (
+        "GitHub cannot do what a setting of this queue asks for. A maintainer changes the setting."
+    ),
     HoldReason.RULE_DENIED: _refused(
-        "GitHub refused the merge",
+        "GitHub refused to merge a PR",
         phrase("Headgate retries every 15 min and when the rules change."),
     ),
     HoldReason.PERMISSION_LOST: (
         "The App is suspended or lacks a permission; an owner of the repository can restore it."
     ),
-    HoldReason.PROVIDER_UNAVAILABLE: "GitHub has been unreachable since {since}.",
+    HoldReason.PROVIDER_UNAVAILABLE: (
+        "GitHub has been unreachable since {since}. Headgate tries again automatically."
+    ),
     HoldReason.PROVIDER_LIMIT: _limited,
-    HoldReason.REPOSITORY_UNAVAILABLE: "The repository is archived or gone.",
+    HoldReason.REPOSITORY_UNAVAILABLE: (
+        "The repository is archived or gone. Headgate continues when it can use it again."
+    ),
     HoldReason.TEST_BRANCH_DENIED: _refused(
         "GitHub refuses Headgate's test branches",
         phrase(
@@ -197,7 +203,9 @@ HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
     HoldReason.PROVIDER_QUEUE: (
         "{target} uses GitHub's merge queue. Remove that rule to use Headgate here."
     ),
-    HoldReason.TARGET_MISSING: "{target} no longer exists.",
+    HoldReason.TARGET_MISSING: (
+        "{target} no longer exists. Headgate continues when the branch is there again."
+    ),
     HoldReason.RECOVERING: ("Headgate restarted and is checking what happened in the meantime."),
     HoldReason.LANDING_MISMATCH: "What landed on {target} is not what was tested." + _STOPPED,
     HoldReason.LANDING_UNRESOLVED: (

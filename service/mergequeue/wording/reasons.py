@@ -103,7 +103,7 @@ def _failure(situation: Situation) -> Phrase:
 def _undecided(situation: Situation) -> Phrase:
     ahead = situation.detail.prs
     if not ahead:
-        return phrase("the cause is being found")
+        return phrase("Headgate is searching for the cause")
     return phrase(f"waiting for {{}}, which {phrases.are(ahead)} ahead", phrases.pulls(ahead))
 
 

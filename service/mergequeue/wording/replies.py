@@ -279,10 +279,9 @@ def queue_made(queue: MergeQueue, required: RequiredSet) -> Answer:
     """The first command for a branch made its queue."""
     return _accepted(
         phrase(
-            "This is the first PR for {}, so I created a queue: {} mode, {} at a time, "
-            "required: {} ({}).",
+            "This is the first PR for {}, so I created a queue. It tests up to {} PRs at the same "
+            "time. Required checks: {} ({}).",
             queue.branch,
-            Phrase((queue.config.mode.value.lower(),)),
             queue.config.concurrency,
             phrases.names([each.name for each in required.names]),
             phrases.source(required.source),

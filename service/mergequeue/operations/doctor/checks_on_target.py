@@ -26,5 +26,5 @@ def decide(facts: QueueFacts) -> Iterator[Finding]:
                 ID,
                 f"`{check.name}` fails on the newest commit of `{facts.branch}`, so it will fail "
                 "for every pull request.",
-                f"Mend `{facts.branch}` first.",
+                f"Fix `{facts.branch}` first.",
             )

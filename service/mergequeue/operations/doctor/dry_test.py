@@ -155,7 +155,7 @@ def _finding(name: RequiredName, state: CheckOutcome | None, checks: tuple[Check
             return audits.error(
                 ID,
                 f"{words} failed on the test branch, which equals the target branch.",
-                "Mend the target branch first: every pull request would fail.",
+                "Fix the target branch first: every pull request would fail.",
             )
         case None:
             seen = ", ".join(sorted({f"`{one.name}`" for one in checks if one.name})) or "nothing"

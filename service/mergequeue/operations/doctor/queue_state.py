@@ -25,8 +25,8 @@ def decide(facts: QueueFacts) -> Iterator[Finding]:
         words = markdown.plain(holds.state_text(queue, facts.now))
         yield note(ID, words, f"Run `headgate queue resume --branch {branch}`.")
     for hold in queue.holds:
-        mend = "Mend the errors above; the hold ends by itself."
+        mend = "Fix the errors above; the hold ends by itself."
         if hold.reason in LIFTED_BY_PERSON:
             command = f"headgate queue release {hold.id} --branch {branch} --reason TEXT"
-            mend = f"Mend what it says, then run `{command}`."
+            mend = f"Fix what it says, then run `{command}`."
         yield warning(ID, holds.message(hold, branch, facts.now), mend)

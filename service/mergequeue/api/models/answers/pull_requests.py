@@ -161,7 +161,7 @@ class SubmissionCourse(Answer):
     retryable: bool
     """Whether submitting it again unchanged may help."""
     who_must_act: WhoMustAct
-    """Who has to do something before it goes on."""
+    """Who must act before it continues."""
     position: Number | None
     """Its place among those that are ready, from 1; null before it is ready and at the end."""
     queue_length: Count
@@ -241,7 +241,7 @@ class ConditionShown(Answer):
     since: Time | None
     """Since when it is open; null where that is not known."""
     who_must_act: WhoMustAct
-    """Who has to fulfil it."""
+    """Who must act on it."""
     pull_requests: list[Number]
     """The pull requests that it depends on."""
     url: str | None
