@@ -280,6 +280,7 @@ async def look_again(runtime: Runtime) -> bool:
             try:
                 await _look(runtime, queue_id, run)
             except ProviderError as trouble:
+                runtime.looks.forget(queue_id, run)
                 log.warning("look_postponed", queue=queue_id, run=run, why=trouble.message)
     finally:
         runtime.looks.ended(ripe)
