@@ -79,6 +79,10 @@ class Looks:
         self._last[key] = now
         return True
 
+    def forget(self, queue_id: int, run: str) -> None:
+        """Forget that a run was read, because the read failed: the next sweep reads it again."""
+        self._last.pop((queue_id, run), None)
+
     def ended(self, reads: Iterable[tuple[int, str]]) -> None:
         """End reads that `due` returned, whether they succeeded or failed."""
         self._reading.difference_update(reads)

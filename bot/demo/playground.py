@@ -4,6 +4,7 @@ The queue is Headgate's own page in a frame, with its own live updates. Stories,
 pull requests are forms, which work without JavaScript.
 """
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from service.mergequeue.engine.states import EntryState
 LIVE_S = 1
 SHOWN_MAX = 30
 TEXT_MAX = 200
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 TEMPLATES = Path(__file__).with_name("templates")
 SERVICE_TEMPLATES = Path(dashboard.__file__).with_name("templates")
 STYLE = "playground.css"
@@ -151,7 +153,7 @@ class Page:
             if self._ground.is_over:
                 raise web.HTTPSeeOther("/")
             form = await request.post()
-            fields = {name: str(value)[:TEXT_MAX] for name, value in form.items()}
+            fields = {name: _clean(str(value)) for name, value in form.items()}
             try:
                 await act(fields)
             except aiohttp.ClientResponseError as refused:
@@ -178,6 +180,11 @@ class Page:
 
     async def _end(self, _: Mapping[str, str]) -> None:
         await self._ground.end()
+
+
+def _clean(text: str) -> str:
+    """Return a text that git can store: a commit message without NUL and control characters."""
+    return _CONTROL.sub("", text)[:TEXT_MAX]
 
 
 def _headers(framed: str) -> Mapping[str, str]:

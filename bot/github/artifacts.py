@@ -57,13 +57,14 @@ class PublicOnly(AbstractResolver):
 
 
 class Artifacts:
-    """Opens one artifact at a time, since its content may be large.
+    """Opens one artifact at a time, and one that is awaited, since the content may be large.
 
+    The other one may wait for GitHub's limits, and must not delay the one that is awaited.
     Create it inside the running event loop.
     """
 
     def __init__(self, options: GitHubOptions) -> None:
-        self._place = asyncio.Semaphore(1)
+        self._places = {is_awaited: asyncio.Semaphore(1) for is_awaited in (False, True)}
         self._agent = options.user_agent
         self._scheme = urlsplit(options.addresses.api).scheme
         self._is_public = is_run_by_github(options)
@@ -79,7 +80,7 @@ class Artifacts:
 
     @asynccontextmanager
     async def opened(
-        self, client: RepositoryClient, artifact: Artifact
+        self, client: RepositoryClient, artifact: Artifact, *, is_awaited: bool
     ) -> AsyncIterator[Archive | NoArchive]:
         """See `Provider.ci_artifact`."""
         if artifact.is_expired:
@@ -87,7 +88,7 @@ class Artifacts:
         elif artifact.size > archives.PACKED_MAX:
             yield NoArchive(archives.TOO_LARGE)
         else:
-            async with self._place:
+            async with self._places[is_awaited]:
                 packed = await self._packed(client, artifact)
                 if isinstance(packed, bytes):
                     yield await asyncio.to_thread(archives.read, packed)

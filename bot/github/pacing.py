@@ -1,8 +1,9 @@
 """Rate limits kept in memory: one `Pacer` per installation, outages, anonymous callers.
 
-Reads and writes wait in two queues, each strictly by priority, so that a landing never waits
-behind a comment. Every wait uses the clock; a wait that is too long for the caller raises
-`Throttled` instead.
+REST reads, GraphQL queries and writes wait in three queues, each strictly by priority, so that a
+landing never waits behind a comment. The queues share the limits, of which each priority may use
+a share. Every wait uses the clock; a wait that is too long for the caller raises `Throttled`
+instead.
 """
 
 import asyncio
@@ -28,7 +29,9 @@ from service.provider.errors import Throttled
 from service.telemetry import SILENT, Meter
 
 IN_FLIGHT_MAX = 20
-POINTS_MAX = 600  # per minute
+# Per minute. GitHub allows 900 and 2,000, counted apart, and does not publish the points of some
+# REST endpoints: hence the distance.
+POINTS_MAX: Mapping[str, int] = {"core": 750, "graphql": 1700}
 CONTENT_MINUTE_MAX = 70
 CONTENT_HOUR_MAX = 450
 PUSHES_MAX = 6  # per minute and repository
@@ -44,11 +47,13 @@ ANONYMOUS_PATIENCE_S = 1.0  # a caller without a token holds no connection for l
 THROTTLED_SPACING_S = 1.0
 AFTER_RESET_S = 1.0
 LAST_CALLS = 100
+WRITES = "writes"
+POINTS_NAMES = {"core": LimitName.REST_POINTS_MINUTE, "graphql": LimitName.GRAPHQL_POINTS_MINUTE}
 
 # Without a bound, any caller could use up an installation's limit and stop its queues.
 ANONYMOUS_SHARE = 0.05  # of what is left of an installation's limit, for all its repositories
 REPOSITORY_SHARE = 0.02  # for one repository, so that one under attack leaves room for others
-WINDOW_S = 3600.0
+MINUTE_S, WINDOW_S = 60.0, 3600.0
 LEFT_ASSUMED = 5000  # the smallest limit of an installation, also for a host without limits
 KEYS_MAX = 10_000
 
@@ -77,6 +82,20 @@ CONTENT_SHARES = {
 }
 CONTENT_SHARE = 0.85  # of the others
 
+# How much of the points of a minute, and of the calls in flight, may be used before a call of this
+# priority waits: what decides finds some left, whatever else is read and written.
+SHARES: Mapping[Priority, float] = {
+    Priority.LANDING: 1.0,
+    Priority.VERDICT: 0.95,
+    Priority.FINAL: 0.85,
+    Priority.BUILD: 0.85,
+    Priority.ANSWER: 0.9,
+    Priority.NOTICE: 0.7,
+    Priority.REFRESH: 0.5,
+    Priority.SWEEP: 0.5,
+    Priority.ANONYMOUS: 0.5,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -101,6 +120,11 @@ class Cost:
             return CallKind.WRITE
         return CallKind.QUERY if self.resource == "graphql" else CallKind.READ
 
+    @property
+    def line(self) -> str:
+        """Return the queue in which the call waits: a read waits behind none of another API."""
+        return WRITES if self.is_write else self.resource
+
 
 class Pacer:
     """The limiter of one installation.
@@ -116,12 +140,14 @@ class Pacer:
         self._spacing_s = spacing_s
         self._is_limited = is_limited
         self._numbers = itertools.count()
-        self._queues: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
+        self._queues: dict[str, list[tuple[int, int]]] = {
+            line: [] for line in (*POINTS_MAX, WRITES)
+        }
         self._give_up_s: dict[tuple[int, int], float] = {}
         self._in_flight = 0
         self._is_writing = False
         self._next_write_s = 0.0
-        self._points: deque[tuple[float, int]] = deque()
+        self._points: dict[str, deque[tuple[float, int]]] = {api: deque() for api in POINTS_MAX}
         self._content: deque[tuple[float, bool]] = deque()
         self._careful_until_s = 0.0
         self._closed_until_s = 0.0
@@ -182,7 +208,7 @@ class Pacer:
         now, now_s = self._clock.now(), self._clock.monotonic_s()
         times = self._content_times(now_s)
         spans = (
-            (LimitName.CONTENT_MINUTE, 60.0, CONTENT_MINUTE_MAX),
+            (LimitName.CONTENT_MINUTE, MINUTE_S, CONTENT_MINUTE_MAX),
             (LimitName.CONTENT_HOUR, WINDOW_S, CONTENT_HOUR_MAX),
         )
         found = []
@@ -190,6 +216,11 @@ class Pacer:
             recent = [at for at in times if at > now_s - span_s]
             frees = now + timedelta(seconds=recent[0] + span_s - now_s) if recent else None
             found.append(LimitUse(name, len(recent), most, frees))
+        for api, name in POINTS_NAMES.items() if self._is_limited else ():
+            points = self._points_of(api, now_s)
+            frees = now + timedelta(seconds=points[0][0] + MINUTE_S - now_s) if points else None
+            used = sum(each for _, each in points)
+            found.append(LimitUse(name, used, POINTS_MAX[api], frees))
         found.append(LimitUse(LimitName.PUSHES_MINUTE, self.counts.pushes(repo), PUSHES_MAX))
         names = {"core": LimitName.REST_HOUR, "graphql": LimitName.GRAPHQL_HOUR}
         for resource, limit in self._rate_limits.items():
@@ -200,7 +231,7 @@ class Pacer:
         return tuple(found)
 
     def _pressure(self, uses: Sequence[LimitUse]) -> Pressure:
-        waiting = len(self._queues[True]) / WRITES_WAITING_MAX
+        waiting = len(self._queues[WRITES]) / WRITES_WAITING_MAX
         shares = [use.used / use.most for use in uses if use.name is not LimitName.PUSHES_MINUTE]
         most = max([waiting, *shares])
         if self._closed_until_s > self._clock.monotonic_s() or most >= CRITICAL_SHARE:
@@ -232,7 +263,7 @@ class Pacer:
         return wait_s
 
     async def _enter(self, cost: Cost) -> None:
-        queue = self._queues[cost.is_write]
+        queue = self._queues[cost.line]
         ticket = (int(cost.priority), next(self._numbers))
         heapq.heappush(queue, ticket)
         give_up_s = self._clock.monotonic_s() + _patience_s(cost)
@@ -267,13 +298,14 @@ class Pacer:
             await self._clock.sleep(0.0)  # those behind go first
 
     def _has_room(self, cost: Cost) -> bool:
-        return self._in_flight < IN_FLIGHT_MAX and not (cost.is_write and self._is_writing)
+        most = int(IN_FLIGHT_MAX * SHARES[cost.priority])
+        return self._in_flight < most and not (cost.is_write and self._is_writing)
 
     def _account(self, cost: Cost) -> None:
         now_s = self._clock.monotonic_s()
         self._in_flight += 1
         self._is_writing = self._is_writing or cost.is_write
-        self._points.append((now_s, cost.points))
+        self._points[cost.resource].append((now_s, cost.points))
         if cost.is_content or cost.is_seen:
             self._content.append((now_s, cost.is_content))
 
@@ -299,17 +331,22 @@ class Pacer:
         return left_s + AFTER_RESET_S if left_s > 0 else 0.0
 
     def _points_wait_s(self, now_s: float, cost: Cost) -> float:
-        while self._points and self._points[0][0] <= now_s - 60:
-            self._points.popleft()
-        over = sum(points for _, points in self._points) + cost.points - POINTS_MAX
-        if over <= 0:
-            return 0.0
+        points = self._points_of(cost.resource, now_s)
+        most = int(POINTS_MAX[cost.resource] * SHARES[cost.priority])
+        over = sum(each for _, each in points) + cost.points - most
         freed = 0
-        for at_s, points in self._points:
-            freed += points
+        for at_s, each in points if over > 0 else ():
+            freed += each
             if freed >= over:
-                return at_s + 60 - now_s
-        return 60.0
+                return at_s + MINUTE_S - now_s
+        return 0.0
+
+    def _points_of(self, api: str, now_s: float) -> deque[tuple[float, int]]:
+        """Return when points of an API were used in the last minute, and how many."""
+        points = self._points[api]
+        while points and points[0][0] <= now_s - MINUTE_S:
+            points.popleft()
+        return points
 
     def _content_wait_s(self, now_s: float, cost: Cost) -> float:
         times = self._content_times(now_s)

@@ -287,19 +287,26 @@ class GitHubProvider:
     async def claimed_source(self, repo: RepoRef, number: int) -> PullRequestSource | None:
         return await self._repeatable(ci_runs.claimed_source, repo, Priority.ANONYMOUS, number)
 
-    async def ci_runs(self, repo: RepoRef, since: date) -> Sequence[CiRun]:
-        return await self._repeatable(ci_runs.ci_runs, repo, Priority.SWEEP, since)
+    async def ci_runs(
+        self, repo: RepoRef, since: date, *, is_awaited: bool = False
+    ) -> Sequence[CiRun]:
+        priority = Priority.VERDICT if is_awaited else Priority.SWEEP
+        return await self._repeatable(ci_runs.ci_runs, repo, priority, since)
 
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
-        return await self._repeatable(ci_runs.ci_jobs, repo, Priority.NOTICE, run_id, attempt)
+        return await self._repeatable(ci_runs.ci_jobs, repo, Priority.VERDICT, run_id, attempt)
 
-    async def ci_artifacts(self, repo: RepoRef, run_id: str) -> Sequence[Artifact]:
-        return await self._repeatable(ci_runs.ci_artifacts, repo, Priority.NOTICE, run_id)
+    async def ci_artifacts(
+        self, repo: RepoRef, run_id: str, *, is_awaited: bool = False
+    ) -> Sequence[Artifact]:
+        priority = Priority.VERDICT if is_awaited else Priority.NOTICE
+        return await self._repeatable(ci_runs.ci_artifacts, repo, priority, run_id)
 
     def ci_artifact(
-        self, repo: RepoRef, artifact: Artifact
+        self, repo: RepoRef, artifact: Artifact, *, is_awaited: bool = False
     ) -> AbstractAsyncContextManager[Archive | NoArchive]:
-        return self._artifacts.opened(self._at(repo, Priority.NOTICE), artifact)
+        priority = Priority.VERDICT if is_awaited else Priority.NOTICE
+        return self._artifacts.opened(self._at(repo, priority), artifact, is_awaited=is_awaited)
 
     async def comments_since(self, where: Where, since: datetime) -> CommentsRead:
         return await self._repeatable(

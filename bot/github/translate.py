@@ -269,7 +269,7 @@ def _report(event: Event, member: str) -> Signals:
 def _ci_run_ended(event: Event) -> Signals:
     run = event.payload.inner("workflow_run")
     attempt = int(run.id_or_none("run_attempt") or 1)
-    ended = CiRunEnded(event.where, run.id("id"), attempt)
+    ended = CiRunEnded(event.where, run.id("id"), attempt, run.words("head_branch"))
     return (*_report(event, "workflow_run"), ended)
 
 

@@ -22,7 +22,9 @@ from service.errors import InvariantBroken
 from service.provider.values import Reaction, Reply
 
 IN_ORDER = (Lane.LANDING, Lane.CONTROL)
-ACTING = (*IN_ORDER, Lane.NOTICE)
+REPLACED = (Lane.EVIDENCE, Lane.NOTICE)
+"""Lanes in which a newer effect replaces an older one with the same supersede key."""
+ACTING = (*IN_ORDER, *REPLACED)
 """Lanes for which queues and people wait, in the order of their claims."""
 
 LAND = "land"
@@ -80,10 +82,10 @@ _EARLIER_OPEN = earlier.c.is_open.is_(True) & (earlier.c.id < outbox.c.id)
 _WAITS = _IS_OPEN & (outbox.c.state != OutboxState.SENT.value)
 _IS_DUE = _WAITS & (outbox.c.next_at <= bindparam("now"))
 _IS_CONTROL = outbox.c.lane.in_(IN_ORDER) & earlier.c.lane.in_(IN_ORDER)
-_IS_NOTICE = outbox.c.lane == Lane.NOTICE.value
+_IS_REPLACED = outbox.c.lane.in_(REPLACED)
 
-# What goes first: any effect of the same run, a landing of the same queue, a notice with the
-# same key that is being sent.
+# What goes first: any effect of the same run, a landing of the same queue, an effect with the
+# same supersede key that is being sent.
 _RUN_IS_BUSY = select(earlier.c.id).where(earlier.c.run == outbox.c.run, _IS_CONTROL, _EARLIER_OPEN)
 _QUEUE_IS_LANDING = select(earlier.c.id).where(
     outbox.c.kind == LAND,
@@ -93,7 +95,7 @@ _QUEUE_IS_LANDING = select(earlier.c.id).where(
     _EARLIER_OPEN,
 )
 _SPOT_IS_BUSY = select(earlier.c.id).where(
-    earlier.c.supersede_key == outbox.c.supersede_key, _IS_NOTICE, _EARLIER_OPEN
+    earlier.c.supersede_key == outbox.c.supersede_key, _IS_REPLACED, _EARLIER_OPEN
 )
 _MAY_GO = ~_RUN_IS_BUSY.exists() & ~_QUEUE_IS_LANDING.exists() & ~_SPOT_IS_BUSY.exists()
 

@@ -86,10 +86,12 @@ class Lane(StrEnum):
     """Lanes of effects, each with places of its own (docs/design/transactions.md 5).
 
     Landings and other control effects of a run are performed in order, notices are best effort.
+    Reports of CI are evidence where a queue waits for them, and otherwise collected.
     """
 
     LANDING = "landing"
     CONTROL = "control"
+    EVIDENCE = "evidence"
     NOTICE = "notice"
     COLLECT = "collect"
 

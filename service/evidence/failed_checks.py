@@ -118,7 +118,7 @@ async def _are_overdue(runtime: Runtime, queue: QueueRef, run: Run, late: Abstra
 async def _were_lost(runtime: Runtime, queue: QueueRef) -> bool:
     """Return whether CI runs have ended of which no delivery told; their reports are requested."""
     repository = await runtime.store.read(access.repository, queue.repository_id)
-    return bool(await collected.look_for_lost(runtime, repository, LOST_MAX))
+    return bool(await collected.look_for_lost(runtime, repository, LOST_MAX, is_awaited=True))
 
 
 def _ask_later(session: Tx, queue: QueueRef, item: OutboxItem) -> None:

@@ -50,7 +50,6 @@ EVENTS: tuple[str, ...] = (
     "queue.landing_mismatch",
     "webhook.test",
     "webhook.endpoint_disabled",
-    "audit.sealed",
 )
 """Every event (docs/design/notifications.md 1)."""
 

@@ -278,9 +278,10 @@ async def explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderErr
 
     Or when its limits delay a test branch.
 
-    A notice holds nothing: none of them may stop a landing (docs/design/provider.md 14).
+    A notice holds nothing: none of them may stop a landing (docs/design/provider.md 14). Nor does
+    a question about a failure, which is decided without an answer in the end.
     """
-    if row.queue_id is None or row.lane is Lane.NOTICE:
+    if row.queue_id is None or row.lane in outbox.REPLACED:
         return
     report = _hold_of(row, trouble)
     if report is not None:

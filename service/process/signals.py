@@ -105,10 +105,12 @@ async def _about(
             await _pull_request_changed(runtime, repository, signal, received_at)
         case CheckReported():
             await _check_reported(runtime, repository, signal)
-        case CiRunEnded(run_id=run_id, attempt=attempt):
+        case CiRunEnded(run_id=run_id, attempt=attempt, branch=branch):
             # Its checks come with a CheckReported. What it left is not fetched here: the lane
             # of a repository must not wait for it, because landings wait for the lane.
-            await collected.ask_for(runtime, repository, [CollectReports(run_id, attempt)])
+            is_awaited = naming.run_id_of(branch) is not None
+            wanted = CollectReports(run_id, attempt, is_awaited)
+            await collected.ask_for(runtime, repository, [wanted])
         case BranchMoved() | BranchGone() | DefaultBranchRenamed():
             await _branch_changed(runtime, repository, signal)
         case RulesChanged():
@@ -278,6 +280,7 @@ async def look_again(runtime: Runtime) -> bool:
             try:
                 await _look(runtime, queue_id, run)
             except ProviderError as trouble:
+                runtime.looks.forget(queue_id, run)
                 log.warning("look_postponed", queue=queue_id, run=run, why=trouble.message)
     finally:
         runtime.looks.ended(ripe)

@@ -23,6 +23,8 @@ class LimitName(StrEnum):
 
     REST_HOUR = "rest_hour"
     GRAPHQL_HOUR = "graphql_hour"
+    REST_POINTS_MINUTE = "rest_points_minute"
+    GRAPHQL_POINTS_MINUTE = "graphql_points_minute"
     CONTENT_MINUTE = "content_minute"
     CONTENT_HOUR = "content_hour"
     PUSHES_MINUTE = "pushes_minute"

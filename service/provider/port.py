@@ -265,10 +265,13 @@ class Provider(Protocol):
         """
         ...
 
-    async def ci_runs(self, repo: RepoRef, since: date) -> Sequence[CiRun]:
+    async def ci_runs(
+        self, repo: RepoRef, since: date, *, is_awaited: bool = False
+    ) -> Sequence[CiRun]:
         """Runs that have ended, begun on that day (UTC) or later: the newest 200, newest first.
 
-        Each by its newest attempt; only for sweeps.
+        Each by its newest attempt; only for sweeps. `is_awaited`: a queue waits for what they
+        left, so that the read goes before notices and other sweeps.
         """
         ...
 
@@ -276,19 +279,23 @@ class Provider(Protocol):
         """The jobs of one attempt, in the provider's order; empty for an unknown one."""
         ...
 
-    async def ci_artifacts(self, repo: RepoRef, run_id: str) -> Sequence[Artifact]:
+    async def ci_artifacts(
+        self, repo: RepoRef, run_id: str, *, is_awaited: bool = False
+    ) -> Sequence[Artifact]:
         """What a run left so far, oldest first, also of earlier attempts as far as kept.
 
         A provider may forget them when the run is started again: look as soon as it ends.
+        `is_awaited` as in `ci_runs`.
         """
         ...
 
     def ci_artifact(
-        self, repo: RepoRef, artifact: Artifact
+        self, repo: RepoRef, artifact: Artifact, *, is_awaited: bool = False
     ) -> AbstractAsyncContextManager[Archive | NoArchive]:
         """The reports inside an artifact, as long as the context lasts.
 
-        One is open at a time, others wait: it holds up to 100 MiB. Its `files()` unpacks when
+        One that is awaited (see `ci_runs`) and one other are open at a time, the rest waits: each
+        holds up to 100 MiB. Its `files()` unpacks when
         asked, which may take long: not in the event loop's thread.
         """
         ...

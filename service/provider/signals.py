@@ -217,11 +217,15 @@ class CheckReported:
 
 @dataclass(frozen=True, slots=True)
 class CiRunEnded:
-    """An attempt of a run of the provider's CI is over; it may have left reports."""
+    """An attempt of a run of the provider's CI is over; it may have left reports.
+
+    `branch` is the one that it ran for, empty where the provider names none.
+    """
 
     where: Where
     run_id: str
     attempt: int
+    branch: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ async def test_the_page_shows_both_sides_and_its_look_comes_from_the_dashboard(
 async def test_a_comment_on_the_page_lands_a_pull_request_that_was_opened_there(
     visitor: Visitor,
 ) -> None:
-    page = await visitor.send("pulls", title="A <b>bold</b> idea", kind="good")
+    page = await visitor.send("pulls", title="A <b>bold</b> \0idea", kind="good")
     assert "A &lt;b&gt;bold&lt;/b&gt; idea" in page
     number = visitor.played.pulls[0].number
     page = await visitor.send("comments", number=str(number), text="/merge")

@@ -14,10 +14,11 @@ from service.provider.errors import Throttled
 
 
 class StillClock:
-    """Moves only by waiting."""
+    """Moves only by waiting; while it is stopped, waits do not end."""
 
     def __init__(self):
         self.passed_s = 0.0
+        self.is_stopped = False
 
     def now(self):
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.passed_s)
@@ -26,6 +27,8 @@ class StillClock:
         return self.passed_s
 
     async def sleep(self, seconds):
+        if self.is_stopped:
+            await asyncio.Event().wait()
         self.passed_s += seconds
         await asyncio.sleep(0)
 
@@ -120,7 +123,8 @@ async def test_one_write_at_a_time_and_twenty_calls_in_all(clock):
             inside["all"] -= 1
             inside["writes"] -= cost.is_write
 
-    await asyncio.gather(*(stay(read()) for _ in range(60)), *(stay(write()) for _ in range(5)))
+    reads = (stay(read(Priority.LANDING)) for _ in range(60))
+    await asyncio.gather(*reads, *(stay(write()) for _ in range(5)))
     assert inside["most"] == pacing.IN_FLIGHT_MAX
     assert inside["most_writes"] == 1
 
@@ -144,12 +148,80 @@ async def test_a_cancelled_wait_leaves_the_line(pacer):
     await third
 
 
+def query(priority=Priority.VERDICT):
+    return Cost(priority, is_write=False, points=1, resource="graphql")
+
+
 async def test_points_of_a_minute_are_not_exceeded(clock):
     pacer = Pacer(clock, 0.0, is_limited=True)
-    await take(pacer, write(Priority.BUILD), 120)
+    await take(pacer, write(Priority.LANDING), 150)
     assert clock.passed_s == 0
-    await take(pacer, read())
+    with pytest.raises(Throttled) as throttled:
+        await take(pacer, read(Priority.LANDING))
+    assert throttled.value.retry_at == clock.now() + timedelta(seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("priority", "most"),
+    [
+        (Priority.SWEEP, 375),
+        (Priority.NOTICE, 525),
+        (Priority.BUILD, 637),
+        (Priority.ANSWER, 675),
+        (Priority.VERDICT, 712),
+    ],
+)
+async def test_what_decides_finds_points_that_others_must_leave(clock, priority, most):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    await take(pacer, read(priority), most)
+    assert clock.passed_s == 0
+    await take(pacer, read(priority))
     assert clock.passed_s == 60
+
+
+async def test_queries_have_points_of_their_own(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    await take(pacer, read(Priority.LANDING), 750)
+    await take(pacer, query(), 1615)
+    assert clock.passed_s == 0
+    await take(pacer, query())
+    assert clock.passed_s == 60
+
+
+async def test_a_query_does_not_wait_behind_a_read_of_rest(pacer, clock):
+    await take(pacer, read(Priority.LANDING), 750)
+    clock.is_stopped = True
+    reading = asyncio.create_task(take(pacer, read()))
+    await rest()
+    await take(pacer, query(Priority.SWEEP))
+    assert not reading.done()
+    reading.cancel()
+
+
+async def test_notices_and_sweeps_leave_places_to_reads_that_decide(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    ended = asyncio.Event()
+
+    async def hold(cost):
+        async with pacer.turn(cost):
+            await ended.wait()
+
+    notices = [asyncio.create_task(hold(read(Priority.NOTICE))) for _ in range(40)]
+    await rest()
+    await asyncio.wait_for(take(pacer, read(), 6), 1)
+    ended.set()
+    await asyncio.gather(*notices)
+
+
+async def test_a_budget_names_the_points_of_the_minute(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    await take(pacer, write(), 2)
+    clock.passed_s += 20
+    await take(pacer, query())
+    points = use_of(pacer, LimitName.REST_POINTS_MINUTE)
+    assert (points.used, points.most) == (10, 750)
+    assert points.frees_at == clock.now() + timedelta(seconds=40)
+    assert use_of(pacer, LimitName.GRAPHQL_POINTS_MINUTE).used == 1
 
 
 async def test_refreshes_leave_most_of_the_content_to_others(clock):
@@ -310,11 +382,10 @@ async def test_resources_are_counted_apart_and_come_back(clock):
     pacer = Pacer(clock, 0.0, is_limited=True)
     pacer.note(left(clock, 0, resource="graphql"))
     await take(pacer, read())
-    query = Cost(Priority.VERDICT, is_write=False, points=1, resource="graphql")
     with pytest.raises(Throttled):
-        await take(pacer, query)
+        await take(pacer, query())
     clock.passed_s += 3600
-    await take(pacer, query)
+    await take(pacer, query())
 
 
 async def test_a_host_of_its_own_is_not_limited_until_it_says_so(clock):

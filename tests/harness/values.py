@@ -270,18 +270,22 @@ class ValuesProvider:
         source = pull.head_repo or ""
         return PullRequestSource(number, source, pull.head_branch, pull.head_sha, pull.is_fork)
 
-    async def ci_runs(self, repo: RepoRef, since: date) -> Sequence[CiRun]:
+    async def ci_runs(
+        self, repo: RepoRef, since: date, *, is_awaited: bool = False
+    ) -> Sequence[CiRun]:
         return ()
 
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
         return ()
 
-    async def ci_artifacts(self, repo: RepoRef, run_id: str) -> Sequence[Artifact]:
+    async def ci_artifacts(
+        self, repo: RepoRef, run_id: str, *, is_awaited: bool = False
+    ) -> Sequence[Artifact]:
         return ()
 
     @asynccontextmanager
     async def ci_artifact(
-        self, repo: RepoRef, artifact: Artifact
+        self, repo: RepoRef, artifact: Artifact, *, is_awaited: bool = False
     ) -> AsyncIterator[Archive | NoArchive]:
         yield NoArchive("no CI here")
 

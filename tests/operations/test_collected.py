@@ -56,9 +56,9 @@ class Yard:
         self.tested = upload_stage.Stage(runtime, stage.clock, repository, caller)
         self.collecting = Flow(runtime, flows.COLLECTING)
 
-    async def ended(self, run, attempt=1):
+    async def ended(self, run, attempt=1, branch="main"):
         fresh = await self.stage.provider.repository(self.stage.repo)
-        signal = CiRunEnded(Where(fresh.id, fresh.ref), run, attempt)
+        signal = CiRunEnded(Where(fresh.id, fresh.ref), run, attempt, branch)
         await signals.receive(self.runtime, signal, self.runtime.clock.now())
 
     async def collected(self, run, attempt=1):
@@ -396,6 +396,15 @@ async def test_a_right_that_is_missing_holds_no_queue(yard):
     assert await yard.collected(run) == []
     assert await yard.effects() == [(OutboxState.READY, 1)]
     assert (await turn.value(yard.runtime, queue.id)).holds == before
+
+
+async def test_reports_of_a_test_branch_go_with_what_queues_decide_by(yard):
+    await yard.ended("7", branch="topic")
+    await yard.ended("8", branch=f"headgate/merge/pr-3/{yard.runtime.ids.uuid()}")
+    (row,) = await effects.claim(yard.runtime, 4, (Lane.EVIDENCE,))
+    assert row.effect == CollectReports("8", 1, is_awaited=True)
+    (row,) = await effects.claim(yard.runtime, 4, (Lane.COLLECT,))
+    assert row.effect == CollectReports("7", 1)
 
 
 async def test_the_lane_of_queues_does_not_wait_for_it(yard):

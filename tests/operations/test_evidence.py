@@ -333,5 +333,5 @@ async def test_a_question_may_be_asked_again_and_stops_nothing_of_its_run(stage)
         for name in ("unit", "lint")
     ]
     assert len({item.key for item in asked}) == 2
-    assert [(item.lane, item.run) for item in asked] == [(Lane.NOTICE, None)] * 2
+    assert [(item.lane, item.run) for item in asked] == [(Lane.EVIDENCE, None)] * 2
     assert len({item.supersede_key for item in asked}) == 1

@@ -3,9 +3,20 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from service.memory import Looks
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import pull_requests, queues, reconcile, turn
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.process import signals
+from service.process.workers import flows
+from service.process.workers.flow import Flow
+from service.provider.errors import Throttled
+from service.provider.values import Checks
 from service.runtime import Runtime
+from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
+from tests.harness.values import ValuesProvider
 from tests.operations.conftest import WaitingClock
 
 T0 = datetime(2026, 3, 2, 14, tzinfo=UTC)
@@ -64,6 +75,63 @@ def test_a_sweep_reads_a_run_less_often_the_longer_it_lasts():
     swept = [m for m in range(1, 61) if looks.is_swept(1, "run", T0, at(m * 60))]
     assert swept[:6] == [1, 2, 4, 8, 13, 18]
     assert swept[6:] == [23, 28, 33, 38, 43, 48, 53, 58]
+
+
+class Throttling(ValuesProvider):
+    """Counts reads of checks; while it is throttled they fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_throttled = False
+        self.reads = 0
+
+    async def checks(self, repo: RepoRef, sha: Sha, *, skipped_pass: bool) -> Checks:
+        self.reads += 1
+        if self.is_throttled:
+            raise Throttled("used up", at(0))
+        return await super().checks(repo, sha, skipped_pass=skipped_pass)
+
+
+@pytest.fixture
+def provider() -> Throttling:
+    """Instead of the provider that is never throttled."""
+    return Throttling()
+
+
+async def begin(runtime: Runtime, queue: QueueRef) -> str:
+    """Start a test run; its id."""
+    await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
+    await pull_requests.submit(runtime, queue, 1, SubmitOptions(), SYSTEM)
+    await Flow(runtime, flows.CONTROL).drain()
+    (run,) = (await turn.value(runtime, queue.id)).runs
+    return run
+
+
+async def test_a_read_that_failed_is_made_again_by_the_next_sweep(
+    runtime: Runtime, queue: QueueRef, clock: WaitingClock, provider: Throttling
+):
+    await begin(runtime, queue)
+    await clock.sleep(600)
+    for is_throttled, reads in ((True, 1), (True, 2), (False, 3), (False, 3)):
+        provider.is_throttled = is_throttled
+        await reconcile.read_running_checks(runtime)
+        assert provider.reads == reads
+        await clock.sleep(60)
+
+
+async def test_a_postponed_read_that_failed_is_made_by_the_next_sweep(
+    runtime: Runtime, queue: QueueRef, clock: WaitingClock, provider: Throttling
+):
+    run = await begin(runtime, queue)
+    await clock.sleep(600)
+    for _ in range(2):
+        runtime.looks.now_or_later(queue.id, run, clock.now())
+    await clock.sleep(2)
+    provider.is_throttled = True
+    assert await signals.look_again(runtime)
+    provider.is_throttled = False
+    await reconcile.read_running_checks(runtime)
+    assert provider.reads == 2
 
 
 def test_a_read_after_an_event_counts_for_the_sweep():

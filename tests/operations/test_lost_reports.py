@@ -51,7 +51,7 @@ class Ci(ValuesProvider):
         self.asked = []
         self.is_away = False
 
-    async def ci_runs(self, repo, since):
+    async def ci_runs(self, repo, since, *, is_awaited=False):
         self.asked.append(since)
         if self.is_away:
             raise Unavailable("away", NOW)

@@ -1,4 +1,4 @@
-"""Each lane of effects has places of its own, so that notices and builds delay no landing."""
+"""Each lane of effects has places of its own, so that notices and builds delay no decision."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -85,17 +85,18 @@ async def store(runtime, queue, effects):
     runtime.wakeups.wake("outbox")
 
 
-async def test_a_landing_goes_while_notices_and_builds_wait_for_limits(
-    runtime, queue, provider, clock
+@pytest.mark.parametrize("lane", [Lane.LANDING, Lane.EVIDENCE])
+async def test_what_decides_goes_while_notices_and_builds_wait_for_limits(
+    runtime, queue, provider, clock, lane
 ):
-    lanes = (Lane.CONTROL, Lane.NOTICE)
-    waiting = [item for lane in lanes for item in items(clock, lane, 1, TOO_MANY)]
+    others = (Lane.CONTROL, Lane.NOTICE)
+    waiting = [item for other in others for item in items(clock, other, 1, TOO_MANY)]
     async with working(runtime):
         await store(runtime, queue, waiting)
         for _ in range(2 * AT_ONCE):
             await provider.begun.get()
         clock.waits.clear()
-        await store(runtime, queue, items(clock, Lane.LANDING, 2, 1))
+        await store(runtime, queue, items(clock, lane, 2, 1))
         assert await provider.ended.get() == 2
         # Rows are due, but there is no place for them: that must not make the loops spin.
         assert flows.PAUSE_MIN_S not in clock.waits

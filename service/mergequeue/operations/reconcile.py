@@ -30,7 +30,15 @@ from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.mergequeue.operations import facts, naming, repository_files, requirements, turn
 from service.mergequeue.store import queues, runs
-from service.provider.errors import Gone, GoneKind, NotPermitted, Refused, Suspended, Unavailable
+from service.provider.errors import (
+    Gone,
+    GoneKind,
+    NotPermitted,
+    ProviderError,
+    Refused,
+    Suspended,
+    Unavailable,
+)
 from service.provider.values import Repository
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef
@@ -75,7 +83,15 @@ async def read_running_checks(runtime: Runtime) -> None:
                 continue
             began_at = run.built_at or run.created_at
             if runtime.looks.is_swept(queue.id, run.id, began_at, runtime.clock.now()):
-                await _guarded(runtime, queue, read_checks(runtime, queue, run.id))
+                await _guarded(runtime, queue, _swept_checks(runtime, queue, run.id))
+
+
+async def _swept_checks(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
+    try:
+        await read_checks(runtime, queue, run_id)
+    except ProviderError:
+        runtime.looks.forget(queue.id, run_id)
+        raise
 
 
 async def read_live_queues(runtime: Runtime) -> None:

@@ -295,7 +295,7 @@ def item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
         case AskEvidence(run=run):
             # A question may be asked again; of several about one run the newest is enough.
             return OutboxItem(
-                lane=Lane.NOTICE,
+                lane=Lane.EVIDENCE,
                 key=f"{run}/evidence/{runtime.ids.uuid()}",
                 kind="evidence",
                 effect=action,

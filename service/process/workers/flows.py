@@ -52,7 +52,7 @@ def _effects_of(lane: Lane, topic: str, at_once: int) -> Work[OutboxRow]:
     """Return the work of one lane.
 
     Each lane has places of its own: notices and builds that wait for GitHub's limits must not
-    occupy those of a landing.
+    occupy those of a landing, nor of a question about a failure.
     """
     lanes = (lane,)
     return Work(
@@ -77,6 +77,7 @@ DELIVERIES = Work(
 )
 LANDINGS = _effects_of(Lane.LANDING, "outbox", LANDINGS_AT_ONCE)
 CONTROL = _effects_of(Lane.CONTROL, "outbox", EFFECTS_AT_ONCE)
+EVIDENCE = _effects_of(Lane.EVIDENCE, "outbox", EFFECTS_AT_ONCE)
 NOTICES = _effects_of(Lane.NOTICE, "outbox", EFFECTS_AT_ONCE)
 COLLECTING = _effects_of(Lane.COLLECT, collected.TOPIC, COLLECTED_AT_ONCE)
 NOTIFICATIONS = Work(

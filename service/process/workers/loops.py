@@ -25,11 +25,17 @@ PAUSE_MIN_S = 0.02
 """Pause after each look at the timers, so that no clock can make the loop spin."""
 
 
-def awaited(periods: Periods) -> Periodic:
-    """Sweeps for whose results somebody may be waiting."""
+def deciding(periods: Periods) -> Periodic:
+    """Sweeps by which test runs end. They run apart: others may wait long for GitHub's limits."""
     return (
         (reconcile.read_running_checks, periods.run_checks),
         (lost_reports.look_where_awaited, periods.run_checks),
+    )
+
+
+def awaited(periods: Periods) -> Periodic:
+    """Other sweeps for whose results somebody may be waiting."""
+    return (
         (reconcile.read_live_queues, periods.queues),
         (installations.read_all, periods.idle),
         (reconcile.read_all_queues, periods.idle),

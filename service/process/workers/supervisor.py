@@ -55,12 +55,14 @@ class Workers:
                 Flow(runtime, flows.DELIVERIES),
                 Flow(runtime, flows.LANDINGS),
                 Flow(runtime, flows.CONTROL),
+                Flow(runtime, flows.EVIDENCE),
                 Flow(runtime, flows.NOTICES),
                 Flow(runtime, flows.COLLECTING),
                 Flow(runtime, flows.NOTIFICATIONS),
             )
             self._others = (
                 Timers(runtime),
+                Sweeps(runtime, loops.deciding(runtime.options.periods)),
                 Sweeps(runtime, loops.awaited(runtime.options.periods)),
                 Sweeps(runtime, loops.missed(runtime.options.periods), at_start=True),
                 Sweeps(runtime, loops.patient(runtime.options.periods)),

@@ -38,7 +38,7 @@ from service.testhealth.store.uploads import Upload
 from service.vocabulary import Sha
 
 TOPIC = "collecting"
-"""Wakes whoever fetches."""
+"""Wakes whoever fetches; what a queue waits for is fetched with the other effects."""
 
 PORTION_BYTES = 20 * 1024 * 1024
 """Bytes of reports that are parsed together: time and memory are bounded for so much."""
@@ -63,7 +63,8 @@ async def ask_for(
     Only noted: the lane of deliveries must not wait for archives.
     """
     if await runtime.store.run(_ask_for, repository, wanted, runtime.clock.now()):
-        runtime.wakeups.wake(TOPIC)
+        for topic in (TOPIC, "outbox"):
+            runtime.wakeups.wake(topic)
 
 
 def _ask_for(
@@ -72,15 +73,25 @@ def _ask_for(
     if not quarantine.settings_of(session, repository.id).collect_artifacts:
         return False
     items = [
-        OutboxItem(Lane.COLLECT, _key(repository.id, each), "collect", each, next_at=now)
+        OutboxItem(
+            Lane.EVIDENCE if each.is_awaited else Lane.COLLECT,
+            _key(repository.id, each),
+            "collect",
+            each,
+            next_at=now,
+        )
         for each in wanted
     ]
     outbox.append(session, repository.id, None, 0, items)
     return True
 
 
-async def look_for_lost(runtime: Runtime, repository: RepositoryRecord, at_most: int) -> int:
+async def look_for_lost(
+    runtime: Runtime, repository: RepositoryRecord, at_most: int, *, is_awaited: bool
+) -> int:
     """Request the reports of a repository's ended CI runs, newest first, that nobody asked for.
+
+    `is_awaited`: a queue waits for some of them.
 
     Return the number of attempts of which reports are requested; 0 if the provider is away.
     """
@@ -90,12 +101,12 @@ async def look_for_lost(runtime: Runtime, repository: RepositoryRecord, at_most:
         return 0
     since = (runtime.clock.now() - BEGUN_WITHIN).date()
     try:
-        ended = await provider.ci_runs(repository.ref, since)
+        ended = await provider.ci_runs(repository.ref, since, is_awaited=is_awaited)
     except ProviderError as trouble:
         log.warning("lost_reports_postponed", repo=repository.ref.slug, why=trouble.message)
         return 0
     attempts = [
-        CollectReports(run.id, attempt)
+        CollectReports(run.id, attempt, is_awaited)
         for run in ended
         for attempt in range(run.attempt, max(run.attempt - ATTEMPTS_MAX, 0), -1)
     ]
@@ -135,7 +146,7 @@ async def fetch(runtime: Runtime, repository_id: int, wanted: CollectReports) ->
     provider = runtime.providers.get(ref.host)
     if provider is None:
         raise ProviderError(f"No provider is set for {ref.host}.")
-    left = await provider.ci_artifacts(ref, wanted.run_id)
+    left = await provider.ci_artifacts(ref, wanted.run_id, is_awaited=wanted.is_awaited)
     named = [each for each in left if decisions.is_wanted(each.name, settings.artifact_patterns)]
     ids = [each.id for each in named]
     seen = await runtime.store.read(artifacts.seen, repository_id, ids) if ids else frozenset()
@@ -152,7 +163,7 @@ async def fetch(runtime: Runtime, repository_id: int, wanted: CollectReports) ->
     tested = await _tested(classify.Look(runtime, provider, repository), run)
     for artifact in chosen:
         source = _source_of(artifact, run, jobs, tested)
-        async with provider.ci_artifact(ref, artifact) as archive:
+        async with provider.ci_artifact(ref, artifact, is_awaited=wanted.is_awaited) as archive:
             if isinstance(archive, NoArchive):
                 files = (_whole(artifact, archive.reason),)
                 await _keep_refused(runtime, repository, source, archive.reason, files)

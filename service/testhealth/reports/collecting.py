@@ -22,10 +22,14 @@ JOB_PREFIXES = ("junit-", "test-results-")
 
 @dataclass(frozen=True, slots=True)
 class CollectReports:
-    """What an attempt of a CI run left is to be read; asked of the world like an action."""
+    """What an attempt of a CI run left is to be read; asked of the world like an action.
+
+    `is_awaited`: a queue may be waiting for it.
+    """
 
     run_id: str
     attempt: int
+    is_awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
