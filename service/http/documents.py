@@ -32,7 +32,9 @@ VIEWER = "swagger-ui-dist-5.35.0"
 
 VIEWER_FILES = (f"assets/{VIEWER}/swagger-ui.css", f"assets/{VIEWER}/swagger-ui-bundle.js")
 
-LOADED = frozenset({"docs.css", "live.js", "pages.css", "setup.css", "viewer.js", *VIEWER_FILES})
+LOADED = frozenset(
+    {"docs.css", "frame.js", "live.js", "pages.css", "setup.css", "viewer.js", *VIEWER_FILES}
+)
 """Every file that a page loads, those of the dashboard too."""
 
 KINDS: Mapping[str, str] = {
@@ -159,7 +161,8 @@ def _whole(title: str, body: str, head: str = "") -> Page:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{html.escape(title)}</title><link rel="stylesheet" href="{address("docs.css")}">'
-        f"{head}</head><body>{body}</body></html>\n"
+        f'<script src="{address("frame.js")}"></script>{head}</head>'
+        f"<body>{body}</body></html>\n"
     )
     return Page(HTML, text.encode(), 200, SAFE)
 
