@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  $(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@
 
-assets: ## fetch what pages show (Swagger UI) and tests compare with (GitHub's descriptions)
+assets: ## fetch what tests compare with (GitHub's descriptions) and load (axe-core)
 	@$(PYTHON) .ci/assets.py
 
 demo: $(STAMP) ## run the service against its own stand-in for GitHub

@@ -1,4 +1,4 @@
-"""Third-party files that are used but never committed: fetched, compared, put in place.
+"""Third-party files that tests use but that are never committed: fetched, compared, put in place.
 
 A lock names npm packages, exact versions, the files wanted and their digests. What already
 lies in place with the right digest is kept. Without npm or network one line says so and the
@@ -23,14 +23,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Which lock fills which folder.
-LOCKS = {
-    "service/dashboard/assets.lock.json": "service/dashboard/static/assets",
-    "tests/contract/published.lock.json": ".cache",
-}
+LOCK = "tests/contract/published.lock.json"
+HOME = ".cache"
 
-# For tests alone, each with all that it imports, as its package-lock.json has it: a client of
-# GitHub, and what makes a TypeScript client of our OpenAPI document.
+# Each with all that it imports, as its package-lock.json has it: a client of GitHub, and what
+# makes a TypeScript client of our OpenAPI document.
 LOCKED = {
     "tests/contract/octokit": ".cache/octokit",
     "tests/contract/clients": ".cache/clients",
@@ -75,13 +72,12 @@ class WrongDigest(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Bring every lock's folder up to date; 0 also when nothing can be fetched."""
+    """Bring every folder up to date; 0 also when nothing can be fetched."""
     try:
-        for lock, target in LOCKS.items():
-            if "--update" in arguments:
-                write_lock(ROOT / lock, [newest(package) for package in read_lock(ROOT / lock)])
-            for package in read_lock(ROOT / lock):
-                bring(package, ROOT / target)
+        if "--update" in arguments:
+            write_lock(ROOT / LOCK, [newest(package) for package in read_lock(ROOT / LOCK)])
+        for package in read_lock(ROOT / LOCK):
+            bring(package, ROOT / HOME)
         for folder, home in LOCKED.items():
             bring_locked(ROOT / folder, ROOT / home)
         bring_required(ROOT / REQUIREMENTS, ROOT / REQUIREMENTS_HOME)

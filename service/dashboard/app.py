@@ -26,6 +26,7 @@ from service.dashboard.streams import Streams
 from service.dashboard.visitors import Visitor
 from service.errors import Malformed, NotAllowed, ServiceError
 from service.http.errors import Problem
+from service.mergequeue.wording import replies
 from service.provider.errors import ProviderError
 from service.provider.values import AccessLevel
 from service.runtime import DashboardAuth, Runtime
@@ -58,6 +59,7 @@ def routes(runtime: Runtime, admission: Admission, open_streams: Streams) -> lis
     return [
         web.route("*", "/", answers.only_read(answers.first)),
         web.route("*", "/find", answers.only_read(answers.find)),
+        web.route("*", "/help", answers.only_read(answers.help)),
         web.route("*", "/settings", answers.only_read(answers.settings)),
         web.route("*", "/activity", answers.only_read(answers.activity)),
         *([] if sign_in is None else SignInPages(runtime, admission, rendering, sign_in).routes()),
@@ -121,6 +123,12 @@ class Pages:
             return self._rendering.redirect(302, found.only)
         values = {"page": found, "visitor": visitor, "now": self._runtime.clock.now()}
         return self._rendering.page(200, "find.html", values)
+
+    async def help(self, request: web.Request) -> web.StreamResponse:
+        """Answer `/help`: the commands and the keys."""
+        visitor = await self._readers.visitor(request)
+        values = {"page": replies.HELP, "visitor": visitor, "now": self._runtime.clock.now()}
+        return self._rendering.page(200, "help.html", values)
 
     async def settings(self, request: web.Request) -> web.StreamResponse:
         """Answer `/settings`: the organizations that the visitor administers."""

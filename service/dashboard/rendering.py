@@ -76,6 +76,7 @@ class Rendering:
         self._templates.globals.update(
             style=documents.address("pages.css"),
             script=documents.address("live.js"),
+            frame=documents.address("frame.js"),
             version=runtime.options.version,
             tag_field=forms.TAG,
         )

@@ -1,14 +1,13 @@
 """Handlers of the documents (docs/design/http.md 10), which are the same for everybody.
 
-The viewer is Swagger UI, fetched by `make assets` and carried by the wheel; without it the
-page is the reference, made from the document itself. Nothing is loaded from elsewhere, and no page
-holds script or style of its own.
+Nothing is loaded from elsewhere, and no page holds script or style of its own.
 """
 
 import functools
 import hashlib
 import html
 import itertools
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -25,14 +24,9 @@ from service.runtime import EnumCase
 HTML = "text/html; charset=utf-8"
 
 STATIC = Path(__file__).resolve().parent.parent / "dashboard/static"
-"""Files that pages load; `assets/` beside our own holds what was fetched."""
+"""Files that pages load."""
 
-VIEWER = "swagger-ui-dist-5.35.0"
-"""The viewer's folder, as `service/dashboard/assets.lock.json` names it."""
-
-VIEWER_FILES = (f"assets/{VIEWER}/swagger-ui.css", f"assets/{VIEWER}/swagger-ui-bundle.js")
-
-LOADED = frozenset({"docs.css", "live.js", "pages.css", "setup.css", "viewer.js", *VIEWER_FILES})
+LOADED = frozenset({"docs.css", "frame.js", "live.js", "pages.css", "setup.css"})
 """Every file that a page loads, those of the dashboard too."""
 
 KINDS: Mapping[str, str] = {
@@ -78,37 +72,43 @@ def specification(look: Look) -> Page:
 
 
 def entrance(_: Look) -> Page:
-    """Redirect to the viewer of this document."""
+    """Redirect to the reference."""
     return Page(HTML, b"", 302, {"Location": "/docs/api"})
 
 
-def viewer(look: Look) -> Page:
+def shown(look: Look) -> Page:
     """Show this document to people."""
-    if not all((STATIC / each).is_file() for each in VIEWER_FILES):
-        return _page("Headgate API", _reference(look.contract, look.case))
-    style, script = (address(each) for each in VIEWER_FILES)
-    # The viewer brings a main part of its own.
-    return _whole(
-        "Headgate API",
-        f'<div id="viewer"></div><script src="{script}"></script>'
-        f'<script src="{address("viewer.js")}"></script>',
-        f'<link rel="stylesheet" href="{style}">',
-    )
+    return _page("Headgate API", _reference(look.contract, look.case))
 
 
 @functools.lru_cache(maxsize=2)
 def _reference(contract: Contract, case: EnumCase) -> str:
-    """Everything in the document as HTML, for a service without the viewer."""
+    """Everything in the document as HTML, behind a list of its parts."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    introduction = (
-        "# Headgate API\n\nThe document for programs: [/openapi.json](/openapi.json). The page "
-        "`/docs/errors/{code}` says what to do about an error code.\n"
-    )
-    tokens = parser.parse("\n".join((introduction, *reference.lines_of(contract, case))))
+    tokens = parser.parse("\n".join(reference.lines_of(contract, case)))
+    parts: list[str] = []
     for opened, inline in itertools.pairwise(tokens):
         if opened.type == "heading_open":
-            opened.attrSet("id", inline.content.lower())
-    return str(parser.renderer.render(tokens, parser.options, {}))
+            place = anchor(inline.content)
+            opened.attrSet("id", place)
+            words = parser.renderer.renderInline(inline.children or [], parser.options, {})
+            parts.append(f'<li class="{opened.tag}"><a href="#{place}">{words}</a></li>')
+    content = parser.renderer.render(tokens, parser.options, {})
+    return (
+        '<h1>Headgate API</h1><p>The document for programs: <a href="/openapi.json">'
+        "/openapi.json</a>. The page <code>/docs/errors/{code}</code> says what to do about an "
+        'error code.</p><details><summary>Every endpoint and object</summary><nav aria-label="'
+        f'Parts of this page"><ul class="parts">{"".join(parts)}</ul></nav></details>{content}'
+    )
+
+
+def anchor(heading: str) -> str:
+    """Return the id of a heading, as GitHub makes it for the same page in the repository.
+
+    Lower case, without punctuation, and each blank is a hyphen
+    (https://docs.github.com/en/get-started/writing-on-github, "Section links").
+    """
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def error(look: Look) -> Page:
@@ -159,7 +159,8 @@ def _whole(title: str, body: str, head: str = "") -> Page:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{html.escape(title)}</title><link rel="stylesheet" href="{address("docs.css")}">'
-        f"{head}</head><body>{body}</body></html>\n"
+        f'<script src="{address("frame.js")}"></script>{head}</head>'
+        f"<body>{body}</body></html>\n"
     )
     return Page(HTML, text.encode(), 200, SAFE)
 
@@ -175,7 +176,7 @@ def _marked(text: str) -> str:
 DOCUMENT_ROUTES: tuple[Route, ...] = (
     Document("/openapi.json", specification, JSON, operation="getOpenApiDocument"),
     Document("/docs", entrance, HTML, status=302, operation="getDocs"),
-    Document("/docs/api", viewer, HTML, operation="getApiViewer"),
+    Document("/docs/api", shown, HTML, operation="getApiViewer"),
     Document(
         "/docs/errors/{code}",
         error,

@@ -112,7 +112,8 @@ class Streamed:
     """An endpoint without body whose handler answers with the parts of an event stream.
 
     The handler gets its `query`, and the header `Last-Event-ID`, None without it. What refuses the
-    request is raised before it returns the iterator.
+    request is raised before it returns the iterator. A stream with nothing to send returns empty
+    parts, so that the place of a client that has left is free soon.
     """
 
     path: str

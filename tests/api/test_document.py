@@ -8,13 +8,12 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import TypeAdapter
 
 from bot.cli import app as command_line
-from service.http import codes, documents, errors, openapi
+from service.http import codes, errors, openapi
 from service.http.models.common import PullRequestNumber
 from service.http.route import Document, Secured
 from service.mergequeue.api.models.pull_requests import Priority
 from service.process.api import routes
 from tests.contract.api.described import successes
-from tests.tidy.tree import ROOT
 
 DOCUMENT = orjson.loads(openapi.encoded(routes.CONTRACT))
 OPERATIONS = {
@@ -182,16 +181,6 @@ def test_each_code_has_a_status_a_title_and_a_remedy():
     for remedy in codes.REMEDIES.values():
         assert remedy.endswith(".")
         assert remedy.count("`") % 2 == 0
-
-
-def test_the_viewer_is_the_one_that_the_lock_fetches():
-    lock = orjson.loads((ROOT / "service/dashboard/assets.lock.json").read_bytes())
-    (package,) = (each for each in lock if each["name"] == "swagger-ui-dist")
-    folder = f"{package['name']}-{package['version']}"
-    assert folder == documents.VIEWER
-    wanted = {f"assets/{folder}/{file}" for file in package["files"]}
-    assert {each for each in documents.LOADED if each.startswith("assets/")} <= wanted
-    assert {"LICENSE", "NOTICE"} <= set(package["files"])
 
 
 def test_the_command_prints_what_is_served(capsys):

@@ -117,6 +117,7 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
     home = "/octo/widgets"
     return {
         "queues": "/",
+        "help": "/help",
         "find": "/find?q=test_",
         "find-nothing": "/find?q=none",
         "queue": f"{home}/main",

@@ -4,7 +4,6 @@ import gzip
 
 import pytest
 
-from service.http import documents
 from service.http.documents import STATIC
 from tests.browser import axe
 from tests.browser.chromium import HEIGHT, WIDTHS, person, picture
@@ -14,16 +13,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 PARTS = 6
 """Tests among which the pages are divided, so that workers share them."""
 
-OF_SWAGGER_UI = {
-    *("color-contrast", "heading-order", "nested-interactive", "region", "select-name"),
-}
-"""Rules that Swagger UI 5.35 breaks: its own elements and colors."""
-
 FRAME_WIDTHS = (1024, 860, 720, 600)
 
 HTML_BYTES_MAX = 100_000
 """Of a page; one of a queue draws 200 pull requests."""
 
+LOADED = ("frame.js", "live.js", "pages.css")
 LOADED_BYTES_MAX = 60_000
 """Script and style of a page, compressed."""
 
@@ -86,13 +81,16 @@ async def test_the_header_cuts_nothing_off_in_a_frame_of_any_width(browser, show
             assert 0 <= who["x"] <= who["x"] + who["width"] <= width
 
 
+# The reference has hundreds of parts that are written alike.
+SHORTENED = "for (const each of [...document.querySelectorAll('main > *')].slice(60)) each.remove()"
+
+
 @pytest.mark.parametrize("path", ["/docs/api", "/docs/errors/queue_not_found"])
-async def test_documents_keep_nobody_out(browser, shown, path, monkeypatch):
-    """The reference, made from the document; what Swagger UI draws is not ours."""
-    monkeypatch.setattr(documents, "VIEWER_FILES", ("none",))
+async def test_documents_keep_nobody_out(browser, shown, path):
     found = []
     async with person(browser, shown.url) as page:
         await page.goto(path)
+        await page.evaluate(SHORTENED)
         await axe.load(page)
         for width in WIDTHS:
             await page.set_viewport_size({"width": width, "height": HEIGHT})
@@ -101,18 +99,7 @@ async def test_documents_keep_nobody_out(browser, shown, path, monkeypatch):
             await page.emulate_media(color_scheme="dark")
             found += await axe.violations(page, axe.OF_COLOR)
             assert await page.evaluate(CUT_OFF) == []
-        await picture(page, path.rpartition("/")[2])
     assert found == [], "\n".join(map(str, found))
-
-
-async def test_of_the_viewer_only_what_swagger_ui_draws_is_at_fault(browser, shown):
-    async with person(browser, shown.url) as page:
-        await page.goto("/docs/api")
-        await page.locator(".opblock").first.wait_for()
-        await axe.load(page)
-        found = await axe.violations(page)
-        await picture(page, "viewer")
-    assert {each.rule for each in found} <= OF_SWAGGER_UI, "\n".join(map(str, found))
 
 
 async def test_pages_stay_small(browser, shown):
@@ -122,5 +109,5 @@ async def test_pages_stay_small(browser, shown):
             sizes[name] = len(await (await page.request.get(path)).body())
     print({name: f"{size / 1000:.0f} kB" for name, size in sizes.items()})
     assert max(sizes.values()) <= HTML_BYTES_MAX
-    loaded = [gzip.compress((STATIC / name).read_bytes()) for name in ("live.js", "pages.css")]
+    loaded = [gzip.compress((STATIC / name).read_bytes()) for name in LOADED]
     assert sum(map(len, loaded)) <= LOADED_BYTES_MAX

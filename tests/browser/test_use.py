@@ -6,6 +6,7 @@ import pytest
 
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import turn
+from tests.browser import axe
 from tests.browser.chromium import person
 from tests.browser.gallery import HOSTILE, one_testing
 from tests.dashboard.queue_stage import person as somebody
@@ -118,6 +119,71 @@ async def test_a_keyboard_is_enough(browser, shown):
             assert await page.evaluate(outline) != "none"
             reached.add(await page.evaluate("document.activeElement.textContent"))
         assert {"Drain…", "run 12", "Pause the queue"} <= reached
+
+
+THEME = "getComputedStyle(document.body).colorScheme + document.documentElement.dataset.theme"
+
+
+async def test_the_theme_is_the_chosen_one_from_the_first_moment_and_else_the_systems(
+    browser, shown
+):
+    async with person(browser, shown.url) as page:
+        await page.goto(shown.paths["queue-of-1"])
+        assert await page.evaluate(THEME) == "light darkundefined"
+        await page.get_by_role("button", name="dark", exact=True).click()
+        await page.route("**/*.css", lambda route: route.abort())
+        await page.goto(shown.paths["tests"])
+        assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
+        await page.unroute("**/*.css")
+        await page.goto("/docs/api")
+        assert await page.evaluate(THEME) == "darkdark"
+        await page.goto(shown.paths["help"])
+        assert await page.evaluate(THEME) == "darkdark"
+        await page.get_by_role("button", name="system", exact=True).click()
+        assert await page.evaluate(THEME) == "light darkundefined"
+
+
+async def test_keys_lead_to_places_and_do_nothing_while_one_writes(browser, shown):
+    async with person(browser, shown.url) as page:
+        await page.goto(shown.paths["queue-of-1"])
+        await page.keyboard.press("/")
+        await page.keyboard.type("?gq")
+        find = page.get_by_label("Find a pull request or a test")
+        assert await find.input_value() == "?gq"
+        await find.blur()
+        await page.keyboard.press("Control+g")
+        await page.keyboard.press("q")
+        assert page.url.endswith(shown.paths["queue-of-1"])
+        await page.keyboard.type("?")
+        keys = page.get_by_role("dialog", name="Keys")
+        await keys.wait_for()
+        await axe.load(page)
+        assert await axe.violations(page) == []
+        await keys.get_by_role("button", name="Close").click()
+        await page.keyboard.type("gt")
+        await page.wait_for_url(f"**{shown.paths['tests']}")
+        await page.keyboard.type("gq")
+        await page.wait_for_url(f"{shown.url}/")
+
+
+async def test_keys_are_turned_off(browser, shown):
+    async with person(browser, shown.url) as page:
+        await page.goto(shown.paths["queue-of-1"])
+        await page.get_by_role("button", name="Keys", exact=True).click()
+        await page.get_by_label("Use these keys").uncheck()
+        await page.get_by_role("button", name="Close").click()
+        await page.reload()
+        await page.keyboard.type("/gt")
+        assert await page.evaluate("document.activeElement === document.body")
+        assert page.url.endswith(shown.paths["queue-of-1"])
+
+
+async def test_without_javascript_pages_offer_neither_keys_nor_themes(browser, shown):
+    async with person(browser, shown.url, java_script_enabled=False) as page:
+        await page.goto(shown.paths["help"])
+        assert not await page.get_by_role("button", name="Keys", exact=True).is_visible()
+        assert not await page.get_by_text("Theme:").is_visible()
+        await page.get_by_role("heading", name="Commands and keys").wait_for()
 
 
 async def test_a_test_is_quarantined_and_released(browser, shown):

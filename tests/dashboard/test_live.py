@@ -71,15 +71,16 @@ async def test_who_may_not_see_a_page_does_not_learn_whether_it_changed(stage):
         assert (await browser.get(PATHS[0], f"If-None-Match: {tag}")).status == 401
 
 
-async def test_pages_of_queues_load_one_script_of_ours_and_others_none(stage):
-    address = documents.address("live.js")
+async def test_pages_load_scripts_of_ours_and_those_that_do_not_change_only_one(stage):
+    frame, address = documents.address("frame.js"), documents.address("live.js")
     async with stage.browsing() as browser:
         for path in ("/", *PATHS):
             page = await browser.see(path, host="localhost")
             scripts = [attrs["src"] for tag, attrs in page.tags if tag == "script"]
-            assert scripts == [address]
+            assert scripts == [frame, address]
         reply = await browser.get("/octo/widgets/none", host="localhost")
-        assert not [tag for tag, _ in parsed(reply.body).tags if tag == "script"]
+        tags = parsed(reply.body).tags
+        assert [attrs["src"] for tag, attrs in tags if tag == "script"] == [frame]
         script = await browser.get(address)
     assert script.headers["content-type"] == "text/javascript; charset=utf-8"
     assert len(script.body.splitlines()) < SCRIPT_LINES_MAX

@@ -21,11 +21,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-LOCKS = {
-    "service/dashboard/assets.lock.json": "service/dashboard/static/assets",
-    "tests/contract/published.lock.json": ".cache",
-}
-"""As `.ci/assets.py` has them: which lock fills which folder."""
+LOCK = ROOT / "tests/contract/published.lock.json"
+"""What `.ci/assets.py` fetches."""
 
 OCTOKIT = ROOT / ".cache" / "octokit" / "node_modules"
 """Where `make assets` installs `@octokit/rest`."""
@@ -149,10 +146,9 @@ def asset(name: str, path: str) -> Path:
 
 def fetched() -> Iterator[tuple[dict[str, Any], Path]]:
     """Every package that is fetched, as its lock names it, and its folder."""
-    for lock, target in LOCKS.items():
-        for package in json.loads((ROOT / lock).read_text("utf-8")):
-            folder = package["name"].removeprefix("@").replace("/", "-")
-            yield package, ROOT / target / f"{folder}-{package['version']}"
+    for package in json.loads(LOCK.read_text("utf-8")):
+        folder = package["name"].removeprefix("@").replace("/", "-")
+        yield package, ROOT / ".cache" / f"{folder}-{package['version']}"
 
 
 LACKS: dict[str, Callable[[], str | None]] = {

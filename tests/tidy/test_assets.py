@@ -32,7 +32,7 @@ INSTALLED = {"octokit", "clients", "clients-python"}
 @pytest.fixture
 def checkout(tmp_path):
     """A checkout of `.ci/assets.py` with a lock of one file, and an npm that only we answer."""
-    for folder in ("bin/registry/package/lib", ".ci", "tests/contract", "service/dashboard"):
+    for folder in ("bin/registry/package/lib", ".ci", "tests/contract"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / ".ci/assets.py", tmp_path / ".ci")
     (tmp_path / "bin/npm").write_text(NPM)
@@ -40,7 +40,6 @@ def checkout(tmp_path):
     (tmp_path / "bin/registry/package/lib/a.json").write_text("wanted\n")
     entry = {"name": "@scope/thing", "version": "1.0.0", "files": {"lib/a.json": WANTED}}
     (tmp_path / "tests/contract/published.lock.json").write_text(json.dumps([entry]))
-    (tmp_path / "service/dashboard/assets.lock.json").write_text("[]")
     for folder in ("octokit", "clients"):
         (tmp_path / "tests/contract" / folder).mkdir()
         for name in ("package.json", "package-lock.json"):
@@ -104,16 +103,6 @@ def test_a_file_that_the_package_lacks_is_an_error(checkout):
     result = bring(checkout)
     assert result.returncode == 1
     assert "lib/a.json has not come" in result.stderr
-
-
-def test_what_pages_load_is_put_beside_them(checkout):
-    lock = checkout / "tests/contract/published.lock.json"
-    shutil.move(lock, checkout / "service/dashboard/assets.lock.json")
-    lock.write_text("[]")
-    assert bring(checkout).returncode == 0
-    assert brought(checkout) == {}
-    put = checkout / "service/dashboard/static/assets/scope-thing-1.0.0/lib/a.json"
-    assert put.read_text() == "wanted\n"
 
 
 def test_no_network_is_one_line_and_no_error(checkout):

@@ -42,6 +42,7 @@ async function look() {
   if (main.querySelector("a:hover, summary:hover")) return false;
   const active = document.activeElement;
   morph(main, page.getElementById("main"));
+  document.getElementById("made")?.replaceWith(page.getElementById("made"));
   if (active !== document.activeElement && active.isConnected) active.focus({ preventScroll: true });
   document.title = page.title;
   tag = reply.headers.get("ETag") ?? "";

@@ -65,6 +65,7 @@ async def stream(call: Call, asked: StreamQueueEvents, last: str | None) -> Asyn
 async def _parts(call: Call, queue: QueueRef, place: int) -> AsyncIterator[bytes]:
     """Return events from a place on, and from time to time the place.
 
+    An empty part after each wait shows that the stream goes on.
     Raises Unauthenticated when the token ends meanwhile.
     """
     runtime, topic = call.runtime, f"queue/{queue.id}"
@@ -88,6 +89,7 @@ async def _parts(call: Call, queue: QueueRef, place: int) -> AsyncIterator[bytes
         place = found.place
         if not found.has_more:
             await runtime.wakeups.wait(topic, seen, changes.LOOK_EVERY_S)
+            yield b""
 
 
 def _shown(found: QueueEvents, queue: QueueRef) -> list[QueueEvent]:

@@ -263,8 +263,9 @@ class QueueConfig:
     commit_title: str | None = setting(
         None,
         "the title of the commit that lands, for squash and merge commits; none: as the repository "
-        "sets it. See [Commit texts](#commit-texts)",
-        "`{{ title }} (#{{ number }})` to have one form in every repository",
+        "sets it",
+        "`{{ title }} (#{{ number }})` to have one form in every repository, see "
+        "[Commit texts](#commit-texts)",
         Template(256, TITLE_PLACEHOLDERS, is_line=True),
     )
     commit_body: str | None = setting(

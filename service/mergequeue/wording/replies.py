@@ -370,12 +370,12 @@ def already(queue: MergeQueue, now: datetime) -> Answer:
 
 def command_list(branch: str, queue: MergeQueue | None) -> Answer:
     """Every command, and how the queue of this branch stands."""
-    rows = [(markdown.code(command), does) for command, does in _HELP]
+    rows = [(markdown.code(command), does) for command, does in HELP]
     pieces = [markdown.table(("Command", "Does"), rows), _queue_summary(branch, queue)]
     return Answer(Emoji.ACCEPTED, "\n\n".join(pieces))
 
 
-_HELP = (
+HELP = (
     ("/merge", "queue this PR; it enters as soon as it is ready"),
     (
         "/merge --priority=high",
@@ -390,6 +390,7 @@ _HELP = (
     ("/merge resume", "resume that queue"),
     ("/merge drain reason", "land tested PRs, start no new tests"),
 )
+"""Every command with an example of its options → what it does."""
 
 
 def _queue_summary(branch: str, queue: MergeQueue | None) -> str:

@@ -315,6 +315,8 @@ class Door:
             await answer.prepare(request)
             with contextlib.suppress(ServiceError, ConnectionError, TimeoutError):
                 async for part in parts:
+                    if request.transport is None or request.transport.is_closing():
+                        break
                     async with asyncio.timeout(WRITE_S):
                         await answer.write(part)
                 await answer.write_eof()

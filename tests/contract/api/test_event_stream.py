@@ -1,6 +1,7 @@
 """The events of a queue as server-sent events (docs/design/http.md 12)."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import pytest
 
+from service.http import waiting
 from service.mergequeue.api import events
 
 
@@ -115,6 +118,22 @@ async def test_a_token_that_has_ended_gets_no_event(client, queue):
         await client.done("tokens/revoke", {"id": made["id"]})
         await client.done("cancelPullRequest", queue.about(number))
         assert b"EntryMoved" not in await asyncio.wait_for(stream.response.read(), 20)
+
+
+async def test_the_place_of_a_client_that_has_left_is_free_before_the_next_heartbeat(
+    queue, monkeypatch
+):
+    monkeypatch.setattr(waiting, "WAITING_A_TOKEN", 1)
+    monkeypatch.setattr(events, "HEARTBEAT_S", 1e9)
+    monkeypatch.setattr(events, "STREAM_S", 1e9)
+    async with streaming(queue):
+        with pytest.raises(AssertionError, match="Too many requests wait"):
+            await streaming(queue).__aenter__()
+    async with asyncio.timeout(10):
+        while True:
+            with contextlib.suppress(AssertionError):
+                async with streaming(queue):
+                    return
 
 
 async def test_a_stream_ends_after_its_time(queue, monkeypatch):
