@@ -50,7 +50,18 @@ class Kind(StrEnum):
     ALL = "all"
 
 
-HEADINGS = ("Test", "Status", "Fails (7 d)", "Last failure", "PRs hit", "Owner", "Quarantined")
+class Order(StrEnum):
+    """Which tests come first."""
+
+    PRS_HIT = "prs-hit"
+    CI_TIME = "ci-time"
+
+
+HEADINGS = (
+    *("Test", "Status", "Fails (7 d)", "Last failure", "PRs hit", "CI lost (7 d)"),
+    *("Owner", "Quarantined"),
+)
+ORDERS = {Order.PRS_HIT: "PULL_REQUESTS", Order.CI_TIME: "CI_TIME"}
 
 
 @options.repository_command(app, "list")
@@ -65,14 +76,19 @@ def list_all(
     search: Annotated[
         str | None, typer.Option("--search", help="Part of the name, file, class or suite.")
     ] = None,
+    sort: Annotated[
+        Order | None,
+        typer.Option("--sort", help="First those that hit most PRs (default), or lost most CI."),
+    ] = None,
 ) -> Result:
     """List tests, those first that hit most pull requests; the link leads to a test's page."""
-    filters = {"owner": owner, "search": search}
+    order = None if sort is None else ORDERS[sort]
+    filters = {"owner": owner, "search": search, "order_by": order}
     given: Json = {name: value for name, value in filters.items() if value is not None}
     if which in (Kind.FAILING, Kind.QUARANTINED) and given:
         raise Failed(
             Exit.USAGE,
-            f"`tests list {which.value}` has no --owner and no --search",
+            f"`tests list {which.value}` has no --owner, --search and --sort",
             "Use them with flaky, broken or all",
         )
     headings: tuple[str, ...] = HEADINGS
@@ -223,6 +239,7 @@ def listed_row(test: Json) -> tuple[str, ...]:
         percent(test["failure_rate_last_7d"]),
         "never" if failed is None else output.moment(failed),
         str(test["pull_requests_impacted_last_7d"]),
+        hours(test["ci_seconds_lost_last_7d"]),
         output.joined(test["codeowners"]),
         "yes" if test["quarantined"] else "no",
         str(test["html_url"]),
@@ -265,6 +282,7 @@ def facts_of(test: Json) -> list[tuple[str, object]]:
         ("Fails", f"{percent(test['failure_rate_last_7d'])} in 7 days, "
                   f"{percent(test['failure_rate_last_24h'])} in 24 hours"),
         ("PRs hit", test["pull_requests_impacted_last_7d"]),
+        ("CI lost", f"{hours(test['ci_seconds_lost_last_7d'])} in 7 days"),
         ("Quarantined", "yes" if test["quarantined"] else "no"),
         ("Override", override_of(test)),
         ("Owners", output.joined(test["codeowners"])),
@@ -297,3 +315,9 @@ def name_of(test: Json, file: str) -> str:
 def percent(rate: object) -> str:
     """Return `14.5 %` for a share."""
     return f"{float(str(rate)) * 100:.3g} %"
+
+
+def hours(seconds: object) -> str:
+    """Return `1:05 h` for a number of seconds."""
+    minutes = int(str(seconds)) // 60
+    return f"{minutes // 60}:{minutes % 60:02} h"

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from service.database.records import RepositoryRecord
 from service.errors import Malformed
 from service.runtime import Options, Runtime
-from service.testhealth.filters import TestFilter
+from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.operations import all_tests
 from service.testhealth.operations.all_tests import TestsInDetail
 from service.testhealth.operations.pages import PageRequest
@@ -33,8 +33,11 @@ STATUSES: Mapping[str, tuple[Health, ...]] = {
 """What the filter by status keeps; the first is what a page without it lists."""
 
 FLAGS: Mapping[str, bool | None] = {ANY: None, YES: True, NO: False}
-CHOICES = {"status": STATUSES, "quarantined": FLAGS, "ticket": FLAGS}
-FILTERS = ("q", "status", "owner", "variant", "quarantined", "ticket")
+ORDERS: Mapping[str, TestOrder] = {"": TestOrder.PULL_REQUESTS, "ci": TestOrder.CI_TIME}
+"""What the list is sorted by; the first is the order of a page without it."""
+
+CHOICES = {"status": STATUSES, "quarantined": FLAGS, "ticket": FLAGS, "sort": ORDERS}
+FILTERS = ("q", "status", "owner", "variant", "quarantined", "ticket", "sort")
 
 
 class CiStep(NamedTuple):
@@ -63,6 +66,15 @@ class TestsPage:
     def runs_of(self, test: ShownTest) -> str:
         """Return the newest runs of a test as letters, newest first."""
         return self.detail.runs[test.case.no]
+
+    @property
+    def is_by_cost(self) -> bool:
+        """Whether the tests come first that lost most CI time."""
+        return ORDERS[self.given.get("sort", "")] is TestOrder.CI_TIME
+
+    def sorted_by(self, order: str) -> str:
+        """Return the query of the same list in another order."""
+        return urlencode({**{k: v for k, v in self.given.items() if k != "sort"}, "sort": order})
 
     @property
     def heading(self) -> str:
@@ -110,6 +122,7 @@ async def read(runtime: Runtime, where: RepositoryAddresses, query: Mapping[str,
         variant=given.get("variant", ""),
         quarantined=FLAGS[given.get("quarantined", "")],
         has_ticket=FLAGS[given.get("ticket", "")],
+        order=ORDERS[given.get("sort", "")],
     )
     page = PageRequest(TESTS_MAX, query.get("token"))
     detail = await all_tests.in_detail(runtime, where.repository, wanted, page)

@@ -1,6 +1,7 @@
-"""Which tests of a repository are listed."""
+"""Which tests of a repository are listed, and in which order."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from service.vocabulary import Health
 
@@ -8,9 +9,18 @@ NO_OWNER = "none"
 """The owner that stands for tests without one."""
 
 
+class TestOrder(StrEnum):
+    """Which tests come first: those that hit most pull requests, or that lost most CI time."""
+
+    __test__ = False
+
+    PULL_REQUESTS = "pull_requests"
+    CI_TIME = "ci_time"
+
+
 @dataclass(frozen=True, slots=True)
 class TestFilter:
-    """Which tests are listed; what is empty or None does not matter.
+    """Which tests are listed, and their order; what is empty or None does not matter.
 
     `search` is a part of the name, file, class or suite, in any case of ASCII letters.
     """
@@ -23,8 +33,9 @@ class TestFilter:
     variant: str = ""
     quarantined: bool | None = None
     has_ticket: bool | None = None
+    order: TestOrder = TestOrder.PULL_REQUESTS
 
     def words(self) -> tuple[str, ...]:
         """Return the filter as the page tokens of its list hold it."""
         flags = ("" if each is None else str(each) for each in (self.quarantined, self.has_ticket))
-        return (",".join(self.statuses), self.search, self.owner, self.variant, *flags)
+        return (",".join(self.statuses), self.search, self.owner, self.variant, *flags, self.order)

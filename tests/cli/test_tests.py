@@ -22,6 +22,7 @@ TEST = {
     "pull_requests_impacted_last_7d": 6,
     "quarantined": False,
     "failure_rate_last_7d": 0.14,
+    "ci_seconds_lost_last_7d": 3900,
     "last_failed_at": "2026-03-02T07:59:00.000Z",
     "html_url": PAGE,
 }
@@ -66,19 +67,19 @@ def test_tests_are_listed_with_rate_last_failure_owner_and_link(api, capsys):
     api.says(path, {"tests": [TEST], "page": a_page("hgp1_x")})
     never = TEST | {"quarantined": True, "last_failed_at": None}
     api.says(path, {"tests": [never], "page": a_page()})
-    assert headgate("list", "broken", "--owner", "@bob", "--search", "cart") == 0
+    assert headgate("list", "broken", "--owner", "@bob", "--sort", "ci-time") == 0
     sent = [body for asked, body, _ in api.asked if asked == path]
     assert [body.pop("page_query")["page_token"] for body in sent] == ["", "hgp1_x"]
-    filters = {"status": "broken", "owner": "@bob", "search": "cart"}
+    filters = {"status": "broken", "owner": "@bob", "order_by": "CI_TIME"}
     assert sent == [{**ABOUT, **filters}] * 2
     heading, first, second = capsys.readouterr().out.splitlines()
     assert re.split(r"  +", heading) == [*tests.HEADINGS, "Link"]
     assert "tests/ui/test_cart.py::test_total (unix)" in first
     assert first.split()[2:] == [
-        *("flaky", "14", "%", "2026-03-02", "07:59", "UTC", "6"),
+        *("flaky", "14", "%", "2026-03-02", "07:59", "UTC", "6", "1:05", "h"),
         *("@octo/web,", "@bob", "no", PAGE),
     ]
-    assert second.split()[5:] == ["never", "6", "@octo/web,", "@bob", "yes", PAGE]
+    assert second.split()[5:] == ["never", "6", "1:05", "h", "@octo/web,", "@bob", "yes", PAGE]
 
 
 def test_all_tests_are_listed_without_a_status(api, capsys):
@@ -86,8 +87,9 @@ def test_all_tests_are_listed_without_a_status(api, capsys):
     assert headgate("list", "all") == 0
     assert "status" not in api.asked[-1][1]
     assert capsys.readouterr().out == "No test.\n"
-    assert headgate("list") == 0
+    assert headgate("list", "--search", "cart") == 0
     assert api.asked[-1][1]["status"] == "flaky"
+    assert api.asked[-1][1]["search"] == "cart"
     assert capsys.readouterr().out == "No flaky test.\n"
 
 
@@ -100,7 +102,7 @@ def test_tests_that_failed_in_a_week_are_listed_with_their_failure(api, capsys):
     span = [datetime.fromisoformat(api.asked[-1][1][name]) for name in ("start_time", "end_time")]
     assert span[1] - span[0] == timedelta(days=7)
     assert headgate("list", "failing", "--owner", "@bob") == 2
-    assert "has no --owner and no --search" in capsys.readouterr().err
+    assert "has no --owner, --search and --sort" in capsys.readouterr().err
 
 
 def test_quarantined_tests_are_listed_and_printed_as_json_when_asked(api, capsys):

@@ -52,7 +52,7 @@ async def test_below_the_queues_is_what_landed_and_which_tests_hurt_most(store):
         page = await browser.see("/", host="localhost")
     text = " ".join(page.text.split())
     assert re.search(r"Just landed .*widgets#440 .* 13:57 equal \w{7} widgets#", text)
-    worst = "worst octo/widgets, flaky 2 least octo/widgets, flaky 1 "
+    worst = "worst octo/widgets, flaky 2 2 s least octo/widgets, flaky 1 1 s "
     assert re.search(f"Tests that hurt most this week .* {worst}", text)
     assert f"/octo/widgets/tests/{(await tests.case('worst')).id}" in page.links
 

@@ -51,6 +51,24 @@ async def test_tests_that_hit_most_pull_requests_come_first(stage):
         assert "steady" in (await browser.see(f"{PATH}?status=all")).text
 
 
+async def test_tests_are_sorted_by_the_ci_time_that_they_lost(stage):
+    await flaking(stage, "often", "rarely")
+    case = upload_stage.a_case("rarely", "F")
+    slow = case._replace(explicit_attempts=(case.explicit_attempts[0]._replace(duration_s=7200),))
+    file = upload_stage.a_file({}, cases=(slow,))
+    await stage.send([file], sha=Sha("c" * 40), ran_at=NOW - 3 * HOUR)
+    token = await token_of(stage.runtime, Role.READ)
+    async with browsing(stage.runtime, token) as browser:
+        page = await browser.see(PATH)
+        (by_cost,) = [link for link in page.links if "sort=ci" in link]
+        assert page.text.index("often") < page.text.index("rarely")
+        page = await browser.see(by_cost)
+        assert page.text.index("rarely") < page.text.index("often")
+        assert "2 h" in page.text
+        case = await stage.case("rarely")
+        assert "2 h" in (await browser.see(f"{PATH}/{case.id}")).text
+
+
 async def test_more_tests_than_a_page_shows_are_on_the_next(stage, monkeypatch):
     monkeypatch.setattr(page_of_tests, "TESTS_MAX", 2)
     await flaking(stage, "worst", "middle", "least")

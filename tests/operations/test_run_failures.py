@@ -21,6 +21,7 @@ TOTAL = ListedCase(
     status=Health.HEALTHY,
     since=NOW,
     impact=0,
+    cost_ms=0,
     first_run_at=NOW,
     last_failed_at=NOW,
     reason=None,

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from service.database import paging
 from service.testhealth.detector import ticketing
-from service.testhealth.filters import TestFilter
+from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.store import (
     all_tests,
@@ -15,6 +15,7 @@ from service.testhealth.store import (
     bitmaps,
     cases,
     code_owners,
+    costs,
     day_counts,
     days,
     failing,
@@ -120,6 +121,10 @@ OPEN = OpenDay(PLACE, 20_503, 7)
 LONG_AGO = NOW - 500 * DAY
 UNHEALTHY = UnhealthyTests(7, Health.FLAKY)
 ALL = AllTests(7, TestFilter(), QuarantineRule(False, ()), NOW)
+BY_COST = AllTests(7, TestFilter(order=TestOrder.CI_TIME), QuarantineRule(False, ()), NOW)
+FLAKY_BY_COST = AllTests(
+    7, TestFilter((Health.FLAKY,), order=TestOrder.CI_TIME), QuarantineRule(False, ()), NOW
+)
 QUARANTINED = QuarantinedTests(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
 MOMENT = (paging.micros(NOW - 3 * DAY), 7)
 SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, "ann")
@@ -209,6 +214,12 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_all, first": lambda s: ALL.after(s, None, 50),
     "test_all, after": lambda s: ALL.after(s, (-500, 9), 50),
     "test_all, before": lambda s: ALL.before(s, (-500, 9), 50),
+    "test_all, by cost": lambda s: BY_COST.after(s, None, 50),
+    "test_all, by cost, after": lambda s: BY_COST.after(s, (-500, 9), 50),
+    "test_all, flaky by cost": lambda s: FLAKY_BY_COST.after(s, None, 50),
+    "test_all, worst": lambda s: all_tests.worst(s, [7, 8], 5),
+    "costs.renew": lambda s: costs.renew(s, 7, NOS, NOW),
+    "costs.expire": lambda s: costs.expire(s, NOW - 300 * DAY),
     "test_all, hits": lambda s: all_tests.hits(s, 7, 6),
     "test_history.days_of": lambda s: history.days_of(s, OutcomeSets(), 7, 6, NOW),
     "test_runs.newest": lambda s: runs.newest(s, OutcomeSets(), 7, [6], 60),

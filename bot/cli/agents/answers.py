@@ -181,6 +181,7 @@ class TestHealth(BaseModel):
     failure_rate_7d: float = Field(description="Share of runs in 7 days that failed, 0 to 1.")
     last_failed_at: str | None
     pull_requests_hit_7d: int
+    ci_seconds_lost_7d: int = Field(description="CI time that its failures lost in 7 days.")
     owners: list[str]
     quarantined: bool = Field(description="Whether its failures count as passed.")
     page: str
@@ -199,6 +200,7 @@ class TestHealth(BaseModel):
             failure_rate_7d=float(str(test["failure_rate_last_7d"])),
             last_failed_at=text_or_none(test["last_failed_at"]),
             pull_requests_hit_7d=whole(test["pull_requests_impacted_last_7d"]) or 0,
+            ci_seconds_lost_7d=whole(test["ci_seconds_lost_last_7d"]) or 0,
             owners=texts(test["codeowners"]),
             quarantined=bool(test["quarantined"]),
             page=str(test["html_url"]),

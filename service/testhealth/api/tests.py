@@ -124,6 +124,7 @@ async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestF
         most_common_failures=_common(details.test.failures),
         failure_rate_last_7d=week,
         failure_rate_last_24h=day,
+        ci_seconds_lost_last_7d=details.test.case.cost_ms // 1000,
         quarantine_override=details.override,
         quarantine_expires_at=details.expires_at,
         first_seen_at=details.first_seen_at,
@@ -249,6 +250,7 @@ def _listed(home: RepositoryAddresses, test: ShownTest) -> answers.ListedTestRec
         status=_health(test),
         failure_rate_last_7d=week,
         failure_rate_last_24h=day,
+        ci_seconds_lost_last_7d=test.case.cost_ms // 1000,
         last_failed_at=test.case.last_failed_at,
     )
 

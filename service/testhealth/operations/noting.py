@@ -12,7 +12,7 @@ from service.database import bulk
 from service.database.database import Tx
 from service.runtime import Runtime
 from service.testhealth.store import attempts as test_attempts
-from service.testhealth.store import cases, code_owners, figures, uploads
+from service.testhealth.store import cases, code_owners, costs, figures, uploads
 from service.testhealth.store.attempts import SeenFailure, StoredAttempt
 from service.testhealth.store.cases import Place
 from service.testhealth.store.index_cache import IndexCache
@@ -57,7 +57,7 @@ def note_runs(
 def note_failures(
     session: Tx, place: Place, upload: Upload, attempts: Sequence[StoredAttempt], now: datetime
 ) -> None:
-    """Note how tests failed in the upload, and for which pull requests."""
+    """Note how tests failed in the upload, for which pull requests, and what that cost."""
     failed = [each for each in attempts if each.failure is not None]
     hit = {each.no for each in failed}
     if upload.is_eligible:
@@ -67,6 +67,7 @@ def note_failures(
             if each.failure is not None
         )
         test_attempts.note_failures(session, place, seen)
+        costs.renew(session, place.repository_id, hit, now)
     else:
         hit = set(cases.pasts_of(session, place.repository_id, hit))
     impacts = [(no, pr) for no in hit for pr in upload.prs]

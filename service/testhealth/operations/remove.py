@@ -18,7 +18,7 @@ from service.testhealth.operations import judge, records
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import attempts as test_attempts
-from service.testhealth.store import cases, days, uploads
+from service.testhealth.store import cases, costs, days, uploads
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Contents, Upload
 from service.vocabulary import Actor
@@ -54,6 +54,7 @@ def _remove(
     failed = {each.no for each in attempts if each.failure is not None}
     hit = {(no, pr) for no in failed for pr in upload.prs}
     test_attempts.renew_impacts(session, tests.place, hit, row.at)
+    costs.renew(session, repository.id, failed, row.at)
     audit.append(session, row)
     if not upload.is_eligible:
         return None, None

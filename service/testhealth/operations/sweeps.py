@@ -4,13 +4,16 @@ from service.runtime import Runtime
 from service.testhealth.operations import count_days, judge, noting, overrides, ticket_issues
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.store import attempts as test_attempts
+from service.testhealth.store import costs
 
 
 async def expire(runtime: Runtime) -> None:
-    """Expire overrides and pull requests, finish what a crash has left, ask for issues, count."""
+    """Expire overrides, pull requests, costs; finish what a crash left; ask for issues; count."""
     await overrides.expire(runtime)
     now = runtime.clock.now()
     while await runtime.store.run(test_attempts.expire_impacts, now):
+        pass
+    while await runtime.store.run(costs.expire, now):
         pass
     await noting.finish_all(runtime)
     await judge.catch_up(runtime)

@@ -23,6 +23,7 @@ from service.testhealth.operations import (
     checks,
     classify,
     collector,
+    costs,
     findings,
     identify,
     judge,
@@ -417,6 +418,9 @@ def _record(tests: RepositoryTests, upload: Upload, ready: _Ready, quarantined: 
         else each
         for each in ready.results.attempts
     ]
+    if upload.is_eligible:
+        blamed = {each.no for each in ready.failing if each.no is not None} - quarantined
+        attempts = costs.with_costs(attempts, blamed, upload.counts["test_time_ms"])
     uploads.record(session, place, upload, attempts, is_noted=not ready.is_large)
     if not ready.is_large:
         noting.note_failures(session, place, upload, attempts, tests.home.now)

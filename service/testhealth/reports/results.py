@@ -208,7 +208,8 @@ class Counts:
 
     `tests` are cases without the synthetic ones, which are `suite_failures`; `passed`,
     `failed` and `skipped` add up to `tests`, `errors` is the part of `failed` that reports call
-    an error. `distinct` are tests by identity, at one variant.
+    an error. `distinct` are tests by identity, at one variant. `test_time_ms` is the time of all
+    attempts together, as far as reports name it.
     """
 
     files: int
@@ -220,6 +221,7 @@ class Counts:
     skipped: int
     attempts: int
     suite_failures: int
+    test_time_ms: int = 0
 
 
 def counts_of(files: Iterable[ReportFile]) -> Counts:
@@ -243,6 +245,16 @@ def counts_of(files: Iterable[ReportFile]) -> Counts:
         skipped=skipped,
         attempts=len(tests) - len(attempts_of_cases) + sum(map(len, attempts_of_cases)),
         suite_failures=len(cases) - len(tests),
+        test_time_ms=round(1000 * _seconds_in(tests)),
+    )
+
+
+def _seconds_in(tests: Iterable[CaseResult]) -> float:
+    return sum(
+        sum(attempt.duration_s or 0 for attempt in case.explicit_attempts)
+        if case.explicit_attempts
+        else case.duration_s or 0
+        for case in tests
     )
 
 

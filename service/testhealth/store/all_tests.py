@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, se
 
 from service.database.tables_tenants import RepositoryRow
 from service.testhealth.detector import figures
-from service.testhealth.filters import NO_OWNER, TestFilter
+from service.testhealth.filters import NO_OWNER, TestFilter, TestOrder
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store.attempts import attempts, impacts
 from service.testhealth.store.cases import shared
@@ -44,7 +44,7 @@ class QuarantineRule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AllTests:
-    """Tests that pass a filter at `now`, those that hit most pull requests first, then by number.
+    """Tests that pass a filter at `now`, in its order, then by number.
 
     Tests that only untrusted uploads have are left out.
     """
@@ -71,11 +71,15 @@ class AllTests:
 
     def key(self, row: ListedCase) -> Key:
         """Return a row's place in the order."""
-        return -row.impact, row.no
+        return -(row.cost_ms if self._is_by_cost else row.impact), row.no
+
+    @property
+    def _is_by_cost(self) -> bool:
+        return self.wanted.order is TestOrder.CI_TIME
 
     def _rows(self) -> Keyset:
-        order = (cases.c.impact_rank, cases.c.no)
-        return Keyset(RECORDS.where(*self._conditions()), order)
+        rank = cases.c.cost_rank if self._is_by_cost else cases.c.impact_rank
+        return Keyset(RECORDS.where(*self._conditions()), (rank, cases.c.no))
 
     def _asked(self) -> dict[str, object]:
         return {"of_repository": self.repository_id}
@@ -120,9 +124,9 @@ class AllTests:
 class Harm(NamedTuple):
     """What tests cost in 168 hours.
 
-    `pull_requests` are those for which a test failed that is flaky or broken now, `failed_ms` the
-    time of the failed attempts of these tests as far as reports name it. `excused_uploads` are
-    uploads in which a failure counted as passed.
+    `pull_requests` are those for which a test failed that is flaky or broken now, `cost_ms` is the
+    CI time that these tests lost. `excused_uploads` are uploads in which a failure counted as
+    passed.
     """
 
     tests: int
@@ -130,18 +134,20 @@ class Harm(NamedTuple):
     broken: int
     pull_requests: int
     failed_attempts: int
-    failed_ms: int
+    cost_ms: int
     excused_uploads: int
 
     @property
     def lost(self) -> timedelta:
-        """The time of the failed attempts."""
-        return timedelta(milliseconds=self.failed_ms)
+        """The CI time that flaky and broken tests lost."""
+        return timedelta(milliseconds=self.cost_ms)
 
 
 _IS_UNHEALTHY = cases.c.status.in_([each.value for each in UNHEALTHY])
 SELECT_COUNTS = (
-    select(cases.c.status, func.count().label("tests"))
+    select(
+        cases.c.status, func.count().label("tests"), func.sum(cases.c.cost_rank).label("cost_rank")
+    )
     .where(cases.c.repository_id == HERE, cases.c.is_known.is_(True))
     .group_by(cases.c.status)
 )
@@ -161,7 +167,7 @@ def harm(session: Connection, repository_id: int, now: datetime) -> Harm:
     asked = {"of_repository": repository_id}
     since = now - figures.WEEK
     of_week = (
-        select(func.count().label("failed"), func.sum(attempts.c.duration_ms).label("ms"))
+        select(func.count())
         .select_from(cases)
         .join(attempts, _OF_CASE)
         .where(cases.c.repository_id == HERE, _IS_UNHEALTHY)
@@ -175,15 +181,15 @@ def harm(session: Connection, repository_id: int, now: datetime) -> Harm:
         .where(cases.c.repository_id == HERE, cases.c.last_failed_at > since)
         .where(attempts.c.ran_at > since, attempts.c.is_quarantined.is_(True))
     )
-    by_status = {row.status: row.tests for row in session.execute(SELECT_COUNTS, asked)}
-    lost = session.execute(of_week, asked).one()
+    rows = session.execute(SELECT_COUNTS, asked).all()
+    by_status = {row.status: row.tests for row in rows}
     return Harm(
         tests=sum(by_status.values()),
         flaky=by_status.get(Health.FLAKY.value, 0),
         broken=by_status.get(Health.BROKEN.value, 0),
         pull_requests=session.execute(SELECT_HIT, asked).scalar_one(),
-        failed_attempts=lost.failed,
-        failed_ms=int(lost.ms or 0),
+        failed_attempts=session.execute(of_week, asked).scalar_one(),
+        cost_ms=-sum(int(row.cost_rank) for row in rows if row.status in UNHEALTHY),
         excused_uploads=session.execute(excused, asked).scalar_one(),
     )
 
@@ -194,9 +200,9 @@ _WORST = (
         cases.c.repository_id.in_(bindparam("of_repositories", expanding=True)),
         _IS_UNHEALTHY,
         cases.c.is_known.is_(True),
-        cases.c.impact_rank < 0,
+        or_(cases.c.impact_rank < 0, cases.c.cost_rank < 0),
     )
-    .order_by(cases.c.impact_rank, cases.c.repository_id, cases.c.no)
+    .order_by(cases.c.impact_rank, cases.c.cost_rank, cases.c.repository_id, cases.c.no)
     .limit(bindparam("at_most"))
 )
 
@@ -204,7 +210,10 @@ _WORST = (
 def worst(
     session: Connection, repository_ids: Sequence[int], at_most: int
 ) -> list[tuple[int, ListedCase]]:
-    """Return repositories with unhealthy tests of theirs, those first that hit most in a week."""
+    """Return repositories with unhealthy tests of theirs, those first that hit most in a week.
+
+    Of tests that hit as many pull requests, those first that lost most CI time.
+    """
     asked = {"of_repositories": repository_ids, "at_most": at_most}
     found = session.execute(_WORST, asked).all()
     listed = _listed(session, [(row.repository_id, row.no) for row in found])

@@ -37,7 +37,10 @@ PRS: JsonCodec[tuple[int, ...]] = JsonCodec(tuple[int, ...])
 
 @dataclass(frozen=True, slots=True)
 class StoredAttempt:
-    """The `n`th attempt of a test in an upload, counted from 1."""
+    """The `n`th attempt of a test in an upload, counted from 1.
+
+    `cost_ms` is the CI time that it lost.
+    """
 
     upload: str
     no: int
@@ -48,6 +51,7 @@ class StoredAttempt:
     headline: str | None = None
     stack: str | None = None
     duration_ms: int | None = None
+    cost_ms: int = 0
     is_quarantined: bool = False
     is_eligible: bool = True
     is_comparable: bool = True

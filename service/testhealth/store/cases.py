@@ -76,8 +76,9 @@ class Case:
     """A test as it is stored; texts are empty when missing.
 
     `named_under` is the index in `Shared.names` of the name that its id was made with.
-    `is_known` is false while only untrusted uploads have it. `impact_rank` is minus the number
-    of pull requests hit in a week.
+    `is_known` is false while only untrusted uploads have it. The ranks are minus the number of pull
+    requests hit and minus the milliseconds of CI lost in a week; the oldest of these were lost at
+    `costs_since`.
     """
 
     no: int
@@ -97,6 +98,8 @@ class Case:
     ever_passed: bool = False
     status: Health = Health.HEALTHY
     impact_rank: int = 0
+    cost_rank: int = 0
+    costs_since: datetime | None = None
 
     @property
     def impact(self) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import orjson
@@ -35,8 +35,8 @@ from service.vocabulary import Health, Override
 class ListedCase(NamedTuple):
     """A test among others; texts are empty when missing.
 
-    `reason` is None until the test was judged. `override` is UNSPECIFIED when nobody said
-    anything, and may have expired.
+    `cost_ms` is the CI time that it lost in a week. `reason` is None until the test was judged.
+    `override` is UNSPECIFIED when nobody said anything, and may have expired.
     """
 
     no: int
@@ -50,6 +50,7 @@ class ListedCase(NamedTuple):
     status: Health
     since: datetime
     impact: int
+    cost_ms: int
     first_run_at: datetime
     last_failed_at: datetime | None
     reason: str | None
@@ -58,6 +59,11 @@ class ListedCase(NamedTuple):
     override_at: datetime | None
     expires_at: datetime | None
     ticket: str | None
+
+    @property
+    def lost(self) -> timedelta:
+        """The CI time that it lost in a week."""
+        return timedelta(milliseconds=self.cost_ms)
 
 
 cases = CaseRow.__table__
@@ -95,6 +101,7 @@ RECORDS = (
         cases.c.status,
         cases.c.status_since,
         cases.c.impact_rank,
+        cases.c.cost_rank,
         cases.c.first_run_at,
         cases.c.last_failed_at,
         states.c.reason,
@@ -188,6 +195,7 @@ def listed_case(row: Row[*tuple[object, ...]]) -> ListedCase:
         status=Health(row.status),
         since=row.status_since,
         impact=-row.impact_rank,
+        cost_ms=-row.cost_rank,
         first_run_at=row.first_run_at,
         last_failed_at=row.last_failed_at,
         reason=row.reason,

@@ -122,7 +122,8 @@ class CaseAttemptRow(Row, table=True):
     """An attempt of a test that failed in its upload or was attempted more than once there.
 
     `failure` is the key of its failure group. Without `is_comparable` it is no evidence of
-    disagreement: then it is stored even if it passed at once.
+    disagreement: then it is stored even if it passed at once. `cost_ms` is the CI time that it
+    lost, 0 unless it failed.
     """
 
     __tablename__ = "attempt"
@@ -150,6 +151,7 @@ class CaseAttemptRow(Row, table=True):
     headline: str | None = Field(sa_type=Text)
     stack: str | None = Field(sa_type=Text)
     duration_ms: int | None
+    cost_ms: int = Field(sa_type=Id)
     is_quarantined: bool
     is_eligible: bool
     is_comparable: bool

@@ -41,8 +41,9 @@ class CaseRow(Row, table=True):
     """A test. `named_under` is the index of the repository name that its id was made with.
 
     `is_known` is false while only untrusted uploads have it; `first_run_at` is then when the last
-    of these ran. `status`, `status_since` and `impact_rank`, which is minus the number of pull
-    requests hit in a week, are copies in the order that lists have.
+    of these ran. `status`, `status_since`, `impact_rank` and `cost_rank` are copies in the order
+    that lists have. The ranks are minus the number of pull requests hit in a week and minus the
+    milliseconds of CI lost in a week; the oldest of these were lost at `costs_since`.
     """
 
     __tablename__ = "test_case"
@@ -50,6 +51,8 @@ class CaseRow(Row, table=True):
         UniqueConstraint("repository_id", "id"),
         Index("ix_test_case_by_impact", "repository_id", "status", "impact_rank", "no"),
         Index("ix_test_case_by_harm", "repository_id", "impact_rank", "no"),
+        Index("ix_test_case_by_cost", "repository_id", "status", "cost_rank", "no"),
+        Index("ix_test_case_by_all_cost", "repository_id", "cost_rank", "no"),
         Index("ix_test_case_by_time", "repository_id", "status", "status_since", "no"),
     )
 
@@ -72,6 +75,8 @@ class CaseRow(Row, table=True):
     status: str
     status_since: datetime = Field(sa_type=Utc)
     impact_rank: int
+    cost_rank: int = Field(sa_type=Id)
+    costs_since: datetime | None = Field(sa_type=Utc)
 
 
 partial(
@@ -79,6 +84,12 @@ partial(
     CaseRow,
     "first_run_at",
     where=CaseRow.__table__.c.is_known.is_(False),
+)
+partial(
+    "ix_test_case_costs_since",
+    CaseRow,
+    "costs_since",
+    where=CaseRow.__table__.c.costs_since.is_not(None),
 )
 
 

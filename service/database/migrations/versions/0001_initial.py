@@ -37,8 +37,8 @@ TABLES = {
     "artifact": "repository_id:id! id:string! org_id:id upload:string at:time",
     "attempt": """
         upload:string! no:int! n:int! org_id:id repository_id:id ran_at:time outcome:string
-        failure:string? headline:text? stack:text? duration_ms:int? is_quarantined:bool
-        is_eligible:bool is_comparable:bool
+        failure:string? headline:text? stack:text? duration_ms:int? cost_ms:id
+        is_quarantined:bool is_eligible:bool is_comparable:bool
     """,
     "audit": """
         id:id! at:time org_id:id? actor_kind:string actor_id:string actor_login:string
@@ -116,7 +116,7 @@ TABLES = {
         repository_id:id! no:int! org_id:id id:string named_under:int name:string
         classname:string parent:string file:string line:int? variant:string owners:text
         is_known:bool first_run_at:time last_failed_at:time? ever_passed:bool status:string
-        status_since:time impact_rank:int
+        status_since:time impact_rank:int cost_rank:id costs_since:time?
     """,
     "test_day": """
         repository_id:id! day:int! org_id:id version:int is_counted:bool changed_at:time
@@ -308,6 +308,8 @@ INDEXES = {
     "ix_pr_impact_last_at": "pr_impact last_at",
     "ix_pull_request_repository_id_head": "pull_request repository_id head",
     "ix_recent_fact_queue_id_at": "recent_fact queue_id at",
+    "ix_test_case_by_all_cost": "test_case repository_id cost_rank no",
+    "ix_test_case_by_cost": "test_case repository_id status cost_rank no",
     "ix_test_case_by_harm": "test_case repository_id impact_rank no",
     "ix_test_case_by_impact": "test_case repository_id status impact_rank no",
     "ix_test_case_by_time": "test_case repository_id status status_since no",
@@ -358,6 +360,7 @@ PARTIAL = {
     "ix_outbox_open_run": ("outbox run id", "is_open IS {true}"),
     "ix_outbox_open_supersede_key": ("outbox supersede_key id", "is_open IS {true}"),
     "ix_pr_impact_open_last_at": ("pr_impact last_at", "is_counted IS {true}"),
+    "ix_test_case_costs_since": ("test_case costs_since", "costs_since IS NOT NULL"),
     "ix_test_case_open_strangers": ("test_case first_run_at", "is_known IS {false}"),
     "ix_test_day_open": ("test_day day repository_id", "is_counted IS {false}"),
     "ix_test_override_open_by_time": (

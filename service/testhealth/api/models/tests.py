@@ -10,7 +10,7 @@ from service.errors import FieldError
 from service.http.models import common, settings
 from service.http.models.common import Moment, Repository, SnakeRequest
 from service.http.models.shared import OrgSlug, PageQuery, Uuid
-from service.testhealth.filters import TestFilter
+from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.operations.checks import AskedTest
 from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.lists import FailingRequest
@@ -110,6 +110,10 @@ class ListTests(ListedTests):
     """Only tests that are quarantined, or only others."""
     has_ticket: bool | None = None
     """Only tests with a ticket, or only others."""
+    order_by: Annotated[TestOrder, BeforeValidator(common.one_of(TestOrder))] | None = None
+    """Which tests come first: those that hit most pull requests (without it), or that lost most CI
+    time.
+    """
 
     def wanted(self) -> TestFilter:
         """As operations take it."""
@@ -120,6 +124,7 @@ class ListTests(ListedTests):
             variant=self.variant or "",
             quarantined=self.quarantined,
             has_ticket=self.has_ticket,
+            order=self.order_by or TestOrder.PULL_REQUESTS,
         )
 
 

@@ -117,6 +117,8 @@ class TestDetailsRecord(TestRecord):
     """The share of attempts of the last 7 days that failed."""
     failure_rate_last_24h: Rate
     """The share of attempts of the last 24 hours that failed."""
+    ci_seconds_lost_last_7d: Count
+    """Seconds of CI that its failures lost during the last 7 days. For example `5400`."""
     quarantine_override: Override
     """The decision of a person on its quarantine."""
     quarantine_expires_at: Time | None
@@ -130,12 +132,14 @@ class TestDetailsRecord(TestRecord):
 
 
 class ListedTestRecord(TestRecord):
-    """A test with its health, its rates of the present and its last failure."""
+    """A test with its health, its rates and cost of the present, and its last failure."""
 
     failure_rate_last_7d: Rate
     """The share of attempts of the last 7 days that failed."""
     failure_rate_last_24h: Rate
     """The share of attempts of the last 24 hours that failed."""
+    ci_seconds_lost_last_7d: Count
+    """Seconds of CI that its failures lost during the last 7 days. For example `5400`."""
     last_failed_at: Time | None
     """When it failed last."""
 
@@ -211,7 +215,7 @@ class PageShown(SnakeAnswer):
 
 
 class TestsListed(SnakeAnswer):
-    """Tests that pass the filters, most pull requests hit first."""
+    """Tests that pass the filters, in the order of the request."""
 
     tests: list[ListedTestRecord]
     """The tests of this page."""
