@@ -16,6 +16,7 @@ from service.mergequeue.engine.model import Entry, Green, MergeQueue
 from service.mergequeue.engine.outputs import BuildTestBranch, RetireRun, Tell
 from service.mergequeue.engine.planning import plan, starting
 from service.mergequeue.engine.reasons import NOT_READY_ORDER, HoldReason, Reason
+from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome
@@ -55,6 +56,13 @@ def test_nothing_due_gives_the_very_same_value() -> None:
     step = engine.step(queue, inputs.TimePassed(), START)
     assert step.queue is queue
     assert (step.actions, step.events, step.refusal) == ((), (), None)
+
+
+def test_measured_rates_change_nothing_but_what_is_known() -> None:
+    queue = a_stage(1, 2).queue
+    step = engine.step(queue, inputs.RatesMeasured(0.05, 0.1, {"unit": 20.0}), START)
+    assert step.queue == replace(queue, rates=Rates(0.05, 0.1, {"unit": 20.0}))
+    assert (step.actions, step.events) == ((), ())
 
 
 def test_a_step_that_is_not_checked_gives_the_same() -> None:

@@ -360,6 +360,18 @@ class EstimateChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class RatesMeasured:
+    """The queue's own history was measured: a chance each, and the minutes of each check by name.
+
+    The fields are those of `reported.Rates`.
+    """
+
+    flake: float
+    conflict: float
+    minutes: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class RepositoryChanged:
     """Whether the repository and our rights on it are there; `hold` names what is wrong.
 
@@ -426,6 +438,7 @@ Report = (
     | AdvanceRefused
     | LandingMismatch
     | EstimateChanged
+    | RatesMeasured
     | RepositoryChanged
     | RepositoryFileRead
     | TimePassed

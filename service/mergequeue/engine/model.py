@@ -13,7 +13,7 @@ from functools import cached_property
 
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
-from service.mergequeue.engine.reported import Evidence, Facts
+from service.mergequeue.engine.reported import Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import (
@@ -461,6 +461,7 @@ class MergeQueue:
     test_branch_reason: str | None = None
     target_mode: Mode | None = None
     sends_results: bool = False
+    rates: Rates = field(default_factory=Rates)
     entries: Mapping[int, Entry] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
     bisections: Mapping[str, Bisection] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Values reported to the queue about a pull request and about a failure."""
+"""Values reported to the queue about a pull request, about a failure, and about its CI."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -80,3 +80,17 @@ class Evidence:
     gaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     new_texts: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What the history of a queue says about its tests; the defaults count until it says more.
+
+    `flake` is the chance that a run fails although everything in it is good, `conflict` that a
+    change which is good by itself fails together with others. `minutes` is how long each check
+    takes, by name.
+    """
+
+    flake: float = 0.02
+    conflict: float = 0.03
+    minutes: Mapping[str, float] = field(default_factory=dict)

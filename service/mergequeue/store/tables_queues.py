@@ -44,6 +44,7 @@ class MergeQueueRow(Row, table=True):
     test_branch_reason: str | None
     target_mode: str | None
     sends_results: bool
+    rates: str = Field(sa_type=Json)
     bisections: str = Field(sa_type=Json)
     landing: str | None = Field(sa_type=Json)
     holds: str = Field(sa_type=Json)

@@ -185,8 +185,8 @@ TABLES = {
         branch:string config:text own_config:text? chosen:text file:text? tip:text?
         state:string state_reason:string?
         state_since:time? state_by:text? test_branch_reason:string? target_mode:string?
-        sends_results:bool bisections:text landing:text? holds:text landed:text breaker:text
-        required:text? kept_move:text? advance_refused_at:time? land_after:time?
+        sends_results:bool rates:text bisections:text landing:text? holds:text landed:text
+        breaker:text required:text? kept_move:text? advance_refused_at:time? land_after:time?
         unexplained:text next_seq:int next_run:int next_bisection:int next_entry:int
         next_landing:int next_hold:int deleted:bool revision:id version:id
     """,

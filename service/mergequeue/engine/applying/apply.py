@@ -51,6 +51,7 @@ APPLIERS: dict[type[Input], Applier] = {
     inputs.AdvanceRefused: landing.advance_refused,
     inputs.LandingMismatch: target.mismatched,
     inputs.EstimateChanged: reports.estimate_changed,
+    inputs.RatesMeasured: reports.rates_measured,
     inputs.RepositoryChanged: reports.repository_changed,
     inputs.RepositoryFileRead: settings.repository_file_read,
     inputs.TimePassed: _nothing,

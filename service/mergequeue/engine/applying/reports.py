@@ -13,6 +13,7 @@ from service.mergequeue.engine.inputs import (
     FactsChanged,
     PassRevoked,
     PullRequestGone,
+    RatesMeasured,
     RepositoryChanged,
     RequiredChanged,
     RerunRefused,
@@ -24,6 +25,7 @@ from service.mergequeue.engine.outputs import RequiredStatusesChanged
 from service.mergequeue.engine.planning import reuse, settling
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
+from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.state import holds, leaving, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
@@ -94,6 +96,13 @@ def estimate_changed(draft: Draft, one: EstimateChanged) -> None:
     entry = draft.entries.get(one.pr)
     if entry is not None and entry.p_fail != one.p_fail:
         draft.put(replace(entry, p_fail=one.p_fail))
+
+
+def rates_measured(draft: Draft, one: RatesMeasured) -> None:
+    """The queue's rates as its history shows them now."""
+    rates = Rates(one.flake, one.conflict, one.minutes)
+    if draft.queue.rates != rates:
+        draft.put_queue(replace(draft.queue, rates=rates))
 
 
 def checks_reported(draft: Draft, one: ChecksReported) -> None:
