@@ -1,5 +1,6 @@
 """Cells of the tables: a scenario, measured with every strategy over some seeds."""
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from itertools import islice
 from tests.bench.scheduling.engine_strategy import engines
 from tests.bench.scheduling.ideal import ideal
 from tests.bench.scheduling.interface import MakeStrategy
-from tests.bench.scheduling.metrics import Summary, mean, summary
+from tests.bench.scheduling.metrics import Summary, mean, summary, worst
 from tests.bench.scheduling.scenarios import FAMILIES, GRID, MIDDLE, VARIATIONS
 from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.registry import (
@@ -35,6 +36,19 @@ class Scenario:
     rate: float
     workers: int
     variation: str = "base"
+
+    @classmethod
+    def named(cls, words: str) -> "Scenario":
+        """The cell that is written `F 30x24` or `F 30x24, conflicts 10%`. Raises ValueError."""
+        cell, _, variation = words.partition(",")
+        found = re.fullmatch(r"(\w+) (\d+)x(\d+)", cell.strip())
+        variation = variation.strip() or "base"
+        if found is None or found[1] not in FAMILIES or variation not in VARIATIONS:
+            raise ValueError(
+                f'no cell "{words}"; there are "F 30x24" and "F 30x24, conflicts 10%", with '
+                f"families {', '.join(FAMILIES)} and variations {', '.join(VARIATIONS)}"
+            )
+        return cls(found[1], float(found[2]), int(found[3]), variation)
 
     @property
     def title(self) -> str:
@@ -67,10 +81,15 @@ class Effort:
 
 @dataclass(frozen=True)
 class Cell:
-    """The means over the seeds, by strategy in the order of the table; `ideal` is the yardstick."""
+    """Figures by strategy in the order of the table; `ideal` is the yardstick.
+
+    `rows` are the means over the seeds, `worst` each figure of the seed in which it is worst.
+    """
 
     scenario: Scenario
+    seeds: tuple[int, ...]
     rows: dict[str, Summary]
+    worst: dict[str, Summary]
     ideal: Summary
 
 
@@ -79,6 +98,12 @@ class _Job:
     scenario: Scenario
     seed: int
     effort: Effort
+
+
+@dataclass(frozen=True)
+class _OfSeed:
+    rows: dict[str, Summary]
+    ideal: Summary
 
 
 def grid(family: str) -> tuple[Scenario, ...]:
@@ -112,15 +137,21 @@ def measured(scenarios: Sequence[Scenario], effort: Effort) -> Iterator[Cell]:
 
 
 def _joined(
-    scenarios: Sequence[Scenario], effort: Effort, results: Iterator[Cell]
+    scenarios: Sequence[Scenario], effort: Effort, results: Iterator[_OfSeed]
 ) -> Iterator[Cell]:
     for scenario in scenarios:
         of_seeds = list(islice(results, len(effort.seeds)))
-        rows = {name: mean([each.rows[name] for each in of_seeds]) for name in of_seeds[0].rows}
-        yield Cell(scenario, rows, mean([each.ideal for each in of_seeds]))
+        of_names = {name: [each.rows[name] for each in of_seeds] for name in of_seeds[0].rows}
+        yield Cell(
+            scenario,
+            effort.seeds,
+            rows={name: mean(each) for name, each in of_names.items()},
+            worst={name: worst(each) for name, each in of_names.items()},
+            ideal=mean([each.ideal for each in of_seeds]),
+        )
 
 
-def _of_seed(job: _Job) -> Cell:
+def _of_seed(job: _Job) -> _OfSeed:
     workload = generate(job.scenario.config(job.seed, job.effort))
     yardstick = ideal(workload)
     rows: dict[str, Summary] = {}
@@ -128,7 +159,7 @@ def _of_seed(job: _Job) -> Cell:
         make, options = _strategy(name, workload, job.effort)
         result = simulate(workload, make, job.scenario.workers, options)
         rows[name] = summary(result, yardstick)
-    return Cell(job.scenario, rows, summary(yardstick, yardstick))
+    return _OfSeed(rows, summary(yardstick, yardstick))
 
 
 def _names(job: _Job, workload: Workload) -> list[str]:

@@ -29,9 +29,11 @@ Columns:
 
 - P50, P95, P99: turnaround (from submission to merge or rejection), divided by that of the ideal:
   an oracle with unlimited workers, which keeps the order and does not batch. So values below 1
-  are possible
+  are possible. In brackets, here and in other columns: the worst seed
+- rejected P50, P95: the same of those that end rejected, divided by the same ideal
 - runs/merge, CI-h/merge: test runs started, and hours of CI, per merge
 - aborted: the share of runs that were cancelled
+- doomed: the share of runs that hold two pull requests which conflict, so they had to fail
 - wrong ejects: good pull requests that were rejected, in % of the good ones
 - red main: merges that broke the branch
 - unproven: merges of a tree that no passed run tested

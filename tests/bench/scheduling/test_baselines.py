@@ -1,5 +1,7 @@
 """The simulator's judge, its yardstick, and every baseline on small workloads."""
 
+import math
+
 import pytest
 
 from tests.bench.scheduling.audit import ProtocolError, PrState
@@ -12,7 +14,7 @@ from tests.bench.scheduling.interface import (
     PrSubmitted,
     StartRun,
 )
-from tests.bench.scheduling.metrics import summary
+from tests.bench.scheduling.metrics import mean, summary, worst
 from tests.bench.scheduling.scenarios import monorepo, team
 from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.oracle import make_oracle
@@ -88,6 +90,25 @@ def test_the_rate_changes_when_and_not_what():
     assert slow.arrive == pytest.approx([10 * t for t in fast.arrive])
 
 
+def test_the_worst_seed_has_most_runs_and_fewest_merges():
+    of_seeds = [
+        summary(simulate(workload, EVERY["prefix"], 8), ideal(workload))
+        for workload in (generate(team(30, seed=seed, n=100)) for seed in (1, 2))
+    ]
+    found = worst(of_seeds)
+    assert found.runs_per_merge == max(one.runs_per_merge for one in of_seeds)
+    assert found.merged_per_h == min(one.merged_per_h for one in of_seeds)
+    assert found.verdict95 == max(one.verdict95 for one in of_seeds)
+
+
+def test_a_workload_without_broken_ones_has_no_time_to_a_verdict():
+    workload = generate(team(30, n=50, p_broken=0.0, conflict_rate=0.0, flake=0.0))
+    one = summary(simulate(workload, EVERY["prefix"], 24), ideal(workload))
+    assert math.isnan(one.verdict50)
+    assert one.merged50 == one.n50
+    assert math.isnan(mean([one, one]).verdict95)
+
+
 def test_urgent_ones_are_drawn_beside_the_others():
     plain, urgent = generate(team(30, n=500)), generate(team(30, n=500, p_urgent=0.05))
     assert [view.priority for view in urgent.views].count(URGENT) > 5
@@ -122,6 +143,19 @@ def test_the_audit_catches_merges_without_a_run():
 def test_the_audit_catches_merges_before_their_run_has_ended():
     found = cheated(lambda pr: [StartRun(pr, (), (pr,)), Merge((pr,), pr)]).findings
     assert found.unproven == 300
+
+
+def test_a_run_that_holds_two_which_conflict_is_doomed():
+    config = team(30, n=300)
+    conflicts = generate(config).conflicts
+    second = next(pr for pr in range(300) if any(other < pr for other in conflicts[pr]))
+    alone = simulate(generate(config), lambda _: Cheat(lambda pr: [StartRun(pr, (), (pr,))]), 300)
+    on_all = simulate(
+        generate(config),
+        lambda _: Cheat(lambda pr: [StartRun(pr, tuple(range(pr)), (pr,))]),
+        300,
+    )
+    assert (alone.runs_doomed, on_all.runs_doomed) == (0, 300 - second)
 
 
 @pytest.mark.parametrize(

@@ -89,16 +89,24 @@ def test_speed_names_every_strategy_and_its_events():
 
 
 def test_the_command_prints_a_cell_and_writes_its_figures(capsys, tmp_path):
-    seeds = ["--seeds", "2", "--first-seed", "11", "--n", "20", "--procs", "1"]
+    seeds = ["--seeds", "11,12", "--n", "20", "--procs", "1"]
     written = ["--strategies", "prefix", "--json", str(tmp_path / "figures")]
-    command.main(["one", "F", "30", "8", *seeds, *written])
+    command.main(["cells", "F 30x8", *seeds, *written])
     assert "| prefix | " in capsys.readouterr().out
     (cell,) = json.loads((tmp_path / "figures").read_text())
     assert cell["scenario"]["workers"] == 8
     assert cell["rows"]["prefix"]["stuck"] == 0
 
 
-@pytest.mark.parametrize("wrong", [["grid", "X"], ["grid", "F", "--strategies", "nobody"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["grid", "X"],
+        ["grid", "F", "--strategies", "nobody"],
+        ["cells", "F 30"],
+        ["cells", "F 8x8, x"],
+    ],
+)
 def test_the_command_says_what_there_is(wrong, capsys):
     with pytest.raises(SystemExit):
         command.main(wrong)
