@@ -46,6 +46,7 @@ Strategies:
 - `oracle`: the ideal with as many workers as the cell has
 - `oracle-batch`: the same; it may also batch and reorder
 - `proto`: a prototype of what a queue can reach without knowing the truth
+- `evi`: a prototype that also weighs evidence: one probability for each pull request (teams only)
 - `zuul`: each pull request is tested on top of those ahead; those behind a failure restart
 - `batch-chain`: the same with batches, as in commercial queues
 - `submitqueue`: speculation: the most probable combinations are tested first

@@ -5,6 +5,7 @@ from functools import partial
 from tests.bench.scheduling.interface import MakeStrategy
 from tests.bench.scheduling.strategies.batch_chain import BatchChain
 from tests.bench.scheduling.strategies.chain import Prefix, Zuul
+from tests.bench.scheduling.strategies.evi import make_evi
 from tests.bench.scheduling.strategies.one_at_a_time import Bors, Serial
 from tests.bench.scheduling.strategies.oracle import make_batch_oracle, make_oracle
 from tests.bench.scheduling.strategies.proto_graph import make_proto
@@ -30,6 +31,7 @@ BASELINES: dict[str, MakeStrategy] = {
     "submitqueue": Speculation,
     "submitqueue-thr": partial(Speculation, rules=Rules(name="submitqueue-thr", floor=0.1)),
     "proto": make_proto,
+    "evi": make_evi,
 }
 """The strategies of the published tables, in their order."""
 
