@@ -14,9 +14,9 @@ from tests.bench.scheduling.scenarios import FAMILIES, GRID, MIDDLE, VARIATIONS
 from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.registry import (
     BASELINES,
-    LANES,
     ORACLES,
     WITH_RETRY,
+    hidden,
     oracle_of,
 )
 from tests.bench.scheduling.workload import Workload, WorkloadConfig, generate
@@ -165,8 +165,8 @@ def _of_seed(job: _Job) -> _OfSeed:
 def _names(job: _Job, workload: Workload) -> list[str]:
     # The oracles know nothing of withdrawals.
     oracles = () if workload.cancel_at else ORACLES
-    hidden = frozenset() if workload.config.use_targets else LANES
-    return [*oracles, *(name for name in job.effort.strategies if name not in hidden)]
+    shown = (name for name in job.effort.strategies if name not in hidden(workload))
+    return [*oracles, *shown]
 
 
 def _strategy(name: str, workload: Workload, effort: Effort) -> tuple[MakeStrategy, Options]:

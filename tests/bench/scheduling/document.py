@@ -8,7 +8,7 @@ from tests.bench.scheduling.cells import STRATEGIES, Cell, Effort
 from tests.bench.scheduling.scenarios import FAMILIES
 from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.oracle import make_oracle
-from tests.bench.scheduling.strategies.registry import LANES
+from tests.bench.scheduling.strategies.registry import hidden
 from tests.bench.scheduling.tables import cell_table
 from tests.bench.scheduling.workload import generate
 
@@ -80,8 +80,8 @@ def speed_rows(effort: Effort, count: int) -> Iterator[str]:
         workload = generate(FAMILIES[family](rate, n=count))
         drawn = time.process_time() - begun
         yield f"| (drawing the workload) | {scenario} | {count} | - | {drawn:.1f} | - |"
-        hidden = frozenset() if workload.config.use_targets else LANES
-        for name in ("oracle", *(each for each in effort.strategies if each not in hidden)):
+        shown = [name for name in effort.strategies if name not in hidden(workload)]
+        for name in ("oracle", *shown):
             is_oracle = name == "oracle"
             make = make_oracle(workload) if is_oracle else STRATEGIES[name]
             options = ORACLE if is_oracle else Options(max_cpu_s=effort.max_cpu_s)

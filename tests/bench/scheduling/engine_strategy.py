@@ -18,6 +18,7 @@ from service.mergequeue.engine.inputs import (
     ChecksReported,
     Input,
     Landed,
+    RatesMeasured,
     RequiredChanged,
     Submit,
     TargetMoved,
@@ -123,6 +124,7 @@ class EngineStrategy:
         self.out: list[Action] = []
         self._take(TargetMoved(FIRST_TIP))
         self._take(RequiredChanged(REQUIRED))
+        self._take(_rates_of(told))
 
     def answer(self, event: Event) -> list[Action]:
         self.now = START + timedelta(seconds=event.t)
@@ -254,6 +256,11 @@ class EngineStrategy:
         if number is not None and known is not None and known[0] == run:
             del self.unfinished[number]
             self.out.append(CancelRun(number))
+
+
+def _rates_of(told: StrategyConfig) -> RatesMeasured:
+    """What the product would have measured: rates of the world, never what becomes of one."""
+    return RatesMeasured(told.flake_prior, told.conflict_rate, {UNIT: told.minutes})
 
 
 def _submission(view: PrView) -> Submit:

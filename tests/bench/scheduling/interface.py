@@ -115,7 +115,9 @@ class StrategyConfig(NamedTuple):
 
     `workers` runs may execute at once; `use_targets`: whether targets may be trusted;
     `conflict_prior` and `flake_prior` are the chances that two which may conflict do, and that a
-    run of a good tree fails; `full_suite`: whether every run tests its whole tree.
+    run of a good tree fails; `full_suite`: whether every run tests its whole tree. As history
+    would show them: `conflict_rate` is the chance that one conflicts with others that came shortly
+    before, `minutes` how long a run usually takes.
     """
 
     workers: int
@@ -123,6 +125,8 @@ class StrategyConfig(NamedTuple):
     conflict_prior: float
     flake_prior: float
     full_suite: bool = False
+    conflict_rate: float = 0.03
+    minutes: float = 20.0
 
 
 MakeStrategy = Callable[[StrategyConfig], Strategy]

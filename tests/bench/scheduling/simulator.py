@@ -111,6 +111,8 @@ class _Simulator:
                 conflict_prior=workload.pair_prior,
                 flake_prior=config.flake,
                 full_suite=config.full_suite,
+                conflict_rate=config.conflict_rate,
+                minutes=config.minutes,
             )
         )
         self.ledger = Ledger(workload, options.is_oracle)

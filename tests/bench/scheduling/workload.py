@@ -15,7 +15,7 @@ Targets = frozenset[int] | None
 Rng = np.random.Generator
 
 MAIN_STREAM, URGENT_STREAM = 0x5EED, 0x0461
-HOUR_S, DAY_S = 3600.0, 86400.0
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 RISK_MIN, RISK_MAX = 1e-4, 0.98
 SAMPLED_EVERY = 20
 """Each so manieth pull request is looked at to measure how many pairs may conflict."""
@@ -57,6 +57,11 @@ class WorkloadConfig:
     diurnal: bool = False
     p_urgent: float = 0.0
     outage: float = 0.0
+
+    @property
+    def minutes(self) -> float:
+        """How long a run usually takes."""
+        return self.d_median / MINUTE_S
 
 
 @dataclass

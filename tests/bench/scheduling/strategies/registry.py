@@ -17,6 +17,9 @@ ORACLES = ("oracle", "oracle-batch")
 LANES = frozenset({"serial-lanes", "optimistic-lanes"})
 """Without targets the same as serial and prefix."""
 
+CHAINS = frozenset({"evi"})
+"""With targets the same as proto."""
+
 BASELINES: dict[str, MakeStrategy] = {
     "serial": Serial,
     "bors": Bors,
@@ -45,3 +48,8 @@ WITH_RETRY: dict[str, MakeStrategy] = {
 def oracle_of(name: str, workload: Workload) -> MakeStrategy:
     """One of ORACLES, told the truth of this workload."""
     return make_oracle(workload) if name == "oracle" else make_batch_oracle(workload)
+
+
+def hidden(workload: Workload) -> frozenset[str]:
+    """Those that are the same as another here."""
+    return CHAINS if workload.config.use_targets else LANES
