@@ -3,14 +3,24 @@
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
+from tests.bench.scheduling import arrivals
 from tests.bench.scheduling.engine_strategy import engines
 from tests.bench.scheduling.ideal import ideal
 from tests.bench.scheduling.interface import MakeStrategy
 from tests.bench.scheduling.metrics import Summary, mean, summary, worst
-from tests.bench.scheduling.scenarios import FAMILIES, GRID, MIDDLE, VARIATIONS
+from tests.bench.scheduling.scenarios import (
+    CELLS_OF_WORLDS,
+    FAMILIES,
+    GRID,
+    MIDDLE,
+    OVERLOADED,
+    REAL_ARRIVALS,
+    VARIATIONS,
+    WORLDS,
+)
 from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.registry import (
     BASELINES,
@@ -43,11 +53,13 @@ class Scenario:
         cell, _, variation = words.partition(",")
         found = re.fullmatch(r"(\w+) (\d+)x(\d+)", cell.strip())
         variation = variation.strip() or "base"
-        if found is None or found[1] not in FAMILIES or variation not in VARIATIONS:
+        if found is None or found[1] not in FAMILIES or variation not in {**VARIATIONS, **WORLDS}:
             raise ValueError(
                 f'no cell "{words}"; there are "F 30x24" and "F 30x24, conflicts 10%", with '
-                f"families {', '.join(FAMILIES)} and variations {', '.join(VARIATIONS)}"
+                f"families {', '.join(FAMILIES)} and variations {'; '.join([*VARIATIONS, *WORLDS])}"
             )
+        if variation == REAL_ARRIVALS and not arrivals.gaps():
+            raise ValueError(f"there is no {arrivals.TABLE}; {arrivals.VARIABLE} names its folder")
         return cls(found[1], float(found[2]), int(found[3]), variation)
 
     @property
@@ -58,16 +70,19 @@ class Scenario:
 
     def config(self, seed: int, effort: "Effort") -> WorkloadConfig:
         """What to draw."""
-        family = FAMILIES[self.family]
-        count = effort.count or max(1, round(family(self.rate).n * effort.share))
-        return family(self.rate, seed=seed, **{"n": count, **VARIATIONS[self.variation]})
+        changes = {**VARIATIONS, **WORLDS}[self.variation]
+        whole = FAMILIES[self.family](self.rate, seed=seed, **changes)
+        is_overloaded = (self.family, self.rate, self.workers) in OVERLOADED
+        share = 1.0 if is_overloaded else effort.share
+        return replace(whole, n=effort.count or max(1, round(whole.n * share)))
 
 
 @dataclass(frozen=True)
 class Effort:
     """How much to measure.
 
-    `share` of the published number of pull requests, or `count` of them if it is not 0. A
+    `share` of the published number of pull requests (of all where CI is overloaded), or `count` of
+    them if it is not 0. A
     simulation is cut off after `max_cpu_s` seconds of CPU time; `procs` run at the same time.
     """
 
@@ -116,14 +131,20 @@ def variations(family: str, rate: float, workers: int) -> tuple[Scenario, ...]:
     return tuple(Scenario(family, rate, workers, name) for name in VARIATIONS)
 
 
+def worlds() -> tuple[Scenario, ...]:
+    """The cells of further worlds, for which there is data."""
+    every = (Scenario(*cell) for cell in CELLS_OF_WORLDS)
+    return tuple(one for one in every if one.variation != REAL_ARRIVALS or arrivals.gaps())
+
+
 def published() -> tuple[Scenario, ...]:
-    """Every cell and variation of both families, none twice."""
+    """Every cell, variation and world of both families, none twice."""
     every = [
         scenario
         for family, (rate, workers) in MIDDLE.items()
         for scenario in (*grid(family), *variations(family, rate, workers))
     ]
-    return tuple(dict.fromkeys(every))
+    return tuple(dict.fromkeys([*every, *worlds()]))
 
 
 def measured(scenarios: Sequence[Scenario], effort: Effort) -> Iterator[Cell]:

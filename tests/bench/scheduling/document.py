@@ -21,7 +21,9 @@ This page shows how soon good pull requests land and how much CI that takes. It 
 engine with common strategies of merge queues, on simulated repositories.
 `tests/bench/scheduling/__init__.py` describes the simulation, and [adaptive
 batches](../explanation/scheduling.md) the engine's rules.
-Written by `{command}` ({about}).
+Written by `{command}` ({about}). Of cells that are not overloaded `--share` measures a part.
+
+No rule and no number was tuned on these seeds.
 
 A cell is named after its repository, the pull requests per hour and the CI workers: `F 60/h x 24`.
 
@@ -34,6 +36,7 @@ Columns:
 - runs/merge, CI-h/merge: test runs started, and hours of CI, per merge
 - aborted: the share of runs that were cancelled
 - doomed: the share of runs that hold two pull requests which conflict, so they had to fail
+- fairness, in the cell with 99 authors: Jain's index over the mean turnaround of each author
 - wrong ejects: good pull requests that were rejected, in % of the good ones
 - red main: merges that broke the branch
 - unproven: merges of a tree that no passed run tested

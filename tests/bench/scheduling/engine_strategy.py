@@ -282,7 +282,7 @@ def _facts_of(view: PrView) -> Facts:
         mergeability=Mergeability.MERGEABLE,
         blockers=(),
         title="",
-        author="author",
+        author=f"author-{view.author}",
         is_fork=False,
     )
 

@@ -16,8 +16,9 @@ NO_PROOF = -1
 class PrView(NamedTuple):
     """What a queue may know about a pull request when it is submitted.
 
-    `id` counts from 0 in order of arrival; `targets` None: all of them, or unknown; `p_ok` is
-    the calibrated chance that it passes on its own, `d_hat` the expected seconds of its CI.
+    `id` counts from 0 in order of arrival, `author` from 0 too; `targets` None: all of them, or
+    unknown; `p_ok` is the calibrated chance that it passes on its own, `d_hat` the expected
+    seconds of its CI.
     """
 
     id: int
@@ -26,6 +27,7 @@ class PrView(NamedTuple):
     p_ok: float
     d_hat: float
     priority: int = NORMAL
+    author: int = 0
 
 
 class PrSubmitted(NamedTuple):

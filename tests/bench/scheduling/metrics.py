@@ -17,7 +17,7 @@ HOUR_S, MINUTE_S = 3600.0, 60.0
 PERCENTILES = (50, 95, 99)
 DECIDED = (PrState.MERGED, PrState.EJECTED)
 
-MORE_IS_BETTER = frozenset({"merged", "merged_per_h", "drain_per_h", "utilization"})
+MORE_IS_BETTER = frozenset({"merged", "merged_per_h", "drain_per_h", "utilization", "fairness"})
 
 Floats = NDArray[np.float64]
 
@@ -34,8 +34,9 @@ class Summary:
     worker time of all, `doomed_share` runs that hold two which conflict of started runs.
     `wrong_eject_pct` is in % of the good. `urgent95`: 95th percentile of the
     turnaround of urgent ones that merged, divided by that of one undisturbed run of each; 0
-    without any. `others50_min`: median of those that are not urgent. Percentiles of nobody are no
-    numbers.
+    without any. `others50_min`: median of those that are not urgent. `fairness`: Jain's index over
+    the mean turnaround of each author, 1 if all are alike; `people95`, `bots95`: 95th percentiles
+    of both, divided by the ideal's. Percentiles of nobody are no numbers.
     """
 
     p50_min: float
@@ -61,6 +62,9 @@ class Summary:
     wrong_eject_pct: float
     urgent95: float
     others50_min: float
+    fairness: float
+    people95: float
+    bots95: float
     red_main: float
     unproven: float
     superset: float
@@ -107,6 +111,9 @@ def summary(result: Result, yardstick: Result) -> Summary:
         wrong_eject_pct=100.0 * result.wrong_ejects / max(yardstick.merged, 1),
         urgent95=_urgent95(result),
         others50_min=_others50(result) / MINUTE_S,
+        fairness=_fairness(result),
+        people95=_percentiles(_of_authors(result, bots=False))[1] / ideal_q[1],
+        bots95=_percentiles(_of_authors(result, bots=True))[1] / ideal_q[1],
         red_main=findings.red_main,
         unproven=findings.unproven,
         superset=findings.superset,
@@ -152,6 +159,27 @@ def _taken(result: Result) -> Floats:
     return np.asarray(result.decided) - np.asarray(result.workload.arrive)
 
 
+def _fairness(result: Result) -> float:
+    """Jain's index: the square of the sum, divided by the number times the sum of squares."""
+    authors = _authors(result)[_is_decided(result)]
+    taken = turnaround(result)
+    means = np.asarray([taken[authors == author].mean() for author in np.unique(authors)])
+    return float(means.sum() ** 2 / (len(means) * (means**2).sum())) if len(means) else math.nan
+
+
+def _of_authors(result: Result, *, bots: bool) -> Floats:
+    is_by_bot = _authors(result) < result.workload.config.bots
+    return _taken(result)[_is_decided(result) & (is_by_bot == bots)]
+
+
+def _authors(result: Result) -> NDArray[np.int64]:
+    return np.asarray([view.author for view in result.workload.views])
+
+
+def _is_decided(result: Result) -> NDArray[np.bool_]:
+    return np.isin(np.asarray(result.state), DECIDED)
+
+
 def _is_urgent(result: Result) -> NDArray[np.bool_]:
     return np.asarray([view.priority == URGENT for view in result.workload.views])
 
@@ -165,8 +193,7 @@ def _urgent95(result: Result) -> float:
 
 
 def _others50(result: Result) -> float:
-    is_decided = np.isin(np.asarray(result.state), DECIDED)
-    taken = _taken(result)[is_decided & ~_is_urgent(result)]
+    taken = _taken(result)[_is_decided(result) & ~_is_urgent(result)]
     return float(np.percentile(taken, 50)) if len(taken) else math.nan
 
 

@@ -15,6 +15,7 @@ from tests.bench.scheduling.cells import (
     measured,
     published,
     variations,
+    worlds,
 )
 from tests.bench.scheduling.scenarios import VARIATIONS
 
@@ -25,14 +26,15 @@ SMALL = Effort(seeds=(1,), count=25, strategies=STRATEGIES, procs=1)
 def test_every_goal_gets_a_row():
     small = Effort(seeds=(1,), count=8, procs=1)
     rows = goals.rows_of({cell.scenario: cell for cell in measured(goals.needed(), small)})
-    assert {row["goal"] for row in rows} == {f"P{number}" for number in range(1, 14)}
+    assert {row["goal"] for row in rows} == {f"P{number}" for number in range(1, 19)}
     safety = next(row for row in rows if row["goal"] == "P1")
     assert safety["met"] == "yes"
 
 
 def test_published_cells_are_the_grids_and_the_variations_of_their_middles():
     cells = published()
-    assert len(cells) == len(set(cells)) == 2 * (9 + len(VARIATIONS) - 1)
+    of_grids = 2 * (9 + len(VARIATIONS) - 1)
+    assert len(cells) == len(set(cells)) == of_grids + len(worlds())
     assert set(goals.needed()) <= set(cells)
     assert set(grid("S")) <= set(cells)
     assert set(variations("F", 30, 24)) <= set(cells)
@@ -41,8 +43,8 @@ def test_published_cells_are_the_grids_and_the_variations_of_their_middles():
 def test_goals_of_strategies_that_were_not_measured_are_left_out():
     cells = {cell.scenario: cell for cell in measured(grid("F")[:2], SMALL)}
     rows = goals.rows_of(cells)
-    assert [row["goal"] for row in rows] == ["P1", "P6", "P11"]
-    assert str(rows[1]["best baseline"]).endswith("(prefix)")
+    assert [row["goal"] for row in rows] == ["P1", "P2", "P6", "P11"]
+    assert str(rows[2]["best baseline"]).endswith("(prefix)")
 
 
 def test_a_simulation_that_was_cut_off_meets_no_goal():
