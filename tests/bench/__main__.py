@@ -59,7 +59,8 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "limits": limits.run,
 }
 NOTES = {
-    "scheduling": "One seed and a tenth of the pull requests; the tables are in scheduling.md."
+    "scheduling": "One seed and a tenth of the pull requests, all of them where CI is overloaded. "
+    "The tables are in scheduling.md."
 }
 """What is said over the tables of a subject."""
 

@@ -2,10 +2,13 @@
 
 grid F                 every load and number of workers of a family
 vary F 30 24           one cell, one factor changed at a time
-one S 500 500          one cell
-goals                  P1 to P13 of their own cells
+cells "F 30x24" "F 30x24, conflicts 10%"
+                       these cells
+goals                  P1 to P18 of their own cells
 speed                  events a second, 100,000 pull requests
 document               everything, written to docs/reference/scheduling.md
+
+Rules are tried on any seeds but those of the document (`HELD_OUT` in scenarios.py).
 """
 
 import argparse
@@ -30,11 +33,12 @@ from tests.bench.scheduling.cells import (
     published,
     variations,
 )
-from tests.bench.scheduling.scenarios import GRID
+from tests.bench.scheduling.scenarios import GRID, HELD_OUT
 from tests.bench.scheduling.tables import cell_table
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "scheduling.md"
 SPEED_PRS = 100_000
+SEEDS = (1, 2, 3)
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -44,11 +48,10 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    words = ("grid", "vary", "one", "goals", "speed", "document")
+    words = ("grid", "vary", "cells", "goals", "speed", "document")
     parser.add_argument("what", choices=words)
-    parser.add_argument("where", nargs="*", help="family, and for vary and one: rate, workers")
-    parser.add_argument("--seeds", type=int, default=3, help="how many")
-    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("where", nargs="*", help="family; for vary rate and workers too; cells")
+    parser.add_argument("--seeds", type=_seeds, help="901,902 or 901-905")
     parser.add_argument("--share", type=float, default=1.0, help="of the published numbers")
     parser.add_argument("--n", type=int, default=0, help="pull requests, in place of --share")
     parser.add_argument("--strategies", default=",".join(PUBLISHED))
@@ -61,8 +64,10 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     unknown = set(asked.strategies.split(",")) - set(STRATEGIES)
     if unknown:
         parser.error(f"no strategy {', '.join(sorted(unknown))}; there are {', '.join(STRATEGIES)}")
-    if asked.where and asked.where[0] not in GRID:
-        parser.error(f"no family {asked.where[0]}; there are {', '.join(GRID)}")
+    try:
+        asked.scenarios = scenarios_of(asked.what, asked.where)
+    except ValueError as error:
+        parser.error(str(error))
     return asked
 
 
@@ -70,7 +75,7 @@ def main(argv: Sequence[str]) -> None:
     """Measure what was asked for and print it."""
     asked = arguments(argv)
     effort = Effort(
-        seeds=tuple(range(asked.first_seed, asked.first_seed + asked.seeds)),
+        seeds=asked.seeds or (HELD_OUT if asked.what == "document" else SEEDS),
         share=asked.share,
         count=asked.n,
         strategies=tuple(asked.strategies.split(",")),
@@ -83,7 +88,7 @@ def main(argv: Sequence[str]) -> None:
             _say(line)
         return
     cells: list[Cell] = []
-    for cell in measured(scenarios_of(asked.what, asked.where), effort):
+    for cell in measured(asked.scenarios, effort):
         cells.append(cell)
         if asked.what != "goals":
             _say(f"\n{cell_table(cell)}")
@@ -97,15 +102,23 @@ def main(argv: Sequence[str]) -> None:
 
 
 def scenarios_of(what: str, where: Sequence[str]) -> tuple[Scenario, ...]:
-    """The cells that the words ask for."""
+    """The cells that the words ask for. Raises ValueError for what there is not."""
+    if what == "cells":
+        return tuple(map(Scenario.named, where))
     family = where[0] if where else "F"
+    if family not in GRID:
+        raise ValueError(f"no family {family}; there are {', '.join(GRID)}")
     if what == "grid":
         return grid(family)
     if what == "vary":
         return variations(family, float(where[1]), int(where[2]))
-    if what == "one":
-        return (Scenario(family, float(where[1]), int(where[2])),)
     return goals.needed() if what == "goals" else published()
+
+
+def _seeds(words: str) -> tuple[int, ...]:
+    """The seeds of `901,902` or `901-905`."""
+    first, _, last = words.partition("-")
+    return tuple(range(int(first), int(last) + 1)) if last else tuple(map(int, words.split(",")))
 
 
 def _say(text: str) -> None:

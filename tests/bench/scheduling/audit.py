@@ -105,6 +105,11 @@ class Ledger:
                             return False
         return True
 
+    def is_doomed(self, run: Run) -> bool:
+        """Whether the run's tree holds two that conflict: it fails whoever else is in it."""
+        members = {*run.base, *run.prs}
+        return any(not members.isdisjoint(self.workload.conflicts[pr]) for pr in members)
+
     def cancel(self, pr: int, now: float) -> None:
         """The author withdrew it."""
         self._decide(pr, PrState.CANCELLED, now)

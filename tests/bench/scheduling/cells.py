@@ -1,21 +1,32 @@
 """Cells of the tables: a scenario, measured with every strategy over some seeds."""
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
+from tests.bench.scheduling import arrivals
 from tests.bench.scheduling.engine_strategy import engines
 from tests.bench.scheduling.ideal import ideal
 from tests.bench.scheduling.interface import MakeStrategy
-from tests.bench.scheduling.metrics import Summary, mean, summary
-from tests.bench.scheduling.scenarios import FAMILIES, GRID, MIDDLE, VARIATIONS
+from tests.bench.scheduling.metrics import Summary, mean, summary, worst
+from tests.bench.scheduling.scenarios import (
+    CELLS_OF_WORLDS,
+    FAMILIES,
+    GRID,
+    MIDDLE,
+    OVERLOADED,
+    REAL_ARRIVALS,
+    VARIATIONS,
+    WORLDS,
+)
 from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.registry import (
     BASELINES,
-    LANES,
     ORACLES,
     WITH_RETRY,
+    hidden,
     oracle_of,
 )
 from tests.bench.scheduling.workload import Workload, WorkloadConfig, generate
@@ -36,6 +47,21 @@ class Scenario:
     workers: int
     variation: str = "base"
 
+    @classmethod
+    def named(cls, words: str) -> "Scenario":
+        """The cell that is written `F 30x24` or `F 30x24, conflicts 10%`. Raises ValueError."""
+        cell, _, variation = words.partition(",")
+        found = re.fullmatch(r"(\w+) (\d+)x(\d+)", cell.strip())
+        variation = variation.strip() or "base"
+        if found is None or found[1] not in FAMILIES or variation not in {**VARIATIONS, **WORLDS}:
+            raise ValueError(
+                f'no cell "{words}"; there are "F 30x24" and "F 30x24, conflicts 10%", with '
+                f"families {', '.join(FAMILIES)} and variations {'; '.join([*VARIATIONS, *WORLDS])}"
+            )
+        if variation == REAL_ARRIVALS and not arrivals.gaps():
+            raise ValueError(f"there is no {arrivals.TABLE}; {arrivals.VARIABLE} names its folder")
+        return cls(found[1], float(found[2]), int(found[3]), variation)
+
     @property
     def title(self) -> str:
         """How the tables call it."""
@@ -44,16 +70,19 @@ class Scenario:
 
     def config(self, seed: int, effort: "Effort") -> WorkloadConfig:
         """What to draw."""
-        family = FAMILIES[self.family]
-        count = effort.count or max(1, round(family(self.rate).n * effort.share))
-        return family(self.rate, seed=seed, **{"n": count, **VARIATIONS[self.variation]})
+        changes = {**VARIATIONS, **WORLDS}[self.variation]
+        whole = FAMILIES[self.family](self.rate, seed=seed, **changes)
+        is_overloaded = (self.family, self.rate, self.workers) in OVERLOADED
+        share = 1.0 if is_overloaded else effort.share
+        return replace(whole, n=effort.count or max(1, round(whole.n * share)))
 
 
 @dataclass(frozen=True)
 class Effort:
     """How much to measure.
 
-    `share` of the published number of pull requests, or `count` of them if it is not 0. A
+    `share` of the published number of pull requests (of all where CI is overloaded), or `count` of
+    them if it is not 0. A
     simulation is cut off after `max_cpu_s` seconds of CPU time; `procs` run at the same time.
     """
 
@@ -67,10 +96,15 @@ class Effort:
 
 @dataclass(frozen=True)
 class Cell:
-    """The means over the seeds, by strategy in the order of the table; `ideal` is the yardstick."""
+    """Figures by strategy in the order of the table; `ideal` is the yardstick.
+
+    `rows` are the means over the seeds, `worst` each figure of the seed in which it is worst.
+    """
 
     scenario: Scenario
+    seeds: tuple[int, ...]
     rows: dict[str, Summary]
+    worst: dict[str, Summary]
     ideal: Summary
 
 
@@ -79,6 +113,12 @@ class _Job:
     scenario: Scenario
     seed: int
     effort: Effort
+
+
+@dataclass(frozen=True)
+class _OfSeed:
+    rows: dict[str, Summary]
+    ideal: Summary
 
 
 def grid(family: str) -> tuple[Scenario, ...]:
@@ -91,14 +131,20 @@ def variations(family: str, rate: float, workers: int) -> tuple[Scenario, ...]:
     return tuple(Scenario(family, rate, workers, name) for name in VARIATIONS)
 
 
+def worlds() -> tuple[Scenario, ...]:
+    """The cells of further worlds, for which there is data."""
+    every = (Scenario(*cell) for cell in CELLS_OF_WORLDS)
+    return tuple(one for one in every if one.variation != REAL_ARRIVALS or arrivals.gaps())
+
+
 def published() -> tuple[Scenario, ...]:
-    """Every cell and variation of both families, none twice."""
+    """Every cell, variation and world of both families, none twice."""
     every = [
         scenario
         for family, (rate, workers) in MIDDLE.items()
         for scenario in (*grid(family), *variations(family, rate, workers))
     ]
-    return tuple(dict.fromkeys(every))
+    return tuple(dict.fromkeys([*every, *worlds()]))
 
 
 def measured(scenarios: Sequence[Scenario], effort: Effort) -> Iterator[Cell]:
@@ -112,15 +158,21 @@ def measured(scenarios: Sequence[Scenario], effort: Effort) -> Iterator[Cell]:
 
 
 def _joined(
-    scenarios: Sequence[Scenario], effort: Effort, results: Iterator[Cell]
+    scenarios: Sequence[Scenario], effort: Effort, results: Iterator[_OfSeed]
 ) -> Iterator[Cell]:
     for scenario in scenarios:
         of_seeds = list(islice(results, len(effort.seeds)))
-        rows = {name: mean([each.rows[name] for each in of_seeds]) for name in of_seeds[0].rows}
-        yield Cell(scenario, rows, mean([each.ideal for each in of_seeds]))
+        of_names = {name: [each.rows[name] for each in of_seeds] for name in of_seeds[0].rows}
+        yield Cell(
+            scenario,
+            effort.seeds,
+            rows={name: mean(each) for name, each in of_names.items()},
+            worst={name: worst(each) for name, each in of_names.items()},
+            ideal=mean([each.ideal for each in of_seeds]),
+        )
 
 
-def _of_seed(job: _Job) -> Cell:
+def _of_seed(job: _Job) -> _OfSeed:
     workload = generate(job.scenario.config(job.seed, job.effort))
     yardstick = ideal(workload)
     rows: dict[str, Summary] = {}
@@ -128,14 +180,14 @@ def _of_seed(job: _Job) -> Cell:
         make, options = _strategy(name, workload, job.effort)
         result = simulate(workload, make, job.scenario.workers, options)
         rows[name] = summary(result, yardstick)
-    return Cell(job.scenario, rows, summary(yardstick, yardstick))
+    return _OfSeed(rows, summary(yardstick, yardstick))
 
 
 def _names(job: _Job, workload: Workload) -> list[str]:
     # The oracles know nothing of withdrawals.
     oracles = () if workload.cancel_at else ORACLES
-    hidden = frozenset() if workload.config.use_targets else LANES
-    return [*oracles, *(name for name in job.effort.strategies if name not in hidden)]
+    shown = (name for name in job.effort.strategies if name not in hidden(workload))
+    return [*oracles, *shown]
 
 
 def _strategy(name: str, workload: Workload, effort: Effort) -> tuple[MakeStrategy, Options]:

@@ -17,6 +17,7 @@ from service.mergequeue.engine.inputs import (
     ChecksReported,
     Input,
     Landed,
+    RatesMeasured,
     Report,
     RequiredChanged,
     Submit,
@@ -124,6 +125,7 @@ class EngineStrategy:
         self.out: list[Action] = []
         self._take(TargetMoved(FIRST_TIP))
         self._take(RequiredChanged(REQUIRED))
+        self._take(_rates_of(told))
 
     def answer(self, event: Event) -> list[Action]:
         self.now = START + timedelta(seconds=event.t)
@@ -272,6 +274,11 @@ class EngineStrategy:
             self.out.append(CancelRun(number))
 
 
+def _rates_of(told: StrategyConfig) -> RatesMeasured:
+    """What the product would have measured: rates of the world, never what becomes of one."""
+    return RatesMeasured(told.flake_prior, told.conflict_rate, {UNIT: told.minutes})
+
+
 def _submission(view: PrView) -> Submit:
     """What the product would know of it: never the truth."""
     touched = targets.ALL if view.targets is None else targets.of(map(str, view.targets))
@@ -291,7 +298,7 @@ def _facts_of(view: PrView) -> Facts:
         mergeability=Mergeability.MERGEABLE,
         blockers=(),
         title="",
-        author="author",
+        author=f"author-{view.author}",
         is_fork=False,
     )
 

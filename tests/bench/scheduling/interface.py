@@ -16,8 +16,9 @@ NO_PROOF = -1
 class PrView(NamedTuple):
     """What a queue may know about a pull request when it is submitted.
 
-    `id` counts from 0 in order of arrival; `targets` None: all of them, or unknown; `p_ok` is
-    the calibrated chance that it passes on its own, `d_hat` the expected seconds of its CI.
+    `id` counts from 0 in order of arrival, `author` from 0 too; `targets` None: all of them, or
+    unknown; `p_ok` is the calibrated chance that it passes on its own, `d_hat` the expected
+    seconds of its CI.
     """
 
     id: int
@@ -26,6 +27,7 @@ class PrView(NamedTuple):
     p_ok: float
     d_hat: float
     priority: int = NORMAL
+    author: int = 0
 
 
 class PrSubmitted(NamedTuple):
@@ -115,7 +117,9 @@ class StrategyConfig(NamedTuple):
 
     `workers` runs may execute at once; `use_targets`: whether targets may be trusted;
     `conflict_prior` and `flake_prior` are the chances that two which may conflict do, and that a
-    run of a good tree fails; `full_suite`: whether every run tests its whole tree.
+    run of a good tree fails; `full_suite`: whether every run tests its whole tree. As history
+    would show them: `conflict_rate` is the chance that one conflicts with others that came shortly
+    before, `minutes` how long a run usually takes.
     """
 
     workers: int
@@ -123,6 +127,8 @@ class StrategyConfig(NamedTuple):
     conflict_prior: float
     flake_prior: float
     full_suite: bool = False
+    conflict_rate: float = 0.03
+    minutes: float = 20.0
 
 
 MakeStrategy = Callable[[StrategyConfig], Strategy]

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from tests.bench.scheduling import arrivals
 from tests.bench.scheduling.workload import WorkloadConfig
 
-Changes = Mapping[str, float]
+Change = float | tuple[float, ...]
+Changes = Mapping[str, Change]
 """Fields of a WorkloadConfig with other values."""
 
 
-def team(rate: float, seed: int = 1, **changes: float) -> WorkloadConfig:
+def team(rate: float, seed: int = 1, **changes: Change) -> WorkloadConfig:
     """F: one repository, every run the full suite, no impacted targets: a chain."""
     base = WorkloadConfig(
         n=1500,
@@ -23,7 +25,7 @@ def team(rate: float, seed: int = 1, **changes: float) -> WorkloadConfig:
     return _changed(base, changes)
 
 
-def monorepo(rate: float, seed: int = 1, **changes: float) -> WorkloadConfig:
+def monorepo(rate: float, seed: int = 1, **changes: Change) -> WorkloadConfig:
     """S: a monorepo with selective CI and known impacted targets: a graph.
 
     The number of targets grows with the rate, so that one clashes with about one other in
@@ -61,6 +63,33 @@ VARIATIONS: dict[str, Changes] = {
     "outage 20 min": {"outage": 1200.0},
 }
 """One factor at a time."""
+
+REAL_ARRIVALS = "real arrivals"
+
+WORLDS: dict[str, Changes] = {
+    "flaky 10%": {"flake": 0.10},
+    "weak predictor, broken 8%": {"risk_conc": 50.0, "p_broken": 0.08},
+    "mixed runs": {"short_share": 0.5},
+    "99 authors": {"n": 1000, "authors": 99, "bots": 9},
+    REAL_ARRIVALS: {"gaps": arrivals.gaps(), "n": len(arrivals.gaps())},
+}
+"""Worlds of one cell each. 99 authors, of whom nine are bots, send 1,000 in one hour."""
+
+CELLS_OF_WORLDS: tuple[tuple[str, float, int, str], ...] = (
+    *(("F", 30, 24, name) for name in WORLDS if name != "99 authors"),
+    ("F", 1000, 100, "99 authors"),
+)
+
+OVERLOADED: frozenset[tuple[str, float, int]] = frozenset(
+    {("F", 30, 8), ("F", 60, 8), ("F", 60, 24)}
+)
+"""More arrives than can be tested one by one, so waiting grows with the number of pull requests.
+
+A part of them would flatter every strategy: these cells are always measured whole.
+"""
+
+HELD_OUT = (7301, 7302, 7303, 7304, 7305)
+"""The seeds of the published figures. No rule and no number may be tuned on them."""
 
 
 def _changed(base: WorkloadConfig, changes: Changes) -> WorkloadConfig:

@@ -48,7 +48,10 @@ PLAIN, ORACLE = Options(), Options(is_oracle=True)
 
 @dataclass
 class Result:
-    """What happened. `busy` are worker-seconds used, `wasted` those of aborted runs."""
+    """What happened. `busy` are worker-seconds used, `wasted` those of aborted runs.
+
+    `runs_doomed`: those started that hold two pull requests which conflict.
+    """
 
     strategy: str
     workers: int
@@ -59,6 +62,7 @@ class Result:
     runs_started: int = 0
     runs_finished: int = 0
     runs_aborted: int = 0
+    runs_doomed: int = 0
     busy: float = 0.0
     wasted: float = 0.0
     events: int = 0
@@ -107,6 +111,8 @@ class _Simulator:
                 conflict_prior=workload.pair_prior,
                 flake_prior=config.flake,
                 full_suite=config.full_suite,
+                conflict_rate=config.conflict_rate,
+                minutes=config.minutes,
             )
         )
         self.ledger = Ledger(workload, options.is_oracle)
@@ -245,4 +251,5 @@ class _Simulator:
         run.passed = self.options.is_oracle or not chance.flakes(config.flake, key)
         self.free -= 1
         self.result.runs_started += 1
+        self.result.runs_doomed += self.ledger.is_doomed(run)
         self._put_due(self.now + takes + self.options.start_overhead, run)

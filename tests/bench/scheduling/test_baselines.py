@@ -1,7 +1,12 @@
 """The simulator's judge, its yardstick, and every baseline on small workloads."""
 
+import math
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
+from tests.bench.scheduling import arrivals
 from tests.bench.scheduling.audit import ProtocolError, PrState
 from tests.bench.scheduling.ideal import fifo_outcome, ideal
 from tests.bench.scheduling.interface import (
@@ -12,8 +17,8 @@ from tests.bench.scheduling.interface import (
     PrSubmitted,
     StartRun,
 )
-from tests.bench.scheduling.metrics import summary
-from tests.bench.scheduling.scenarios import monorepo, team
+from tests.bench.scheduling.metrics import mean, summary, worst
+from tests.bench.scheduling.scenarios import REAL_ARRIVALS, WORLDS, monorepo, team
 from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.oracle import make_oracle
 from tests.bench.scheduling.strategies.registry import BASELINES, ORACLES, WITH_RETRY, oracle_of
@@ -88,12 +93,74 @@ def test_the_rate_changes_when_and_not_what():
     assert slow.arrive == pytest.approx([10 * t for t in fast.arrive])
 
 
+def test_the_worst_seed_has_most_runs_and_fewest_merges():
+    of_seeds = [
+        summary(simulate(workload, EVERY["prefix"], 8), ideal(workload))
+        for workload in (generate(team(30, seed=seed, n=100)) for seed in (1, 2))
+    ]
+    found = worst(of_seeds)
+    assert found.runs_per_merge == max(one.runs_per_merge for one in of_seeds)
+    assert found.merged_per_h == min(one.merged_per_h for one in of_seeds)
+    assert found.verdict95 == max(one.verdict95 for one in of_seeds)
+
+
+def test_a_workload_without_broken_ones_has_no_time_to_a_verdict():
+    workload = generate(team(30, n=50, p_broken=0.0, conflict_rate=0.0, flake=0.0))
+    one = summary(simulate(workload, EVERY["prefix"], 24), ideal(workload))
+    assert math.isnan(one.verdict50)
+    assert one.merged50 == one.n50
+    assert math.isnan(mean([one, one]).verdict95)
+
+
 def test_urgent_ones_are_drawn_beside_the_others():
     plain, urgent = generate(team(30, n=500)), generate(team(30, n=500, p_urgent=0.05))
     assert [view.priority for view in urgent.views].count(URGENT) > 5
     as_plain = [view._replace(priority=plain.views[0].priority) for view in urgent.views]
     assert as_plain == plain.views
     assert (plain.broken, plain.conflicts) == (urgent.broken, urgent.conflicts)
+
+
+def test_short_runs_are_mixed_in_and_change_nothing_else():
+    plain, mixed = generate(team(30, n=500)), generate(team(30, n=500, short_share=0.5))
+    shrunk = [a / b for a, b in zip(mixed.duration, plain.duration, strict=True)]
+    assert {round(each, 9) for each in shrunk} == {0.25, 1.0}
+    assert 200 < shrunk.count(1.0) < 300
+    assert (plain.broken, plain.conflicts) == (mixed.broken, mixed.conflicts)
+    assert (plain.config.minutes, mixed.config.minutes) == (20.0, 12.5)
+
+
+def test_nine_bots_send_half_of_all_pull_requests():
+    sent = Counter(view.author for view in generate(team(1000, **WORLDS["99 authors"])).views)
+    assert sent.total() == 1000
+    assert 450 < sum(sent[bot] for bot in range(9)) < 550
+    assert max(sent) < 99
+
+
+def test_arrivals_follow_given_gaps_over_and_over():
+    arrive = generate(team(30, n=5, gaps=(0.0, 2.0))).arrive
+    assert arrive == [0.0, 240.0, 240.0, 480.0, 480.0]
+
+
+@pytest.mark.skipif(not arrivals.gaps(), reason=f"{arrivals.VARIABLE} has no {arrivals.TABLE}")
+def test_arrivals_of_real_queues_keep_the_rate():
+    config = team(30, **WORLDS[REAL_ARRIVALS])
+    assert generate(config).arrive[-1] == pytest.approx(config.n * 120.0)
+
+
+def test_fairness_is_one_only_where_all_authors_wait_alike():
+    yardstick = ideal(generate(team(30, n=4, authors=3, bots=1)))
+    yardstick.workload.views[:] = [
+        view._replace(author=author)
+        for view, author in zip(yardstick.workload.views, (0, 0, 1, 2), strict=True)
+    ]
+    arrive = yardstick.workload.arrive
+
+    def taking(*seconds):
+        decided = [at + takes for at, takes in zip(arrive, seconds, strict=True)]
+        return summary(replace(yardstick, decided=decided), yardstick).fairness
+
+    assert taking(50, 150, 100, 100) == pytest.approx(1.0)
+    assert taking(100, 300, 200, 500) == pytest.approx(0.81 / 0.99)
 
 
 class Cheat:
@@ -122,6 +189,19 @@ def test_the_audit_catches_merges_without_a_run():
 def test_the_audit_catches_merges_before_their_run_has_ended():
     found = cheated(lambda pr: [StartRun(pr, (), (pr,)), Merge((pr,), pr)]).findings
     assert found.unproven == 300
+
+
+def test_a_run_that_holds_two_which_conflict_is_doomed():
+    config = team(30, n=300)
+    conflicts = generate(config).conflicts
+    second = next(pr for pr in range(300) if any(other < pr for other in conflicts[pr]))
+    alone = simulate(generate(config), lambda _: Cheat(lambda pr: [StartRun(pr, (), (pr,))]), 300)
+    on_all = simulate(
+        generate(config),
+        lambda _: Cheat(lambda pr: [StartRun(pr, tuple(range(pr)), (pr,))]),
+        300,
+    )
+    assert (alone.runs_doomed, on_all.runs_doomed) == (0, 300 - second)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 import pytest
 
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.reported import Rates
 from tests.bench.scheduling.audit import PrState
-from tests.bench.scheduling.engine_strategy import engines
+from tests.bench.scheduling.engine_strategy import UNIT, EngineStrategy, engines
 from tests.bench.scheduling.ideal import fifo_outcome
 from tests.bench.scheduling.interface import StrategyConfig
 from tests.bench.scheduling.scenarios import monorepo, team
@@ -45,6 +46,12 @@ def test_without_flakes_it_merges_what_order_alone_says():
     result = simulate(workload, engines()["headgate-plain"], 24)
     assert [state is PrState.MERGED for state in result.state] == fifo_outcome(workload)
     assert result.wrong_ejects == 0
+
+
+def test_the_engine_is_told_the_rates_that_history_would_show():
+    told = StrategyConfig(8, False, 0.001, 0.05, conflict_rate=0.1, minutes=40.0)
+    queue = EngineStrategy(told, "headgate").queue
+    assert queue.rates == Rates(flake=0.05, conflict=0.1, minutes={UNIT: 40.0})
 
 
 @pytest.mark.parametrize("name", RECOMMENDED)

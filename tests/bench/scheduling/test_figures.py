@@ -15,6 +15,7 @@ from tests.bench.scheduling.cells import (
     measured,
     published,
     variations,
+    worlds,
 )
 from tests.bench.scheduling.scenarios import VARIATIONS
 
@@ -25,14 +26,15 @@ SMALL = Effort(seeds=(1,), count=25, strategies=STRATEGIES, procs=1)
 def test_every_goal_gets_a_row():
     small = Effort(seeds=(1,), count=8, procs=1)
     rows = goals.rows_of({cell.scenario: cell for cell in measured(goals.needed(), small)})
-    assert {row["goal"] for row in rows} == {f"P{number}" for number in range(1, 14)}
+    assert {row["goal"] for row in rows} == {f"P{number}" for number in range(1, 19)}
     safety = next(row for row in rows if row["goal"] == "P1")
     assert safety["met"] == "yes"
 
 
 def test_published_cells_are_the_grids_and_the_variations_of_their_middles():
     cells = published()
-    assert len(cells) == len(set(cells)) == 2 * (9 + len(VARIATIONS) - 1)
+    of_grids = 2 * (9 + len(VARIATIONS) - 1)
+    assert len(cells) == len(set(cells)) == of_grids + len(worlds())
     assert set(goals.needed()) <= set(cells)
     assert set(grid("S")) <= set(cells)
     assert set(variations("F", 30, 24)) <= set(cells)
@@ -41,8 +43,8 @@ def test_published_cells_are_the_grids_and_the_variations_of_their_middles():
 def test_goals_of_strategies_that_were_not_measured_are_left_out():
     cells = {cell.scenario: cell for cell in measured(grid("F")[:2], SMALL)}
     rows = goals.rows_of(cells)
-    assert [row["goal"] for row in rows] == ["P1", "P6", "P11"]
-    assert str(rows[1]["best baseline"]).endswith("(prefix)")
+    assert [row["goal"] for row in rows] == ["P1", "P2", "P6", "P11"]
+    assert str(rows[2]["best baseline"]).endswith("(prefix)")
 
 
 def test_a_simulation_that_was_cut_off_meets_no_goal():
@@ -89,16 +91,24 @@ def test_speed_names_every_strategy_and_its_events():
 
 
 def test_the_command_prints_a_cell_and_writes_its_figures(capsys, tmp_path):
-    seeds = ["--seeds", "2", "--first-seed", "11", "--n", "20", "--procs", "1"]
+    seeds = ["--seeds", "11,12", "--n", "20", "--procs", "1"]
     written = ["--strategies", "prefix", "--json", str(tmp_path / "figures")]
-    command.main(["one", "F", "30", "8", *seeds, *written])
+    command.main(["cells", "F 30x8", *seeds, *written])
     assert "| prefix | " in capsys.readouterr().out
     (cell,) = json.loads((tmp_path / "figures").read_text())
     assert cell["scenario"]["workers"] == 8
     assert cell["rows"]["prefix"]["stuck"] == 0
 
 
-@pytest.mark.parametrize("wrong", [["grid", "X"], ["grid", "F", "--strategies", "nobody"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["grid", "X"],
+        ["grid", "F", "--strategies", "nobody"],
+        ["cells", "F 30"],
+        ["cells", "F 8x8, x"],
+    ],
+)
 def test_the_command_says_what_there_is(wrong, capsys):
     with pytest.raises(SystemExit):
         command.main(wrong)

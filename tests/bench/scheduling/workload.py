@@ -14,8 +14,8 @@ Floats = NDArray[np.float64]
 Targets = frozenset[int] | None
 Rng = np.random.Generator
 
-MAIN_STREAM, URGENT_STREAM = 0x5EED, 0x0461
-HOUR_S, DAY_S = 3600.0, 86400.0
+MAIN_STREAM, URGENT_STREAM, SHORT_STREAM, AUTHOR_STREAM = 0x5EED, 0x0461, 0x5407, 0xA074
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 RISK_MIN, RISK_MAX = 1e-4, 0.98
 SAMPLED_EVERY = 20
 """Each so manieth pull request is looked at to measure how many pairs may conflict."""
@@ -30,7 +30,10 @@ class WorkloadConfig:
     of one with earlier ones among the last `conflict_window` arrivals. Numbers of targets are
     geometric, their popularity falls with `zipf`; `p_all` touch all of them. `burst` > 1:
     arrivals in bursts of that mean size; `diurnal`: 0.2 to 1.8 times the rate over 24 hours.
-    `outage`: so long CI fails every run that it touches, from the middle arrival on.
+    `outage`: so long CI fails every run that it touches, from the middle arrival on. `gaps`: times
+    between arrivals with a mean of 1, over and over, in place of drawn ones. `short_share`: share
+    of pull requests whose CI takes `short_median`. Of the `authors`, if any, the first `bots` are
+    programs; they send half of the pull requests.
     """
 
     n: int = 2000
@@ -57,6 +60,17 @@ class WorkloadConfig:
     diurnal: bool = False
     p_urgent: float = 0.0
     outage: float = 0.0
+    gaps: tuple[float, ...] = ()
+    short_share: float = 0.0
+    short_median: float = 300.0
+    authors: int = 0
+    bots: int = 0
+
+    @property
+    def minutes(self) -> float:
+        """How long a run usually takes."""
+        short = self.short_share * self.short_median
+        return (short + (1 - self.short_share) * self.d_median) / MINUTE_S
 
 
 @dataclass
@@ -99,9 +113,10 @@ class _Conflicts:
 
 def generate(config: WorkloadConfig) -> Workload:
     """Draw a workload; the same configuration gives the same one."""
-    rng = np.random.default_rng(np.random.SeedSequence([config.seed, MAIN_STREAM]))
+    rng = _stream(config, MAIN_STREAM)
     t = _arrivals(config, rng)
     d = config.d_median * np.exp(rng.normal(0.0, config.d_sigma, config.n))
+    d *= _shortening(config)
     d_hat = d * np.exp(rng.normal(0.0, config.d_hat_err, config.n))
     risk = _risks(config, rng)
     broken = rng.random(config.n) < risk
@@ -109,6 +124,7 @@ def generate(config: WorkloadConfig) -> Workload:
     conflicts = _conflicts(config, rng, targets)
     cancel_at = _cancellations(config, rng, t)
     urgent = _urgent(config)
+    authors = _authors(config)
     views = [
         PrView(
             id=i,
@@ -117,6 +133,7 @@ def generate(config: WorkloadConfig) -> Workload:
             p_ok=float(1.0 - risk[i]),
             d_hat=float(d_hat[i]),
             priority=URGENT if urgent[i] else NORMAL,
+            author=int(authors[i]),
         )
         for i in range(config.n)
     ]
@@ -137,6 +154,8 @@ def generate(config: WorkloadConfig) -> Workload:
 def _arrivals(config: WorkloadConfig, rng: Rng) -> Floats:
     """Seconds of arrival: drawn at unit rate, stretched afterwards."""
     gaps = rng.exponential(1.0, config.n)
+    if config.gaps:
+        gaps = np.resize(np.asarray(config.gaps), config.n)
     if config.burst > 1.0:
         # Most gaps shrink to nearly nothing, the rest grow so that the mean stays.
         leads = rng.random(config.n) < 1.0 / config.burst
@@ -209,8 +228,29 @@ def _cancellations(config: WorkloadConfig, rng: Rng, t: Floats) -> dict[int, flo
 
 
 def _urgent(config: WorkloadConfig) -> NDArray[np.bool_]:
-    rng = np.random.default_rng(np.random.SeedSequence([config.seed, URGENT_STREAM]))
-    return rng.random(config.n) < config.p_urgent
+    return _stream(config, URGENT_STREAM).random(config.n) < config.p_urgent
+
+
+def _shortening(config: WorkloadConfig) -> Floats:
+    """What the time of each one's CI is multiplied by."""
+    is_short = _stream(config, SHORT_STREAM).random(config.n) < config.short_share
+    return np.where(is_short, config.short_median / config.d_median, 1.0)
+
+
+def _authors(config: WorkloadConfig) -> NDArray[np.int64]:
+    if not config.authors:
+        return np.zeros(config.n, dtype=np.int64)
+    rng = _stream(config, AUTHOR_STREAM)
+    is_by_bot = rng.random(config.n) < 0.5
+    bot, person = (
+        rng.integers(0, config.bots, config.n),
+        rng.integers(config.bots, config.authors, config.n),
+    )
+    return np.where(is_by_bot, bot, person)
+
+
+def _stream(config: WorkloadConfig, name: int) -> Rng:
+    return np.random.default_rng(np.random.SeedSequence([config.seed, name]))
 
 
 def _meet(a: Targets, b: Targets) -> bool:

@@ -5,6 +5,7 @@ from functools import partial
 from tests.bench.scheduling.interface import MakeStrategy
 from tests.bench.scheduling.strategies.batch_chain import BatchChain
 from tests.bench.scheduling.strategies.chain import Prefix, Zuul
+from tests.bench.scheduling.strategies.evi import make_evi
 from tests.bench.scheduling.strategies.one_at_a_time import Bors, Serial
 from tests.bench.scheduling.strategies.oracle import make_batch_oracle, make_oracle
 from tests.bench.scheduling.strategies.proto_graph import make_proto
@@ -15,6 +16,9 @@ ORACLES = ("oracle", "oracle-batch")
 
 LANES = frozenset({"serial-lanes", "optimistic-lanes"})
 """Without targets the same as serial and prefix."""
+
+CHAINS = frozenset({"evi"})
+"""With targets the same as proto."""
 
 BASELINES: dict[str, MakeStrategy] = {
     "serial": Serial,
@@ -30,6 +34,7 @@ BASELINES: dict[str, MakeStrategy] = {
     "submitqueue": Speculation,
     "submitqueue-thr": partial(Speculation, rules=Rules(name="submitqueue-thr", floor=0.1)),
     "proto": make_proto,
+    "evi": make_evi,
 }
 """The strategies of the published tables, in their order."""
 
@@ -43,3 +48,8 @@ WITH_RETRY: dict[str, MakeStrategy] = {
 def oracle_of(name: str, workload: Workload) -> MakeStrategy:
     """One of ORACLES, told the truth of this workload."""
     return make_oracle(workload) if name == "oracle" else make_batch_oracle(workload)
+
+
+def hidden(workload: Workload) -> frozenset[str]:
+    """Those that are the same as another here."""
+    return CHAINS if workload.config.use_targets else LANES
