@@ -23,6 +23,7 @@ from service.vocabulary import (
     CheckOutcome,
     Mergeability,
     PullRequestState,
+    RequiredName,
     Sha,
 )
 
@@ -209,13 +210,18 @@ def rule_blockers_of(facts: Facts, rules: BranchRules | None) -> tuple[Blocker, 
     found: list[Blocker] = []
     if facts.has_open_thread and rules.needs_resolved_threads:
         found.append(Blocker(BlockerCode.CONVERSATIONS_UNRESOLVED))
-    reported = {(context.name, context.app_id) for context in facts.contexts}
-    names = {name for name, _ in reported}
-    for check in rules.checks:
-        pinned = {(check.name, check.source_id), (check.name, None)} & reported
-        if check.name not in names or (check.source_id is not None and not pinned):
-            found.append(Blocker(BlockerCode.CHECK_MISSING, check.name))
+    found.extend(
+        Blocker(BlockerCode.CHECK_MISSING, check.name)
+        for check in rules.checks
+        if not any(_may_satisfy(context, check) for context in facts.contexts)
+    )
     return tuple(dict.fromkeys(found))
+
+
+def _may_satisfy(context: Context, check: RequiredName) -> bool:
+    """Return whether a report is of a required check; which App set a status is not shown."""
+    is_of_app = check.source_id in (None, context.app_id) or not context.is_run
+    return context.name == check.name and is_of_app
 
 
 def _check_blockers(contexts: Iterable[Context]) -> tuple[Blocker, ...]:

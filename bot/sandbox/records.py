@@ -37,7 +37,7 @@ class Account:
 
 @dataclass(slots=True)
 class App:
-    """A registered App; `bot` acts for it."""
+    """A registered App; `bot` acts for it. Reports of one that `is_gone` name no App."""
 
     id: int
     slug: str
@@ -52,6 +52,7 @@ class App:
     client_secret: str = ""
     callback_urls: list[str] = field(default_factory=list)
     is_public: bool = True
+    is_gone: bool = False
 
 
 @dataclass(slots=True)

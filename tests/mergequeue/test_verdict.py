@@ -73,8 +73,9 @@ def test_a_check_and_a_status_of_one_name_must_both_pass() -> None:
 
 def test_a_pin_lets_only_that_app_speak() -> None:
     pinned = (RequiredName("unit", "9"),)
-    foreign = a_check("unit", PASSED, 2, "13")
+    foreign, of_none = a_check("unit", PASSED, 2, "13"), a_check("unit", PASSED, 2, None)
     assert word_of(a_run(foreign, required=pinned)) is Word.WAITING
+    assert word_of(a_run(of_none, required=pinned)) is Word.WAITING
     own = a_check("unit", PASSED, 1, "9")
     assert word_of(a_run(own, a_check("unit", FAILED, 3, "13"), required=pinned)) is Word.PASSED
     assert word_of(a_run(own, a_status(FAILED, 4), required=pinned)) is Word.PASSED

@@ -313,6 +313,18 @@ class Reads:
         nothing = await stage.provider.checks(stage.repo, stage.tip(), skipped_pass=True)
         assert {each.name for each in nothing.items} <= {"unit"}
 
+    async def test_reports_of_an_app_that_is_gone_count_for_no_pin(self, stage):
+        number, head = await stage.open({"a.txt": "a\n"})
+        await stage.settle()
+        await stage.rules(rulesets=[stage.required(("unit", stage.ci_app()))])
+        before = await stage.provider.checks(stage.repo, head, skipped_pass=True)
+        assert await stage.blockers(number) == ()
+        stage.forget_ci_app()
+        found = await stage.provider.checks(stage.repo, head, skipped_pass=True)
+        assert [each.source_id for each in before.items] == [str(stage.ci_app())]
+        assert [(each.name, each.source_id) for each in found.items] == [("unit", None)]
+        assert await stage.blockers(number) == (Blocker(BlockerCode.CHECK_MISSING, "unit"),)
+
     async def test_a_commit_that_is_not_known_yet_has_no_complete_reports(self, stage):
         found = await stage.provider.checks(stage.repo, NOWHERE, skipped_pass=True)
         assert (found.items, found.complete) == ((), False)

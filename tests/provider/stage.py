@@ -149,6 +149,14 @@ class Stage:
         """Other bytes for the newest artifact of a run."""
         self._workflow_run(run_id).artifacts[-1].packed = packed
 
+    def ci_app(self):
+        """The number of the App that reports CI results."""
+        return self.sandbox.world.apps[ci.CI_SLUG].id
+
+    def forget_ci_app(self):
+        """The App of the CI is deleted, and its reports name none."""
+        self.sandbox.world.apps[ci.CI_SLUG].is_gone = True
+
     def expire_artifacts(self, run_id):
         for artifact in self._workflow_run(run_id).artifacts:
             artifact.expired = True

@@ -146,9 +146,13 @@ def _suite(one: Repository, suite: CheckSuite) -> Json:
     return {
         "databaseId": suite.id,
         "status": standing.suite_state(suite)[0].upper(),
-        "app": {"databaseId": suite.app.id},
+        "app": _app_of(suite),
         "checkRuns": runs,
     }
+
+
+def _app_of(suite: CheckSuite) -> Json | None:
+    return None if suite.app.is_gone else {"databaseId": suite.app.id}
 
 
 def _run(one: Repository, run: CheckRun) -> Json:
@@ -250,7 +254,7 @@ def _context(one: Repository, item: CheckRun | Status) -> Json:
         "status": item.status.upper(),
         "conclusion": item.conclusion.upper() if item.conclusion else None,
         "isRequired": _is_required(one, item.name, item.suite.app.id),
-        "checkSuite": {"app": {"databaseId": item.suite.app.id}},
+        "checkSuite": {"app": _app_of(item.suite)},
     }
 
 

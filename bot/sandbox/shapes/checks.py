@@ -54,7 +54,7 @@ def check_run(one: Repository, run: CheckRun) -> Json:
             "annotations_url": f"{url}/annotations",
         },
         "check_suite": {"id": run.suite.id},
-        "app": people.app(one.world, run.suite.app),
+        "app": people.reporter(one.world, run.suite.app),
         "pull_requests": pull_links(one, run.suite.head_sha, run.suite.head_branch),
     }
 
@@ -77,7 +77,7 @@ def simple_suite(one: Repository, value: CheckSuite) -> Json:
         "before": None,
         "after": value.head_sha,
         "pull_requests": pull_links(one, value.head_sha, value.head_branch),
-        "app": people.app(one.world, value.app),
+        "app": people.reporter(one.world, value.app),
         **people.lifetime(value.created_at, value.updated_at),
     }
 

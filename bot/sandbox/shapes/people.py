@@ -116,6 +116,11 @@ def app(world: World, one: App) -> Json:
     }
 
 
+def reporter(world: World, one: App) -> Json | None:
+    """The App of a report; the published schemas let it be null."""
+    return None if one.is_gone else app(world, one)
+
+
 def app_or_none(world: World, one: App | None) -> Json | None:
     """The same for an App that may be missing."""
     return None if one is None else app(world, one)
