@@ -63,6 +63,10 @@ CHECKS = """
     }
   }
 """
+# Read for one pull request alone: only its commit texts need them.
+APPROVALS = """
+  latestOpinionatedReviews(first: 100, writersOnly: true) { nodes { state author { login } } }
+"""
 
 PULL_REQUEST_FACTS = f"""
 query PullRequestFacts(
@@ -70,7 +74,7 @@ query PullRequestFacts(
 ) {{
   repository(owner: $owner, name: $name) {{
     id
-    pullRequest(number: $number) {{ ...PullRequestFields {CHECKS} }}
+    pullRequest(number: $number) {{ ...PullRequestFields {CHECKS} {APPROVALS} }}
   }}
 }}
 {FIELDS}
@@ -442,7 +446,14 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         blockers=(),
         labels=tuple(each.text("name") for each in _nodes(pull, "labels")),
         url=pull.text("url"),
+        approved_by=_approved_by(pull),
     )
+
+
+def _approved_by(pull: Fields) -> tuple[str, ...]:
+    reviews = _nodes(pull, "latestOpinionatedReviews")
+    authors = [one.inner_or_none("author") for one in reviews if one.text("state") == "APPROVED"]
+    return tuple(author.text("login") for author in authors if author is not None)
 
 
 def _tells_all(files: Fields) -> bool:

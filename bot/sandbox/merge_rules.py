@@ -43,10 +43,11 @@ def _by_classic(classic: Classic | None) -> list[Reviewing]:
     return [Reviewing(classic.approvals, classic.code_owners, classic.last_push_approval, False)]
 
 
-def _opinions(pull: PullRequest) -> list[Review]:
-    """The newest review of each person or App with write access."""
+def opinions(pull: PullRequest, *, of_writers: bool = True) -> list[Review]:
+    """The newest review of each person or App, `of_writers`: of those with write access."""
     newest = {review.author.id: review for review in pull.reviews}
-    return [one for one in newest.values() if pull.repository.role_of(one.author) in WRITERS]
+    role_of = pull.repository.role_of
+    return [one for one in newest.values() if not of_writers or role_of(one.author) in WRITERS]
 
 
 def review_decision(pull: PullRequest) -> str | None:
@@ -60,7 +61,7 @@ def review_decision(pull: PullRequest) -> str | None:
     required += _by_classic(repository.protected.get(pull.base_ref))
     if not required:
         return None
-    if any(one.state == "CHANGES_REQUESTED" for one in _opinions(pull)):
+    if any(one.state == "CHANGES_REQUESTED" for one in opinions(pull)):
         return "CHANGES_REQUESTED"
     if any(_review_missing(pull, one) for one in required):
         return "REVIEW_REQUIRED"
@@ -69,12 +70,12 @@ def review_decision(pull: PullRequest) -> str | None:
 
 
 def _review_missing(pull: PullRequest, required: Reviewing) -> list[str]:
-    opinions = _opinions(pull)
-    against = sum(one.state == "CHANGES_REQUESTED" for one in opinions)
+    newest = opinions(pull)
+    against = sum(one.state == "CHANGES_REQUESTED" for one in newest)
     if against:
         form = "review.changes_requested" if against == 1 else "review.changes_requested/many"
         return [say(form, against)]
-    approved = [one for one in opinions if one.state == "APPROVED"]
+    approved = [one for one in newest if one.state == "APPROVED"]
     if required.code_owners:
         owners = _owners_missing(pull, [one.author for one in approved])
         if owners:

@@ -42,7 +42,8 @@ class PullRequest:
     `base_tip` is the target's commit as read in the same moment, `merge_commit` the commit that
     merged it. `skipped_checks` and `failed_checks` are names of checks on its own head, sorted;
     a name with a passed report is in neither. `stack` is None outside of a native stack and for
-    a closed pull request.
+    a closed pull request. `approved_by` are logins of people with write access whose newest
+    review approves it; it is empty where many pull requests are read at once.
     """
 
     number: int
@@ -65,6 +66,7 @@ class PullRequest:
     skipped_checks: tuple[str, ...] = ()
     failed_checks: tuple[str, ...] = ()
     stack: Stack | None = None
+    approved_by: tuple[str, ...] = ()
 
     @property
     def target_branch(self) -> str:

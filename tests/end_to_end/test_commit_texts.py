@@ -13,7 +13,7 @@ from tests.harness.asking import asker
 from tests.harness.world import World
 
 TITLE = "{{ title }} [{{ number }}]"
-BODY = "{{ body }}\n\nReviewed-in: {{ run_url }}\nAuthored-by: {{author}}"
+BODY = "{{ body }}\n\nIn: {{ run_url }}\nAuthored-by: {{author}}\nReviewed-by: {{ reviewers }}"
 HOSTILE = """Fine.\r
 \r
 Signed-off-by: eve <eve@x.example>
@@ -63,12 +63,14 @@ async def landed(world: World, number: int) -> str:
 async def test_what_lands_has_the_texts_of_the_templates(world: World, method: MergeMethod):
     await world.make_queue(merge_method=method, commit_title=TITLE, commit_body=BODY)
     number = await world.open(title="fix: pumps", body="They leak.")
+    for person in ("carol", "alice"):
+        await world.act("approve", by=person, number=number)
     message = await landed(world, number)
     title, _, rest = message.partition("\n")
     assert title == f"fix: pumps [{number}]"
     assert "\nThey leak.\n" in rest
-    assert trailers_of(message)[:2] == ["Reviewed-in", "Authored-by"]
-    assert "Authored-by: bob" in message
+    assert trailers_of(message)[:2] == ["In", "Authored-by"]
+    assert "Authored-by: bob\nReviewed-by: alice" in message
     assert str((await world.entry(number)).verified_by) in message
 
 

@@ -124,6 +124,14 @@ class Reads:
         await stage.act("approve", by="bob", number=number)
         assert await stage.blockers(number) == ()
 
+    async def test_those_who_approve_it_are_named_if_they_may_write(self, stage):
+        number, _ = await stage.open({"a.txt": "a\n"}, by="dave", fork=True)
+        await stage.act("request_changes", by="alice", number=number)
+        for person in ("carol", "bob"):
+            await stage.act("approve", by=person, number=number)
+        pull = await stage.provider.pull_request(stage.repo, number)
+        assert pull.approved_by == ("bob",)
+
     async def test_open_conversations_are_a_blocker_while_a_rule_wants_them_resolved(self, stage):
         number, _ = await stage.open({"a.txt": "a\n"})
         await stage.act("discuss", by="bob", number=number, body="why?")

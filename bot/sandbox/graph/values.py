@@ -207,8 +207,17 @@ def pull_request(pull: PullRequest) -> Json:
         "files": files,
         "labels": connect(labels, dict),
         "reviews": connect(pull.reviews, _review),
+        "latestOpinionatedReviews": _opinionated(pull),
         "reviewThreads": connect(pull.threads, lambda one: {"isResolved": one.is_resolved}),
     }
+
+
+def _opinionated(pull: PullRequest) -> Callable[..., Json]:
+    def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        found = merge_rules.opinions(pull, of_writers=given["writersOnly"])
+        return connect(found, _review)(info, **given)
+
+    return page
 
 
 def _review(review: Review) -> Json:
@@ -217,6 +226,7 @@ def _review(review: Review) -> Json:
         "databaseId": review.id,
         "body": review.body,
         "author": account(review.author),
+        "state": review.state,
         "submittedAt": stamp(review.submitted_at),
         "lastEditedAt": None if edited is None else stamp(edited),
     }

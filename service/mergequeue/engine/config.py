@@ -100,7 +100,16 @@ ConfigValue = bool | int | float | str | None | tuple[str, ...] | tuple[Batching
 """What one setting can hold."""
 
 
-TITLE_PLACEHOLDERS = ("title", "number", "author", "head_branch", "target", "run_id", "run_url")
+TITLE_PLACEHOLDERS = (
+    "title",
+    "number",
+    "author",
+    "reviewers",
+    "head_branch",
+    "target",
+    "run_id",
+    "run_url",
+)
 COMMIT_PLACEHOLDERS = (*TITLE_PLACEHOLDERS, "body")
 """What commit texts may contain as `{{ name }}`."""
 

@@ -28,6 +28,7 @@ def values_of(pull: PullRequest, target: str, run: str, page: str | None) -> Map
         "number": f"{pull.number}",
         "title": _line(pull.title),
         "author": _line(pull.author),
+        "reviewers": _line(", ".join(pull.approved_by)),
         "head_branch": _line(pull.head_branch),
         "target": target,
         "run_id": run,
