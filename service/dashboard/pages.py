@@ -143,6 +143,7 @@ PAGES: tuple[PageKind[PageRequest], ...] = (
         "{branch:[^/]+}/doctor",
         "doctor.html",
         page_of_doctor.read,
+        page_of_doctor.version,
         actions=page_of_doctor.ACTIONS,
     ),
     PageKind(
