@@ -10,7 +10,14 @@ from aiohttp import web
 
 from service.accounts import access, audit_entries, page_addresses
 from service.accounts.api.admission import Admission
-from service.dashboard import administration, forms, page_of_find, pages, streams
+from service.dashboard import (
+    administration,
+    forms,
+    page_of_find,
+    pages,
+    queue_actions,
+    streams,
+)
 from service.dashboard.readers import Readers
 from service.dashboard.rendering import Rendering, Values
 from service.dashboard.requests import (
@@ -23,7 +30,7 @@ from service.dashboard.requests import (
 )
 from service.dashboard.sign_in import SignInPages
 from service.dashboard.streams import Streams
-from service.dashboard.visitors import Visitor
+from service.dashboard.visitors import Rights, Visitor
 from service.errors import Malformed, NotAllowed, ServiceError
 from service.http.errors import Problem
 from service.mergequeue.wording import replies
@@ -57,6 +64,7 @@ def routes(runtime: Runtime, admission: Admission, open_streams: Streams) -> lis
     answers = Pages(runtime, admission, rendering, open_streams)
     sign_in = runtime.sign_in
     return [
+        web.post("/", answers.refusing(answers.pause_all)),
         web.route("*", "/", answers.only_read(answers.first)),
         web.route("*", "/find", answers.only_read(answers.find)),
         web.route("*", "/help", answers.only_read(answers.help)),
@@ -92,8 +100,16 @@ class Pages:
         async def handler(request: web.Request) -> web.StreamResponse:
             if request.method not in ("GET", "HEAD"):
                 return self._rendering.refusal(405, {"Allow": "GET, HEAD"})
+            return await self.refusing(read)(request)
+
+        return handler
+
+    def refusing(self, answer: Handler) -> Handler:
+        """Return a handler that answers with the page of an error where there is one."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
             try:
-                return await read(request)
+                return await answer(request)
             except (ServiceError, ProviderError) as error:
                 return self._rendering.error(error, request.path, request.path_qs)
 
@@ -102,23 +118,45 @@ class Pages:
     async def first(self, request: web.Request) -> web.StreamResponse:
         """Answer `/`: all queues that the visitor may see."""
         visitor = await self._readers.visitor(request)
-        scope = await self._readers.scope_of(visitor)
+        rights = await self._readers.rights_of(visitor)
 
         async def tag() -> tuple[str, str]:
-            return self._tag_of(await pages.version_of_queues(self._runtime, scope), visitor)
+            version = await pages.version_of_queues(self._runtime, rights.scope)
+            return self._tag_of(version, visitor)
 
         async def values() -> Values:
-            page = await pages.queues(self._runtime, scope, request.query)
-            now = self._runtime.clock.now()
-            return {"page": page, "visitor": visitor, "live": True, "now": now}
+            return {**await self._queues(visitor, rights, request), "live": True}
 
         return await self._followed(request, visitor, tag, ("queues.html", values))
+
+    async def _queues(self, visitor: Visitor, rights: Rights, request: web.Request) -> Values:
+        page = await pages.queues(self._runtime, rights, request.query)
+        return {"page": page, "visitor": visitor, "now": self._runtime.clock.now()}
+
+    async def pause_all(self, request: web.Request) -> web.StreamResponse:
+        """Ask whether to pause every queue, pause them, and show what came of it."""
+        visitor = await self._readers.visitor(request, is_change=True)
+        form = await forms.read(request, visitor, self._runtime.options)
+        rights = await self._readers.rights_of(visitor, is_change=True)
+        values: Values = {"visitor": visitor, "given": form}
+        if not form.get(CONFIRMED):
+            question = {"question": queue_actions.PAUSE_ALL, "confirmed": CONFIRMED, "page": None}
+            values = {**values, **question, "action": {"button": queue_actions.PAUSE_ALL_BUTTON}}
+            return self._rendering.page(200, "confirm.html", {**values, "now": None})
+        request_id = self._runtime.ids.uuid().replace("-", "")
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            outcome = await queue_actions.pause_all(self._runtime, rights, visitor.actor, form)
+        log.info("form", page="queues.html", action="pause-all", by=visitor.key)
+        values = await self._queues(visitor, rights, request)
+        return self._rendering.page(200, "queues.html", {**values, "outcome": outcome})
 
     async def find(self, request: web.Request) -> web.StreamResponse:
         """Answer `/find`: lead to the only thing found, or list what was found."""
         visitor = await self._readers.visitor(request)
-        scope = await self._readers.scope_of(visitor)
-        found = await page_of_find.read(self._runtime, scope, request.query.get("q", "").strip())
+        rights = await self._readers.rights_of(visitor)
+        found = await page_of_find.read(
+            self._runtime, rights.scope, request.query.get("q", "").strip()
+        )
         if found.only:
             return self._rendering.redirect(302, found.only)
         values = {"page": found, "visitor": visitor, "now": self._runtime.clock.now()}

@@ -209,3 +209,22 @@ def strip(letters: str) -> Strip:
     counts = ", ".join(f"{len(paths[each])} {name}" for each, name in NAMES.items() if paths[each])
     label = f"The last {len(letters)} runs: {counts}" if letters else "No run is stored"
     return Strip(label, *("".join(paths[each]) for each in NAMES))
+
+
+class Bar(NamedTuple):
+    """A bar of a small chart, in percent of its picture."""
+
+    x: float
+    y: float
+    height: float
+
+
+def spark(values: Sequence[int]) -> list[Bar]:
+    """Return a bar for each value; the highest fills the picture, and zero is a line."""
+    top = max(*values, 1)
+    heights = [max(100 * value / top, 1) for value in values]
+    width = 100 / len(values)
+    return [
+        Bar(round(nth * width, 1), round(100 - height, 1), round(height, 1))
+        for nth, height in enumerate(heights)
+    ]

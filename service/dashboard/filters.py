@@ -136,6 +136,7 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "run_mark": marks.of_status,
     "shown": shown,
     "span": span,
+    "spark": charts.spark,
     "strip": charts.strip,
     "trace": trace,
     "trend": charts.trend,

@@ -7,15 +7,17 @@ from datetime import datetime
 from service.accounts import page_addresses
 from service.dashboard import marks
 from service.dashboard.marks import Mark
+from service.dashboard.queue_actions import PAUSES
+from service.dashboard.visitors import Rights
 from service.database.records import LandingRecord
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.reasons import WhoMustAct
 from service.mergequeue.engine.state.holds import who_lifts
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.operations.overview import Overview, QueueInBrief
+from service.mergequeue.operations.overview import LastDay, Overview, QueueInBrief
 from service.mergequeue.operations.page_of_queue import LeftEntry
 from service.mergequeue.wording import holds
-from service.runtime import Options
+from service.runtime import Options, Runtime
 from service.testhealth.operations.all_tests import TestAmongOthers, WorstTest
 from service.text.phrases import Phrase
 from service.vocabulary import QueueRef, RepoRef
@@ -26,7 +28,11 @@ TESTS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One queue; `why` and `who` are about what stops it, empty while it moves."""
+    """One queue; `why` and `who` are about what stops it, empty while it moves.
+
+    `merged`: how many pull requests merged on each of 14 days, the newest last. `failed` and
+    `left` are of the last of them. `may_pause`: whether the visitor may pause and resume it.
+    """
 
     slug: str
     branch: str
@@ -37,11 +43,13 @@ class QueueRow:
     not_ready: int
     running: int
     oldest: datetime | None
-    merged: int
+    merged: tuple[int, ...]
     failed: int
-    last_merged: tuple[int, datetime] | None
+    left: int
     why: Phrase
     who: str
+    may_pause: bool
+    is_paused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,7 @@ class QueuesPage:
     next_after: str
     merged: tuple[MergedRow, ...]
     tests: tuple[TestRow, ...]
+    day: LastDay
 
     @property
     def stopped(self) -> tuple[QueueRow, ...]:
@@ -88,6 +97,22 @@ class QueuesPage:
     def depth(self) -> int:
         """The number of pull requests in these queues."""
         return sum(row.depth for row in self.rows)
+
+    @property
+    def merged_count(self) -> tuple[int, int]:
+        """The number that merged in the last 24 hours, and in the 24 hours before."""
+        return sum(row.merged[-1] for row in self.rows), sum(row.merged[-2] for row in self.rows)
+
+    @property
+    def failed_count(self) -> tuple[int, int]:
+        """The number that failed in the last 24 hours, and that left the queues in that time."""
+        return sum(row.failed for row in self.rows), sum(row.left for row in self.rows)
+
+    @property
+    def may_pause(self) -> bool | None:
+        """Whether the visitor may pause a queue that is not paused; None: all are paused."""
+        may = [row.may_pause for row in self.rows if not row.is_paused]
+        return any(may) if may else None
 
     @property
     def heading(self) -> str:
@@ -102,11 +127,16 @@ class QueuesPage:
 
 
 def made_of(
-    overview: Overview, worst: Sequence[WorstTest], options: Options, now: datetime
+    runtime: Runtime, rights: Rights, overview: Overview, worst: Sequence[WorstTest]
 ) -> QueuesPage:
     """Return the page of these queues and of the worst tests of their repositories."""
+    options, now = runtime.options, runtime.clock.now()
+    may_pause = {
+        each.ref.id: rights.may(each.ref.repository_id, PAUSES) for each in overview.queues
+    }
     rows = sorted(
-        (_row(each, options, now) for each in overview.queues), key=lambda row: not row.why.parts
+        (_row(each, may_pause[each.ref.id], options, now) for each in overview.queues),
+        key=lambda row: not row.why.parts,
     )
     after = overview.next_after
     refs = {each.ref.repository_id: each.ref.repo for each in overview.queues}
@@ -115,6 +145,7 @@ def made_of(
         next_after="" if after is None else f"{after[0]}/{after[1]}",
         merged=tuple(_merged(*each, options) for each in overview.merged),
         tests=tuple(_test(each, refs[each.repository_id], options) for each in worst),
+        day=overview.day,
     )
 
 
@@ -129,7 +160,7 @@ def _test(worst: WorstTest, repo: RepoRef, options: Options) -> TestRow:
     return TestRow(repo.slug, path, worst.case, worst.runs)
 
 
-def _row(brief: QueueInBrief, options: Options, now: datetime) -> QueueRow:
+def _row(brief: QueueInBrief, may_pause: bool, options: Options, now: datetime) -> QueueRow:
     home = page_addresses.home(options, brief.ref.repo)
     is_main = options.main_host in (None, brief.ref.repo.host)
     slug = brief.ref.repo.slug
@@ -143,11 +174,13 @@ def _row(brief: QueueInBrief, options: Options, now: datetime) -> QueueRow:
         not_ready=brief.counts[EntryState.NOT_READY],
         running=brief.running,
         oldest=brief.oldest,
-        merged=brief.merged,
-        failed=brief.failed,
-        last_merged=brief.last_merged,
+        merged=brief.ended[EntryState.MERGED],
+        failed=brief.ended[EntryState.FAILED][-1],
+        left=sum(days[-1] for days in brief.ended.values()),
         why=holds.standstill(brief.value, now),
         who=marks.WHO[_who(brief)],
+        may_pause=may_pause,
+        is_paused=brief.value.state is QueueState.PAUSED,
     )
 
 

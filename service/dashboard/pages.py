@@ -24,6 +24,7 @@ from service.dashboard.page_of_run import RunPage
 from service.dashboard.page_of_tests import TestsPage
 from service.dashboard.page_of_uploads import UploadsPage
 from service.dashboard.requests import ID_DIGITS_MAX, PageKind, PageRequest, Version
+from service.dashboard.visitors import Rights
 from service.errors import NotFound
 from service.mergequeue.operations import overview
 from service.mergequeue.operations import page_of_pull_request as pull_request_pages
@@ -36,15 +37,15 @@ from service.testhealth.operations.page_of_test import PageOfTest
 from service.testhealth.operations.page_of_upload import PageOfUpload
 
 
-async def queues(runtime: Runtime, scope: Scope, query: Mapping[str, str]) -> QueuesPage:
+async def queues(runtime: Runtime, rights: Rights, query: Mapping[str, str]) -> QueuesPage:
     """Return the first page. Raises NotFound for a page that begins nowhere."""
     number, _, branch = query.get("after", "0/").partition("/")
     if not number.isdecimal() or len(number) > ID_DIGITS_MAX:
         raise NotFound("There is no such page.")
-    found = await overview.read(runtime, scope, (int(number), branch))
+    found = await overview.read(runtime, rights.scope, (int(number), branch))
     repositories = sorted({each.ref.repository_id for each in found.queues})
     worst = await all_tests.worst(runtime, repositories, page_of_queues.TESTS_MAX)
-    return page_of_queues.made_of(found, worst, runtime.options, runtime.clock.now())
+    return page_of_queues.made_of(runtime, rights, found, worst)
 
 
 async def version_of_queues(runtime: Runtime, scope: Scope) -> Version:
@@ -142,6 +143,7 @@ PAGES: tuple[PageKind[PageRequest], ...] = (
         "{branch:[^/]+}/doctor",
         "doctor.html",
         page_of_doctor.read,
+        page_of_doctor.version,
         actions=page_of_doctor.ACTIONS,
     ),
     PageKind(

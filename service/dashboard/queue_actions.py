@@ -1,22 +1,34 @@
 """Actions of the pages of a queue and of a pull request: one operation each."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
-from service.accounts import page_addresses
+from service.accounts import access, audit_entries, page_addresses
 from service.dashboard.requests import Action, PageRequest
-from service.errors import Malformed
+from service.dashboard.visitors import Rights
+from service.errors import Malformed, NotAllowed, ServiceError
 from service.http.models import common
 from service.http.models.common import Request
 from service.mergequeue.engine.model import PRIORITY_NAMES
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import pull_requests, queue_access, queues
+from service.mergequeue.operations import overview, pull_requests, queue_access, queues
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.provider.values import AccessLevel
 from service.runtime import Runtime
-from service.vocabulary import QueueRef
+from service.vocabulary import Actor, QueueRef
+
+PAUSES = AccessLevel.MAINTAIN
+"""The access that pausing takes."""
+
+PAUSE_ALL_BUTTON = "Pause all queues"
+PAUSE_ALL = (
+    "Every queue that you may pause stops: no test starts and nothing lands until a maintainer "
+    "resumes it. Tests in progress go on, and pull requests keep their order."
+)
+"""The question before all queues are paused."""
 
 
 class Reasoned(Request):
@@ -61,6 +73,49 @@ async def release(runtime: Runtime, request: PageRequest) -> None:
     await queues.release_hold(runtime, queue, given.hold, given.reason, request.visitor.actor)
 
 
+@dataclass(frozen=True, slots=True)
+class PausedQueues:
+    """What pausing every queue came to; `refused` has the names of queues, each with the reason.
+
+    `denied`: how many queues the person may see and not pause.
+    """
+
+    paused: int
+    denied: int
+    refused: tuple[tuple[str, str], ...]
+
+
+async def pause_all(
+    runtime: Runtime, rights: Rights, actor: Actor, form: Mapping[str, str]
+) -> PausedQueues:
+    """Pause every queue that is not paused and that the person may pause.
+
+    Raises Malformed, and NotAllowed if they may pause none; that is stored as a denial.
+    """
+    reason = common.read(Reasoned, {"reason": form.get("reason", "").strip()}).reason
+    found = [each.ref for each in await overview.running(runtime, rights.scope)]
+    allowed = [ref for ref in found if rights.may(ref.repository_id, PAUSES)]
+    denied = tuple(ref for ref in found if ref not in allowed)
+    if denied and not allowed:
+        await _store_denial(runtime, denied[0], actor)
+        raise NotAllowed("This needs maintain access to a repository with a queue.")
+    refused: list[tuple[str, str]] = []
+    for ref in allowed:
+        try:
+            by = Requester(actor)
+            await queues.set_state(runtime, ref, QueueState.PAUSED, reason or None, by)
+        except ServiceError as error:
+            refused.append((f"{ref.repo.slug} {ref.branch}", error.detail))
+    return PausedQueues(len(allowed) - len(refused), len(denied), tuple(refused))
+
+
+async def _store_denial(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
+    place = f"{queue.repo.host}/{queue.repo.slug}"
+    now = runtime.clock.now()
+    entry = audit_entries.allowed(actor, queue.org_id, "page.pause-all", place, now)
+    await access.store_denial(runtime, entry, "less than maintain access to every queue")
+
+
 async def remove(runtime: Runtime, request: PageRequest) -> None:
     """Take the pull request out of the queue."""
     queue = await _queue(runtime, request)
@@ -97,7 +152,7 @@ async def _queue(runtime: Runtime, request: PageRequest) -> QueueRef:
 
 
 OF_QUEUE: Mapping[str, Action[PageRequest]] = {
-    "pause": Action(AccessLevel.MAINTAIN, pause),
+    "pause": Action(PAUSES, pause),
     "drain": Action(AccessLevel.MAINTAIN, drain),
     "resume": Action(AccessLevel.MAINTAIN, resume),
     "release": Action(AccessLevel.ADMIN, release),

@@ -14,11 +14,10 @@ from aiohttp import web
 
 from service.accounts import access, sessions
 from service.accounts.api.admission import Admission
-from service.dashboard.visitors import LOCAL, Levels, Visitor
+from service.dashboard.visitors import LOCAL, Levels, Rights, Visitor
 from service.database.records import RepositoryRecord
 from service.errors import NotFound, ServiceError, Unauthenticated
 from service.http.rates import RateClass
-from service.mergequeue.operations.overview import Scope
 from service.provider.values import AccessLevel
 from service.runtime import DashboardAuth, Runtime
 from service.vocabulary import Channel, RepoRef
@@ -81,9 +80,9 @@ class Readers:
         self._admission.count(visitor.key, RateClass.READ)
         return visitor
 
-    async def scope_of(self, visitor: Visitor) -> Scope:
-        """Return which queues the visitor may see."""
-        return await self._levels.scope_of(visitor)
+    async def rights_of(self, visitor: Visitor, *, is_change: bool = False) -> Rights:
+        """Return which queues the visitor may see, and their access to each repository."""
+        return await self._levels.everywhere(visitor, is_change=is_change)
 
     async def home(
         self, request: web.Request, *, is_change: bool = False

@@ -82,8 +82,15 @@ class Rendering:
         )
 
     def page(self, status: int, name: str, values: Values) -> web.Response:
-        """Return the page of a template; `visitor`, `live` and `refused` may be left out."""
-        filled = {"visitor": None, "live": False, "refused": None, "given": {}, **values}
+        """Return the page of a template; values of these names may be left out."""
+        absent: Values = {
+            "visitor": None,
+            "live": False,
+            "refused": None,
+            "outcome": None,
+            "given": {},
+        }
+        filled = {**absent, **values}
         html = self._templates.get_template(name).render(filled)
         return web.Response(
             text=html,

@@ -1,6 +1,7 @@
 """Who visits pages, and what they may do in a repository (docs/design/security.md 6)."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -53,6 +54,22 @@ class Visitor:
         return self.level >= needed
 
 
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Which queues a visitor may see, and their access to each repository by our id.
+
+    `otherwise` is their access to a repository that `levels` does not name.
+    """
+
+    scope: Scope
+    levels: Mapping[int, AccessLevel]
+    otherwise: AccessLevel = AccessLevel.NONE
+
+    def may(self, repository_id: int, needed: AccessLevel) -> bool:
+        """Return whether they may do in a repository what takes this access."""
+        return self.levels.get(repository_id, self.otherwise) >= needed
+
+
 class Levels:
     """The rights of people in repositories, as the provider says."""
 
@@ -91,13 +108,20 @@ class Levels:
         except (Gone, NotPermitted, Suspended):
             return AccessLevel.NONE
 
-    async def scope_of(self, visitor: Visitor) -> Scope:
-        """Return which queues the visitor may see."""
+    async def everywhere(self, visitor: Visitor, *, is_change: bool = False) -> Rights:
+        """Return the visitor's rights where there are queues; those for a change are read anew."""
         if visitor.caller is not None:
-            return Scope(visitor.caller.org_id, visitor.caller.repositories)
+            scope = Scope(visitor.caller.org_id, visitor.caller.repositories)
+            return Rights(scope, {}, TOKEN_LEVELS.get(visitor.caller.role, AccessLevel.NONE))
         if not visitor.host:
-            return Scope()
+            return Rights(Scope(), {}, AccessLevel.ADMIN)
         found = await overview.repositories(self._runtime, visitor.host)
-        levels = await asyncio.gather(*(self.of(visitor, repo) for repo in found.values()))
-        pairs = zip(found, levels, strict=True)
-        return Scope(within=frozenset(id_ for id_, level in pairs if level >= AccessLevel.READ))
+        levels = await asyncio.gather(
+            *(self.of(visitor, repo, is_change=is_change) for repo in found.values())
+        )
+        readable = {
+            id_: level
+            for id_, level in zip(found, levels, strict=True)
+            if level >= AccessLevel.READ
+        }
+        return Rights(Scope(within=frozenset(readable)), readable)

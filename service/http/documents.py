@@ -91,7 +91,7 @@ def _reference(contract: Contract, case: EnumCase) -> str:
         if opened.type == "heading_open":
             place = anchor(inline.content)
             opened.attrSet("id", place)
-            words = parser.renderer.renderInline(inline.children or [], parser.options, {})
+            words = parser.renderInline(inline.content)
             parts.append(f'<li class="{opened.tag}"><a href="#{place}">{words}</a></li>')
     content = parser.renderer.render(tokens, parser.options, {})
     return (

@@ -1,10 +1,10 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference (SCALE=1 alone).
 
-ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, judging,
-tests, service, limits); SCALE multiplies the work, and above 1 adds longer histories. All subjects
-together take less than half an hour on two idle cores, half of it for `limits`. Each figure is
-shown beside a reference that was measured in the same run. A missed goal is printed; a missed gate
-(docs/design/detector.md 13) also fails the command at the end.
+ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, pages, reports,
+judging, tests, service, limits); SCALE multiplies the work, and above 1 adds longer histories. All
+subjects together take less than half an hour on two idle cores, half of it for `limits`. Each
+figure is shown beside a reference that was measured in the same run, or beside a budget. A missed
+goal is printed; a missed gate (docs/design/detector.md 13) also fails the command at the end.
 """
 
 import json
@@ -25,6 +25,7 @@ from tests.bench import (
     judging,
     limits,
     metrics,
+    pages,
     reports,
     service,
     store,
@@ -52,6 +53,7 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "store": store.run,
     "api": api.run,
     "metrics": metrics.run,
+    "pages": pages.run,
     "reports": lambda scale: [*reports.run(scale), *uploads.run(scale), *counting.run(scale)],
     "judging": judging.run,
     "tests": tests.run,

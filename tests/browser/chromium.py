@@ -86,7 +86,16 @@ async def _watched(context: BrowserContext, hosts: set[str]) -> list[str]:
 
 
 async def picture(page: Page, name: str) -> Path:
-    """Leave a picture of the whole page."""
-    path = PICTURES / f"{name}.png"
+    """Leave a picture of the whole page.
+
+    Chromium draws a frame of another origin only while the window shows it, so the window is as
+    high as such a page.
+    """
+    path, window = PICTURES / f"{name}.png", page.viewport_size
+    if len(page.frames) > 1 and window is not None:
+        height = await page.evaluate("document.documentElement.scrollHeight")
+        await page.set_viewport_size({**window, "height": height})
     await page.screenshot(path=path, full_page=True, animations="disabled")
+    if window is not None:
+        await page.set_viewport_size(window)
     return path

@@ -101,7 +101,8 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
     )
     for run in (*left["runs"], *runs):
         await main.landed(run)
-    await (await _stage(store, "many")).put(_three_hundred())
+    await (await _stage(store, "twenty")).put(_tested(4001, 15))
+    await (await _stage(store, "many")).put(_tested(1001, 295))
     await (await _stage(store, "hostile")).put(_hostile())
     await (await _stage(store, "lanes")).put(_lanes())
     paused: dict[str, Any] = {
@@ -122,6 +123,7 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
         "find-nothing": "/find?q=none",
         "queue": f"{home}/main",
         "queue-of-1": f"{home}/one",
+        "queue-of-20": f"{home}/twenty",
         "queue-of-300": f"{home}/many",
         "queue-empty": f"{home}/empty",
         "queue-paused": f"{home}/release~2",
@@ -152,11 +154,11 @@ def one_testing() -> MergeQueue:
     return a_queue(in_run(run, 1), [run])
 
 
-def _three_hundred() -> MergeQueue:
-    first = 1001
+def _tested(first: int, waiting: int) -> MergeQueue:
+    """Five pull requests that are tested one on top of the other, and others that wait."""
     runs = [a_run(nth, (nth,), range(first, nth)) for nth in range(first, first + 5)]
-    tested = [each for nth, run in enumerate(runs, 1) for each in in_run(run, nth)]
-    return a_queue([*tested, *(an_entry(1100 + nth) for nth in range(295))], runs)
+    in_runs = [each for nth, run in enumerate(runs, 1) for each in in_run(run, nth)]
+    return a_queue([*in_runs, *(an_entry(first + 99 + nth) for nth in range(waiting))], runs)
 
 
 def _lanes() -> MergeQueue:

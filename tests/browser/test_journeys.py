@@ -100,11 +100,17 @@ async def test_what_more_slots_would_bring_is_replayed(browser, lively):
 
 
 async def test_the_doctor_is_asked(browser, lively):
+    await lively.act("role", by="alice", login="alice", role="admin")
     async with visitor(browser, lively, "alice", f"{QUEUE}/doctor") as page:
         await page.get_by_role("button", name="Examine now").click()
         await page.get_by_role("button", name="Examine again").wait_for()
         assert "in order" in await text_of(page)
         assert await shown_to_all(page, "doctor-found") == []
+        for _ in ("asked first", "then done"):
+            await page.get_by_role("button", name="Start a dry test").click()
+        await page.get_by_role("heading", name=re.compile("passed so far")).wait_for()
+        await page.get_by_role("heading", name="Result of the dry test").wait_for()
+        assert await shown_to_all(page, "doctor-dry-test") == []
 
 
 async def test_a_token_is_created_seen_once_and_revoked(browser, lively):

@@ -1,20 +1,43 @@
 """The first page: every queue that the reader may see, and what stops it."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from service.dashboard import queue_actions
+from service.dashboard.visitors import Rights
+from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Hold
 from service.mergequeue.engine.reasons import HoldReason, HoldScope
-from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import overview
+from service.mergequeue.operations.overview import Scope
+from service.provider.values import AccessLevel
 from service.vocabulary import SYSTEM, Role
 from tests.dashboard import queue_stage
 from tests.dashboard.browsing import token_of
-from tests.dashboard.queue_stage import a_queue, a_run, an_entry, at, in_run, person
+from tests.dashboard.queue_stage import (
+    a_queue,
+    a_run,
+    an_entry,
+    at,
+    ended,
+    in_run,
+    passed,
+    person,
+)
+from tests.dashboard.signing_in import visitor
+from tests.dashboard.test_queue_actions import newest
 from tests.dashboard.test_tests_page import flaking
 from tests.operations import upload_stage
+
+
+def spark_of(page):
+    """What the only small chart of a page says."""
+    (svg,) = [attrs for _, attrs in page.tags if attrs.get("class") == "spark done"]
+    return svg["aria-label"]
 
 
 async def test_without_queues_the_first_page_says_how_to_begin(store):
@@ -26,18 +49,90 @@ async def test_without_queues_the_first_page_says_how_to_begin(store):
     assert "comment /merge on a pull request" in page.text
 
 
-async def test_a_row_says_what_is_in_a_queue_and_what_merged_last(store):
+async def test_a_row_says_what_is_in_a_queue_and_how_many_merged(store):
     stage = await queue_stage.staged(store)
     value, left = queue_stage.busy()
     await stage.put(value, **left)
     async with stage.browsing() as browser:
         page = await browser.see("/", host="localhost")
     assert "1 queue, running\n14 pull requests in the queue" in page.text
-    row = "Running 14 + 1 not in yet 4 runs 40 min 6 1 #440 13:57"
+    row = "Running 14 + 1 not in yet 4 runs 40 min 6 1"
     assert f"main octo/widgets Health Tests Doctor {row}" in " ".join(page.text.split())
     assert "/octo/widgets/main" in page.links
-    for link in ("pull/440", "health", "doctor"):
+    for link in ("health", "doctor"):
         assert f"/octo/widgets/main/{link}" in page.links
+    (spark,) = [
+        attrs["aria-label"] for tag, attrs in page.tags if attrs.get("class") == "spark done"
+    ]
+    assert spark == f"Merged per day, last 14 days: {'0, ' * 13}6"
+
+
+async def test_the_figures_are_of_the_last_day_beside_the_day_before(store):
+    stage = await queue_stage.staged(store)
+    runs = [passed(nth, (nth,)) for nth in range(1, 6)]
+    minutes = (30, 60, 90, 60 * 30, 60 * 24 * 13 + 60)
+    left = [
+        ended(nth, run, at_, submitted_at=at(at_ + 10 * nth))
+        for nth, (run, at_) in enumerate(zip(runs, minutes, strict=True), 1)
+    ]
+    failed = replace(
+        ended(6, runs[0], 40), state=EntryState.FAILED, landed_sha=None, verified_by=None
+    )
+    await stage.put(a_queue(), entries=(*left, failed), runs=tuple(runs))
+    for run in runs[1:]:
+        await stage.landed(run)
+    async with stage.browsing() as browser:
+        page = await browser.see("/", host="localhost")
+    text = " ".join(page.text.split())
+    assert "Merged, 24 h 3 1 in the 24 h before" in text
+    assert "Time to merge, 24 h 20 min half are faster; 95 % within 29 min" in text
+    assert "Failed, 24 h 25 % 1 of 4 that left the queue" in text
+    assert "Landing proofs, 24 h 2 of 3 landed tree = tested tree" in text
+    (spark,) = [
+        attrs["aria-label"] for tag, attrs in page.tags if attrs.get("class") == "spark done"
+    ]
+    assert spark == f"Merged per day, last 14 days: 1, {'0, ' * 11}1, 3"
+
+
+async def test_a_maintainer_pauses_every_queue_after_a_question(pages):
+    async with visitor(pages, "alice", "/") as browser:
+        asked = await browser.press("Pause all queues…", reason="incident 7")
+        assert "no test starts and nothing lands" in asked.text
+        assert (await pages.value()).state is QueueState.RUNNING
+        page = await browser.press("Pause all queues")
+        assert "1 queue was paused." in page.text
+        assert "Pause all" not in page.words
+        value = await pages.value()
+        assert (value.state, value.state_reason) == (QueueState.PAUSED, "incident 7")
+        row = await newest(pages, "queue.set_state")
+        assert (row.actor.login, row.request_id != "") == ("alice", True)
+        page = await browser.press("Resume")
+        assert "Running" in page.text
+        assert (await pages.value()).state is QueueState.RUNNING
+
+
+async def test_who_may_pause_no_queue_is_told_and_the_attempt_is_stored(pages):
+    async with visitor(pages, "alice", "/") as maintainer, visitor(pages, "carol", "/") as browser:
+        assert "needs maintain access" in browser.page.text
+        tag = dict(browser.page.form("Sign out").fields)["form_tag"]
+        form = {"form_tag": tag, "confirmed": "yes"}
+        reply = await browser.http.post(f"{pages.url}/", data=form, headers={"Origin": pages.url})
+        assert reply.status == 403
+        assert (await pages.value()).state is QueueState.RUNNING
+        denied = await newest(pages, "page.pause-all")
+        assert (denied.actor.login, denied.decision) == ("carol", "denied")
+        assert "Pause all…" in maintainer.page.text
+
+
+async def test_a_queue_that_cannot_be_paused_is_named(store):
+    stage = await queue_stage.staged(store)
+    switching: dict[str, Any] = {"state": QueueState.SWITCHING_MODES, "target_mode": Mode.PARALLEL}
+    await stage.put(a_queue([an_entry(4)], **switching))
+    rights = Rights(Scope(), {}, AccessLevel.ADMIN)
+    found = await queue_actions.pause_all(stage.runtime, rights, SYSTEM, {})
+    ((name, why),) = found.refused
+    assert (found.paused, found.denied, name) == (0, 0, "octo/widgets main")
+    assert "mode" in why
 
 
 async def test_below_the_queues_is_what_landed_and_which_tests_hurt_most(store):
@@ -113,9 +208,9 @@ async def test_more_queues_than_a_page_shows_are_on_the_next(store, monkeypatch)
             assert (await browser.get(f"/?after={wrong}", host="localhost")).status == 404
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
-async def test_the_first_page_is_only_read(store, method):
+@pytest.mark.parametrize(("method", "status"), [("POST", 403), ("DELETE", 405)])
+async def test_the_first_page_takes_nothing_but_its_form(store, method, status):
     stage = await queue_stage.staged(store)
     async with stage.browsing() as browser:
         reply = await browser.get("/", "Content-Length: 0", host="localhost", method=method)
-    assert reply.status == 405
+    assert reply.status == status

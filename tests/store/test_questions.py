@@ -285,6 +285,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "overviews.in_brief, some": lambda s: overviews.in_brief(
         s, Scope(7, frozenset({7, 8})), (6, "x"), NOW, 100
     ),
+    "overviews.merged": lambda s: overviews.merged(s, [7, 8], NOW.replace(year=2025)),
     "overviews.landings_of": lambda s: overviews.landings_of(s, ["text-9", "text-10"]),
     "landings.intend": lambda s: landings.intend(s, 7, a_land()),
     "landings.of_run": lambda s: landings.of_run(s, "text-9"),

@@ -14,8 +14,6 @@ from service.mergequeue.operations.doctor import doctor, dry_test
 from service.provider.audits import Finding, Severity
 from service.vocabulary import Role, Sha
 
-DRY_TEST_MINUTES = 15
-
 
 @read("runDoctor", models.RunDoctor, answers.Examined, "branch_not_found", role=Role.ADMIN)
 async def run(call: Call, request: models.RunDoctor) -> answers.Examined:
@@ -41,7 +39,8 @@ async def start_dry_test(call: Call, request: models.StartDryTest) -> answers.Dr
     """Show CI the target branch alone on a test branch, to see what reports."""
     repository = await access.find_repository(call.runtime, call.caller, request.repo.ref)
     _check_branch(request.repo.ref.slug, request.target_branch)
-    limit = timedelta(minutes=request.timeout_minutes or DRY_TEST_MINUTES)
+    minutes = request.timeout_minutes
+    limit = dry_test.LIMIT if minutes is None else timedelta(minutes=minutes)
     made = await dry_test.start(call.runtime, repository, request.target_branch, limit, call.actor)
     return answers.DryTestStarted.of(made, target_branch=made.target)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from service.database.database import Tx
-from service.database.records import LandingRecord, LandingState, RepositoryRecord
+from service.database.records import LandingRecord, RepositoryRecord
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.states import FINAL
 from service.mergequeue.operations import queue_access, queue_views, turn
@@ -20,8 +20,6 @@ LEFT_MAX = 20
 
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _NEVER = datetime(9999, 12, 31, tzinfo=UTC)
-
-OF_LANDED = (LandingState.LANDED, LandingState.MISMATCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def with_landings(session: Tx, ended: Sequence[Entry]) -> tuple[LeftEntry, ...]:
     """Return ended submissions with the landing that merged each."""
     ids = sorted({each.verified_by for each in ended if each.verified_by is not None})
     rows = overviews.landings_of(session, ids)
-    merged = {(row.run, row.entry): row for row in rows if row.state in OF_LANDED}
+    merged = {(row.run, row.entry): row for row in rows if row.state in overviews.OF_LANDED}
     return tuple(LeftEntry(each, merged.get((each.verified_by or "", each.id))) for each in ended)
 
 

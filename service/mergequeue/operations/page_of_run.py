@@ -6,7 +6,7 @@ from service.database.database import Tx
 from service.database.records import LandingRecord, RepositoryRecord
 from service.errors import NotFound
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.operations import page_of_queue, testing, turn
+from service.mergequeue.operations import testing, turn
 from service.mergequeue.operations.views import TestingView
 from service.mergequeue.store import overviews, queues, runs
 from service.runtime import Runtime
@@ -30,7 +30,7 @@ async def read(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> P
     queue = await _find_queue(runtime, repository, run_id)
     view = await testing.details(runtime, queue, run_id)
     rows = await runtime.store.read(overviews.landings_of, (run_id,))
-    landed = tuple(row for row in rows if row.state in page_of_queue.OF_LANDED)
+    landed = tuple(row for row in rows if row.state in overviews.OF_LANDED)
     return PageOfRun(await turn.value(runtime, queue.id), view, landed)
 
 

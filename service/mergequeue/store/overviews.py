@@ -1,17 +1,18 @@
 """Many queues in brief, and the landings of many runs."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import (
     BindParameter,
-    Column,
     Connection,
     Row,
-    ScalarSelect,
+    and_,
     bindparam,
+    case,
     desc,
     func,
     literal_column,
@@ -20,12 +21,12 @@ from sqlalchemy import (
 )
 
 from service.database.codec import JsonCodec
-from service.database.records import LandingRecord
+from service.database.records import LandingRecord, LandingState
 from service.database.tables_tenants import RepositoryRow
-from service.database.types import Id
+from service.database.types import Id, Utc
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue
-from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
+from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunStatus
 from service.mergequeue.store import listings
 from service.mergequeue.store.landings import LANDING, landings
 from service.mergequeue.store.rows import entries, queues, runs
@@ -34,18 +35,19 @@ from service.vocabulary import Actor, QueueRef, RepoRef
 ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
 HOLDS: JsonCodec[tuple[Hold, ...]] = JsonCodec(tuple[Hold, ...])
 
+OF_LANDED = (LandingState.LANDED, LandingState.MISMATCH)
+"""States of a landing that changed the branch."""
+
 repositories = RepositoryRow.__table__
 
-_ENDED = (entries.c.queue_id == queues.c.id) & entries.c.live.is_(False)
-_MERGED = _ENDED & (entries.c.state == literal_column("'MERGED'"))
-_FAILED = _ENDED & (entries.c.state == literal_column("'FAILED'"))
+DAYS = 14
+"""Days whose ended entries are counted, each of 24 hours, the newest ending now."""
+DAY = timedelta(hours=24)
+MERGED_MAX = 5000
+"""Newest merged entries of a day whose times are read."""
+
 _LATE = entries.c.state_since >= bindparam("since")
 _THESE: BindParameter[Sequence[int]] = bindparam("of_queues", expanding=True)
-
-
-def _of_last_merged(column: Column[object]) -> ScalarSelect[object]:
-    newest = select(column).where(_MERGED).order_by(desc(entries.c.state_since))
-    return newest.limit(1).scalar_subquery()
 
 
 _QUEUES = (
@@ -65,10 +67,6 @@ _QUEUES = (
         repositories.c.host,
         repositories.c.owner,
         repositories.c.name,
-        _of_last_merged(entries.c.pr).label("merged_pr"),
-        _of_last_merged(entries.c.state_since).label("merged_at"),
-        select(func.count()).where(_MERGED, _LATE).scalar_subquery().label("merged"),
-        select(func.count()).where(_FAILED, _LATE).scalar_subquery().label("failed"),
     )
     .join(repositories, repositories.c.id == queues.c.repository_id)
     .where(
@@ -113,6 +111,49 @@ SELECT_OLDEST = (
     )
     .group_by(entries.c.queue_id)
 )
+_DAY_EDGES = [bindparam(f"day_{nth}", type_=Utc) for nth in range(DAYS)]
+SELECT_ENDED = (
+    select(
+        entries.c.queue_id,
+        entries.c.state,
+        case(*((entries.c.state_since >= edge, nth) for nth, edge in enumerate(_DAY_EDGES))).label(
+            "days_ago"
+        ),
+        func.count().label("many"),
+    )
+    .where(
+        entries.c.queue_id.in_(_THESE),
+        entries.c.live.is_(False),
+        entries.c.state.in_([literal_column(f"'{state.value}'") for state in sorted(FINAL)]),
+        entries.c.state_since >= _DAY_EDGES[-1],
+    )
+    .group_by(entries.c.queue_id, entries.c.state, literal_column("days_ago"))
+)
+SELECT_MERGED = (
+    select(
+        entries.c.submitted_at,
+        entries.c.state_since,
+        landings.c.expected_tree,
+        landings.c.landed_tree,
+        landings.c.state,
+    )
+    .outerjoin(
+        landings,
+        and_(
+            landings.c.run == entries.c.verified_by,
+            landings.c.entry == entries.c.id,
+            landings.c.state.in_([each.value for each in OF_LANDED]),
+        ),
+    )
+    .where(
+        entries.c.queue_id.in_(_THESE),
+        entries.c.live.is_(False),
+        entries.c.state == literal_column("'MERGED'"),
+        _LATE,
+    )
+    .order_by(desc(entries.c.state_since))
+    .limit(MERGED_MAX)
+)
 _JUST_MERGED = (
     select(entries.c.no, entries.c.queue_id)
     .where(
@@ -156,8 +197,8 @@ class QueueInBrief:
     """One queue; `value` has its state, settings and holds only.
 
     `counts`: live entries by state. `running`: test runs in progress. `oldest`: when the oldest
-    entry past NOT_READY was submitted. `merged` and `failed` entries ended since the time asked
-    for; `last_merged` is the newest of all times, with its number.
+    entry past NOT_READY was submitted. `ended`: how many entries reached a final state on each of
+    the last `DAYS` days, the oldest first.
     """
 
     ref: QueueRef
@@ -165,14 +206,21 @@ class QueueInBrief:
     counts: Counter[EntryState]
     running: int
     oldest: datetime | None
-    merged: int
-    failed: int
-    last_merged: tuple[int, datetime] | None
+    ended: Mapping[EntryState, tuple[int, ...]]
 
     @property
     def depth(self) -> int:
         """The number of entries past NOT_READY."""
         return self.counts.total() - self.counts[EntryState.NOT_READY]
+
+
+class Merged(NamedTuple):
+    """A merged entry; `is_equal`: whether the landed tree is the tested one, None: no landing."""
+
+    submitted_at: datetime
+    merged_at: datetime
+    is_equal: bool | None
+    is_mismatch: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +238,12 @@ def with_queues(session: Connection, host: str, limit: int) -> dict[int, RepoRef
 
 
 def in_brief(
-    session: Connection, scope: Scope, after: tuple[int, str], since: datetime, limit: int
+    session: Connection, scope: Scope, after: tuple[int, str], now: datetime, limit: int
 ) -> tuple[QueueInBrief, ...]:
     """Return queues by repository and branch, behind `after`; `(0, "")` is the beginning."""
     binds: dict[str, object] = {
         "after_repository": after[0],
         "after_branch": after[1],
-        "since": since,
         "at_most": limit,
     }
     statement = _QUEUES
@@ -209,6 +256,7 @@ def in_brief(
     counts = listings.counts_of(session, ids)
     running = {row.queue_id: row.many for row in session.execute(SELECT_RUNNING, _these(ids))}
     oldest = {row.queue_id: row.at for row in session.execute(SELECT_OLDEST, _these(ids))}
+    ended = _ended(session, ids, now)
     return tuple(
         QueueInBrief(
             ref=_ref(row),
@@ -216,12 +264,38 @@ def in_brief(
             counts=counts[row.id],
             running=running.get(row.id, 0),
             oldest=oldest.get(row.id),
-            merged=row.merged,
-            failed=row.failed,
-            last_merged=None if row.merged_pr is None else (row.merged_pr, row.merged_at),
+            ended={
+                state: tuple(ended[row.id, state, nth] for nth in reversed(range(DAYS)))
+                for state in FINAL
+            },
         )
         for row in found
     )
+
+
+def _ended(
+    session: Connection, queue_ids: Sequence[int], now: datetime
+) -> Counter[tuple[int, EntryState, int]]:
+    """Count ended entries by queue, state, and how many days ago."""
+    edges = {f"day_{nth}": now - (nth + 1) * DAY for nth in range(DAYS)}
+    found = session.execute(SELECT_ENDED, {**_these(queue_ids), **edges})
+    return Counter({(row.queue_id, EntryState(row.state), row.days_ago): row.many for row in found})
+
+
+def merged(session: Connection, queue_ids: Sequence[int], since: datetime) -> list[Merged]:
+    """Return the newest entries that merged in these queues since a time."""
+    if not queue_ids:
+        return []
+    found = session.execute(SELECT_MERGED, {**_these(queue_ids), "since": since})
+    return [
+        Merged(
+            row.submitted_at,
+            row.state_since,
+            None if row.state is None else row.landed_tree == row.expected_tree,
+            row.state == LandingState.MISMATCH.value,
+        )
+        for row in found
+    ]
 
 
 def just_merged(
@@ -232,8 +306,8 @@ def just_merged(
         return ()
     binds = {**_these(queue_ids), "since": since, "at_most": limit}
     found = session.execute(_JUST_MERGED, binds).all()
-    merged = listings.numbered(session, [row.no for row in found])
-    return tuple((row.queue_id, each.entry) for row, each in zip(found, merged, strict=True))
+    newest = listings.numbered(session, [row.no for row in found])
+    return tuple((row.queue_id, each.entry) for row, each in zip(found, newest, strict=True))
 
 
 def numbered(

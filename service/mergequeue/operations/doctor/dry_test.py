@@ -24,6 +24,8 @@ from service.runtime import Runtime
 from service.vocabulary import Actor, Check, CheckOutcome, RequiredName, Sha
 
 ID = "dry-test"
+LIMIT = timedelta(minutes=15)
+"""How long a dry test waits where nothing else is asked for."""
 MESSAGE = "Headgate dry test of {target}: changes nothing"
 BODY = (
     "Opened by `headgate doctor` to see which required checks report on a test branch. It changes "
@@ -98,7 +100,7 @@ async def progress(
 
     Raises NotFound(dry_test_not_found) for a branch that is none.
     """
-    until = _end_of(branch)
+    until = end_of(branch)
     queue = await facts.queue_of(runtime, repository, target)
     repo = repository.ref
     resolved = await facts.resolved_of(runtime, repository, target, queue)
@@ -121,11 +123,12 @@ async def end(runtime: Runtime, repository: RepositoryRecord, branch: str) -> No
 
     Raises NotFound(dry_test_not_found) for a branch that is none.
     """
-    _end_of(branch)
+    end_of(branch)
     await runtime.providers[repository.ref.host].discard(repository.ref, branch)
 
 
-def _end_of(branch: str) -> datetime:
+def end_of(branch: str) -> datetime:
+    """Return when a dry test is given up. Raises NotFound for a branch that is none."""
     until = naming.end_of_dry_test(branch)
     if until is None:
         raise NotFound(f'"{branch}" is not the branch of a dry test.', code="dry_test_not_found")
