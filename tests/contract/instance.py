@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,6 +60,10 @@ class Instance:
     world: World | None = None
     loop: asyncio.AbstractEventLoop | None = None
 
+    def now(self) -> datetime:
+        """The present of the instance."""
+        return self._world().clock.now()
+
     async def open_pull_request(self, base: str = "main", **more: Any) -> int:
         """A new pull request onto a branch; its number."""
         world = self._world()
@@ -78,6 +83,18 @@ class Instance:
     async def act(self, name: str, *, by: str = "bob", repo: str = REPO, **fields: Any) -> None:
         """What a person does at the provider."""
         await self._there(self._world().sandbox.act(name, by, repo, **fields))
+
+    async def break_down(self, document: str) -> None:
+        """The provider fails each GraphQL query that contains a text from now on."""
+        fault = {"match": {"graphql": document}, "fault": {"kind": "fail_before", "status": 503}}
+        await self._there(self._world().sandbox.control.add_fault(fault))
+
+    async def failed_requests(self) -> int:
+        """Return how many requests the provider has failed since it broke down; it works again."""
+        control = self._world().sandbox.control
+        faults = (await self._there(control.list_faults({})))["faults"]
+        await self._there(control.clear_faults({}))
+        return sum(each["matched"] for each in faults)
 
     async def seed(self, **value: Any) -> None:
         """Add to the provider's world."""

@@ -308,8 +308,6 @@ INDEXES = {
     "ix_pr_impact_last_at": "pr_impact last_at",
     "ix_pull_request_repository_id_head": "pull_request repository_id head",
     "ix_recent_fact_queue_id_at": "recent_fact queue_id at",
-    "ix_test_case_by_all_cost": "test_case repository_id cost_rank no",
-    "ix_test_case_by_cost": "test_case repository_id status cost_rank no",
     "ix_test_case_by_harm": "test_case repository_id impact_rank no",
     "ix_test_case_by_impact": "test_case repository_id status impact_rank no",
     "ix_test_case_by_time": "test_case repository_id status status_since no",
@@ -340,6 +338,10 @@ INDEXES = {
 PARTIAL = {
     "ix_inbox_lane": ("inbox lane id", "is_open IS {true}"),
     "ix_inbox_poisoned": ("inbox id", "state = 'poisoned'"),
+    "ix_journal_changes_of_queue": (
+        "journal queue_id at id",
+        "event = 'QueueStateChanged'",
+    ),
     "ix_landing_open_permit": ("landing queue_id", "state IN ('permitted', 'unknown')"),
     "ux_landing_landed": ("landing repository_id pr head", "state = 'landed'"),
     "ix_notification_attempt_newest": (
@@ -360,6 +362,11 @@ PARTIAL = {
     "ix_outbox_open_run": ("outbox run id", "is_open IS {true}"),
     "ix_outbox_open_supersede_key": ("outbox supersede_key id", "is_open IS {true}"),
     "ix_pr_impact_open_last_at": ("pr_impact last_at", "is_counted IS {true}"),
+    "ix_test_case_by_all_cost": ("test_case repository_id cost_rank no", "is_known IS {true}"),
+    "ix_test_case_by_cost": (
+        "test_case repository_id status cost_rank no",
+        "is_known IS {true}",
+    ),
     "ix_test_case_costs_since": ("test_case costs_since", "costs_since IS NOT NULL"),
     "ix_test_case_open_strangers": ("test_case first_run_at", "is_known IS {false}"),
     "ix_test_day_open": ("test_day day repository_id", "is_counted IS {false}"),
