@@ -1,7 +1,8 @@
 """What one process remembers between calls; losing all of it costs work, never a result."""
 
 import asyncio
-from collections import defaultdict, deque
+from bisect import insort
+from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -98,23 +99,26 @@ class Looks:
 
 
 class Window:
-    """Counts events by key: at most `most` within a time. A restart forgets them."""
+    """Counts events by key: at most `most` within a time. A restart forgets them.
+
+    An event counts when it happened, whenever it is heard of and in whatever order.
+    """
 
     KEYS_MAX = 10_000
 
     def __init__(self, most: int, within: timedelta) -> None:
         self.most = most
         self.within = within
-        self._events: LRUCache[str, deque[datetime]] = LRUCache(self.KEYS_MAX)
+        self._events: LRUCache[str, list[datetime]] = LRUCache(self.KEYS_MAX)
 
-    def count(self, key: str, now: datetime) -> datetime | None:
+    def count(self, key: str, at: datetime) -> datetime | None:
         """Count one event; if it is one too many, return when the next is allowed instead."""
-        events = self._events.setdefault(key, deque())
-        while events and events[0] <= now - self.within:
-            events.popleft()
-        if len(events) >= self.most:
-            return events[0] + self.within
-        events.append(now)
+        events = self._events.setdefault(key, [])
+        near = [one for one in events if abs(one - at) < self.within]
+        if len(near) >= self.most:
+            return near[-self.most] + self.within
+        insort(events, at)
+        del events[: -self.most]
         return None
 
 
@@ -132,9 +136,9 @@ class Commands:
         self._refused: LRUCache[str, datetime] = LRUCache(self.KEYS_MAX)
         self._denied: LRUCache[str, bool] = LRUCache(self.KEYS_MAX)
 
-    def until(self, person: str, pull: str, now: datetime) -> datetime | None:
-        """Count one command; if it is one too many, return when the next one is accepted."""
-        waits = (self._people.count(person, now), self._pull_requests.count(pull, now))
+    def until(self, person: str, pull: str, at: datetime) -> datetime | None:
+        """Count one command of a time; if it is one too many, return when the next is accepted."""
+        waits = (self._people.count(person, at), self._pull_requests.count(pull, at))
         return max((at for at in waits if at is not None), default=None)
 
     def is_first_denial(self, person: str) -> bool:
@@ -144,14 +148,15 @@ class Commands:
         self._denied[person] = True
         return True
 
-    def is_first_refusal(self, person: str, pull: str, now: datetime, until: datetime) -> bool:
+    def is_first_refusal(self, person: str, pull: str, at: datetime, until: datetime) -> bool:
         """Whether this person was not told yet, on this pull request, to wait until a time.
 
-        `until` is when the next command is accepted. A later wait is another flood.
+        `at` is the time of this command, `until` when the next is accepted. A command after a
+        time that was told belongs to another flood.
         """
         key = f"{person} {pull}"
         told = self._refused.get(key)
-        if told is not None and now < told:
+        if told is not None and at < told:
             return False
         self._refused[key] = until
         return True

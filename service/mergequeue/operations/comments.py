@@ -337,7 +337,8 @@ def _flood_refusal(runtime: Runtime, command: CommentCommand) -> Answer | None:
     """Return the refusal after too many commands; None if the command may run.
 
     Replies once to each person in a flood on a pull request, after that only reacts. What a
-    maintainer stops or resumes is not counted. Counts are in memory: a restart forgets them, which
+    maintainer stops or resumes is not counted. A command counts when it was written: those of an
+    hour without webhooks are found at once. Counts are in memory: a restart forgets them, which
     errs on the side of running commands.
     """
     if isinstance(command.asked.ask, URGENT) and command.level >= AccessLevel.MAINTAIN:
@@ -345,9 +346,10 @@ def _flood_refusal(runtime: Runtime, command: CommentCommand) -> Answer | None:
     now = runtime.clock.now()
     person = f"{command.repository.id}/{command.asked.actor.id or command.asked.actor.login}"
     pull = f"{command.repository.id}#{command.pull.number}"
-    until = runtime.commands.until(person, pull, now)
+    at = min(command.asked.at, now)
+    until = runtime.commands.until(person, pull, at)
     if until is None:
         return None
     refusal = replies.flood(until, now)
-    is_first = runtime.commands.is_first_refusal(person, pull, now, until)
+    is_first = runtime.commands.is_first_refusal(person, pull, at, until)
     return refusal if is_first else replace(refusal, text=None)

@@ -205,7 +205,7 @@ def being_merged(ask: AskCancel | AskRetry) -> Answer:
 
 def flood(until: datetime, now: datetime) -> Answer:
     """Too many commands in a short time."""
-    seconds = math.ceil((until - now).total_seconds())
+    seconds = max(math.ceil((until - now).total_seconds()), 1)
     is_short = seconds <= IN_SECONDS_MAX
     when = f"in {seconds} s" if is_short else f"at {times.clock_time(until, now)}"
     return _refused(Phrase((f"Too many commands. Try again {when}.",)))
