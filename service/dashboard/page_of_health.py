@@ -8,6 +8,7 @@ from service.accounts import page_addresses
 from service.dashboard.charts import Chart, Series, day_label, duration
 from service.database.records import RepositoryRecord
 from service.errors import Malformed
+from service.mergequeue.engine.explaining.rates import MINUTE_S
 from service.mergequeue.operations import queue_access, statistics
 from service.mergequeue.operations.statistics import Bucket, Part, Statistics
 from service.mergequeue.wording import causes
@@ -50,6 +51,17 @@ class HealthPage:
         if median is None:
             return "Nothing merged in this time"
         return f"Half of the pull requests merge within {duration(median)}"
+
+    @property
+    def rates(self) -> str:
+        """`1.9 % of test runs flake, 3.0 % of pull requests conflict, unit takes 12 min`."""
+        rates = self.numbers.rates
+        words = [f"{_percent(rates.flake)} of test runs flake"]
+        words.append(f"{_percent(rates.conflict)} of pull requests conflict")
+        if rates.minutes:
+            slowest = max(rates.minutes, key=rates.minutes.__getitem__)
+            words.append(f"{slowest} takes {duration(rates.minutes[slowest] * MINUTE_S)}")
+        return ", ".join(words)
 
     @property
     def ejections(self) -> tuple[Cause, ...]:
@@ -146,6 +158,10 @@ async def read(
     branch = page_addresses.branch_of(segment)
     queue = await queue_access.queue_in(runtime, repository, branch)
     return HealthPage(branch, span, await statistics.read(runtime, queue, SPANS[span]))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _per_merge(bucket: Bucket) -> float | None:

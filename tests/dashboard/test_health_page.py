@@ -1,12 +1,15 @@
 """The health of a queue: its page and `/getMergeQueueStatistics`, over either database."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from service.mergequeue.api.models.answers import statistics as answers
 from service.mergequeue.engine.model import Detail
 from service.mergequeue.engine.outputs import EntryMoved, QueueStateChanged, Recorded
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import statistics
 from service.mergequeue.operations.statistics import Part
@@ -159,6 +162,19 @@ async def test_a_queue_without_a_past_says_so(stage):
         page = await browser.see(PATH, host="localhost")
     assert "Nothing merged in this time" in page.text
     assert "None did." in page.text
+    assert "2.0 % of test runs flake, 3.0 % of pull requests conflict." in page.text
+
+
+async def test_the_page_and_the_endpoint_name_the_rates_that_the_queue_plans_with(stage):
+    minutes = {"lint": 2.0, "unit": 12.5}
+    await stage.put(replace(a_queue(), rates=Rates(0.019, 0.0412, minutes)))
+    async with stage.browsing() as browser:
+        page = await browser.see(PATH, host="localhost")
+    said = "1.9 % of test runs flake, 4.1 % of pull requests conflict, unit takes 12 min."
+    assert said in page.text
+    found = await statistics.read(stage.runtime, stage.queue, 7)
+    shown = answers.MeasuredRates.of(found.rates).model_dump()
+    assert shown == {"flake": 0.019, "conflict": 0.0412, "minutes": minutes}
 
 
 def test_every_reason_to_leave_has_a_label():

@@ -6,7 +6,6 @@ from collections import defaultdict
 
 import pytest
 
-from service.mergequeue.engine.config import BatchSizing, Hedging, QueueConfig
 from service.mergequeue.engine.explaining import estimates
 from service.mergequeue.engine.explaining.estimates import PRIOR, OwnCi, Signs, Track
 
@@ -117,18 +116,6 @@ def test_a_chance_is_never_certain():
         track.count(Signs("never"), failed=False)
     assert track.p_fail(Signs("always", 3)) == estimates.P_FAIL_MAX
     assert track.p_fail(Signs("never")) == estimates.P_FAIL_MIN
-
-
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        (QueueConfig(), False),
-        (QueueConfig(hedging=Hedging.SPARE_SLOTS), True),
-        (QueueConfig(batch_sizing=BatchSizing.ADAPTIVE), True),
-    ],
-)
-def test_only_settings_that_plan_by_it_use_it(config, expected):
-    assert estimates.are_used(config) is expected
 
 
 def test_a_percentile_lies_between_the_two_nearest():

@@ -1,4 +1,4 @@
-"""Chances of failing reach a queue that plans by them, and no other."""
+"""Chances of failing and measured rates reach every queue."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,15 +6,15 @@ from datetime import timedelta
 import pytest
 
 from service.database.database import Store
-from service.mergequeue.engine.config import Hedging
+from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.explaining.estimates import PRIOR
+from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import estimates, pull_requests, queues, turn
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
-from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.simulation.history import Arrival, Fate, history_of
 from service.mergequeue.simulation.world import sha_of
-from service.mergequeue.store import history
+from service.mergequeue.store import history, outcomes
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.process import retention
@@ -57,31 +57,17 @@ async def a_queue_of_the_bad_and_the_good(runtime: Runtime, clock: SetClock) -> 
     return queue
 
 
-async def hedge(runtime: Runtime, queue: QueueRef) -> None:
-    """Let the queue plan by chances."""
-    wish = QueueRequest({"hedging": Hedging.SPARE_SLOTS})
-    await queues.update(runtime, queue, wish, SYSTEM)
-
-
 async def p_fail(runtime: Runtime, queue: QueueRef, pr: int) -> float:
     return (await turn.value(runtime, queue.id)).entries[pr].p_fail
 
 
-async def test_a_queue_that_plans_without_chances_is_told_none(runtime, clock):
-    queue = await a_queue_of_the_bad_and_the_good(runtime, clock)
-    await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
-    assert not await estimates.refresh(runtime)
-    assert await p_fail(runtime, queue, 7) == 0
-
-
 async def test_a_submission_is_told_what_is_known_and_never_waits_for_more(runtime, clock):
     queue = await a_queue_of_the_bad_and_the_good(runtime, clock)
-    await hedge(runtime, queue)
     await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
     assert await p_fail(runtime, queue, 7) == PRIOR
     assert await estimates.refresh(runtime)
     known = await p_fail(runtime, queue, 7)
-    assert known != PRIOR
+    assert known > 2 * PRIOR
     await pull_requests.submit(runtime, queue, 8, SubmitOptions(), SYSTEM)
     assert await p_fail(runtime, queue, 8) == pytest.approx(known, abs=0.05)
     assert not await estimates.refresh(runtime) or await p_fail(runtime, queue, 7) == known
@@ -89,14 +75,12 @@ async def test_a_submission_is_told_what_is_known_and_never_waits_for_more(runti
 
 async def test_author_and_earlier_failures_raise_the_chance(runtime, clock):
     queue = await a_queue_of_the_bad_and_the_good(runtime, clock)
-    await hedge(runtime, queue)
     await estimates.refresh(runtime)
-    config = (await turn.value(runtime, queue.id)).config
 
     def told(pr: int, author: str, *blockers: Blocker) -> float:
         plain = recorded.facts_of(Arrival(BEGIN, pr, sha_of("new"), author))
         facts = replace(plain, blockers=blockers)
-        return estimates.of_submission(runtime, queue, config, facts)
+        return estimates.of_submission(runtime, queue, facts)
 
     assert told(1, "alice") < told(1, "carol") < told(1, "mallory") < told(112, "mallory")
     failing = Blocker(BlockerCode.CHECK_FAILING, "unit")
@@ -114,11 +98,52 @@ async def test_what_a_past_says_is_read_from_its_rows(runtime, clock):
     assert (first.author, first.age_s, first.own_ci) == ("alice", 7200.0, "passed")
     assert (last.author, last.failed_before, last.age_s) == ("mallory", 1, None)
     assert found.failures == {108: 1, 109: 1, 110: 1, 111: 1, 112: 2}
+    assert found.interactions == 0
+
+
+async def a_queue_of_flaky_tests(runtime: Runtime, clock: SetClock) -> QueueRef:
+    """After sixty good submissions, of whose tests some failed by chance."""
+    arrivals = [
+        Arrival(at=BEGIN + timedelta(minutes=30 * nth), pr=100 + nth, head=sha_of("h", str(nth)))
+        for nth in range(60)
+    ]
+    queue = await recorded.made(runtime, batch=True, batch_sizing=BatchSizing.ADAPTIVE)
+    await Recording(runtime, clock, queue, history_of(arrivals, (600.0,), 0.33)).play()
+    return queue
+
+
+async def test_a_queue_is_told_the_rates_of_its_own_history(runtime, clock):
+    queue = await a_queue_of_flaky_tests(runtime, clock)
+    assert (await turn.value(runtime, queue.id)).rates == Rates()
+    assert await estimates.refresh(runtime)
+    found = (await turn.value(runtime, queue.id)).rates
+    runs = await runtime.store.read(outcomes.of_runs, queue.id)
+    assert runs.flaked > 5
+    assert found.flake == round((2 + runs.flaked) / (100 + runs.passed + runs.flaked), 4)
+    assert found.conflict == round(3 / 160, 4)
+    assert found.minutes == {"unit": 10.0}
+
+
+async def test_rates_that_hardly_changed_are_not_told_again(runtime, clock):
+    queue = await a_queue_of_flaky_tests(runtime, clock)
+    await estimates.refresh(runtime)
+    version = (await turn.value(runtime, queue.id)).version
+    assert not await estimates.refresh(runtime)
+    again = Arrival(clock.present, 500, sha_of("again"))
+    await Recording(runtime, clock, queue, history_of([again], (660.0,), 0.0)).play()
+    assert not await estimates.refresh(runtime)
+    assert (await turn.value(runtime, queue.id)).rates.minutes == {"unit": 10.0}
+    assert (await turn.value(runtime, queue.id)).version > version
+
+
+async def test_a_run_that_failed_for_its_own_change_is_no_flake(runtime, clock):
+    queue = await a_queue_of_the_bad_and_the_good(runtime, clock)
+    runs = await runtime.store.read(outcomes.of_runs, queue.id)
+    assert (runs.passed, runs.flaked) == (8, 0)
 
 
 async def test_housekeeping_tells_chances_every_ten_minutes(runtime, clock):
     queue = await a_queue_of_the_bad_and_the_good(runtime, clock)
-    await hedge(runtime, queue)
     await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
     worker = Sweeps(runtime, HOUSEKEEPING, at_start=True)
     assert await worker.drain()

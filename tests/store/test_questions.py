@@ -38,6 +38,7 @@ from service.mergequeue.store import (
     landings,
     listings,
     notices,
+    outcomes,
     overviews,
     pull_requests,
     queues,
@@ -399,6 +400,7 @@ STATEMENTS = {
     "journal.states_entered": (journal.SELECT_MOVES,),
     "history.judged": (history.SELECT_JUDGED,),
     "history.first_seen": (history.SELECT_FIRST_SEEN,),
+    "outcomes.of_runs": (outcomes.SELECT_COUNTS, *outcomes.SELECT_TIMED),
 }
 Sent = tuple[str, Any]
 """A statement as the driver gets it, and its parameters."""

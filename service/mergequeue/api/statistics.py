@@ -27,7 +27,10 @@ async def get(call: Call, request: models.GetMergeQueueStatistics) -> answers.Qu
         answers.Ejected(reason=reason, count=count) for reason, count in found.ejections.items()
     ]
     shown = _seconds(found)
-    return answers.QueueStatistics.of(found, ejections=ejections, buckets=buckets, **shown)
+    rates = answers.MeasuredRates.of(found.rates)
+    return answers.QueueStatistics.of(
+        found, measured_rates=rates, ejections=ejections, buckets=buckets, **shown
+    )
 
 
 def _seconds(of: Bucket | Statistics) -> dict[str, object]:

@@ -1,50 +1,50 @@
-"""Estimate the chance that a pull request fails, for queues that plan by it.
+"""Estimate the chance that a pull request fails, and measure the rates of its queue.
 
-The statistics of a queue are kept in memory and read again every ten minutes. A submission gets
-its chance from memory and never waits for it.
+The statistics of a queue are kept in memory and read again every ten minutes if anything happened
+in it. A submission gets its chance from memory and never waits for it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from service.database.database import Tx
 from service.errors import NotFound
-from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.explaining import estimates
+from service.mergequeue.engine.explaining import rates
 from service.mergequeue.engine.explaining.estimates import OwnCi, Signs, Track
-from service.mergequeue.engine.inputs import EstimateChanged
-from service.mergequeue.engine.model import Entry
-from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.explaining.rates import Outcomes
+from service.mergequeue.engine.inputs import EstimateChanged, Input, RatesMeasured
+from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.reported import Facts, Rates
 from service.mergequeue.operations import turn
-from service.mergequeue.store import history, queues
+from service.mergequeue.store import history, outcomes, queues
 from service.mergequeue.store.history import Judged
 from service.runtime import Runtime
 from service.vocabulary import BlockerCode, QueueRef
 
 DIGITS = 3
-"""Precision of reported probabilities; smaller changes are not reported."""
+"""Precision of reported probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPast:
-    """The statistics of a queue's ended submissions."""
+    """The statistics of a queue's ended submissions, as of a version of the queue."""
 
     track: Track
     judged: Judged
+    version: int
 
 
-NO_PAST = KnownPast(Track(), Judged((), {}))
+NO_PAST = KnownPast(Track(), Judged((), {}, 0), 0)
 
 
-def of_submission(runtime: Runtime, queue: QueueRef, config: QueueConfig, facts: Facts) -> float:
-    """Return the chance that a new submission fails; 0 if the queue does not use estimates."""
-    if not estimates.are_used(config):
-        return 0.0
+def of_submission(runtime: Runtime, queue: QueueRef, facts: Facts) -> float:
+    """Return the chance that a new submission fails."""
     return _p_fail(_kept(runtime, queue.id) or NO_PAST, facts, None)
 
 
 async def refresh(runtime: Runtime) -> bool:
-    """Read the past of every queue that plans by it; whether any chance has changed."""
+    """Read the past of every queue; whether any chance or rate has changed noticeably."""
     found = False
     for queue in await runtime.store.read(queues.all_queues):
         try:
@@ -56,30 +56,56 @@ async def refresh(runtime: Runtime) -> bool:
 
 async def _refresh_one(runtime: Runtime, queue: QueueRef) -> bool:
     value = await turn.value(runtime, queue.id)
-    if not estimates.are_used(value.config):
-        runtime.memory.pasts.pop(queue.id, None)
+    kept = _kept(runtime, queue.id)
+    if kept is not None and kept.version == value.version:
         return False
-    judged, seen_at = await runtime.store.read(_read, queue)
-    runtime.memory.pasts[queue.id] = known = _known(judged)
-    changes = [
-        EstimateChanged(entry.pr, p_fail)
-        for entry in value.entries.values()
-        if (p_fail := _of_entry(known, entry, seen_at.get(entry.pr))) != entry.p_fail
-    ]
+    read = await runtime.store.read(_read, queue)
+    runtime.memory.pasts[queue.id] = known = _known(read.judged, value.version)
+    changes = [*_estimates(value, known, read.seen_at), *_rates(value, read.rates)]
     if changes:
         await turn.take(runtime, queue.id, changes)
     return bool(changes)
 
 
-def _read(session: Tx, queue: QueueRef) -> tuple[Judged, dict[int, datetime]]:
-    return history.judged(session, queue), history.first_seen(session, queue)
+@dataclass(frozen=True, slots=True)
+class _Read:
+    judged: Judged
+    seen_at: dict[int, datetime]
+    rates: Rates
 
 
-def _known(judged: Judged) -> KnownPast:
+def _read(session: Tx, queue: QueueRef) -> _Read:
+    judged = history.judged(session, queue)
+    of_runs = outcomes.of_runs(session, queue.id)
+    found = Outcomes(
+        passed=of_runs.passed,
+        flaked=of_runs.flaked,
+        decided=len(judged.samples),
+        interactions=judged.interactions,
+        minutes=of_runs.minutes,
+    )
+    return _Read(judged, history.first_seen(session, queue), rates.measured(found))
+
+
+def _known(judged: Judged, version: int) -> KnownPast:
     track = Track()
     for signs, failed in judged.samples:
         track.count(signs, failed=failed)
-    return KnownPast(track, judged)
+    return KnownPast(track, judged, version)
+
+
+def _estimates(
+    value: MergeQueue, known: KnownPast, seen_at: dict[int, datetime]
+) -> Iterator[Input]:
+    for entry in value.entries.values():
+        p_fail = _of_entry(known, entry, seen_at.get(entry.pr))
+        if rates.is_noticeable(entry.p_fail, p_fail):
+            yield EstimateChanged(entry.pr, p_fail)
+
+
+def _rates(value: MergeQueue, found: Rates) -> Iterator[Input]:
+    if rates.have_changed(value.rates, found):
+        yield RatesMeasured(found.flake, found.conflict, found.minutes)
 
 
 def _kept(runtime: Runtime, queue_id: int) -> KnownPast | None:

@@ -105,7 +105,7 @@ async def submit_fetched(
             priority=options.priority,
             no_batch=options.no_batch,
             targets=await _targets_of(runtime, queue, each),
-            p_fail=estimates.of_submission(runtime, queue, value.config, each),
+            p_fail=estimates.of_submission(runtime, queue, each),
         )
         for each in known.values()
     ]

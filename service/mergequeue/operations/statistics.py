@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from service.mergequeue.engine.explaining.estimates import percentile
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.operations import turn
 from service.mergequeue.store import statistics
@@ -73,7 +74,10 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The statistics of a span; `ejections` counts what failed or was removed by its reason."""
+    """The statistics of a span; `ejections` counts what failed or was removed by its reason.
+
+    `rates` are those that the queue plans with now.
+    """
 
     days: int
     since: datetime
@@ -88,6 +92,7 @@ class Statistics:
     parts_s: Mapping[Part, float]
     ejections: Mapping[Reason, int]
     concurrency: int
+    rates: Rates
     buckets: tuple[Bucket, ...]
 
     @property
@@ -107,7 +112,7 @@ async def read(runtime: Runtime, queue: QueueRef, days: int) -> Statistics:
     now = runtime.clock.now()
     starts = _starts(now, days)
     past = await runtime.store.read(statistics.since, queue.id, starts[0])
-    concurrency = (await turn.value(runtime, queue.id)).config.concurrency
+    value = await turn.value(runtime, queue.id)
     buckets = tuple(
         _bucket(past, start, min(now, end), now)
         for start, end in zip(starts, [*starts[1:], now], strict=True)
@@ -131,7 +136,8 @@ async def read(runtime: Runtime, queue: QueueRef, days: int) -> Statistics:
         time_to_merge_p95_s=whole.time_to_merge_p95_s,
         parts_s=whole.parts_s,
         ejections=dict(ejections.most_common()),
-        concurrency=concurrency,
+        concurrency=value.config.concurrency,
+        rates=value.rates,
         buckets=buckets,
     )
 

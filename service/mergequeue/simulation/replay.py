@@ -8,8 +8,9 @@ from typing import NamedTuple, assert_never
 
 from service.mergequeue.engine import engine, inputs
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.explaining import estimates
+from service.mergequeue.engine.explaining import rates
 from service.mergequeue.engine.explaining.estimates import Signs, Track
+from service.mergequeue.engine.explaining.rates import MINUTE_S, Outcomes
 from service.mergequeue.engine.inputs import Input, Report, Submit
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import (
@@ -89,7 +90,7 @@ class _Replay:
         self._target = Target(history.arrivals)
         self._ci = Ci(history, seed)
         self._queue = MergeQueue(id=0, uid=UID, branch=BRANCH, config=config)
-        self._track = Track() if estimates.are_used(config) else None
+        self._track = Track()
         self._now = history.arrivals[0].at if history.arrivals else BEGIN
         self._wake_at: datetime | None = None
         self._acts = deque(_acts(history))
@@ -108,6 +109,7 @@ class _Replay:
             return
         self._take(inputs.TargetMoved(self._target.tip))
         self._take(inputs.RequiredChanged(REQUIRED))
+        self._take(_rates_of(self._history))
         end = self._history.arrivals[-1].at + AFTER_LAST
         for _ in range(ROUNDS_PER_ARRIVAL * len(self._history.arrivals)):
             self._now = max(self._now, self._next_at() or end)
@@ -181,8 +183,6 @@ class _Replay:
         )
 
     def _p_fail(self, arrival: Arrival) -> float:
-        if self._track is None:
-            return 0.0
         signs = Signs(arrival.author, self._failures[arrival.pr])
         self._signs[arrival.head] = signs
         return self._track.p_fail(signs)
@@ -292,11 +292,27 @@ class _Replay:
             self._failures[entry.pr] += 1
         else:
             self._counts["cancelled"] += 1
-        if self._track is not None and entry.state is not EntryState.CANCELLED:
+        if entry.state is not EntryState.CANCELLED:
             self._track.count(self._signs[entry.head], failed=is_failed)
         self._ended += 1
         if self._on_ended is not None:
             self._on_ended(self._ended)
+
+
+def _rates_of(history: History) -> inputs.RatesMeasured:
+    """Return what the product would have measured of this history."""
+    tests = len(history.durations_s)
+    flaked = round(history.flake_rate * tests)
+    found = rates.measured(
+        Outcomes(
+            passed=tests - flaked,
+            flaked=flaked,
+            decided=sum(one.cancelled_at is None for one in history.arrivals),
+            interactions=sum(bool(one.fate.breaks_with) for one in history.arrivals),
+            minutes={CHECK: [seconds / MINUTE_S for seconds in history.durations_s]},
+        )
+    )
+    return inputs.RatesMeasured(found.flake, found.conflict, found.minutes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,11 +152,12 @@ class Judged:
     """Submissions that ended by a verdict.
 
     `samples` are what was known of each and whether it failed, oldest first; `failures` count
-    failed submissions by pull request.
+    failed submissions by pull request, `interactions` those that failed only together with others.
     """
 
     samples: tuple[tuple[Signs, bool], ...]
     failures: Mapping[int, int]
+    interactions: int
 
 
 def judged(session: Connection, queue: QueueRef) -> Judged:
@@ -168,13 +169,16 @@ def judged(session: Connection, queue: QueueRef) -> Judged:
     binds = {"of_queue": queue.id, "of_repository": queue.repository_id}
     failures: Counter[int] = Counter()
     samples = []
+    interactions = 0
     for row in reversed(session.execute(SELECT_JUDGED, binds).all()):
         reason = Reason(row.reason)
         failed = row.state == EntryState.FAILED and MEANINGS[reason].blames
         if failed or reason in (Reason.LANDED, Reason.LANDED_DIRECTLY):
             samples.append((_signs_of(row, failures[row.pr]), failed))
         failures[row.pr] += failed
-    return Judged(tuple(samples), {pr: count for pr, count in failures.items() if count})
+        interactions += reason is Reason.INTERACTION
+    counts = {pr: count for pr, count in failures.items() if count}
+    return Judged(tuple(samples), counts, interactions)
 
 
 def _signs_of(row: Row[*tuple[object, ...]], failed_before: int) -> Signs:

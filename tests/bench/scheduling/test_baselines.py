@@ -8,6 +8,7 @@ import pytest
 
 from tests.bench.scheduling import arrivals
 from tests.bench.scheduling.audit import ProtocolError, PrState
+from tests.bench.scheduling.cells import Effort, Scenario
 from tests.bench.scheduling.ideal import fifo_outcome, ideal
 from tests.bench.scheduling.interface import (
     NO_PROOF,
@@ -18,7 +19,7 @@ from tests.bench.scheduling.interface import (
     StartRun,
 )
 from tests.bench.scheduling.metrics import mean, summary, worst
-from tests.bench.scheduling.scenarios import REAL_ARRIVALS, WORLDS, monorepo, team
+from tests.bench.scheduling.scenarios import REAL_ARRIVALS, monorepo, team
 from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.oracle import make_oracle
 from tests.bench.scheduling.strategies.registry import BASELINES, ORACLES, WITH_RETRY, oracle_of
@@ -120,6 +121,11 @@ def test_urgent_ones_are_drawn_beside_the_others():
     assert (plain.broken, plain.conflicts) == (urgent.broken, urgent.conflicts)
 
 
+def world(rate, name):
+    """A published world as it is drawn."""
+    return Scenario("F", rate, 24, name).config(1, Effort())
+
+
 def test_short_runs_are_mixed_in_and_change_nothing_else():
     plain, mixed = generate(team(30, n=500)), generate(team(30, n=500, short_share=0.5))
     shrunk = [a / b for a, b in zip(mixed.duration, plain.duration, strict=True)]
@@ -130,7 +136,7 @@ def test_short_runs_are_mixed_in_and_change_nothing_else():
 
 
 def test_nine_bots_send_half_of_all_pull_requests():
-    sent = Counter(view.author for view in generate(team(1000, **WORLDS["99 authors"])).views)
+    sent = Counter(view.author for view in generate(world(1000, "99 authors")).views)
     assert sent.total() == 1000
     assert 450 < sum(sent[bot] for bot in range(9)) < 550
     assert max(sent) < 99
@@ -143,7 +149,7 @@ def test_arrivals_follow_given_gaps_over_and_over():
 
 @pytest.mark.skipif(not arrivals.gaps(), reason=f"{arrivals.VARIABLE} has no {arrivals.TABLE}")
 def test_arrivals_of_real_queues_keep_the_rate():
-    config = team(30, **WORLDS[REAL_ARRIVALS])
+    config = world(30, REAL_ARRIVALS)
     assert generate(config).arrive[-1] == pytest.approx(config.n * 120.0)
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from service.mergequeue.engine.config import BatchSizing, Hedging, QueueConfig
-
 PRIOR = 0.05
 """How many submissions fail in a queue of which nothing is known yet."""
 
@@ -61,14 +59,6 @@ class Signs:
     own_ci: OwnCi | None = None
     age_s: float | None = None
     size: int | None = None
-
-
-def are_used(config: QueueConfig) -> bool:
-    """Whether a queue of these settings plans by the chance of failing.
-
-    See docs/design/testing.md 12.
-    """
-    return config.hedging is not Hedging.OFF or config.batch_sizing is not BatchSizing.FIXED
 
 
 class Track:

@@ -71,6 +71,22 @@ class Ejected(Answer):
     """How many."""
 
 
+Rate = Annotated[float, Field(ge=0, le=1)]
+
+
+class MeasuredRates(Answer):
+    """Rates that the queue plans with, measured over its newest test runs and submissions."""
+
+    flake: Rate
+    """The share of test runs that fail although every change in them is good. For example 0.02."""
+    conflict: Rate
+    """The share of submissions that fail only together with others. For example 0.03."""
+    minutes: dict[str, Annotated[float, Field(ge=0)]]
+    """How many minutes each required status usually takes, by name. For example
+    `{"unit": 12.5}`
+    """
+
+
 class QueueStatistics(Numbers):
     """The statistics of a queue, with buckets from the oldest to the newest."""
 
@@ -84,6 +100,8 @@ class QueueStatistics(Numbers):
     """The share of the ended ones that landed; null without any."""
     runs_per_merge: Seconds | None
     """Test runs for each landed pull request; null without any."""
+    measured_rates: MeasuredRates
+    """What the queue knows of its tests."""
     ejections: list[Ejected]
     """Why pull requests did not land, most frequent first."""
     buckets: list[BucketShown]
