@@ -30,7 +30,7 @@ from service.provider.values import (
 log = structlog.get_logger()
 
 BODY_CHARS_MAX = 60_000
-SUMMARY_CHARS_MAX = 65_000
+SUMMARY_BYTES_MAX = 65_000  # GitHub refuses a check run with more than 65,535
 WRITTEN_MAX = 10_000
 LOCKED = "locked"
 NO_LABEL = "none"
@@ -206,7 +206,7 @@ def _check_body(notice: CheckReport) -> dict[str, object]:
         "name": notice.name,
         "external_id": notice.external_id,
         "status": status,
-        "output": {"title": notice.title, "summary": notice.summary[:SUMMARY_CHARS_MAX]},
+        "output": {"title": notice.title, "summary": _cut(notice.summary)},
         "actions": [asdict(button) for button in notice.buttons],
     }
     if conclusion is not None:
@@ -214,6 +214,10 @@ def _check_body(notice: CheckReport) -> dict[str, object]:
     if notice.url is not None:
         body["details_url"] = notice.url
     return body
+
+
+def _cut(summary: str) -> str:
+    return summary.encode("utf-8", "replace")[:SUMMARY_BYTES_MAX].decode("utf-8", "ignore")
 
 
 def _drop(client: RepositoryClient, answer: Answer) -> str | None:

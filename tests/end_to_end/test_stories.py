@@ -3,6 +3,7 @@
 import pytest
 
 from service.mergequeue.engine.states import QueueState
+from service.vocabulary import Sha
 from tests.harness.world import REPO, World
 
 
@@ -61,15 +62,25 @@ async def test_what_conflicts_with_the_one_ahead_waits_and_then_is_told_why(worl
     assert (entry.state.value, entry.reason.value) == ("FAILED", "conflict_target")
 
 
+def own_checks(world: World, head: Sha) -> list[str]:
+    """The states of our check runs on a head."""
+    repository = world.sandbox.world.repository(REPO)
+    assert repository is not None
+    return [run.status for run in repository.check_runs(head) if run.name == "Headgate (main)"]
+
+
 async def test_a_push_takes_a_queued_pull_request_out(world: World) -> None:
     number = await world.open()
     await world.make_queue(state=QueueState.PAUSED)
     await world.comment("/merge", on=number)
     await world.settle()
+    old_head = (await world.entry(number)).head
+    assert own_checks(world, old_head) == ["queued"]
     await world.act("push", number=number, files={"more.txt": "x\n"})
     await world.settle()
     entry = await world.entry(number)
     assert (entry.state.value, entry.reason.value) == ("CANCELLED", "head_changed")
+    assert own_checks(world, old_head) == ["completed"]
     assert await world.merged() == []
 
 

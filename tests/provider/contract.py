@@ -507,6 +507,16 @@ class Notices:
         assert first == again == known
         assert stage.comments(number) == [f"{MARKER}\nthree"]
 
+    @pytest.mark.parametrize("letter", ["a", "é", "試", "🎉"])
+    async def test_texts_are_cut_to_what_github_takes(self, stage, letter):
+        number, head = await stage.open({"a.txt": "a\n"})
+        text = letter * 70_000
+        await stage.say(StatusComment(number, MARKER, text))
+        await stage.say(stage.check(head, CheckReportStatus.SUCCESS, summary=text))
+        (comment,) = stage.comments(number)
+        assert comment.startswith(f"{MARKER}\n{letter}")
+        assert stage.own_checks(head) == [("completed", "success")]
+
     async def test_the_same_text_is_not_sent_again(self, stage):
         number, _ = await stage.open({"a.txt": "a\n"})
         known = await stage.say(StatusComment(number, MARKER, "one"))
@@ -606,13 +616,12 @@ class Notices:
 
 def a_check(head, status, **changed):
     """Our check run of the first submission, unless changed."""
-    made = {"external_id": "sub-1", **changed}
+    made = {"external_id": "sub-1", "summary": "…", **changed}
     return CheckReport(
         sha=head,
         name="Headgate (main)",
         status=status,
         title="Testing",
-        summary="…",
         url=None,
         **made,
     )

@@ -164,6 +164,18 @@ class Branches:
         assert stage.branches() == {request.scratch: built.tip}
         assert await stage.provider.build(request) == built
 
+    @pytest.mark.parametrize("times", [1, 2])
+    async def test_a_draft_without_commits_is_asked_for_twice(self, stage, times):
+        words = "No commits between main and headgate/merge"
+        refusal = {"status": 422, "message": words}
+        await stage.fault("refuse", method="POST", path="*/pulls", times=times, **refusal)
+        request = stage.request(await stage.open({"a.txt": "a\n"}))
+        built = await stage.provider.build(request)
+        if times == 1:
+            assert stage.drafts() == [built.vehicle_number]
+        else:
+            assert (built, stage.branches()) == (NothingToMerge(), {})
+
     async def test_a_fork_is_merged_by_its_sha(self, stage):
         pull = await stage.open({"a.txt": "a\n"}, by="dave", fork=True)
         built = await stage.provider.build(stage.request(pull))

@@ -1,0 +1,80 @@
+"""Answers of GitHub that seldom come: words it may add, and errors inside a good answer.
+
+The rules are in docs/design/provider.md 5 and 10.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from bot.github import people, pull_requests, refs
+from bot.github.graphql import Facts
+from service.provider.errors import Gone, NotPermitted, Unavailable
+from service.provider.values import AccessLevel
+from service.vocabulary import Actor, ActorKind, Blocker, BlockerCode, Sha
+from tests.github.table import APP_ID, on_table
+from tests.github.test_land_stops import facts as a_pull
+
+ALICE = Actor(ActorKind.PERSON, "alice", "7")
+FACTS = Facts(
+    pull=a_pull(),
+    base=None,
+    merge_state="CLEAN",
+    review_decision="",
+    files=(),
+    files_complete=True,
+    has_open_thread=False,
+    contexts=(),
+    repository_node="R_1",
+)
+
+
+@pytest.mark.parametrize(
+    "word", ["BEHIND", "BLOCKED", "UNSTABLE", "HAS_HOOKS", "CLEAN", "UNKNOWN", "BRAND_NEW"]
+)
+def test_a_summary_of_github_is_no_blocker_by_itself(word: str) -> None:
+    assert pull_requests.blockers_of(replace(FACTS, merge_state=word), APP_ID) == ()
+
+
+def test_a_dirty_one_conflicts_although_its_mergeability_is_not_known_yet() -> None:
+    found = pull_requests.blockers_of(replace(FACTS, merge_state="DIRTY"), APP_ID)
+    assert found == (Blocker(BlockerCode.CONFLICT),)
+
+
+@pytest.mark.parametrize(
+    ("role", "permission", "level"),
+    [
+        ("maintain", "write", AccessLevel.MAINTAIN),
+        ("deployer", "write", AccessLevel.WRITE),
+        ("deployer", "brand_new", AccessLevel.NONE),
+        ("", "admin", AccessLevel.ADMIN),
+    ],
+)
+async def test_a_custom_role_has_the_rights_of_the_role_it_is_based_on(
+    role: str, permission: str, level: AccessLevel
+) -> None:
+    async with on_table() as (table, client):
+        shown = {"role_name": role, "permission": permission, "user": {"id": 7}}
+        table.says("GET /collaborators/alice/permission", shown)
+        assert await people.access(client, ALICE) is level
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_there", "error"),
+    [
+        ("FORBIDDEN", True, NotPermitted),
+        ("BRAND_NEW", True, Unavailable),
+        ("NOT_FOUND", True, Unavailable),
+        ("NOT_FOUND", False, Gone),
+    ],
+)
+async def test_an_error_inside_an_answer_of_graphql_is_an_error(
+    kind: str, is_there: bool, error: type[Exception]
+) -> None:
+    async with on_table() as (table, client):
+        if not is_there:
+            table.denies("GET ", 404, "Not Found")
+        trouble = {"type": kind, "message": "No.", "path": ["repository"]}
+        table.says("graphql CommitHistory", {"data": {"repository": None}, "errors": [trouble]})
+        with pytest.raises(error):
+            await refs.count_history(client, Sha("a" * 40))
