@@ -96,12 +96,14 @@ async def test_an_organization_gets_its_app_and_lands_its_first_pull_request(
         assert "/pull/1" in page.url
         await browser.press("Comment", body="/merge")
         repository = sandbox.repository(REPO)
+        git = repository.git
 
+        # The branch moves a moment after the pull request is marked as merged.
         async def has_landed():
-            return repository.issues[1].pull.merged
+            return git.objects.file_at(git.branch("main"), "a.txt") == b"one\n"
 
         await until(has_landed)
-        assert repository.git.objects.file_at(repository.git.branch("main"), "a.txt") == b"one\n"
+        assert repository.issues[1].pull.merged
         assert (await browser.open(link)).status == 403
 
     serve.send_signal(signal.SIGTERM)
