@@ -49,6 +49,7 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
 """What a refusal says: its title, and what to do."""
 SIGN_IN = "You see here what you may see on {}."
 FORBIDDEN = "This was not done"
+NEVER_SUBMITTED = "To merge it through this queue, comment /merge on it."
 UNEXPECTED = ("Something went wrong", "It is in the log of whoever runs Headgate.")
 
 log = structlog.get_logger()
@@ -142,6 +143,8 @@ class Rendering:
         own = None
         if isinstance(error, forms.Foreign):
             own = FORBIDDEN, error.detail
+        elif problem.code == "never_submitted":
+            own = problem.detail.removesuffix("."), NEVER_SUBMITTED
         elif problem.status == 400:
             own = REFUSALS[400][0], f"{problem.detail} Begin at its first page."
         return self.refusal(problem.status, problem.headers, own)

@@ -25,12 +25,16 @@ BLOCKS = {"h1", "h2", "p", "li", "div", "tr", "section", "summary", "header", "t
 
 @dataclass
 class Page(HTMLParser):
-    """A page as a browser has it: `tags` with their attributes, `lines` of visible text."""
+    """A page as a browser has it: `tags` with their attributes, `lines` of visible text.
+
+    `unseen`: how many elements are open around a hidden one, itself included.
+    """
 
     tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
     lines: list[str] = field(default_factory=lambda: [""])
     comments: list[str] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
+    unseen: int = 0
 
     def __post_init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -39,14 +43,19 @@ class Page(HTMLParser):
         self.tags.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
+            if not self.unseen and (tag == "dialog" or "hidden" in dict(attrs)):
+                self.unseen = len(self.open)
         self._break(tag)
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, f"</{tag}> closes nothing"
+        if len(self.open) < self.unseen:
+            self.unseen = 0
         self._break(tag)
 
     def handle_data(self, data):
-        self.lines[-1] += data
+        if not self.unseen:
+            self.lines[-1] += data
 
     def handle_comment(self, data):
         self.comments.append(data)

@@ -41,6 +41,7 @@ TEXTS = (
     "x" * 1200,
 )
 ALLOWED = {
+    *("dialog", "kbd", "small"),
     *("html", "head", "meta", "title", "link", "body", "header", "main", "section", "h1", "h2"),
     *("p", "span", "a", "bdi", "code", "dl", "div", "dt", "dd", "ol", "ul", "li", "time"),
     *("script", "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "strong", "h3"),
@@ -88,10 +89,10 @@ ATTRIBUTES = {
     *("stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity"),
     *("patternunits", "patterntransform"),
     *("type", "disabled", "method", "action", "value", "selected", "maxlength", "required"),
-    *("for", "placeholder", "open", "preserveaspectratio", "size"),
+    *("for", "placeholder", "open", "preserveaspectratio", "size", "data-keys"),
 }
 LINK = re.compile(
-    r"https://github\.test/[\w/]*|/octo/widgets/(tests|uploads)/[0-9a-f-]{36}|/|/docs/api|#\w+|/activity|/settings"
+    r"https://github\.test/[\w/]*|/octo/widgets/(tests|uploads)/[0-9a-f-]{36}|/|/docs/api|#\w+|/activity|/settings|/help"
     r"|/octo/widgets/(main(/pull/\d+|/health|/doctor|/settings(\#what-if)?)?|runs/run-\d+|tests|uploads)"
 )
 UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\ufeff\x00-\x09\x0b-\x1f\x7f-\x9f]")

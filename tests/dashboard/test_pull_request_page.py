@@ -10,7 +10,7 @@ from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState
 from service.vocabulary import Blocker, BlockerCode, CheckOutcome, Role
 from tests.dashboard import queue_stage
-from tests.dashboard.browsing import token_of
+from tests.dashboard.browsing import parsed, token_of
 from tests.dashboard.queue_stage import (
     BROKEN_CHECK,
     a_check,
@@ -139,6 +139,13 @@ async def test_one_that_tests_shows_each_required_check_as_a_condition(stage):
 async def test_a_pull_request_that_was_never_submitted_has_no_page(stage, number):
     async with stage.browsing() as browser:
         assert (await browser.get(f"{PATH}/{number}", host="localhost")).status == 404
+
+
+async def test_a_pull_request_that_was_never_submitted_is_told_how_to_begin(stage):
+    async with stage.browsing() as browser:
+        reply = await browser.get(f"{PATH}/8", host="localhost")
+    assert "Pull request 8 was never submitted" in parsed(reply.body).text
+    assert "To merge it through this queue, comment /merge on it." in parsed(reply.body).text
 
 
 async def test_a_run_shows_what_it_was_built_from_and_every_report(stage):
