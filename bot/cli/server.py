@@ -154,7 +154,7 @@ def demo(
     ] = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, help="Seconds until the story has failed.")
-    ] = 120,
+    ] = 300,
 ) -> None:
     """Serve a playground on this machine, without GitHub; without a terminal, play it once."""
     from bot.cli import servers

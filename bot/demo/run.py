@@ -38,7 +38,7 @@ class DemoOptions:
     as_json: bool = False
     keep: Path | None = None
     ports: Ports = field(default_factory=Ports)
-    timeout_s: float = 120.0
+    timeout_s: float = 300.0
     parts: Parts = field(default_factory=Parts)
 
 

@@ -319,8 +319,8 @@ def settings_of(sandbox: Sandbox, folder: Path, port: int, more: Mapping[str, in
         public_url=f"http://{LOOPBACK}:{port}",
         admin_listen="off",
         data_dir=folder / "headgate",
-        # Pushes keep ten seconds apart, which would slow the demonstration.
-        build_method="rest",
+        # As on github.com; the sandbox enforces what it can.
+        github_limits=True,
         **more,
     )
 

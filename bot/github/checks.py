@@ -15,12 +15,20 @@ from service.provider.values import (
 )
 from service.vocabulary import Check, CheckKind, CheckOutcome, Sha
 
-# The cost is computed from the suites asked for: 50 cost one point, 100 two.
+# The cost is computed from the suites asked for: 50 cost one point, 100 two; of ten commits with
+# 20 each, two.
 SUITES_MAX = 50
+SUITES_OF_MANY_MAX = 20
+COMMITS_MAX = 10
 CHECKS = """
-query CommitChecks($owner: String!, $name: String!, $oid: GitObjectID!) {
+query CommitChecks($owner: String!, $name: String!, %(oids)s) {
   repository(owner: $owner, name: $name) {
-    object(oid: $oid) {
+    %(commits)s
+  }
+}
+"""
+COMMIT = """
+    commit_%(place)d: object(oid: $oid_%(place)d) {
       ... on Commit {
         status { state }
         checkSuites(first: %(suites)d) {
@@ -38,8 +46,6 @@ query CommitChecks($owner: String!, $name: String!, $oid: GitObjectID!) {
         }
       }
     }
-  }
-}
 """
 
 BOT_SUFFIX = "[bot]"
@@ -65,22 +71,34 @@ class Reports:
             APPS_MAX, APPS_KEPT_S, timer=clock.monotonic_s
         )
 
-    async def checks(self, client: RepositoryClient, sha: Sha, *, skipped_pass: bool) -> Checks:
-        """Every report on exactly `sha` but our own App's, as GitHub has them now.
+    async def checks(
+        self, client: RepositoryClient, shas: Sequence[Sha], *, skipped_pass: bool
+    ) -> dict[Sha, Checks]:
+        """Every report on exactly these commits but our own App's, as GitHub has them now.
 
-        Check runs by one GraphQL query, which costs nothing of the REST limit; by REST where there
-        are more than it returns. Statuses by REST, if there are any, since GraphQL leaves out all
-        but the newest of each name. An answer of before is used only where GitHub confirms it
-        (304), which costs no call of the primary limit.
+        Check runs by one GraphQL query for ten commits, which costs nothing of the REST limit; by
+        REST for a commit with more than it returns. Statuses by REST, if there are any, since
+        GraphQL leaves out all but the newest of each name. An answer of before is used only where
+        GitHub confirms it (304), which costs no call of the primary limit.
 
         Once a check has passed, also the suites that are not complete, since each may report
         the same name again.
 
         A commit that GitHub does not know yet has no reports, and they are not complete.
         """
-        document = CHECKS % {"suites": SUITES_MAX}
-        shown = await graphql.repository(client, document, {"oid": sha})
-        commit = shown.inner_or_none("object")
+        found: dict[Sha, Checks] = {}
+        for first in range(0, len(shas), COMMITS_MAX):
+            part = shas[first : first + COMMITS_MAX]
+            oids = {f"oid_{place}": sha for place, sha in enumerate(part)}
+            shown = await graphql.repository(client, _document(len(part)), oids)
+            for place, sha in enumerate(part):
+                commit = shown.inner_or_none(f"commit_{place}")
+                found[sha] = await self._of(client, sha, commit, skipped_pass=skipped_pass)
+        return found
+
+    async def _of(
+        self, client: RepositoryClient, sha: Sha, commit: Fields | None, *, skipped_pass: bool
+    ) -> Checks:
         if commit is None:
             return Checks(sha, (), complete=False)
         web = f"{client.github.options.addresses.web}/{client.repo.slug}/commit/{sha}"
@@ -142,6 +160,16 @@ class Reports:
             else:
                 self._apps[slug] = answer.fields.id("id")
         return self._apps[slug]
+
+
+def _document(commits: int) -> str:
+    """Return the query of the reports on so many commits."""
+    places = range(commits)
+    suites = SUITES_MAX if commits == 1 else SUITES_OF_MANY_MAX
+    return CHECKS % {
+        "oids": ", ".join(f"$oid_{place}: GitObjectID!" for place in places),
+        "commits": "".join(COMMIT % {"place": place, "suites": suites} for place in places),
+    }
 
 
 def _is_whole(suites: Fields) -> bool:

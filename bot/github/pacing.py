@@ -41,6 +41,7 @@ CAREFUL_S = 3600.0  # after a secondary limit, everything that people see counts
 HIGH_SHARE = 0.7
 CRITICAL_SHARE = 0.85
 WRITES_WAITING_MAX = 60  # about as many are sent in the time that a call waits at most
+WAITING_MAX = 500  # in one line, by the shares below: a further call is put off at once
 PATIENCE_S = 60.0
 LANDING_PATIENCE_S = 5.0  # a permit lives 30 s
 ANONYMOUS_PATIENCE_S = 1.0  # a caller without a token holds no connection for long
@@ -264,6 +265,8 @@ class Pacer:
 
     async def _enter(self, cost: Cost) -> None:
         queue = self._queues[cost.line]
+        if len(queue) >= WAITING_MAX * SHARES[cost.priority]:
+            raise self._throttled(PATIENCE_S)
         ticket = (int(cost.priority), next(self._numbers))
         heapq.heappush(queue, ticket)
         give_up_s = self._clock.monotonic_s() + _patience_s(cost)
@@ -276,10 +279,7 @@ class Pacer:
                     break
                 now_s = self._clock.monotonic_s()
                 if now_s + wait_s > give_up_s or (not is_next and now_s >= give_up_s):
-                    raise Throttled(
-                        "GitHub's rate limit is used up for now.",
-                        self._clock.now() + timedelta(seconds=wait_s or PATIENCE_S),
-                    )
+                    raise self._throttled(wait_s or PATIENCE_S)
                 await (self._stand_first(queue, wait_s) if is_next else self._changed.wait())
             self._account(cost)
         finally:
@@ -287,6 +287,10 @@ class Pacer:
             heapq.heapify(queue)
             del self._give_up_s[ticket]
             self._wake()
+
+    def _throttled(self, wait_s: float) -> Throttled:
+        later = self._clock.now() + timedelta(seconds=wait_s)
+        return Throttled("GitHub's rate limit is used up for now.", later)
 
     async def _stand_first(self, queue: Sequence[tuple[int, int]], wait_s: float) -> None:
         """Wait at the head of a line, at most until the next one behind gives up."""

@@ -186,8 +186,13 @@ class GitHubProvider:
         self._github.tokens.forget_name(repo)
 
     async def checks(self, repo: RepoRef, sha: Sha, *, skipped_pass: bool) -> Checks:
+        return (await self.checks_of_many(repo, [sha], skipped_pass=skipped_pass))[sha]
+
+    async def checks_of_many(
+        self, repo: RepoRef, shas: Sequence[Sha], *, skipped_pass: bool
+    ) -> Mapping[Sha, Checks]:
         return await self._repeatable(
-            self._reports.checks, repo, Priority.VERDICT, sha, skipped_pass=skipped_pass
+            self._reports.checks, repo, Priority.VERDICT, shas, skipped_pass=skipped_pass
         )
 
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:

@@ -137,6 +137,12 @@ class Provider(Protocol):
         """
         ...
 
+    async def checks_of_many(
+        self, repo: RepoRef, shas: Sequence[Sha], *, skipped_pass: bool
+    ) -> Mapping[Sha, Checks]:
+        """The same for several commits, with fewer calls."""
+        ...
+
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         """The branch's newest commit, None when the branch does not exist; never cached."""
         ...

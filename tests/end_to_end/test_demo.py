@@ -1,4 +1,4 @@
-"""`headgate demo --once --json`: every story, proved by git, within a minute.
+"""`headgate demo --once --json`: every story, proved by git, within GitHub's limits.
 
 All traffic of the demo is held against GitHub's published descriptions.
 """
@@ -31,9 +31,9 @@ FAILED = {
 }
 
 
-# 35 s on two cores; under -n auto it shares them with everything else.
+# 100 s, most of which it waits: calls are paced as for github.com.
 @pytest.mark.first
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(330)
 async def test_the_demo_plays_its_stories_and_proves_them(tmp_path, needs, capsys, monkeypatch):
     needs("git")
     monkeypatch.setenv("HEADGATE_GITHUB_APP_ID", "not read by the demo")

@@ -213,6 +213,21 @@ async def test_notices_and_sweeps_leave_places_to_reads_that_decide(clock):
     await asyncio.gather(*notices)
 
 
+async def test_a_line_is_bounded_and_ends_first_for_what_can_wait(pacer, clock):
+    clock.is_stopped = True
+    await take(pacer, read(Priority.LANDING), 750)
+    sweeps = [asyncio.create_task(take(pacer, read(Priority.SWEEP))) for _ in range(300)]
+    await rest()
+    assert sum(each.done() for each in sweeps) == 300 - pacing.WAITING_MAX // 2
+    verdict = asyncio.create_task(take(pacer, read()))
+    await rest()
+    assert not verdict.done()
+    for each in (*sweeps, verdict):
+        each.cancel()
+    ended = await asyncio.gather(*sweeps, return_exceptions=True)
+    assert sum(isinstance(each, Throttled) for each in ended) == 300 - pacing.WAITING_MAX // 2
+
+
 async def test_a_budget_names_the_points_of_the_minute(clock):
     pacer = Pacer(clock, 0.0, is_limited=True)
     await take(pacer, write(), 2)

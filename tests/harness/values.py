@@ -170,6 +170,11 @@ class ValuesProvider:
         unit = Check(CheckKind.SUITE_RUN, "unit", "7", "1", "1", outcome, word, "https://ci.test/1")
         return Checks(sha, (unit,), complete=True)
 
+    async def checks_of_many(
+        self, repo: RepoRef, shas: Sequence[Sha], *, skipped_pass: bool
+    ) -> Mapping[Sha, Checks]:
+        return {sha: await self.checks(repo, sha, skipped_pass=skipped_pass) for sha in shas}
+
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         return self.main
 

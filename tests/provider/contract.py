@@ -337,6 +337,18 @@ class Reads:
         found = await stage.provider.checks(stage.repo, NOWHERE, skipped_pass=True)
         assert (found.items, found.complete) == ((), False)
 
+    async def test_checks_of_many_commits_are_those_of_each_by_fewer_calls(self, stage):
+        heads = [(await stage.open({f"{name}.txt": "x\n"}))[1] for name in ("good", "bad")]
+        asked = [*heads, stage.tip(), NOWHERE]
+        before = len(stage.calls())
+        found = await stage.provider.checks_of_many(stage.repo, asked, skipped_pass=True)
+        queries = [call for call in stage.calls(before) if call["path"].endswith("/graphql")]
+        assert len(queries) == 1
+        for sha in asked:
+            alone = await stage.provider.checks(stage.repo, sha, skipped_pass=True)
+            assert found[sha] == alone
+        assert found[heads[0]].items
+
     async def test_checks_are_running_before_they_end(self, stage):
         opened = await stage.act("open", files={"a.txt": "a\n"})
         await stage.clock.sleep(1)

@@ -388,7 +388,7 @@ class Stage:
     def checks_read(self, sha):
         """How often the check runs of a commit were asked for."""
         asked = [call["body"].get("variables", {}) for call in self.calls() if call["body"]]
-        return sum(variables.get("oid") == sha for variables in asked)
+        return sum(sha in variables.values() for variables in asked)
 
     def is_write(self, call):
         if call["path"].endswith("/graphql"):

@@ -4,7 +4,8 @@ Each function reads one thing afresh and tells the queue; the sweeps call them o
 signals call them at once. Everything lands with no signal at all, later.
 """
 
-from collections.abc import Awaitable, Collection
+from collections import defaultdict
+from collections.abc import Awaitable, Collection, Sequence
 from datetime import datetime
 
 import structlog
@@ -41,7 +42,7 @@ from service.provider.errors import (
 )
 from service.provider.values import Repository
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, QueueRef, RepoRef
+from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
 
 UNAVAILABLE = frozenset({HoldReason.PERMISSION_LOST, HoldReason.REPOSITORY_UNAVAILABLE})
 
@@ -77,21 +78,42 @@ async def read_running_checks(runtime: Runtime) -> None:
     """Sweep: the checks of live runs, so that a lost event only delays (provider.md 8.2)."""
     for queue in await _live(runtime):
         value = await turn.value(runtime, queue.id)
-        for run in value.runs.values():
-            waits = run.status in {RunStatus.IN_PROGRESS, RunStatus.FAILED}
-            if not waits or run.phase is not RunPhase.TESTING:
-                continue
-            began_at = run.built_at or run.created_at
-            if runtime.looks.is_swept(queue.id, run.id, began_at, runtime.clock.now()):
-                await _guarded(runtime, queue, _swept_checks(runtime, queue, run.id))
+        due = [run for run in value.runs.values() if _is_swept(runtime, queue, run)]
+        if due:
+            await _guarded(runtime, queue, _sweep_checks(runtime, queue, due))
 
 
-async def _swept_checks(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
+def _is_swept(runtime: Runtime, queue: QueueRef, run: Run) -> bool:
+    waits = run.status in {RunStatus.IN_PROGRESS, RunStatus.FAILED}
+    if not waits or run.phase is not RunPhase.TESTING or not is_reported_on(run):
+        return False
+    began_at = run.built_at or run.created_at
+    return runtime.looks.is_swept(queue.id, run.id, began_at, runtime.clock.now())
+
+
+async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -> None:
+    """Read the checks of several runs and report them in one turn."""
+    by_setting: defaultdict[bool, dict[Sha, list[str]]] = defaultdict(dict)
+    for run in due:
+        if run.sha is not None:
+            by_setting[run.config.skipped_statuses_pass].setdefault(run.sha, []).append(run.id)
+    provider = runtime.providers[queue.repo.host]
+    inputs: list[Input] = []
     try:
-        await read_checks(runtime, queue, run_id)
+        for skipped_pass, runs_of in by_setting.items():
+            read = await provider.checks_of_many(
+                queue.repo, list(runs_of), skipped_pass=skipped_pass
+            )
+            inputs += [
+                ChecksReported(run_id, sha, read[sha].items, read[sha].complete)
+                for sha, run_ids in runs_of.items()
+                for run_id in run_ids
+            ]
     except ProviderError:
-        runtime.looks.forget(queue.id, run_id)
+        for run in due:
+            runtime.looks.forget(queue.id, run.id)
         raise
+    await turn.take(runtime, queue.id, inputs)
 
 
 async def read_live_queues(runtime: Runtime) -> None:
