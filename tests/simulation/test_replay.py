@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.mergequeue.engine.config import ConfirmFailures, Hedging, QueueConfig, Toggle
+from service.mergequeue.engine.reported import Rates
 from service.mergequeue.simulation import stream
 from service.mergequeue.simulation.figures import Measured, figures_of
 from service.mergequeue.simulation.history import Arrival, Fate, History, history_of
-from service.mergequeue.simulation.replay import replay
+from service.mergequeue.simulation.replay import rates_of, replay
 from service.mergequeue.simulation.world import sha_of
 
 START = datetime(2026, 3, 2, 14, tzinfo=UTC)
@@ -124,9 +125,17 @@ def test_a_head_that_contained_the_tip_lands_at_once_where_that_is_allowed():
     assert played(fresh).waits_s == (600.0,)
 
 
-def test_the_engine_is_told_chances_where_its_settings_use_them():
+def test_a_queue_that_hedges_by_chances_ends():
     hedged = QueueConfig(concurrency=5, bisection_concurrency=5, hedging=Hedging.SPARE_SLOTS)
     assert replay(stream.made_up(2), hedged, 2).unfinished == 0
+
+
+def test_the_engine_is_told_the_rates_that_the_service_would_have_measured():
+    arrivals = [arrives(number) for number in range(99)]
+    pair = arrives(99, fate=Fate(breaks_with=frozenset({1})))
+    history = history_of([*arrivals, pair], [600.0] * 50 + [1200.0] * 50, 0.1)
+    assert rates_of(history) == Rates(flake=0.06, conflict=0.02, minutes={"ci": 15.0})
+    assert rates_of(history_of(arrivals, [], 0.0)).flake == Rates().flake
 
 
 def test_a_test_longer_than_the_timeout_fails():

@@ -25,7 +25,7 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.reported import Facts, Rates
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.targets import ALL
 from service.mergequeue.simulation.figures import Measured
@@ -109,7 +109,8 @@ class _Replay:
             return
         self._take(inputs.TargetMoved(self._target.tip))
         self._take(inputs.RequiredChanged(REQUIRED))
-        self._take(_rates_of(self._history))
+        known = rates_of(self._history)
+        self._take(inputs.RatesMeasured(known.flake, known.conflict, known.minutes))
         end = self._history.arrivals[-1].at + AFTER_LAST
         for _ in range(ROUNDS_PER_ARRIVAL * len(self._history.arrivals)):
             self._now = max(self._now, self._next_at() or end)
@@ -299,11 +300,11 @@ class _Replay:
             self._on_ended(self._ended)
 
 
-def _rates_of(history: History) -> inputs.RatesMeasured:
-    """Return what the product would have measured of this history."""
+def rates_of(history: History) -> Rates:
+    """Return the rates that the service would have measured of this history."""
     tests = len(history.durations_s)
     flaked = round(history.flake_rate * tests)
-    found = rates.measured(
+    return rates.measured(
         Outcomes(
             passed=tests - flaked,
             flaked=flaked,
@@ -312,7 +313,6 @@ def _rates_of(history: History) -> inputs.RatesMeasured:
             minutes={CHECK: [seconds / MINUTE_S for seconds in history.durations_s]},
         )
     )
-    return inputs.RatesMeasured(found.flake, found.conflict, found.minutes)
 
 
 @dataclass(frozen=True, slots=True)

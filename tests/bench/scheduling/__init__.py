@@ -12,9 +12,10 @@ is read and chance comes from the seed, so the same seed gives the same result t
     simulator.py   the loop, the CI workers, the truth of a run; audit.py: the judge of merges
     ideal.py       the yardstick: an oracle with unlimited workers, in closed form
     metrics.py     the published numbers; scenarios.py: the published scenarios
-    strategies/    what queues commonly do, oracles as bounds, and a feasibility prototype
+    arrivals.py    when pull requests came to real queues, from a table beside the project
+    strategies/    what queues commonly do, oracles as bounds, and two feasibility prototypes
     engine_strategy.py, settings.py   the engine of this project and its recommended settings
-    cells.py       one cell of the tables, in parallel; tables.py: Markdown; goals.py: P1 to P13
+    cells.py       one cell of the tables, in parallel; tables.py: Markdown; goals.py: P1 to P18
 
 Truth. A pull request is broken on its own with its own risk r (Beta distributed); `p_ok` = 1 - r
 is what a queue sees, so the estimate is calibrated by construction, and `risk_conc` says how

@@ -21,7 +21,8 @@ This page shows how soon good pull requests land and how much CI that takes. It 
 engine with common strategies of merge queues, on simulated repositories.
 `tests/bench/scheduling/__init__.py` describes the simulation, and [adaptive
 batches](../explanation/scheduling.md) the engine's rules.
-Written by `{command}` ({about}). Of cells that are not overloaded `--share` measures a part.
+Written by `{command}` ({about}). Overloaded cells are measured whole, the
+others in the part that `--share` names.
 
 No rule and no number was tuned on these seeds.
 
