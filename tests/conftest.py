@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.harness import expect, machine, needs
+from tests.harness import expect, machine, needs, statements
 
 pytest_plugins = [f"tests.harness.{one}" for one in ("databases", "effort", "figures", "story")]
 
@@ -16,6 +16,8 @@ WAITING_WORKERS = 2
 # Before the plugins above are imported: they bring the whole product with them.
 machine.keep_what_is_compiled(os.environ)
 machine.work_in_memory(os.environ)
+
+statements.compile_once()
 
 # Imports and collected tests stay for the whole run; looking at them again costs 5 % of its time.
 gc.disable()
