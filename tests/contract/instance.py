@@ -79,6 +79,18 @@ class Instance:
         """What a person does at the provider."""
         await self._there(self._world().sandbox.act(name, by, repo, **fields))
 
+    async def break_down(self, document: str) -> None:
+        """The provider fails each GraphQL query that contains a text from now on."""
+        fault = {"match": {"graphql": document}, "fault": {"kind": "fail_before", "status": 503}}
+        await self._there(self._world().sandbox.control.add_fault(fault))
+
+    async def failed_requests(self) -> int:
+        """Return how many requests the provider has failed since it broke down; it works again."""
+        control = self._world().sandbox.control
+        faults = (await self._there(control.list_faults({})))["faults"]
+        await self._there(control.clear_faults({}))
+        return sum(each["matched"] for each in faults)
+
     async def seed(self, **value: Any) -> None:
         """Add to the provider's world."""
         await self._there(self._world().sandbox.seed(**value))

@@ -313,6 +313,7 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     explained,
     preview_cancel,
     preview_priority,
-    find_queue,
+    # It may cost a call of the provider.
+    replace(find_queue, rate=RateClass.WRITE),
 )
 """The pull request endpoints, in the order of the document."""

@@ -7,10 +7,11 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.http.callers import Caller
-from service.mergequeue.engine.states import FINAL
+from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations import chains, pull_requests, queue_views
 from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import queues
+from service.provider.errors import Unavailable
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, RepoRef, Role
 
@@ -43,9 +44,10 @@ async def queue_of_pull_request(
 ) -> QueueRef:
     """Return the queue that a pull request is in, or would be submitted to.
 
-    The provider is asked for the base branch if the caller may submit. Others get the queue that
-    the pull request left last. Raises NotFound: repository_not_found, pull_request_not_found,
-    queue_not_found.
+    The provider is asked for the base branch only of a pull request that is in no queue and was
+    not merged by one, and only if the caller may submit. Otherwise, and while the provider is
+    unavailable, one that left its queues belongs to the last of them. Raises Unavailable, and
+    NotFound: repository_not_found, pull_request_not_found, queue_not_found, never_submitted.
     """
     repository = await access.find_repository(runtime, caller, ref)
     refs = await runtime.store.read(queues.queues_of, repository.id)
@@ -54,17 +56,24 @@ async def queue_of_pull_request(
     for view in submissions:
         if view.entry.state not in FINAL:
             return view.queue
+    last = max(submissions, key=_submitted_at, default=None)
+    if last is not None and last.entry.state is EntryState.MERGED:
+        return last.queue
     if caller.role in SUBMITTERS:
-        pull = await pull_requests.fetch_pull_request(runtime, repository.ref, number)
-        if all(each.branch != pull.target_branch for each in refs):
-            pull = await chains.with_chain(runtime, repository.ref, pull)
-        return await queue_in(runtime, repository, pull.target_branch)
-    if submissions:
-        return max(submissions, key=_submitted_at).queue
-    raise NotFound(
-        f"Pull request {number} was never submitted to a queue of {ref.slug}.",
-        code="never_submitted",
-    )
+        try:
+            pull = await pull_requests.fetch_pull_request(runtime, repository.ref, number)
+            if all(each.branch != pull.target_branch for each in refs):
+                pull = await chains.with_chain(runtime, repository.ref, pull)
+            return await queue_in(runtime, repository, pull.target_branch)
+        except Unavailable:
+            if last is None:
+                raise
+    if last is None:
+        raise NotFound(
+            f"Pull request {number} was never submitted to a queue of {ref.slug}.",
+            code="never_submitted",
+        )
+    return last.queue
 
 
 def _submitted_at(view: PullRequestView) -> datetime:

@@ -389,6 +389,22 @@ async def test_a_pull_request_finds_the_queue_of_its_base_branch(client, queue, 
     assert (await client.post("findQueue", missing)).is_problem(404, "pull_request_not_found")
 
 
+async def test_the_provider_is_asked_for_a_queue_only_if_ours_do_not_say(client, queue, world):
+    number = await queue.submitted()
+    about = {"repo": queue.named()["repo"], "pr": {"number": number}}
+    found = {"prNumber": number, "targetBranch": queue.branch}
+    await world.settle()
+    await world.break_down("pullRequest")
+    assert await client.done("findQueue", about) == found
+    assert await world.failed_requests() == 0
+
+    await client.done("cancelPullRequest", queue.about(number))
+    await world.settle()
+    await world.break_down("pullRequest")
+    assert await client.done("findQueue", about) == found
+    assert await world.failed_requests() > 0
+
+
 async def test_a_pull_request_whose_base_has_no_queue_finds_none(client, queue, world):
     branch = await world.new_branch()
     number = await world.open_pull_request(branch)
