@@ -145,3 +145,8 @@ class JournalRow(Row, table=True):
     run: str | None
     reason: str | None
     data: str = Field(sa_type=Json)
+
+
+# A literal, not a parameter: SQLite recognizes a partial index only by equal text.
+IS_CHANGE_OF_QUEUE = JournalRow.__table__.c.event == literal_column("'QueueStateChanged'")
+partial("ix_journal_changes_of_queue", JournalRow, "queue_id", "at", "id", where=IS_CHANGE_OF_QUEUE)

@@ -10,6 +10,7 @@ from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import statistics
 from service.mergequeue.operations.statistics import Part
+from service.mergequeue.store import statistics as stored
 from service.mergequeue.wording import causes, endings
 from service.vocabulary import SYSTEM
 from tests.dashboard import queue_stage
@@ -96,6 +97,31 @@ async def test_a_pause_in_which_no_test_ran_is_a_part_of_its_own(stage):
         Part.TESTING: 20,
         Part.PAUSED: 15,
     }
+
+
+async def test_a_pause_counts_from_before_the_span_and_the_submission(stage):
+    day = 24 * 60
+    run = passed(3, (7,), created_at=at(30), finished_at=at(10))
+    left = ended(7, run, 10, submitted_at=at(8 * day))
+    running, paused = QueueState.RUNNING, QueueState.PAUSED
+    changes = [
+        Recorded(at(minutes), SYSTEM, QueueStateChanged(*pair, None))
+        for minutes, pair in ((99 * day, (running, paused)), (98 * day, (paused, running)),
+                              (9 * day, (running, paused)), (6 * day, (paused, running)))
+    ]  # fmt: skip
+    moves = [
+        moved(7, 8 * day, EntryState.NOT_READY, PENDING, READY),
+        moved(7, 30, PENDING, TESTING, STARTED),
+        moved(7, 10, TESTING, EntryState.MERGED, Reason.LANDED),
+    ]
+    await stage.put(a_queue(), [*changes, *moves], entries=(left,), runs=(run,))
+    for days in (1, 7, 90):
+        found = await statistics.read(stage.runtime, stage.queue, days)
+        assert found.parts_s[Part.PAUSED] == 2 * day * 60
+        assert found.parts_s[Part.FOR_A_SLOT] == (6 * day - 30) * 60
+    begun = at(7 * day)
+    found = await stage.runtime.store.read(stored.since, stage.queue.id, begun)
+    assert found.pauses == ((at(9 * day), at(6 * day)),)
 
 
 async def test_a_day_has_hours_and_leaves_out_what_ended_before(stage):

@@ -7,6 +7,7 @@ explained by the database itself.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -41,6 +42,7 @@ from service.mergequeue.store import (
     pull_requests,
     queues,
     runs,
+    statistics,
 )
 from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.overviews import Scope
@@ -278,6 +280,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "runs.note_restored": lambda s: runs.note_restored(s, 8, "r7"),
     "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
     "runs.recorded_branches": lambda s: runs.recorded_branches(s, 7),
+    "statistics.pauses": lambda s: list(statistics.pauses(s, 9, NOW - timedelta(days=7))),
     "journal.timeline": lambda s: journal.timeline(s, 9, 40_000, "e7"),
     "journal.timeline_after": lambda s: journal.timeline_after(s, 9, (40_000, "e7"), 7, 100),
     "listings.built_runs_count": lambda s: listings.built_runs_count(s, 7, RunFilter()),

@@ -340,6 +340,10 @@ INDEXES = {
 PARTIAL = {
     "ix_inbox_lane": ("inbox lane id", "is_open IS {true}"),
     "ix_inbox_poisoned": ("inbox id", "state = 'poisoned'"),
+    "ix_journal_changes_of_queue": (
+        "journal queue_id at id",
+        "event = 'QueueStateChanged'",
+    ),
     "ix_landing_open_permit": ("landing queue_id", "state IN ('permitted', 'unknown')"),
     "ux_landing_landed": ("landing repository_id pr head", "state = 'landed'"),
     "ix_notification_attempt_newest": (
