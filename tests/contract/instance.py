@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,6 +59,10 @@ class Instance:
     repo: str = "widgets"
     world: World | None = None
     loop: asyncio.AbstractEventLoop | None = None
+
+    def now(self) -> datetime:
+        """The present of the instance."""
+        return self._world().clock.now()
 
     async def open_pull_request(self, base: str = "main", **more: Any) -> int:
         """A new pull request onto a branch; its number."""

@@ -5,6 +5,7 @@ here, from their public repositories.
 """
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
@@ -77,9 +78,11 @@ class Trunk:
         repo = {"host": self.world.host, "owner": self.world.owner, "name": self.world.repo}
         return {"repo": repo, "targetBranch": branch, **more}
 
-    async def post(self, name: str, body: Any, token: str | None = None) -> tuple[int, Any]:
-        """Status and body of an answer."""
-        headers = {"x-api-token": token or self.world.admin_token}
+    async def post(
+        self, name: str, body: Any, token: str | None = None, **more: str
+    ) -> tuple[int, Any]:
+        """Status and body of an answer; `more` are headers."""
+        headers = {"x-api-token": self.world.admin_token if token is None else token, **more}
         url = f"{self.world.url}/v1/{name}"
         async with self.session.post(url, json=body, headers=headers) as answer:
             is_json = "json" in answer.headers["Content-Type"]
@@ -163,3 +166,90 @@ async def test_the_actions_upload_impacted_targets(trunk, world, targets):
     await trunk.post("createQueue", trunk.named("main"))
     assert (await trunk.post("setImpactedTargets", body))[0] == 200
     assert (await trunk.post("setImpactedTargets", body, "unknown"))[0] == 401
+
+
+@pytest.mark.parametrize("run_id", ["", "991"])
+async def test_nx_action_names_its_run_beside_its_token(trunk, world, run_id):
+    # github.com/trunk-io/nx-action, src/upload_impacted_targets.py at 4423a72b: both headers are
+    # always sent, and are empty if there is nothing to say. Its caller tells 200 and 401 apart.
+    number = await world.open_pull_request("main")
+    pull = {"number": str(number), "sha": "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"}
+    body = trunk.named("main", pr=pull, impactedTargets=["app", "lib"])
+    await trunk.post("createQueue", trunk.named("main"))
+    named = {"x-forked-workflow-run-id": run_id}
+    assert (await trunk.post("setImpactedTargets", body, **named))[0] == 200
+    assert (await trunk.post("setImpactedTargets", body, "", **named))[0] == 401
+
+
+class PostHog:
+    """The import of PostHog's data warehouse.
+
+    github.com/PostHog/posthog, .../data_imports/sources/trunk_io/trunk_io.py at 2832cc5b.
+    """
+
+    def __init__(self, trunk: Trunk) -> None:
+        repo = trunk.named("main")["repo"]
+        self._trunk = trunk
+        self._about = {"repo": repo, "org_url_slug": trunk.world.owner}
+
+    async def tests(self, name: str, field: str, **more: str) -> list[Any]:
+        """The rows of all pages of a list, 100 at a time; an empty token ends it."""
+        rows: list[Any] = []
+        page_token = ""
+        while True:
+            query = {"page_size": 100, "page_token": page_token}
+            body = {**self._about, **more, "page_query": query}
+            status, answered = await self._trunk.post(f"flaky-tests/{name}", body)
+            assert status == 200, answered
+            rows += answered[field]
+            page_token = (answered.get("page") or {}).get("next_page_token") or ""
+            if not page_token:
+                return rows
+
+    async def failing(self, now: datetime) -> list[Any]:
+        """The tests that failed in 30 days, seven days at a time."""
+        rows: list[Any] = []
+        start = now - timedelta(days=30)
+        while start < now:
+            end = min(start + timedelta(days=7), now)
+            span = {"start_time": rfc_3339(start), "end_time": rfc_3339(end)}
+            rows += await self.tests("list-failing-tests", "tests", **span)
+            start = end
+        return rows
+
+    async def pull_requests(self, since: datetime) -> list[Any]:
+        """The pull requests of the queue; `cursor` is sent once there is one."""
+        body: dict[str, Any] = {**self._trunk.named("main"), "take": 1, "since": rfc_3339(since)}
+        rows: list[Any] = []
+        while True:
+            status, answered = await self._trunk.post("listPullRequests", body)
+            assert status == 200, answered
+            rows += answered["pullRequests"]
+            if not answered.get("nextCursor"):
+                return rows
+            body["cursor"] = answered["nextCursor"]
+
+
+def rfc_3339(at: datetime) -> str:
+    """A time to the second, as PostHog sends it."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def test_posthog_imports_tests_and_pull_requests(trunk, world):
+    posthog, now = PostHog(trunk), world.now()
+    ids = await world.take_in(*(f"test_{nth}" for nth in range(101)))
+    failing = await posthog.failing(now + timedelta(minutes=1))
+    assert sorted(row["id"] for row in failing) == sorted(ids)
+    for status in ("FLAKY", "BROKEN"):
+        assert await posthog.tests("list-unhealthy-tests", "tests", status=status) == []
+    assert await posthog.tests("list-quarantined-tests", "quarantined_tests") == []
+
+    await trunk.post("createQueue", trunk.named("main"))
+    numbers = [await world.open_pull_request("main") for _ in range(3)]
+    for number in numbers:
+        about = trunk.named("main", pr={"number": number})
+        assert (await trunk.post("submitPullRequest", about))[0] == 200
+    await world.settle()
+    ended = await posthog.pull_requests(now)
+    assert sorted(row["prNumber"] for row in ended) == numbers
+    assert {row["state"] for row in ended} == {"merged"}
