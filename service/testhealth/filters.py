@@ -35,6 +35,12 @@ class TestFilter:
     has_ticket: bool | None = None
     order: TestOrder = TestOrder.PULL_REQUESTS
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether anything but the status is filtered."""
+        flags = (self.quarantined, self.has_ticket)
+        return bool(self.search or self.owner or self.variant) or flags != (None, None)
+
     def words(self) -> tuple[str, ...]:
         """Return the filter as the page tokens of its list hold it."""
         flags = ("" if each is None else str(each) for each in (self.quarantined, self.has_ticket))

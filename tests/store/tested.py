@@ -125,6 +125,7 @@ BY_COST = AllTests(7, TestFilter(order=TestOrder.CI_TIME), QuarantineRule(False,
 FLAKY_BY_COST = AllTests(
     7, TestFilter((Health.FLAKY,), order=TestOrder.CI_TIME), QuarantineRule(False, ()), NOW
 )
+NAMED = AllTests(7, TestFilter(search="text-6"), QuarantineRule(False, ()), NOW)
 QUARANTINED = QuarantinedTests(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
 MOMENT = (paging.micros(NOW - 3 * DAY), 7)
 SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, "ann")
@@ -217,6 +218,8 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_all, by cost": lambda s: BY_COST.after(s, None, 50),
     "test_all, by cost, after": lambda s: BY_COST.after(s, (-500, 9), 50),
     "test_all, flaky by cost": lambda s: FLAKY_BY_COST.after(s, None, 50),
+    "test_all, of a search": lambda s: NAMED.narrowed(s).after(s, None, 50),
+    "test_all, variants": lambda s: all_tests.variants(s, 7, 6),
     "test_all, worst": lambda s: all_tests.worst(s, [7, 8], 5),
     "costs.renew": lambda s: costs.renew(s, 7, NOS, NOW),
     "costs.expire": lambda s: costs.expire(s, NOW - 300 * DAY),

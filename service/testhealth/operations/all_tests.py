@@ -136,7 +136,7 @@ def _listing(
     place = pages.place_of(runtime, listing, page)
 
     def find(session: Tx, home: Home) -> Page[ShownTest]:
-        tests = AllTests(repository.id, wanted, _rule(home), place.now)
+        tests = AllTests(repository.id, wanted, _rule(home), place.now).narrowed(session)
         cut, cases = pages.cut(session, tests, place)
         nos = [case.no for case in cases]
         rates = figures.rates(session, home.sets, repository.id, nos, place.now)

@@ -2,13 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+)
 
+from service.database import bulk, texts
 from service.database.tables_tenants import RepositoryRow
 from service.testhealth.detector import figures
 from service.testhealth.filters import NO_OWNER, TestFilter, TestOrder
@@ -34,6 +45,9 @@ repositories = RepositoryRow.__table__
 
 UNHEALTHY = (Health.FLAKY, Health.BROKEN)
 
+FOUND_MAX = 1000
+"""So many tests that filters leave are listed by their numbers."""
+
 
 class QuarantineRule(NamedTuple):
     """What quarantines tests by their status now; None of them: quarantining is off."""
@@ -46,20 +60,33 @@ class QuarantineRule(NamedTuple):
 class AllTests:
     """Tests that pass a filter at `now`, in its order, then by number.
 
-    Tests that only untrusted uploads have are left out.
+    Tests that only untrusted uploads have are left out. `numbers` are those of its tests, None if
+    they are too many or were not looked up (`narrowed`).
     """
 
     repository_id: int
     wanted: TestFilter
     rule: QuarantineRule
     now: datetime
+    numbers: tuple[int, ...] | None = None
+
+    def narrowed(self, session: Connection) -> "AllTests":
+        """Return the same list with the numbers of its tests if filters leave at most 1,000.
+
+        No index helps a filter: with the numbers the tests are read once, and not once to count
+        them and once for the page. Of 100,000 tests that takes 35 ms, not 70 to 145.
+        """
+        if not self.wanted.is_narrow:
+            return self
+        statement = self._select(cases.c.no).limit(FOUND_MAX + 1)
+        nos = tuple(session.execute(statement, self._asked()).scalars())
+        return self if len(nos) > FOUND_MAX else replace(self, numbers=nos)
 
     def count(self, session: Connection) -> int:
         """Return how many there are."""
-        of = select(func.count()).select_from(cases)
-        of = of.outerjoin(overrides, SAME_OVERRIDE).outerjoin(tickets, SAME_TICKET)
-        statement = of.where(cases.c.repository_id == HERE, *self._conditions())
-        return session.execute(statement, self._asked()).scalar_one()
+        if self.numbers is not None:
+            return len(self.numbers)
+        return session.execute(self._select(func.count()), self._asked()).scalar_one()
 
     def after(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
         """Return those after the key, or the first ones."""
@@ -81,17 +108,29 @@ class AllTests:
         rank = cases.c.cost_rank if self._is_by_cost else cases.c.impact_rank
         return Keyset(RECORDS.where(*self._conditions()), (rank, cases.c.no))
 
+    def _select(self, column: ColumnElement[int]) -> Select[int]:
+        """Return the statement that selects a column of its tests, in any order."""
+        tables: FromClause = cases
+        if self.wanted.quarantined is not None:
+            tables = tables.outerjoin(overrides, SAME_OVERRIDE)
+        if self.wanted.has_ticket is not None:
+            tables = tables.outerjoin(tickets, SAME_TICKET)
+        is_listed = (cases.c.repository_id == HERE, *self._conditions())
+        return select(column).select_from(tables).where(*is_listed)
+
     def _asked(self) -> dict[str, object]:
-        return {"of_repository": self.repository_id}
+        return {"of_repository": self.repository_id, "of_numbers": self.numbers}
 
     def _conditions(self) -> list[ColumnElement[bool]]:
+        if self.numbers is not None:
+            return [bulk.among(cases.c.no, "of_numbers")]
         wanted = self.wanted
         conditions: list[ColumnElement[bool]] = [cases.c.is_known.is_(True)]
         if wanted.statuses:
             conditions.append(cases.c.status.in_([each.value for each in wanted.statuses]))
         if wanted.search:
             searched = (cases.c.name, cases.c.file, cases.c.classname, cases.c.parent)
-            parts = (each.icontains(wanted.search, autoescape=True) for each in searched)
+            parts = (texts.contains(each, wanted.search) for each in searched)
             conditions.append(or_(*parts))
         if wanted.owner == NO_OWNER:
             conditions.append(cases.c.owners == "[]")
@@ -260,7 +299,7 @@ def named(
     `scope`: of one organization or all, in some repositories or all.
     """
     org_id, within = scope
-    statement = _NAMED.where(cases.c.name.icontains(text, autoescape=True))
+    statement = _NAMED.where(texts.contains(cases.c.name, text))
     if org_id is not None:
         statement = statement.where(cases.c.org_id == org_id)
     if within is not None:
@@ -284,21 +323,19 @@ def changes(session: Connection, org_id: int | None, within: frozenset[int] | No
 
 def variants(session: Connection, repository_id: int, no: int) -> list[ListedCase]:
     """Return tests that differ from a test in the variant only, by variant, at most 50."""
-    same = cases.alias("same")
-    parts = ("name", "file", "classname", "parent")
+    parts = (cases.c.name, cases.c.file, cases.c.classname, cases.c.parent)
+    asked = {"of_repository": repository_id}
+    # No index has the texts. Of 100,000 tests that takes 25 ms; with a join, or in the order of
+    # another index than the numbers', it takes 130 ms.
+    own = select(*parts).where(cases.c.repository_id == HERE, cases.c.no == no)
+    row = session.execute(own, asked).one()
+    same = (column == value for column, value in zip(parts, row, strict=True))
     statement = (
-        RECORDS.join(
-            same,
-            and_(
-                same.c.repository_id == cases.c.repository_id,
-                *(same.c[part] == cases.c[part] for part in parts),
-            ),
-        )
-        .where(same.c.no == no, cases.c.no != no, cases.c.is_known.is_(True))
+        RECORDS.where(cases.c.no > 0, *same, cases.c.no != no, cases.c.is_known.is_(True))
         .order_by(cases.c.variant, cases.c.no)
         .limit(VARIANTS_MAX)
     )
-    return list(map(listed_case, session.execute(statement, {"of_repository": repository_id})))
+    return list(map(listed_case, session.execute(statement, asked)))
 
 
 VARIANTS_MAX = HITS_MAX = 50

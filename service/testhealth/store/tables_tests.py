@@ -51,8 +51,6 @@ class CaseRow(Row, table=True):
         UniqueConstraint("repository_id", "id"),
         Index("ix_test_case_by_impact", "repository_id", "status", "impact_rank", "no"),
         Index("ix_test_case_by_harm", "repository_id", "impact_rank", "no"),
-        Index("ix_test_case_by_cost", "repository_id", "status", "cost_rank", "no"),
-        Index("ix_test_case_by_all_cost", "repository_id", "cost_rank", "no"),
         Index("ix_test_case_by_time", "repository_id", "status", "status_since", "no"),
     )
 
@@ -85,6 +83,10 @@ partial(
     "first_run_at",
     where=CaseRow.__table__.c.is_known.is_(False),
 )
+_KNOWN = CaseRow.__table__.c.is_known.is_(True)
+# Their number and their cost by status are read from the first of these indexes alone.
+partial("ix_test_case_by_cost", CaseRow, "repository_id", "status", "cost_rank", "no", where=_KNOWN)
+partial("ix_test_case_by_all_cost", CaseRow, "repository_id", "cost_rank", "no", where=_KNOWN)
 partial(
     "ix_test_case_costs_since",
     CaseRow,
