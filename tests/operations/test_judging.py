@@ -72,6 +72,24 @@ class Numbered(ValuesProvider):
         return 1000 - int(sha) if sha.isdecimal() else None
 
 
+class Counting(Numbered):
+    """The same, which counts how often it is asked."""
+
+    asked = 0
+
+    async def position(self, repo, sha):
+        self.asked += 1
+        return await super().position(repo, sha)
+
+
+async def test_the_provider_is_asked_once_where_a_commit_is(store):
+    stage = await upload_stage.staged(store)
+    counting = stage.runtime.providers[stage.repository.ref.host] = Counting()
+    for number, job in ((5, "unit"), (5, "e2e"), (6, "unit"), (5, "lint")):
+        await stage.ran({"total": "P"}, sha=Sha(f"{number:040}"), job=job, branch="main")
+    assert counting.asked == 2
+
+
 def numbered(stage):
     """The stage, whose provider knows the positions of commits."""
     stage.runtime.providers[stage.repository.ref.host] = Numbered()

@@ -182,6 +182,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "attempts.failed_in": lambda s: test_attempts.failed_in(s, ["text-6", "text-7"], 100),
     "attempts.failure_keys": lambda s: test_attempts.failure_keys(s, 7, NOS, SPAN),
     "uploads.contents": lambda s: uploads.contents(s, 7, NOW - DAY),
+    "uploads.position_of": lambda s: uploads.position_of(s, 7, Sha("text-6")),
     "uploads.of_run": lambda s: uploads.of_run(s, 7, "run-7", 1),
     "uploads.of_test_run": lambda s: uploads.of_test_run(s, 7, Sha("text-6"), NOW - 30 * DAY),
     "uploads.of_heads": lambda s: uploads.of_heads(

@@ -24,7 +24,7 @@ from service.testhealth.reports import collecting, globs
 from service.testhealth.reports.collecting import Ran
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.settings import TestSettings
-from service.testhealth.store import quarantine
+from service.testhealth.store import quarantine, uploads
 from service.vocabulary import Role, Sha
 
 ASKED_S = 2
@@ -250,10 +250,14 @@ async def _on_branch(look: Look, meta: UploadMeta, doubts: Doubts) -> tuple[Uplo
 async def position_of(look: Look, branch: str | None, sha: Sha) -> int | None:
     """Return where a commit is on a stable branch; None for other branches, or if unknown.
 
-    Raises the provider's errors.
+    The provider is asked once for a commit, so that its other jobs do not wait for that. Raises
+    the provider's errors.
     """
     if not await look.runtime.store.read(_is_stable, look, branch):
         return None
+    known = await look.runtime.store.read(uploads.position_of, look.repository.id, sha)
+    if known is not None:
+        return known
     return await look.provider.position(look.repository.ref, sha)
 
 

@@ -186,6 +186,17 @@ def of_sha(session: Connection, repository_id: int, sha: str) -> tuple[Upload, .
     return _stored(session, repository_id, uploads.c.sha == sha, uploads.c.is_complete.is_(True))
 
 
+def position_of(session: Connection, repository_id: int, sha: Sha) -> int | None:
+    """Return how many commits the history of a commit has, None if no upload says so."""
+    statement = (
+        select(uploads.c.position)
+        .where(uploads.c.repository_id == repository_id, uploads.c.sha == sha)
+        .where(uploads.c.position.is_not(None))
+        .limit(1)
+    )
+    return session.execute(statement).scalar()
+
+
 def of_test_run(
     session: Connection, repository_id: int, sha: Sha, since: datetime
 ) -> tuple[Upload, ...]:
