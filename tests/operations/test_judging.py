@@ -83,16 +83,16 @@ class Counting(Numbered):
 
 
 async def test_the_provider_is_asked_once_where_a_commit_is(store):
-    stage = await upload_stage.staged(store)
-    counting = stage.runtime.providers[stage.repository.ref.host] = Counting()
+    stage = numbered(await upload_stage.staged(store), Counting)
+    counting = stage.runtime.providers[stage.repository.ref.host]
     for number, job in ((5, "unit"), (5, "e2e"), (6, "unit"), (5, "lint")):
         await stage.ran({"total": "P"}, sha=Sha(f"{number:040}"), job=job, branch="main")
     assert counting.asked == 2
 
 
-def numbered(stage):
+def numbered(stage, kind=Numbered):
     """The stage, whose provider knows the positions of commits."""
-    stage.runtime.providers[stage.repository.ref.host] = Numbered()
+    stage.runtime.providers[stage.repository.ref.host] = kind()
     return stage
 
 
