@@ -15,6 +15,8 @@ from bot.sandbox.timeline import RunningClock
 BEAT_S = 0.01
 STALL_S = 0.05
 """Of a longer pause between two beats only so much counts."""
+STEP_S = 1e-6
+"""The shortest part of a wait that is left to wait for."""
 
 
 class BeatingClock(RunningClock):
@@ -161,4 +163,5 @@ class FastClock:
         await asyncio.sleep(seconds / self.shared.speed)
         left = until - self.monotonic_s()
         if left > 0:
-            await self.sleep(left)
+            # Less than a step may be too little for a number of seconds to change at all.
+            await self.sleep(max(left, STEP_S))
