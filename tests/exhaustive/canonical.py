@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
+from service.mergequeue.engine.belief import Record
 from service.mergequeue.engine.model import Bisection, Breaker, Entry, Member, Run
 from service.mergequeue.engine.outputs import BuildTestBranch
 from service.mergequeue.engine.reported import Evidence
@@ -55,6 +56,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "revision": _COUNTS,
         "version": _COUNTS,
         "required": "nothing changes it in any scope",
+        "rates": "nothing measures them in any scope",
         "file": "nothing reads the repository's file in any scope",
         "own_config": "nothing reads the repository's file in any scope",
         "chosen": _TOLD,
@@ -99,6 +101,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "at": _CLOCK,
     },
     "Breaker": {},
+    "Record": {"run": _COUNTS},
     "Failure": {"run": _COUNTS, "at": _CLOCK},
     "Evidence": {
         "attempt": _COUNTS,
@@ -188,6 +191,7 @@ class _Words:
             self._landed(),
             self._greens(),
             self._breaker(queue.breaker),
+            tuple(self._record(one) for one in queue.records),
             None
             if kept is None
             else (
@@ -235,8 +239,6 @@ class _Words:
             _targets(entry.targets),
             _targets(entry.wide),
             self._batch(entry.batch),
-            self._suspected(entry.suspected),
-            entry.failures,
             (_values_counted(entry.stops), entry.refusals),
             None
             if entry.refusal is None
@@ -349,6 +351,18 @@ class _Words:
             tuple(sorted((self.prs[int(pr)], count) for pr, count in memory.probes.items())),
         )
 
+    def _record(self, one: Record) -> tuple:
+        """A failed run: who is suspected how much, and what failed."""
+        suspects = (
+            (self._named_once(each.pr, each.entry), each.chance, each.is_tested)
+            for each in one.suspects
+        )
+        return (tuple(suspects), one.checks)
+
+    def _named_once(self, pr: int, name: str) -> tuple[int, bool]:
+        entry = self.queue.entries.get(pr)
+        return self.prs[pr], entry is not None and entry.id == name
+
     def _evidence(self, one: Evidence | None) -> tuple | None:
         if one is None:
             return None
@@ -374,13 +388,6 @@ class _Words:
             return None
         alike = [pr for pr, one in self.queue.entries.items() if one.batch == number]
         return min(self.prs[pr] for pr in alike)
-
-    def _suspected(self, number: int | None) -> int | None:
-        """The group tried apart that it belongs to, by their order; two halves stay a pair."""
-        if number is None:
-            return None
-        known = {e.suspected // 2 for e in self.queue.entries.values() if e.suspected is not None}
-        return 2 * sorted(known).index(number // 2) + number % 2
 
     def _search(self, name: str | None) -> int | None:
         if name is None:

@@ -181,6 +181,14 @@ def _estimate(stage: Stage, words: list[str]) -> Told:
     return stage.tell(inputs.EstimateChanged(int(words[0]), float(words[1])))
 
 
+def _rates(stage: Stage, words: list[str]) -> Told:
+    """`rates flake=0.05`: measured rates; one that is not named stays as it is."""
+    said = values_of(words)
+    known = stage.queue.rates
+    flake = float(said.get("flake", known.flake))
+    return stage.tell(inputs.RatesMeasured(flake, known.conflict, known.minutes))
+
+
 VERBS: Mapping[str, Verb] = {
     **reporting.VERBS,
     "submit": _submit,
@@ -191,6 +199,7 @@ VERBS: Mapping[str, Verb] = {
     "own": _own,
     "targets": _targets,
     "estimate": _estimate,
+    "rates": _rates,
     "state": _state,
     "mode": lambda stage, words: stage.tell(inputs.Configure({"mode": Mode(words[0])}, ALICE)),
     "configure": lambda stage, words: stage.tell(inputs.Configure(settings_of(words), ALICE)),

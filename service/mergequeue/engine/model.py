@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 
+from service.mergequeue.engine.belief import Record
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
 from service.mergequeue.engine.reported import Evidence, Facts, Rates
@@ -98,10 +99,9 @@ class Entry:
     everything it ever said since that began. `batch` is the number of the run in which it was
     put together with others; `failed_batches` counts those that failed. A failed entry that is
     `kept` is still counted on by those behind it (optimistic merging). `screened` says that it
-    passed alone; those with the same `suspected` are tried once more together, apart from the
-    line; `failures` are the statuses that failed each time it was alone. `stops` counts its
-    stopped landings by code, `refusals` how often it was set aside for one; `refusal` is the
-    one it waits for now. `rested_on` is the base it had in a chain, before that became the target.
+    passed alone. `stops` counts its stopped landings by code, `refusals` how often it was set
+    aside for one; `refusal` is the one it waits for now. `rested_on` is the base it had in a chain,
+    before that became the target.
     """
 
     id: str
@@ -143,8 +143,6 @@ class Entry:
     failed_batches: int = 0
     kept: bool = False
     screened: bool = False
-    suspected: int | None = None
-    failures: tuple[tuple[str, ...], ...] = ()
     stops: Mapping[str, int] = field(default_factory=dict)
     refusals: int = 0
     refusal: Refusal | None = None
@@ -442,6 +440,7 @@ class MergeQueue:
     give the same ids. `revision` and `version` belong to the store: `version` counts every
     change, `revision` those of what is shown as the queue (configuration, state, mode, holds).
     `test_branch_reason` says why test branches are of the kind that the settings name.
+    `records` are failed runs that are not explained yet, the oldest first; `rates` are measured.
     `config` is in force. `own_config` is what would be without the repository's file; None: the
     file sets nothing. `chosen` names the settings that were set on the queue itself, sorted.
     """
@@ -470,6 +469,7 @@ class MergeQueue:
     landed: tuple[LandedStep, ...] = ()
     greens: Mapping[str, Green] = field(default_factory=dict)
     breaker: Breaker = Breaker()
+    records: tuple[Record, ...] = ()
     required: RequiredSet | None = None
     kept_move: KeptMove | None = None
     advance_refused_at: datetime | None = None

@@ -50,6 +50,7 @@ class MergeQueueRow(Row, table=True):
     holds: str = Field(sa_type=Json)
     landed: str = Field(sa_type=Json)
     breaker: str = Field(sa_type=Json)
+    records: str = Field(sa_type=Json)
     required: str | None = Field(sa_type=Json)
     kept_move: str | None = Field(sa_type=Json)
     advance_refused_at: datetime | None = Field(sa_type=Utc)
@@ -133,8 +134,6 @@ class EntryRow(Row, table=True):
     failed_batches: int
     kept: bool
     screened: bool
-    suspected: int | None
-    failures: str = Field(sa_type=Json)
     stops: str = Field(sa_type=Json)
     refusals: int
     refusal: str | None = Field(sa_type=Json)

@@ -186,9 +186,9 @@ TABLES = {
         state:string state_reason:string?
         state_since:time? state_by:text? test_branch_reason:string? target_mode:string?
         sends_results:bool rates:text bisections:text landing:text? holds:text landed:text
-        breaker:text required:text? kept_move:text? advance_refused_at:time? land_after:time?
-        unexplained:text next_seq:int next_run:int next_bisection:int next_entry:int
-        next_landing:int next_hold:int deleted:bool revision:id version:id
+        breaker:text records:text required:text? kept_move:text? advance_refused_at:time?
+        land_after:time? unexplained:text next_seq:int next_run:int next_bisection:int
+        next_entry:int next_landing:int next_hold:int deleted:bool revision:id version:id
     """,
     "repository_alias": """
         host:string! owner_key:string! name_key:string! org_id:id repository_id:id
@@ -201,8 +201,8 @@ TABLES = {
         unready_since:time? p_fail:float cancel:string? cancel_detail:text canceller:text?
         retries:int build_tries:int build_after:time? taken_apart:bool fresh:bool
         restarts:text losses:int landed_sha:string? targets:string? wide:string? batch:int?
-        failed_batches:int kept:bool screened:bool suspected:int? failures:text stops:text
-        refusals:int refusal:text? rested_on:string?
+        failed_batches:int kept:bool screened:bool stops:text refusals:int refusal:text?
+        rested_on:string?
     """,
     "green_tree": """
         queue_id:id! key:string! org_id:id tree:string required:string run:string sha:string

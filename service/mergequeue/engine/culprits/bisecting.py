@@ -8,7 +8,7 @@ two failures of its tree. A run of one entry begins there.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from service.mergequeue.engine.config import ConfirmFailures, OptimizationMode
+from service.mergequeue.engine.config import BatchSizing, ConfirmFailures, OptimizationMode
 from service.mergequeue.engine.culprits import optimism, verdict
 from service.mergequeue.engine.model import Bisection, Detail, Entry, Member, Run
 from service.mergequeue.engine.outputs import BisectionNarrowed, BisectionOpened
@@ -140,6 +140,8 @@ def _undecided(draft: Draft) -> list[Run]:
 
 
 def _is_due(draft: Draft, run: Run) -> bool:
+    if draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE:
+        return False
     # Most often something ahead has not passed yet, which is cheaper to see than a broken base.
     if run.status is not RunStatus.FAILED or not bases.is_sure(draft, run):
         return False

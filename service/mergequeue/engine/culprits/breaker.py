@@ -10,7 +10,7 @@ from datetime import timedelta
 from service.mergequeue.engine.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import holds, leaving, line
+from service.mergequeue.engine.state import holds, leaving, ledger, line
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
 
@@ -26,14 +26,8 @@ WINDOW = timedelta(minutes=60)
 JOINT_CHANCE_MAX = 0.008
 """Failures of one required check whose joint chance is smaller have a cause in common."""
 
-FLAKE_CHANCE = 0.02
-"""The chance that a run fails although its changes are good."""
-
 UNKNOWN_P_FAIL = 0.05
 """The chance that a change fails for which the queue keeps no estimate."""
-
-CONFLICT_CHANCE = 0.03
-"""The chance that a good change fails together with the others in its run."""
 
 CHECK = "check "
 """Begins the fingerprint of a failure without test results: the name of the check follows."""
@@ -240,12 +234,13 @@ def _chance(draft: Draft, run: Run) -> float:
     """
     members = [draft.entry_of(member) for member in (*run.base, *run.entries)]
     entries = [entry for entry in members if entry is not None]
-    if run.bisection is not None or any(entry.suspected is not None for entry in entries):
+    believed = ledger.belief_of(draft)
+    if run.bisection is not None or any(believed.is_suspect(entry.id) for entry in entries):
         return 1.0
-    passes = 1.0 - FLAKE_CHANCE
+    passes = 1.0 - believed.flake
     for entry in entries:
         if entry.state is not EntryState.TESTS_PASSED:
-            passes *= (1.0 - (entry.p_fail or UNKNOWN_P_FAIL)) * (1.0 - CONFLICT_CHANCE)
+            passes *= 1.0 - believed.prior(entry.p_fail or UNKNOWN_P_FAIL, has_passed=False)
     return 1.0 - passes
 
 

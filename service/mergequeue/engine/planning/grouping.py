@@ -9,22 +9,16 @@ from datetime import datetime, timedelta
 
 from service.mergequeue.engine.config import BatchingRule, BatchSizing, QueueConfig
 from service.mergequeue.engine.model import Entry
-from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.state import stacks
+from service.mergequeue.engine.state import ledger, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.line import URGENT
 from service.mergequeue.engine.targets import Targets
 
-CHANCE_MIN = 0.75
+CHANCE_MIN = 0.8
 """A batch is closed before the chance that all of it passes falls below this."""
 
-SCREENED_P_FAIL = 0.015
-"""The chance of failing that is left to an entry which passed alone."""
-
-
-def p_fail(entry: Entry) -> float:
-    """The chance that the entry fails by itself, as far as is known."""
-    return min(entry.p_fail, SCREENED_P_FAIL) if entry.screened else entry.p_fail
+CHANCE_CLEARED_MIN = 0.65
+"""The same where a follower that passes clears a failed batch, so that a failure costs less."""
 
 
 def size_of(draft: Draft, waiting: int, free: int) -> int:
@@ -40,32 +34,37 @@ def size_of(draft: Draft, waiting: int, free: int) -> int:
 class Chance:
     """The chance that a growing group passes; with FIXED sizing it does not matter."""
 
-    def __init__(self, draft: Draft, group: Sequence[Entry]) -> None:
+    def __init__(self, draft: Draft, first: Entry) -> None:
+        self._draft = draft
         self._matters = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
-        self._left = 1.0
-        if self._matters:
-            for entry in group:
-                self._left *= 1.0 - p_fail(entry)
+        self._left = 1.0 - ledger.failing(draft, first) if self._matters else 1.0
+        self._group = {first.id}
+        is_cleared = draft.queue.config.can_optimistically_merge
+        self._least = CHANCE_CLEARED_MIN if is_cleared else CHANCE_MIN
 
     def admits(self, entry: Entry) -> bool:
-        """Whether the group is likely enough to pass with this one too; if so it counts in."""
+        """Whether the group is likely enough to pass with this one too; if so it counts in.
+
+        More than half of what failed together is never put together again: two that fail only
+        together pass alone each time.
+        """
         if not self._matters:
             return True
-        left = self._left * (1.0 - p_fail(entry))
-        if left < CHANCE_MIN:
+        left = self._left * (1.0 - ledger.failing(self._draft, entry))
+        if left < self._least or self._failed_before(entry):
             return False
         self._left = left
+        self._group.add(entry.id)
         return True
+
+    def _failed_before(self, entry: Entry) -> bool:
+        group = {*self._group, entry.id}
+        batches = ledger.belief_of(self._draft).failed_together(entry.id)
+        return any(2 * len(group & batch) > max(2, len(batch)) for batch in batches)
 
 
 FAILED_BATCHES_MAX = 3
 """Failed batches after which an entry is tested alone (docs/design/engine.md 6)."""
-
-PASSES_APART_MAX = 4
-"""Passes apart from the line after which an entry is tested alone in it too.
-
-Two that only fail together would be tried apart, pass, and fail together for ever.
-"""
 
 
 @dataclass(slots=True)
@@ -113,9 +112,7 @@ def is_isolated(config: QueueConfig, entry: Entry) -> bool:
         return True
     if entry.failed_batches >= FAILED_BATCHES_MAX:
         return True
-    if config.batch_sizing is BatchSizing.ADAPTIVE and (
-        entry.failed_batches or _passes_apart(entry) >= PASSES_APART_MAX
-    ):
+    if config.batch_sizing is BatchSizing.ADAPTIVE and entry.failed_batches:
         return True
     return any(_matches(rule, entry.touches) for rule in config.batching_rules)
 
@@ -142,7 +139,7 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
     taken, passed = Reach(not draft.is_parallel), room.blocked.copy()
     taken.add(first.touches)
     spare: list[Entry] = []
-    chance = Chance(draft, group)
+    chance = Chance(draft, first)
     for entry in others:
         if len(group) >= room.size:
             break
@@ -182,10 +179,6 @@ def waits_until(config: QueueConfig, group: Sequence[Entry]) -> datetime:
     """When a group that is not full starts nevertheless."""
     oldest = min(entry.state_since for entry in group)
     return oldest + timedelta(minutes=config.batching_max_wait_time_minutes)
-
-
-def _passes_apart(entry: Entry) -> int:
-    return entry.restarts.get(Reason.SCREEN_PASSED.value, 0)
 
 
 def is_apart(entry: Entry) -> bool:

@@ -11,10 +11,9 @@ from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Hedging
 from service.mergequeue.engine.culprits import optimism
 from service.mergequeue.engine.model import Detail, Entry, Member, Run
-from service.mergequeue.engine.planning import grouping
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import bases
+from service.mergequeue.engine.state import bases, ledger
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.state.graph import Graph, Node, places
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
@@ -250,7 +249,7 @@ def _has_passed(draft: Draft, node: Node) -> bool:
 
 
 def _p_fail(draft: Draft, node: Node) -> float:
-    left = 1.0
+    passes = 1.0
     for member in node.members:
-        left *= 1.0 - grouping.p_fail(draft.entries[member.pr])
-    return 1.0 - left
+        passes *= 1.0 - ledger.failing_by_itself(draft, draft.entries[member.pr])
+    return 1.0 - passes

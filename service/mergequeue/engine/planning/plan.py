@@ -8,6 +8,7 @@ from collections.abc import Callable
 from service.errors import InvariantBroken
 from service.mergequeue.engine.culprits import bisecting
 from service.mergequeue.engine.planning import (
+    doubting,
     dropping,
     hedging,
     landing,
@@ -16,13 +17,15 @@ from service.mergequeue.engine.planning import (
     settling,
     starting,
 )
-from service.mergequeue.engine.state import holds, readiness
+from service.mergequeue.engine.state import holds, ledger, readiness
 from service.mergequeue.engine.state.draft import Draft
 
 PASSES: tuple[Callable[[Draft], None], ...] = (
     holds.expire,
     readiness.ready,
     settling.settle,
+    ledger.review,
+    doubting.review,
     bisecting.bisect,
     starting.interrupt,
     hedging.review,

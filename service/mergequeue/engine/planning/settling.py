@@ -3,14 +3,15 @@
 See docs/design/testing.md 4; docs/design/engine.md 1.
 """
 
+from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import bisecting, breaker, optimism, verdict
 from service.mergequeue.engine.culprits.verdict import Verdict, Word
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import AskEvidence, RerunChecks, RunRetried
-from service.mergequeue.engine.planning import hedging, reuse, screening
+from service.mergequeue.engine.planning import doubting, hedging, reuse, screening
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import bases, leaving
+from service.mergequeue.engine.state import bases, leaving, ledger
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunPhase, RunStatus
 from service.vocabulary import CheckOutcome
@@ -44,6 +45,7 @@ def settle(draft: Draft) -> None:
 def passed(draft: Draft, run: Run, reason: Reason) -> None:
     """A run has a green result: its entries may land when their turn comes."""
     finished = draft.finish(run, RunStatus.SUCCEEDED, Finding(run.cause))
+    ledger.forget(draft, finished)
     reuse.remember(draft, finished)
     breaker.note_pass(draft, finished)
     if bisecting.is_examining(draft, run) or _is_searched(draft, run):
@@ -211,9 +213,12 @@ def _failed(draft: Draft, run: Run, one: Verdict) -> None:
 
 
 def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
-    if bases.broken(draft, run) is None and screening.is_to_blame(draft, run):
-        _doubt(draft, run, one)
-        return
+    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
+    if is_adaptive and bases.broken(draft, run) is None:
+        ledger.note_failure(draft, run, one.failed)
+        if doubting.is_out(draft, run):
+            doubting.doubt(draft, run, one.failed)
+            return
     reason = Reason.RUN_TIMED_OUT if one.cause is Cause.TIMEOUT else Reason.CHECK_FAILED
     kept = draft.queue.config.can_optimistically_merge
     # A failed run may depend on fewer changes than one under way.
@@ -224,15 +229,6 @@ def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
         draft.move(out, EntryState.PENDING_FAILURE, reason, detail)
     if kept:
         optimism.clear_by_follower(draft, run)
-
-
-def _doubt(draft: Draft, run: Run, one: Verdict) -> None:
-    """Doubt before blame: examine the entries alone, while no other entry waits for the result."""
-    own = draft.own(run)
-    if len(own) == 1 and bases.is_sure(draft, run):
-        screening.failed(draft, run, one.failed)
-    else:
-        screening.suspect(draft, run, one.failed)
 
 
 def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> None:

@@ -25,6 +25,9 @@ from service.mergequeue.engine.states import EntryState, QueueState, RunKind, Ru
 
 _SCREENS = frozenset({RunKind.SCREEN})
 
+LANE_SHARE = 0.5
+"""This part of the slots is for tests apart from the line, before new entries start in it."""
+
 STEPS_MAX = 200
 """Heads in one test branch, base included (docs/design/engine.md 6)."""
 
@@ -52,7 +55,7 @@ def start(draft: Draft) -> None:
     _start_each(draft, ground, _placed, blocked)
     if shares:
         _bisect(draft, ground)
-    _screen(draft, ground, share=0.5)
+    _screen(draft, ground, share=LANE_SHARE)
     _start_each(draft, ground, _waiting, blocked)
     _screen(draft, ground, share=1.0)
     _hedge(draft, ground)

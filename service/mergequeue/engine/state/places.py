@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
+from service.mergequeue.engine.belief import Belief
 from service.mergequeue.engine.model import Entry, LandedStep
 from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import EntryState
@@ -164,7 +165,7 @@ class IndexedEntries(dict[int, Entry]):
     start that did not start in the last step; None: nothing is known of that.
     """
 
-    __slots__ = ("graph", "places", "progress", "rests_until")
+    __slots__ = ("belief", "graph", "places", "progress", "rests_until")
 
     def __init__(
         self,
@@ -178,6 +179,7 @@ class IndexedEntries(dict[int, Entry]):
         self.graph = graph
         self.progress = dict(progress)
         self.rests_until: datetime | None = None
+        self.belief: Belief | None = None
 
 
 def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:
@@ -188,5 +190,6 @@ def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:
     if isinstance(entries, IndexedEntries):
         twin = IndexedEntries(entries, entries.places.copy(), entries.graph, entries.progress)
         twin.rests_until = entries.rests_until
+        twin.belief = entries.belief
         return twin
     return IndexedEntries(entries, Places(entries.values()))

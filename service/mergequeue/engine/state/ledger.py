@@ -1,0 +1,116 @@
+"""Keep the records of failed runs, and answer what is believed of an entry (engine/belief.py)."""
+
+from collections.abc import Sequence
+
+from service.mergequeue.engine import belief
+from service.mergequeue.engine.belief import Belief, Record, Suspect
+from service.mergequeue.engine.model import Entry, Named, Run
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.replacing import replace
+from service.mergequeue.engine.state import bases
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.states import EntryState
+
+_CONVICTED = frozenset({Reason.REQUIRED_STATUS_FAILED, Reason.RUN_TIMED_OUT, Reason.INTERACTION})
+
+
+def belief_of(draft: Draft) -> Belief:
+    """What the records say; kept until they change."""
+    known = draft.entries.belief
+    queue = draft.queue
+    if known is None or known.records is not queue.records or known.rates is not queue.rates:
+        known = draft.entries.belief = Belief(queue.records, queue.rates)
+    return known
+
+
+def failing(draft: Draft, entry: Entry) -> float:
+    """The chance that the entry fails by itself, after everything seen of it."""
+    believed = belief_of(draft)
+    return believed.failing(entry.id, believed.prior(entry.p_fail, has_passed=entry.screened))
+
+
+def failing_by_itself(draft: Draft, entry: Entry) -> float:
+    """The same without the chance of a conflict that nothing speaks for yet."""
+    return belief_of(draft).failing(entry.id, 0.0 if entry.screened else entry.p_fail)
+
+
+def is_convicted(draft: Draft, entry: Entry, more: int = 0) -> bool:
+    """Whether its failures alone reject the entry, after so many more of them."""
+    return belief_of(draft).is_convicted(
+        entry.id, 0.0 if entry.screened else entry.p_fail, has_passed=entry.screened, more=more
+    )
+
+
+def any_failing(draft: Draft, group: Sequence[Entry]) -> float:
+    """The chance that one of these fails by itself."""
+    passes = 1.0
+    for entry in group:
+        passes *= 1.0 - failing(draft, entry)
+    return 1.0 - passes
+
+
+def note_failure(draft: Draft, run: Run, checks: Sequence[Named]) -> None:
+    """Record that a run failed: its own entries or those of its base that are not proven yet."""
+    own = draft.own(run)
+    made = bases.progress(draft, run)
+    landed = made.landed if made is not None else frozenset()
+    beneath = [
+        entry
+        for member in run.base
+        if (entry := draft.entry_of(member)) is not None
+        and member.pr not in landed
+        and entry.state is not EntryState.TESTS_PASSED
+    ]
+    suspects = [_suspect(draft, entry, is_tested=False) for entry in beneath]
+    suspects += [_suspect(draft, entry, is_tested=True) for entry in own]
+    names = tuple(check.name for check in checks)
+    _put(
+        draft,
+        belief.with_failure(draft.queue.records, Record(run.id, tuple(suspects), names)),
+    )
+
+
+def forget(draft: Draft, run: Run) -> None:
+    """Forget a failure: the run passed after all."""
+    _put(draft, belief.without(draft.queue.records, run.id))
+
+
+def clear(draft: Draft, entries: Sequence[Entry]) -> None:
+    """These passed with nobody ahead of them: what they are charged with, others did."""
+    good = [entry.id for entry in entries]
+    _put(draft, _live(draft, belief.cleared(draft.queue.records, good)))
+
+
+def review(draft: Draft) -> None:
+    """Draw what follows for the records from those that have left."""
+    records, finals = draft.queue.records, draft.finished_entries.values()
+    if not records or draft.finished_entries.keys().isdisjoint(
+        one.entry for record in records for one in record.suspects
+    ):
+        return
+    merged = [final.id for final in finals if final.state is EntryState.MERGED]
+    culprits = [
+        final.id
+        for final in finals
+        if final.state is EntryState.FAILED and final.reason in _CONVICTED
+    ]
+    records = belief.explained(belief.cleared(records, merged), culprits)
+    _put(draft, _live(draft, records))
+
+
+def _live(draft: Draft, records: tuple[Record, ...]) -> tuple[Record, ...]:
+    def is_there(one: Suspect) -> bool:
+        entry = draft.entries.get(one.pr)
+        return entry is not None and entry.id == one.entry
+
+    return belief.live(records, is_there)
+
+
+def _suspect(draft: Draft, entry: Entry, *, is_tested: bool) -> Suspect:
+    chance = min(belief.CHANCE_MAX, failing(draft, entry))
+    return Suspect(entry.id, entry.pr, chance, is_tested)
+
+
+def _put(draft: Draft, records: tuple[Record, ...]) -> None:
+    if records != draft.queue.records:
+        draft.put_queue(replace(draft.queue, records=records))
