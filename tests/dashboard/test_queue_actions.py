@@ -37,7 +37,7 @@ async def test_a_maintainer_pauses_with_a_reason_and_resumes(pages):
         assert "release freeze" in page.text
         value = await pages.value()
         assert (value.state, value.state_reason) == (QueueState.PAUSED, "release freeze")
-        row = await newest(pages, "queue.set_state")
+        row = await newest(pages, "queue.pause")
         assert (row.actor.kind, row.actor.login) == (ActorKind.PERSON, "alice")
         assert (row.actor.channel, row.request_id != "") == (Channel.DASHBOARD, True)
         page = await browser.press("Drain the queue")

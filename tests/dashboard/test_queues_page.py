@@ -104,7 +104,7 @@ async def test_a_maintainer_pauses_every_queue_after_a_question(pages):
         assert "Pause all" not in page.words
         value = await pages.value()
         assert (value.state, value.state_reason) == (QueueState.PAUSED, "incident 7")
-        row = await newest(pages, "queue.set_state")
+        row = await newest(pages, "queue.pause")
         assert (row.actor.login, row.request_id != "") == ("alice", True)
         page = await browser.press("Resume")
         assert "Running" in page.text

@@ -319,6 +319,14 @@ async def _wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
     await turn.take(runtime, queue.id, [held])
 
 
+STATE_ACTIONS = {
+    QueueState.RUNNING: "queue.resume",
+    QueueState.PAUSED: "queue.pause",
+    QueueState.DRAINING: "queue.drain",
+}
+"""The action in the audit log, by the state asked for."""
+
+
 async def set_state(
     runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: Requester
 ) -> None:
@@ -328,7 +336,7 @@ async def set_state(
     Conflict(mode_switch_in_progress).
     """
     command = SetState(state, reason, by.actor)
-    await _ask(runtime, queue, command, "queue.set_state", by)
+    await _ask(runtime, queue, command, STATE_ACTIONS[state], by)
     if state is QueueState.PAUSED:
         await _wait_for_landing(runtime, queue)
 

@@ -175,7 +175,7 @@ def _no_hold(condition: Condition, _: MergeQueue) -> Phrase:
         return phrase("the queue is not on hold")
     if not condition.word:
         return phrase("Headgate has read the branch and its rules")
-    return phrase("the hold {} is lifted", condition.word)
+    return Phrase((f"the hold “{condition.word.replace('_', ' ')}” on the queue ends",))
 
 
 def _turn(condition: Condition, queue: MergeQueue) -> Phrase:
@@ -400,7 +400,7 @@ NEXT: dict[Next, str | tuple[str, str, str]] = {
     Next.FACTS_CHANGE: "An open condition is met.",
     Next.QUEUE_RESUMES: "A maintainer resumes the queue ({resume}).",
     Next.MODE_CHANGES: "The running tests end, and the queue changes its mode.",
-    Next.HOLD_LIFTED: "The hold on the queue is lifted.",
+    Next.HOLD_LIFTED: "The hold on the queue ends.",
     Next.CONFLICT_CLEARS: (
         "The PR in conflict is merged or leaves the queue.",
         "{prs} is merged or leaves the queue.",
