@@ -182,11 +182,11 @@ def _estimate(stage: Stage, words: list[str]) -> Told:
 
 
 def _rates(stage: Stage, words: list[str]) -> Told:
-    """`rates flake=0.05`: measured rates; one that is not named stays as it is."""
-    said = values_of(words)
+    """`rates flake=0.05 unit=20`: measured rates, and the minutes of checks by name."""
+    said = {name: float(value) for name, value in values_of(words).items()}
     known = stage.queue.rates
-    flake = float(said.get("flake", known.flake))
-    return stage.tell(inputs.RatesMeasured(flake, known.conflict, known.minutes))
+    flake = said.pop("flake", known.flake)
+    return stage.tell(inputs.RatesMeasured(flake, known.conflict, {**known.minutes, **said}))
 
 
 VERBS: Mapping[str, Verb] = {

@@ -13,7 +13,7 @@ from service.mergequeue.engine.culprits import optimism
 from service.mergequeue.engine.model import Detail, Entry, Member, Run
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import bases, ledger
+from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.state.graph import Graph, Node, places
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
@@ -251,5 +251,6 @@ def _has_passed(draft: Draft, node: Node) -> bool:
 def _p_fail(draft: Draft, node: Node) -> float:
     passes = 1.0
     for member in node.members:
-        passes *= 1.0 - ledger.failing_by_itself(draft, draft.entries[member.pr])
+        entry = draft.entries[member.pr]
+        passes *= 1.0 - (0.0 if entry.screened else entry.p_fail)
     return 1.0 - passes

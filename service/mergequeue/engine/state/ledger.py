@@ -29,11 +29,6 @@ def failing(draft: Draft, entry: Entry) -> float:
     return believed.failing(entry.id, believed.prior(entry.p_fail, has_passed=entry.screened))
 
 
-def failing_by_itself(draft: Draft, entry: Entry) -> float:
-    """The same without the chance of a conflict that nothing speaks for yet."""
-    return belief_of(draft).failing(entry.id, 0.0 if entry.screened else entry.p_fail)
-
-
 def is_convicted(draft: Draft, entry: Entry, more: int = 0) -> bool:
     """Whether its failures alone reject the entry, after so many more of them."""
     return belief_of(draft).is_convicted(
