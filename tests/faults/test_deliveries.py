@@ -59,9 +59,10 @@ async def end_of_story(folder: Path, *, is_disturbed: bool) -> tuple[dict[int, s
             forge(world, http)
             for kind, values in DISTURBED:
                 await world.fault({}, kind, **values)
-        numbers = await submitted(world, COUNT)
+        # First, because test branches take numbers too.
         held_back = await world.open(files={"draft.txt": "x\n"})
         await world.act("draft", number=held_back)
+        numbers = await submitted(world, COUNT)
         await world.comment("/merge", on=held_back)
         await world.settle()
         await world.comment("/merge cancel", on=held_back)
