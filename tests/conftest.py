@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.harness import expect, machine, needs
 
-pytest_plugins = [f"tests.harness.{one}" for one in ("databases", "effort", "figures", "story")]
+PLUGINS = ("databases", "effort", "figures", "statements", "story")
+pytest_plugins = [f"tests.harness.{one}" for one in PLUGINS]
 
 WAITING_WORKERS = 2
 
