@@ -6,6 +6,9 @@ STAMP := .venv/.stamp
 ROWS := simulation exhaustive wishes faults flaky end_to_end operations contract dashboard
 SEEDS := 200000
 
+# Each process of a test run would rewrite the assertions of every plugin again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help assets demo test check bench soak fmt docs cover constraints
 

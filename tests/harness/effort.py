@@ -97,7 +97,7 @@ def twins_in(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 def _kind_of(item: pytest.Item) -> str:
     """Return the kind of database of a test above the stores; empty: it has none."""
-    if not any(item.path.is_relative_to(folder) for folder in ABOVE_STORES):
-        return ""
     called = getattr(item, "callspec", None)
-    return str(called.params.get("database_url", "")) if called else ""
+    kind = str(called.params.get("database_url", "")) if called else ""
+    is_above = kind and any(item.path.is_relative_to(folder) for folder in ABOVE_STORES)
+    return kind if is_above else ""

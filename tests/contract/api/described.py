@@ -17,7 +17,7 @@ from service.http.route import Document, Open, Route
 from service.process.api import routes
 
 BY_PATH: Mapping[str, Route] = {route.path: route for route in routes.ROUTES}
-COMPONENTS = openapi.document(routes.CONTRACT)["components"]
+COMPONENTS = orjson.loads(openapi.encoded(routes.CONTRACT))["components"]
 
 
 def check(method: str, path: str, status: int, content_type: str, body: bytes) -> None:
