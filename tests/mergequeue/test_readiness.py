@@ -29,6 +29,7 @@ from service.vocabulary import (
 from tests.mergequeue.stage import ALICE, START, Stage, a_check, a_queue, facts_of
 
 REVIEW = (Blocker(BlockerCode.REVIEW_REQUIRED),)
+STACKED = (Blocker(BlockerCode.STACKED, "7"),)
 MISSING = (Blocker(BlockerCode.CHECK_MISSING, "lint"),)
 SECOND = timedelta(seconds=1)
 AN_HOUR_AGO = START - timedelta(hours=1)
@@ -106,6 +107,7 @@ def standing(draft: Draft, pr: int = 1) -> tuple[EntryState, Reason]:
         ({}, ()),
         ({"draft": True}, (Reason.DRAFT,)),
         ({"base": "next"}, (Reason.BASE_MISMATCH,)),
+        ({"base": "below", "blockers": STACKED}, (Reason.STACKED,)),
         ({"mergeability": Mergeability.NOT_MERGEABLE}, (Reason.CONFLICT_TARGET,)),
         ({"mergeability": Mergeability.IN_PROGRESS}, (Reason.MERGEABILITY_UNKNOWN,)),
         ({"mergeability": Mergeability.UNSPECIFIED}, (Reason.MERGEABILITY_UNKNOWN,)),
@@ -347,6 +349,11 @@ def test_a_conflict_takes_the_place_of_an_entry_at_once_unless_its_run_is_being_
     readiness.ready(draft)
     assert draft.entries[1].state is EntryState.TESTING
     assert draft.entries[1].unmet == (Reason.CONFLICT_TARGET,)
+
+
+def test_a_member_of_a_stack_loses_its_place_at_once_while_one_below_it_is_out() -> None:
+    stacked = with_facts(an_entry(), blockers=STACKED)
+    assert standing(after(stacked)) == (EntryState.NOT_READY, Reason.STACKED)
 
 
 def passed_and_landing() -> Stage:

@@ -38,6 +38,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "An entry that conflicts with one ahead keeps its place."
         ),
     },
+    "service/mergequeue/engine/planning/landing.py": {
+        "land: tip is None or not draft.places.verified or (not _is_free(draft)) -> "
+        "tip is None or not _is_free(draft)": (
+            "Without a pull request whose tests count there is no run to land; it saves a search."
+        ),
+    },
     "bot/github/landing.py": {
         "_merge_call: answer.status >= 300 -> answer.status > 300": (
             "An answer is a success, or one of the refusals, from 400 on."
