@@ -33,7 +33,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/mergequeue/test_units.py",
         "tests/mergequeue/test_stops.py",
     ),
-    "bot/github/protection.py": ("tests/github/test_protection.py",),
+    "bot/github/protection.py": (
+        "tests/github/test_protected.py",
+        "tests/github/test_protection.py",
+    ),
     "bot/github/landing.py": (
         "tests/github/test_land_stops.py",
         "tests/github/test_landing.py",
