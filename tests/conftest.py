@@ -10,7 +10,8 @@ from structlog.dev import ConsoleRenderer, plain_traceback
 
 from tests.harness import expect, machine, needs, statements
 
-pytest_plugins = [f"tests.harness.{one}" for one in ("databases", "effort", "figures", "story")]
+PLUGINS = ("databases", "effort", "figures", "logs", "statements", "story")
+pytest_plugins = [f"tests.harness.{one}" for one in PLUGINS]
 
 WAITING_WORKERS = 2
 

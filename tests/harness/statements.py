@@ -45,7 +45,7 @@ def _of_kind(key: Key) -> Key:
     return (type(dialect), *rest)
 
 
-def compile_once() -> None:
+def pytest_configure() -> None:
     """Let every connection of this process use one cache of compiled statements."""
     shared = Shared()
 
