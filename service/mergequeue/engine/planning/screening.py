@@ -26,11 +26,6 @@ POOL_MIN = 0.6
 
 SUSPECTS_POOL_MIN = 0.5
 """The same for entries that failed: a pool that passes half of the time tells the most."""
-HOPELESS_MIN = 0.6
-"""Who fails more probably than this is tried after the others: it will hardly merge.
-
-F 60 x 8, seed 901: merged ones 4.6 / 10.2 and 2.4 / 8.7 with this order.
-"""
 
 
 def is_due(draft: Draft, entry: Entry) -> bool:
@@ -88,7 +83,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
         if is_due(draft, entry) and grouping.is_startable(draft, entry):
             chance = ledger.failing(draft, entry)
             idle.append((chance, entry))
-    idle.sort(key=lambda one: (one[0] > HOPELESS_MIN, not believed.is_suspect(one[1].id)))
+    idle.sort(key=lambda one: not believed.is_suspect(one[1].id))
     return _pools(draft, idle, slots)
 
 
