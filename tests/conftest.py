@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, settings
-from structlog.dev import ConsoleRenderer, plain_traceback
 
-from tests.harness import expect, machine, needs, statements
+from tests.harness import expect, machine, needs
 
 PLUGINS = ("databases", "effort", "figures", "logs", "statements", "story")
 pytest_plugins = [f"tests.harness.{one}" for one in PLUGINS]
@@ -18,11 +17,6 @@ WAITING_WORKERS = 2
 # Before the plugins above are imported: they bring the whole product with them.
 machine.keep_what_is_compiled(os.environ)
 machine.work_in_memory(os.environ)
-
-statements.compile_once()
-
-# A traceback with all local variables takes a second where a test breaks something on purpose.
-ConsoleRenderer.get_active().exception_formatter = plain_traceback
 
 # Imports and collected tests stay for the whole run; looking at them again costs 5 % of its time.
 gc.disable()
