@@ -22,7 +22,7 @@
   }
 
   function isWriting(event) {
-    return event.isComposing || event.target.closest?.("input, textarea, select, dialog");
+    return event.isComposing || event.target.closest?.("input, textarea, select, dialog[open]");
   }
 
   function act(keys, find, help) {
