@@ -36,7 +36,7 @@ async def test_it_tells_of_the_process_and_takes_get_alone(measured: Runtime):
             lanes = {
                 one.labels["lane"]: one.value for one in shown["headgate_outbox_pending"].samples
             }
-            assert lanes == {"landing": 0, "control": 0, "notice": 0, "collect": 0}
+            assert lanes == {"landing": 0, "control": 0, "evidence": 0, "notice": 0, "collect": 0}
             assert shown["headgate_delivery_lag_seconds"].samples[0].value == 0
             async with http.get("/healthz") as answer:
                 assert (answer.status, await answer.json()) == (200, {"status": "ok"})

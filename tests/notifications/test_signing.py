@@ -131,7 +131,6 @@ def test_an_endpoint_wants_events_by_name_by_group_or_all():
             "upload",
             "queue",
             "webhook",
-            "audit",
         )
     }
     assert len(messages.EVENTS) == len(set(messages.EVENTS))
