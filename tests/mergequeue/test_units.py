@@ -60,6 +60,18 @@ def test_merge_commits_land_as_one() -> None:
     assert (step.queue.entries, step.queue.runs, step.queue.landing) == ({}, {}, None)
 
 
+def test_positions_that_are_reported_together_land_like_one_after_the_other() -> None:
+    queue, run = two_in_one(MergeMethod.MERGE_COMMIT)
+    landing = engine.step(queue, inputs.TimePassed(), START).queue
+    both = [landed(run, 1), landed(run, 2)]
+    together = engine.step_reports(landing, both, START)
+    first = engine.step(landing, both[0], START)
+    second = engine.step(first.queue, both[1], START)
+    assert together.queue == second.queue
+    assert together.events == first.events + second.events
+    assert together.finished_entries == first.finished_entries + second.finished_entries
+
+
 def test_calls_land_one_position_after_the_other() -> None:
     queue, run = two_in_one(MergeMethod.SQUASH)
     step = engine.step(queue, inputs.TimePassed(), START)
