@@ -1,5 +1,6 @@
 """Actions of the pages of a queue and of a pull request: one operation each."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -90,7 +91,8 @@ async def pause_all(
 ) -> PausedQueues:
     """Pause every queue that is not paused and that the person may pause.
 
-    Raises Malformed, and NotAllowed if they may pause none; that is stored as a denial.
+    All are paused before any landing is waited for. Raises Malformed, and NotAllowed if they may
+    pause none; that is stored as a denial.
     """
     reason = common.read(Reasoned, {"reason": form.get("reason", "").strip()}).reason
     found = [each.ref for each in await overview.running(runtime, rights.scope)]
@@ -99,14 +101,17 @@ async def pause_all(
     if denied and not allowed:
         await _store_denial(runtime, denied[0], actor)
         raise NotAllowed("This needs maintain access to a repository with a queue.")
+    paused: list[QueueRef] = []
     refused: list[tuple[str, str]] = []
     for ref in allowed:
         try:
             by = Requester(actor)
-            await queues.set_state(runtime, ref, QueueState.PAUSED, reason or None, by)
+            await queues.ask_for_state(runtime, ref, QueueState.PAUSED, reason or None, by)
+            paused.append(ref)
         except ServiceError as error:
             refused.append((f"{ref.repo.slug} {ref.branch}", error.detail))
-    return PausedQueues(len(allowed) - len(refused), len(denied), tuple(refused))
+    await asyncio.gather(*(queues.wait_for_landing(runtime, ref) for ref in paused))
+    return PausedQueues(len(paused), len(denied), tuple(refused))
 
 
 async def _store_denial(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:

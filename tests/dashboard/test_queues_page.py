@@ -1,5 +1,6 @@
 """The first page: every queue that the reader may see, and what stops it."""
 
+import asyncio
 import re
 from dataclasses import replace
 from typing import Any
@@ -9,10 +10,10 @@ import pytest
 from service.dashboard import queue_actions
 from service.dashboard.visitors import Rights
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.model import Hold
+from service.mergequeue.engine.model import Hold, Landing, LandMode
 from service.mergequeue.engine.reasons import HoldReason, HoldScope
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.operations import overview
+from service.mergequeue.operations import overview, turn
 from service.mergequeue.operations.overview import Scope
 from service.provider.values import AccessLevel
 from service.vocabulary import SYSTEM, Role
@@ -32,6 +33,8 @@ from tests.dashboard.signing_in import visitor
 from tests.dashboard.test_queue_actions import newest
 from tests.dashboard.test_tests_page import flaking
 from tests.operations import upload_stage
+
+WITHIN_S = 20.0
 
 
 def spark_of(page):
@@ -133,6 +136,24 @@ async def test_a_queue_that_cannot_be_paused_is_named(store):
     ((name, why),) = found.refused
     assert (found.paused, found.denied, name) == (0, 0, "octo/widgets main")
     assert "mode" in why
+
+
+async def test_no_queue_waits_for_a_landing_of_another_to_be_paused(store):
+    first = await queue_stage.staged(store, "develop")
+    run = passed(1, (1,))
+    landing = Landing(1, run.id, (1,), LandMode.CALL, queue_stage.TIP, at(1))
+    await first.put(a_queue(in_run(run, 1), [run], landing=landing, next_landing=2))
+    second = await queue_stage.staged(store, "main")
+    await second.put(a_queue([an_entry(4)]))
+    runtime = first.on_a_clock_that_stands().runtime
+    rights = Rights(Scope(), {}, AccessLevel.ADMIN)
+    pausing = asyncio.create_task(queue_actions.pause_all(runtime, rights, SYSTEM, {}))
+    topic = turn.topic_of(second.queue.id)
+    async with asyncio.timeout(WITHIN_S):
+        while (value := await turn.value(runtime, second.queue.id)).state is QueueState.RUNNING:
+            await runtime.wakeups.wait(topic, runtime.wakeups.version(topic), 0.1)
+    assert (value.state, pausing.done()) == (QueueState.PAUSED, False)
+    pausing.cancel()
 
 
 async def test_below_the_queues_is_what_landed_and_which_tests_hurt_most(store):

@@ -132,4 +132,4 @@ def test_records_are_bounded() -> None:
 
 def test_a_run_that_passes_after_all_is_forgotten() -> None:
     records = (a_record("r1", "a"), a_record("r2", "a"))
-    assert belief.without(records, "r1") == records[1:]
+    assert belief.without(records, {"r1"}) == records[1:]

@@ -16,7 +16,7 @@ At 5 % flakes it takes three, and one that fails more often than not needs only 
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from service.mergequeue.engine.reported import Rates
@@ -171,9 +171,9 @@ def with_failure(records: tuple[Record, ...], newest: Record) -> tuple[Record, .
     return (*records, newest)[-RECORDS_MAX:]
 
 
-def without(records: tuple[Record, ...], run: str) -> tuple[Record, ...]:
-    """The records without this run, which passed after all."""
-    return tuple(record for record in records if record.run != run)
+def without(records: tuple[Record, ...], runs: Collection[str]) -> tuple[Record, ...]:
+    """The records without these runs, which say nothing about their entries after all."""
+    return tuple(record for record in records if record.run not in runs)
 
 
 def cleared(records: tuple[Record, ...], entries: Iterable[str]) -> tuple[Record, ...]:

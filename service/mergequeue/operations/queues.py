@@ -234,7 +234,7 @@ async def update(
     if "required_statuses" in request.settings:
         await _refresh_required(runtime, queue)
     if request.state is QueueState.PAUSED:
-        await _wait_for_landing(runtime, queue)
+        await wait_for_landing(runtime, queue)
     return await read(runtime, queue)
 
 
@@ -301,7 +301,7 @@ async def _refresh_required(runtime: Runtime, queue: QueueRef) -> None:
         await turn.take(runtime, queue.id, inputs)
 
 
-async def _wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
+async def wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
     """Wait until no landing is open, or 20 s; one still unknown is then named by a hold."""
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + pull_requests.LANDING_WAIT_S
@@ -327,18 +327,25 @@ STATE_ACTIONS = {
 """The action in the audit log, by the state asked for."""
 
 
-async def set_state(
+async def ask_for_state(
     runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: Requester
 ) -> None:
-    """Run, pause or drain the queue; a pause returns as in `update`.
+    """Run, pause or drain the queue; a landing may still be open after a pause.
 
     Stores the requester's own rows in the same commit. Raises
     Conflict(mode_switch_in_progress).
     """
     command = SetState(state, reason, by.actor)
     await _ask(runtime, queue, command, STATE_ACTIONS[state], by)
+
+
+async def set_state(
+    runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: Requester
+) -> None:
+    """Run, pause or drain the queue; a pause returns as in `update`. Raises as `ask_for_state`."""
+    await ask_for_state(runtime, queue, state, reason, by)
     if state is QueueState.PAUSED:
-        await _wait_for_landing(runtime, queue)
+        await wait_for_landing(runtime, queue)
 
 
 async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:

@@ -77,6 +77,7 @@ def takes(draft: Draft, run: Run, finding: Finding) -> bool:
     is_probe = draft.queue.breaker.probe_run == run.id
     if not holds.has(draft.queue, hold.reason):
         holds.place(draft, hold)
+        _forgive(draft, hold)
         _put(draft, replace(draft.queue.breaker, probe_at=draft.now + PROBE_PERIOD))
     # Failed if a required check failed, else cancelled (docs/design/engine.md 3.2).
     never = finding.cause in (Cause.INTERRUPTED, Cause.NEVER_STARTED)
@@ -111,6 +112,12 @@ def note_probe(draft: Draft, run: Run) -> None:
 
 def _put(draft: Draft, memory: Breaker) -> None:
     draft.put_queue(replace(draft.queue, breaker=memory))
+
+
+def _forgive(draft: Draft, hold: holds.HoldRequest) -> None:
+    """What failed alike before says nothing about the changes in it either."""
+    alike = {one.run for one in draft.queue.breaker.failures if one.fingerprint == hold.evidence}
+    ledger.forget(draft, alike)
 
 
 def _take_back(draft: Draft, run: Run, reason: Reason, finding: Finding) -> None:

@@ -191,10 +191,20 @@ def _with_those_above(draft: Draft, first: Entry, others: Iterable[Entry]) -> li
     group = [first]
     for entry in () if is_apart(first) else others:
         is_above = first.pr in entry.facts.below
-        if not is_above or is_apart(entry) or entry.run or not is_startable(draft, entry):
+        is_alone = is_apart(entry) or _has_failed_with_those_below(draft, entry)
+        if not is_above or is_alone or entry.run or not is_startable(draft, entry):
             break
         group.append(entry)
     return group
+
+
+def _has_failed_with_those_below(draft: Draft, entry: Entry) -> bool:
+    """Whether a member of a stack is suspected, and so is tested by itself on top of the others.
+
+    It cannot be tested apart from the line, since its head contains what is below it.
+    """
+    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
+    return is_adaptive and ledger.belief_of(draft).is_suspect(entry.id)
 
 
 def _may_join(draft: Draft, entry: Entry) -> bool:

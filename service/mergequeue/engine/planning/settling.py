@@ -45,7 +45,7 @@ def settle(draft: Draft) -> None:
 def passed(draft: Draft, run: Run, reason: Reason) -> None:
     """A run has a green result: its entries may land when their turn comes."""
     finished = draft.finish(run, RunStatus.SUCCEEDED, Finding(run.cause))
-    ledger.forget(draft, finished)
+    ledger.forget(draft, {finished.id})
     reuse.remember(draft, finished)
     breaker.note_pass(draft, finished)
     if bisecting.is_examining(draft, run) or _is_searched(draft, run):

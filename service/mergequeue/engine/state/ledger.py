@@ -1,6 +1,6 @@
 """Keep the records of failed runs, and answer what is believed of an entry (engine/belief.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from service.mergequeue.engine import belief
 from service.mergequeue.engine.belief import Belief, Record, Suspect
@@ -65,9 +65,9 @@ def note_failure(draft: Draft, run: Run, checks: Sequence[Named]) -> None:
     )
 
 
-def forget(draft: Draft, run: Run) -> None:
-    """Forget a failure: the run passed after all."""
-    _put(draft, belief.without(draft.queue.records, run.id))
+def forget(draft: Draft, runs: Collection[str]) -> None:
+    """Forget failures: the run passed after all, or something else than the entries failed."""
+    _put(draft, belief.without(draft.queue.records, runs))
 
 
 def clear(draft: Draft, entries: Sequence[Entry]) -> None:
