@@ -222,9 +222,10 @@ def print_explanation(answer: Json) -> None:
     for condition in objects(answer.get("conditions")):
         is_met = bool(condition["met"])
         line(f"  {'✓' if is_met else '○'} {condition['text']}", MET if is_met else OPEN)
-    coming = answer.get("next")
+    coming, believed = answer.get("next"), answer.get("suspicion")
     print_facts(
         [
+            ("Failures", believed.get("text") if isinstance(believed, dict) else None),
             ("Next", coming.get("what") if isinstance(coming, dict) else None),
             ("Ahead", numbers(answer.get("ahead"))),
             ("Behind", numbers(answer.get("behind"))),

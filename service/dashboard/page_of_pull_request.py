@@ -24,6 +24,7 @@ from service.mergequeue.wording import (
     failed_tests,
     history,
     reasons,
+    suspicions,
     what_if,
 )
 from service.mergequeue.wording.situation import PullRequestText
@@ -76,6 +77,7 @@ class PullRequestPage:
     mark: Mark
     heading: Phrase
     details: Phrase
+    suspicion: Phrase
     next_step: str
     who: str
     groups: tuple[tuple[str, tuple[ConditionRow, ...]], ...]
@@ -123,6 +125,7 @@ def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
         mark=marks.of_entry(entry),
         heading=bodies.heading(text),
         details=_details(text),
+        suspicion=suspicions.sentence(explained.suspicion),
         next_step="" if following is None else conditions.next_message(following, wanted),
         who=_who(page),
         groups=_groups(explained.conditions, text.queue, entry),

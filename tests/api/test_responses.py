@@ -17,6 +17,7 @@ from service.mergequeue.api import explanation, responses, testing
 from service.mergequeue.api.encoded import EncodedAnswers
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
 from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.model import NOTHING, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import (
     BisectionNarrowed,
@@ -28,8 +29,10 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState, RunKind
+from service.mergequeue.engine.suspicion import FailedTogether, Fate, Other, Suspicion
 from service.mergequeue.operations.views import (
     Conclusion,
+    ExplainView,
     PullRequestView,
     QueueView,
     TestedPullRequest,
@@ -430,3 +433,27 @@ def test_a_name_required_twice_is_shown_once():
 )
 def test_places_are_counted_as_people_count(number, word):
     assert explanation.ordinal(number) == word
+
+
+def test_an_explanation_has_what_is_believed_and_its_evidence():
+    together = FailedTogether("r1", (Other(12, Fate.MERGED),), 3)
+    believed = Suspicion(97, 1, 2, (together,))
+    view = a_view(entry=an_entry(3, detail=replace(NOTHING, suspicion=believed)))
+    explained = explain.of_final(view.entry)
+    shown = explanation.explanation(
+        ExplainView(view, explained, (), (), (), RequiredSet()), a_queue_view(view).value
+    )
+    assert Encoder(EnumCase.SPEC).plain(shown)["suspicion"] == {
+        "percent": 97,
+        "text": "97 % to blame: failed alone once, failed with #12 and 3 more, of which #12 has"
+        " merged since, failed with others once before.",
+        "failuresAlone": 1,
+        "failuresTogether": 2,
+        "newestTogether": [
+            {
+                "testRunId": "r1",
+                "others": [{"prNumber": 12, "fate": "merged"}],
+                "othersMore": 3,
+            }
+        ],
+    }

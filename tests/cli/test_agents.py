@@ -77,6 +77,14 @@ async def test_who_must_act_puts_people_before_waiting(api, call):
     assert [each["code"] for each in acting["open_conditions"]] == ["queue_running", "free_slot"]
 
 
+async def test_an_explanation_has_the_evidence_of_failures(api, call):
+    believed = {"percent": 97, "text": "97 % to blame: failed alone twice."}
+    answer = an_explanation(conditions=[], eta=None, etaUnknownReason="", suspicion=believed)
+    api.says("/explainPullRequest", answer)
+    explained = await call("explain_pull_request", number=3)
+    assert explained["failures"] == "97 % to blame: failed alone twice."
+
+
 @pytest.mark.parametrize(
     ("refusal", "more", "said"),
     [

@@ -137,19 +137,23 @@ def test_explain_says_what_is_met_and_what_is_open(api, capsys):
     ]
 
 
-def test_explain_names_those_it_is_tested_on_and_the_search(api, capsys):
+def test_explain_names_those_it_is_tested_on_the_search_and_what_is_believed(api, capsys):
     search = "The cause is found (among #3 and #4; #1 and #2 passed; 1 test run under way)."
     conditions = [
         {"code": "ahead_decided", "met": True, "text": "Everything ahead is decided."},
         {"code": "bisection_done", "met": False, "text": search},
     ]
-    answer = an_explanation("PENDING_FAILURE", conditions=conditions, dependsOn=[1])
+    believed = {"percent": 97, "text": "97 % to blame: failed alone twice."}
+    answer = an_explanation(
+        "PENDING_FAILURE", conditions=conditions, dependsOn=[1], suspicion=believed
+    )
     api.says("/explainPullRequest", answer)
     assert headgate("explain", "3") == 0
     assert capsys.readouterr().out.splitlines() == [
         "#3 🔎 PENDING_FAILURE  In the queue, 3rd of 7.",
         "  ✓ Everything ahead is decided.",
         f"  ○ {search}",
+        "Failures   97 % to blame: failed alone twice.",
         "Next       A test run ends.",
         "Ahead      #1, #2",
         "Tested on  #1",

@@ -8,6 +8,7 @@ import pytest
 from service.mergequeue.engine.model import NOTHING, Detail
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.suspicion import FailedTogether, Fate, Other, Suspicion
 from service.vocabulary import Blocker, BlockerCode, CheckOutcome, Role
 from tests.dashboard import queue_stage
 from tests.dashboard.browsing import parsed, token_of
@@ -104,13 +105,16 @@ async def test_one_that_was_merged_by_hand_has_no_proof(stage):
 async def test_one_that_failed_says_why_and_what_to_do(stage):
     run = failed(1, (7,))
     end: dict[str, Any] = {"state": EntryState.FAILED, "reason": Reason.REQUIRED_STATUS_FAILED}
-    detail = Detail(run=run.id, checks=(BROKEN_CHECK,))
+    together = FailedTogether("r1", (Other(12, Fate.MERGED),))
+    believed = Suspicion(97, 1, 1, (together,))
+    detail = Detail(run=run.id, checks=(BROKEN_CHECK,), suspicion=believed)
     left = ended(7, run, 3, detail=detail, verified_by=None, landed_sha=None, **end)
     await stage.put(a_queue(), entries=(left,), runs=(run,))
     page = await seen(stage, f"{PATH}/7")
     assert "test (3.12) failed · removed from the queue" in page.text
     assert "comment /merge again" in page.text
     assert BROKEN_CHECK.url in page.links
+    assert "97 % to blame: failed alone once, failed with #12, which has merged" in page.text
 
 
 async def test_a_failed_check_of_the_pull_request_itself_says_who_mends_it(stage):

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from service.mergequeue.wording import bodies, conditions, history, notices, reasons, replies
+from service.mergequeue.wording import (
+    bodies,
+    conditions,
+    history,
+    notices,
+    reasons,
+    replies,
+    suspicions,
+)
 from service.mergequeue.wording.situation import PullRequestText
 from tests.mergequeue.scenario import Play, Step
 from tests.wording import hygiene
@@ -40,3 +48,5 @@ def sentences(view: PullRequestText) -> Iterator[str]:
     yield from (conditions.message(one, view.queue) for one in view.explained.conditions)
     if view.explained.next is not None:
         yield conditions.next_message(view.explained.next)
+    if view.explained.suspicion is not None:
+        yield suspicions.message(view.explained.suspicion)

@@ -99,6 +99,7 @@ class Explanation(BaseModel):
     state: str
     summary: str
     conditions: list[Condition]
+    failures: str | None = Field(description="The chance that it is broken, with its evidence.")
     next: str | None = Field(description="What happens next.")
     ahead: list[int] = Field(description="Pull requests ahead of it in the queue.")
     behind: list[int]
@@ -113,6 +114,7 @@ class Explanation(BaseModel):
             state=output.state_of(answer),
             summary=str(answer["summary"]),
             conditions=[Condition.of(each) for each in output.objects(answer["conditions"])],
+            failures=text_or_none(members(answer.get("suspicion")).get("text")),
             next=text_or_none(members(answer["next"]).get("what")),
             ahead=numbers(answer["ahead"]),
             behind=numbers(answer["behind"]),

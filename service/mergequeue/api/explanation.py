@@ -5,8 +5,9 @@ from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.engine.explaining.conditions import Condition
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
+from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.operations.views import ExplainView
-from service.mergequeue.wording import conditions, reasons
+from service.mergequeue.wording import conditions, reasons, suspicions
 
 SAMPLES_MIN = 5
 """Runs that have to have succeeded before a time left is shown (docs/design/comments.md 5)."""
@@ -32,6 +33,7 @@ def explanation(view: ExplainView, queue: MergeQueue) -> answers.Explanation:
         next=upcoming_news,
         required_statuses=list(dict.fromkeys(each.name for each in view.required.names)),
         required_statuses_source=view.required.source,
+        suspicion=_suspicion(view.explained.suspicion),
         eta=eta,
         eta_unknown_reason=None if eta is not None else eta_unknown_because(view, queue),
     )
@@ -40,6 +42,26 @@ def explanation(view: ExplainView, queue: MergeQueue) -> answers.Explanation:
 def _condition(condition: Condition, queue: MergeQueue) -> answers.ConditionShown:
     text = conditions.message(condition, queue)
     return answers.ConditionShown.of(condition, text=text, pull_requests=condition.prs)
+
+
+def _suspicion(believed: Suspicion | None) -> answers.SuspicionShown | None:
+    if believed is None:
+        return None
+    together = [
+        answers.FailedTogetherShown(
+            test_run_id=one.run,
+            others=[answers.OtherSuspect.of(other, pr_number=other.pr) for other in one.others],
+            others_more=one.more,
+        )
+        for one in believed.newest_together
+    ]
+    return answers.SuspicionShown(
+        percent=believed.percent,
+        text=suspicions.message(believed),
+        failures_alone=believed.alone,
+        failures_together=believed.together,
+        newest_together=together,
+    )
 
 
 _ORDINALS = {1: "st", 2: "nd", 3: "rd"}

@@ -16,7 +16,7 @@ At 5 % flakes it takes three, and one that fails more often than not needs only 
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import dataclass, replace
 
 from service.mergequeue.engine.reported import Rates
@@ -45,13 +45,14 @@ class Suspect:
     """A pull request in a failed run.
 
     `chance` is what was believed of it just before; 0: it is cleared. `is_tested`: it was in the
-    batch that the run tested, and not in its base.
+    batch that the run tested, and not in its base. `has_merged`: it has since.
     """
 
     entry: str
     pr: int
     chance: float
     is_tested: bool
+    has_merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,11 @@ class Record:
         """Whether only one pull request could have caused it when it failed."""
         return len(self.suspects) == 1
 
-    def cleared_of(self, entries: Iterable[str]) -> "Record":
-        """The record after these have been shown to be good."""
-        good = set(entries)
+    def cleared_of(self, good: Set[str], *, have_merged: bool) -> "Record":
+        """The record after these have been shown to be good, or have merged."""
         suspects = tuple(
-            replace(one, chance=0.0) if one.entry in good else one for one in self.suspects
+            replace(one, chance=0.0, has_merged=have_merged) if one.entry in good else one
+            for one in self.suspects
         )
         return replace(self, suspects=suspects)
 
@@ -140,6 +141,10 @@ class Belief:
         charges = self._charges.get(entry, ())
         return tuple(charge.record for charge in charges if charge.record.is_alone)
 
+    def records_against(self, entry: str) -> tuple[Record, ...]:
+        """The failed runs that this one could have caused, the oldest first."""
+        return tuple(charge.record for charge in self._charges.get(entry, ()))
+
     def records_of(self, entry: str) -> frozenset[str]:
         """The runs of the records that charge this one."""
         return frozenset(charge.record.run for charge in self._charges.get(entry, ()))
@@ -178,9 +183,21 @@ def without(records: tuple[Record, ...], runs: Collection[str]) -> tuple[Record,
 
 def cleared(records: tuple[Record, ...], entries: Iterable[str]) -> tuple[Record, ...]:
     """The records after these entries have been shown to be good."""
-    good = set(entries)
+    return _cleared(records, set(entries), have_merged=False)
+
+
+def merged(records: tuple[Record, ...], entries: Iterable[str]) -> tuple[Record, ...]:
+    """The records after these entries have merged, which clears them as well."""
+    return _cleared(records, set(entries), have_merged=True)
+
+
+def _cleared(
+    records: tuple[Record, ...], good: Set[str], *, have_merged: bool
+) -> tuple[Record, ...]:
     return tuple(
-        record.cleared_of(good) if any(one.entry in good for one in record.suspects) else record
+        record.cleared_of(good, have_merged=have_merged)
+        if any(one.entry in good for one in record.suspects)
+        else record
         for record in records
     )
 

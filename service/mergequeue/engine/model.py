@@ -16,6 +16,7 @@ from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
 from service.mergequeue.engine.reported import Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
+from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import (
     Actor,
@@ -58,6 +59,7 @@ class Detail:
     prs: tuple[int, ...] = ()
     paths: tuple[str, ...] = ()
     sha: Sha | None = None
+    suspicion: Suspicion | None = None
 
 
 NOTHING = Detail()

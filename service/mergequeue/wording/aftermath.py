@@ -19,6 +19,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
+from service.mergequeue.wording import suspicions
 from service.mergequeue.wording.situation import PullRequestText
 from service.text import phrases, times
 from service.text.phrases import Page, Phrase, phrase
@@ -40,7 +41,11 @@ class TimeSpent:
 
 def how_found(view: PullRequestText) -> Phrase:
     """Return how the cause of a failure was found; empty if one run said it all."""
-    if view.entry.state is not EntryState.FAILED or view.entry.reason not in _BLAMED:
+    if view.entry.state is not EntryState.FAILED:
+        return Phrase()
+    if view.entry.detail.suspicion is not None:
+        return suspicions.sentence(view.entry.detail.suspicion)
+    if view.entry.reason not in _BLAMED:
         return Phrase()
     prs, proven = _searched(view)
     if prs:

@@ -140,7 +140,7 @@ PENDING: dict[Reason, Text] = {
         "it passed in the search for the cause, and others went ahead meanwhile"
     ),
     Reason.SCREEN_PASSED: "its tests passed alone, and it waits for its turn",
-    Reason.SCREEN_FAILED: "its tests failed alone, and a second run has to confirm that",
+    Reason.SCREEN_FAILED: "its tests failed, and another run has to show whether it is the cause",
     Reason.BATCH_MEMBER_LEFT: "{prs|another PR} left the batch",
     Reason.BATCH_TAKEN_APART: (
         "its batch failed for a reason outside its PRs; it is tested alone now"

@@ -10,7 +10,14 @@ from service.mergequeue.engine.model import MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
-from service.mergequeue.wording import bodies, conditions, history, holds, refusals
+from service.mergequeue.wording import (
+    bodies,
+    conditions,
+    history,
+    holds,
+    refusals,
+    suspicions,
+)
 from service.mergequeue.wording.endings import MERGE
 from service.mergequeue.wording.situation import PullRequestText
 from service.provider.signals import AskCancel, AskRetry, AskUnclear, Unclear
@@ -230,6 +237,8 @@ def status(view: PullRequestText) -> Answer:
         pieces.append(bodies.body(view))
         return Answer(Emoji.ACCEPTED, "\n\n".join(each for each in pieces if each))
     pieces.append(bodies.checklist(view))
+    believed = suspicions.sentence(view.explained.suspicion)
+    pieces.append(markdown.markdown(believed, view.links))
     stopped = conditions.stopped(view)
     pieces.append(markdown.markdown(stopped, view.links))
     following = conditions.what_next(view.explained.next, view.situation.wanted)

@@ -317,7 +317,8 @@ async def test_an_explanation_says_what_is_met_and_what_is_not(client, queue):
     answer = await client.done("explainPullRequest", queue.about(second))
     assert list(answer) == [
         *("prNumber", "state", "reason", "summary", "conditions", "next", "ahead", "behind"),
-        *("dependsOn", "requiredStatuses", "requiredStatusesSource", "eta", "etaUnknownReason"),
+        *("dependsOn", "requiredStatuses", "requiredStatusesSource", "suspicion"),
+        *("eta", "etaUnknownReason"),
     ]
     assert (answer["prNumber"], answer["state"]) == (second, "PENDING")
     assert answer["summary"] == "In the queue, 2nd of 2."

@@ -20,7 +20,7 @@ from service.mergequeue.engine.explaining.conditions import (
 from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
 from service.mergequeue.engine.planning import grouping
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.state import bases
+from service.mergequeue.engine.state import bases, ledger
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
     LANDS,
@@ -31,17 +31,22 @@ from service.mergequeue.engine.states import (
     RunPhase,
     RunStatus,
 )
+from service.mergequeue.engine.suspicion import Suspicion
 from service.vocabulary import SYSTEM
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The state of an entry with its reason; `next` is None if no condition is open."""
+    """The state of an entry with its reason; `next` is None if no condition is open.
+
+    `suspicion` is what is believed of one whose tests failed, None of any other.
+    """
 
     state: EntryState
     reason: Reason
     conditions: tuple[Condition, ...]
     next: NextEvent | None
+    suspicion: Suspicion | None = None
 
 
 def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
@@ -54,12 +59,18 @@ def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
     found = tuple(_CONDITIONS[entry.state](draft, entry))
     if entry.state in _LANDS_LATER:
         found += tuple(conditions.landing_holds(queue))
-    return Explained(entry.state, entry.reason, found, _next(draft, entry, found))
+    return Explained(
+        entry.state,
+        entry.reason,
+        found,
+        _next(draft, entry, found),
+        ledger.suspicion_of(draft, entry),
+    )
 
 
 def of_final(entry: Entry) -> Explained:
     """A submission that has ended: its reason and evidence say it all."""
-    return Explained(entry.state, entry.reason, (), None)
+    return Explained(entry.state, entry.reason, (), None, entry.detail.suspicion)
 
 
 def _next(draft: Draft, entry: Entry, found: tuple[Condition, ...]) -> NextEvent | None:

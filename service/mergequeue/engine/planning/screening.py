@@ -180,9 +180,9 @@ def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) ->
     if run.cause is None:
         draft.put_run(replace(draft.runs[run.id], cause=Cause.PR_FAULT))
     reason = Reason.RUN_TIMED_OUT if timed_out else Reason.REQUIRED_STATUS_FAILED
-    leaving.leave(
-        draft, draft.entries[entry.pr], EntryState.FAILED, reason, Detail(run=run.id, checks=checks)
-    )
+    believed = ledger.suspicion_of(draft, entry, is_convicted=True)
+    detail = Detail(run=run.id, checks=checks, suspicion=believed)
+    leaving.leave(draft, draft.entries[entry.pr], EntryState.FAILED, reason, detail)
 
 
 def _stands_free(draft: Draft, run: Run) -> bool:

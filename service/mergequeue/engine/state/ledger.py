@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from service.mergequeue.engine import belief
+from service.mergequeue.engine import belief, suspicion
 from service.mergequeue.engine.belief import Belief, Record, Suspect
 from service.mergequeue.engine.model import Entry, Named, Run
 from service.mergequeue.engine.reasons import Reason
@@ -10,6 +10,7 @@ from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.suspicion import Fate, Suspicion
 
 _CONVICTED = frozenset({Reason.REQUIRED_STATUS_FAILED, Reason.RUN_TIMED_OUT, Reason.INTERACTION})
 
@@ -34,6 +35,31 @@ def is_convicted(draft: Draft, entry: Entry, more: int = 0) -> bool:
     return belief_of(draft).is_convicted(
         entry.id, 0.0 if entry.screened else entry.p_fail, has_passed=entry.screened, more=more
     )
+
+
+def suspicion_of(draft: Draft, entry: Entry, *, is_convicted: bool = False) -> Suspicion | None:
+    """What is believed of the entry, with its evidence; None if it is no suspect."""
+    believed = belief_of(draft)
+    if not believed.is_suspect(entry.id):
+        return None
+    return suspicion.made_of(
+        entry.id,
+        believed.records_against(entry.id),
+        failing(draft, entry),
+        lambda one: _fate(draft, one),
+        is_convicted=is_convicted,
+    )
+
+
+def _fate(draft: Draft, one: Suspect) -> Fate:
+    if one.has_merged:
+        return Fate.MERGED
+    entry = draft.entries.get(one.pr)
+    is_here = entry is not None and entry.id == one.entry
+    has_passed = is_here and entry is not None and entry.state is EntryState.TESTS_PASSED
+    if not one.chance or has_passed:
+        return Fate.PASSED
+    return Fate.UNDECIDED if is_here else Fate.LEFT
 
 
 def any_failing(draft: Draft, group: Sequence[Entry]) -> float:
@@ -89,7 +115,7 @@ def review(draft: Draft) -> None:
         for final in finals
         if final.state is EntryState.FAILED and final.reason in _CONVICTED
     ]
-    records = belief.explained(belief.cleared(records, merged), culprits)
+    records = belief.explained(belief.merged(records, merged), culprits)
     _put(draft, _live(draft, records))
 
 

@@ -21,6 +21,7 @@ from service.mergequeue.api.models.lists import EVENTS_MAX
 from service.mergequeue.engine.explaining.conditions import ConditionCode
 from service.mergequeue.engine.reasons import Cause, Reason, WhoMustAct
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.suspicion import Fate
 from service.vocabulary import RequiredSource
 
 Priority = Annotated[int, Field(ge=0, le=255)]
@@ -261,6 +262,43 @@ class NextNews(Answer):
     """The pull requests that it comes from."""
 
 
+class OtherSuspect(Answer):
+    """Another pull request that could have caused the same failure."""
+
+    pr_number: Number
+    """Number of the pull request."""
+    fate: Annotated[str, open_word(Fate)]
+    """What became of it since."""
+
+
+class FailedTogetherShown(Answer):
+    """A failed run that other pull requests could have caused as well."""
+
+    test_run_id: Id
+    """The test run."""
+    others: list[OtherSuspect]
+    """The other pull requests that could have caused it, at most 20."""
+    others_more: Count
+    """How many more there are."""
+
+
+class SuspicionShown(Answer):
+    """How probable it is that the pull request is broken, and the failed runs that say so."""
+
+    percent: Annotated[int, Field(ge=1, le=100)]
+    """The chance that it is broken, in percent; 100 only of one that was rejected."""
+    text: str
+    """The same with its evidence, as a sentence. For example
+    `97 % to blame: failed alone once, failed with #12, which has merged since.`
+    """
+    failures_alone: Count
+    """Failed runs that it alone could have caused."""
+    failures_together: Count
+    """Failed runs that others could have caused as well."""
+    newest_together: list[FailedTogetherShown]
+    """The newest 3 of these, the oldest first."""
+
+
 class Explanation(Answer):
     """Why a pull request has not landed yet."""
 
@@ -286,6 +324,8 @@ class Explanation(Answer):
     """The statuses that must pass. For example `["unit"]`"""
     required_statuses_source: RequiredSource | None
     """Where these come from; null without any."""
+    suspicion: SuspicionShown | None
+    """What the queue believes of it, if its tests failed and it adapts its batches; else null."""
     eta: TimeLeft | None
     """When it probably lands; null while nothing is known."""
     eta_unknown_reason: str | None
