@@ -66,6 +66,12 @@ def note_pass(draft: Draft, run: Run) -> None:
     holds.release_all(draft, BREAKER_HOLDS, "a test run passed again")
 
 
+def fails_all_since(queue: MergeQueue, run_id: str) -> bool:
+    """Return whether nothing has passed since a run failed without test results."""
+    failures = queue.breaker.failures
+    return any(one.run == run_id and one.fingerprint.startswith(CHECK) for one in failures)
+
+
 def takes(draft: Draft, run: Run, finding: Finding) -> bool:
     """Return whether the breaker accounts for this ending, so that it uses no retry.
 

@@ -8,7 +8,7 @@ tried here, in pools that will pass about as often as not, until what is believe
 from bisect import bisect_left
 
 from service.mergequeue.engine.config import BatchSizing
-from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.culprits import breaker, verdict
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import EntryPlaced, PlacedWhy
 from service.mergequeue.engine.planning import grouping, launching
@@ -16,7 +16,7 @@ from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving, ledger, line
 from service.mergequeue.engine.state.draft import Draft
-from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
+from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
 
 RISK_MAX = 0.05
 """A greater chance of failing is tried alone first."""
@@ -147,7 +147,7 @@ def failed(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     """Tried apart and red: one that was alone fails if it is probable enough that it is broken."""
     ledger.note_failure(draft, run, checks)
     own = draft.own(run)
-    if len(own) == 1 and ledger.is_convicted(draft, own[0]):
+    if len(own) == 1 and _is_rejected(draft, own[0]):
         _convict(draft, own[0], run, checks)
     else:
         suspect(draft, run, checks)
@@ -173,6 +173,25 @@ def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
         if now.rank is not None:
             draft.put(replace(now, rank=None))
             draft.record(EntryPlaced(now.pr, now.id, None, PlacedWhy.SCREENED))
+
+
+def _is_rejected(draft: Draft, entry: Entry) -> bool:
+    """Whether its failures reject the entry; one more is needed while CI may be what fails.
+
+    That is possible if nothing has passed since the first of them. Runs under way will tell.
+    """
+    if not ledger.is_convicted(draft, entry):
+        return False
+    first, *further = ledger.belief_of(draft).failures_alone(entry.id)
+    if not further or not breaker.fails_all_since(draft.queue, first.run):
+        return True
+    awaits = any(
+        run.status is RunStatus.IN_PROGRESS
+        and run.kind not in SPARE
+        and entry.pr not in (*run.prs, *run.base_prs)
+        for run in draft.runs.values()
+    )
+    return not awaits or ledger.is_convicted(draft, entry, more=-1)
 
 
 def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:
