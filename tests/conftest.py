@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.harness import expect, machine, needs
 
-PLUGINS = ("databases", "effort", "figures", "logs", "order", "statements", "story")
+PLUGINS = ("databases", "effort", "figures", "logs", "statements", "story")
 pytest_plugins = [f"tests.harness.{one}" for one in PLUGINS]
 
 WAITING_WORKERS = 2
