@@ -9,10 +9,11 @@ from service.memory import Looks
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, queues, reconcile, turn
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
+from service.mergequeue.operations.queues import QueueRequest
 from service.process import signals
 from service.process.workers import flows
 from service.process.workers.flow import Flow
-from service.provider.errors import Throttled
+from service.provider.errors import Throttled, Unavailable
 from service.provider.values import Checks
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
@@ -83,10 +84,13 @@ class Throttling(ValuesProvider):
     def __init__(self) -> None:
         super().__init__()
         self.is_throttled = False
+        self.unreadable: Sha | None = None
         self.reads = 0
 
     async def checks(self, repo: RepoRef, sha: Sha, *, skipped_pass: bool) -> Checks:
         self.reads += 1
+        if sha == self.unreadable:
+            raise Unavailable("GitHub timed out", at(0))
         if self.is_throttled:
             raise Throttled("used up", at(0))
         return await super().checks(repo, sha, skipped_pass=skipped_pass)
@@ -132,6 +136,21 @@ async def test_a_postponed_read_that_failed_is_made_by_the_next_sweep(
     provider.is_throttled = False
     await reconcile.read_running_checks(runtime)
     assert provider.reads == 2
+
+
+async def test_a_commit_that_cannot_be_read_stops_the_sweep_of_no_other_run(
+    runtime: Runtime, queue: QueueRef, clock: WaitingClock, provider: Throttling
+):
+    await queues.update(runtime, queue, QueueRequest({"concurrency": 2}), SYSTEM)
+    await begin(runtime, queue)
+    await pull_requests.submit(runtime, queue, 2, SubmitOptions(), SYSTEM)
+    await Flow(runtime, flows.CONTROL).drain()
+    first, second = (await turn.value(runtime, queue.id)).runs.values()
+    provider.unreadable = first.sha
+    await clock.sleep(600)
+    await reconcile.read_running_checks(runtime)
+    runs = (await turn.value(runtime, queue.id)).runs
+    assert [bool(runs[each.id].checks) for each in (first, second)] == [False, True]
 
 
 def test_a_read_after_an_event_counts_for_the_sweep():

@@ -38,6 +38,7 @@ from service.provider.errors import (
     ProviderError,
     Refused,
     Suspended,
+    Throttled,
     Unavailable,
 )
 from service.provider.values import Repository
@@ -92,7 +93,10 @@ def _is_swept(runtime: Runtime, queue: QueueRef, run: Run) -> bool:
 
 
 async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -> None:
-    """Read the checks of several runs and report them in one turn."""
+    """Read the checks of several runs and report them in one turn.
+
+    If that fails, each is read by itself: one commit that cannot be read stops no other run.
+    """
     by_setting: defaultdict[bool, dict[Sha, list[str]]] = defaultdict(dict)
     for run in due:
         if run.sha is not None:
@@ -109,7 +113,11 @@ async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -
                 for sha, run_ids in runs_of.items()
                 for run_id in run_ids
             ]
-    except ProviderError:
+    except ProviderError as failure:
+        if len(due) > 1 and not isinstance(failure, Throttled):
+            for run in due:
+                await _guarded(runtime, queue, _sweep_checks(runtime, queue, [run]))
+            return
         for run in due:
             runtime.looks.forget(queue.id, run.id)
         raise
