@@ -163,7 +163,7 @@ class Reports:
 
 
 def _document(commits: int) -> str:
-    """Return the query of the reports on so many commits."""
+    """Return the query that reads the reports on this number of commits."""
     places = range(commits)
     suites = SUITES_MAX if commits == 1 else SUITES_OF_MANY_MAX
     return CHECKS % {

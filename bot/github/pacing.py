@@ -1,8 +1,8 @@
 """Rate limits kept in memory: one `Pacer` per installation, outages, anonymous callers.
 
 REST reads, GraphQL queries and writes wait in three queues, each strictly by priority, so that a
-landing never waits behind a comment. The queues share the limits, of which each priority may use
-a share. Every wait uses the clock; a wait that is too long for the caller raises `Throttled`
+landing never waits behind a comment. The queues share the limits, and each priority may use only
+a part of them. Every wait uses the clock; a wait that is too long for the caller raises `Throttled`
 instead.
 """
 
@@ -84,7 +84,7 @@ CONTENT_SHARES = {
 CONTENT_SHARE = 0.85  # of the others
 
 # How much of the points of a minute, and of the calls in flight, may be used before a call of this
-# priority waits: what decides finds some left, whatever else is read and written.
+# priority waits. So calls that decide always find some left.
 SHARES: Mapping[Priority, float] = {
     Priority.LANDING: 1.0,
     Priority.VERDICT: 0.95,

@@ -124,7 +124,7 @@ class Explanation(BaseModel):
 
 
 class WhoMustAct(BaseModel):
-    """Who must act before the pull request lands, and what they have to do."""
+    """Who must act next, and what that person must do."""
 
     number: int
     who: str = Field(description="author, maintainer, operator or nobody.")

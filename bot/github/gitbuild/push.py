@@ -164,7 +164,7 @@ class Pushes:
         most = push_refusals.refs_max_of(output.errors)
         if most is None or refs_sent == 1:
             return False
-        # Never what was refused, whatever the sentence says.
+        # GitHub refused this number of refs, so the next push must have fewer.
         self._refs_max = max(1, min(most, refs_sent - 1))
         log.info("push_limit_learned", repo=self._mirror.folder.name, refs_max=self._refs_max)
         return True

@@ -1,4 +1,4 @@
-"""What a refused push means, by the words of GitHub and git (docs/design/git-builds.md 5). Pure.
+"""Find the reason for a refused push in what GitHub and git wrote (docs/design/git-builds.md 5).
 
 Words of GitHub: https://github.com/ejoffe/spr/issues/422 has the whole output of a refused push,
 and tests/github/refusals.toml the other sentences with their sources.

@@ -117,7 +117,7 @@ def app(world: World, one: App) -> Json:
 
 
 def reporter(world: World, one: App) -> Json | None:
-    """The App of a report; the published schemas let it be null."""
+    """Return the App of a check run; None if GitHub does not show the App any more."""
     return None if one.is_gone else app(world, one)
 
 
