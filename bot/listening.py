@@ -25,23 +25,68 @@ from service.runtime import DashboardAuth, Runtime
 
 DRAIN_S = 1.0
 
+NOT_ON_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+"""Errors of one address of a host name, such as `::1` for `localhost` without IPv6."""
+
 log = structlog.get_logger()
 
 
-async def listen(runner: web.AppRunner, settings: Settings) -> str:
-    """Start to listen; return the address. Raises StartRefused for a port or host in use."""
-    await runner.setup()
-    site = web.TCPSite(runner, settings.host, settings.port, reuse_address=True)
+class Address:
+    """The address of the service, on which one server listens after another.
+
+    It is opened by the first one and stays open in between: a connection of that time waits for the
+    next server. The set-up pages and the service follow each other in this way.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._sockets: tuple[socket.socket, ...] = ()
+
+    async def listen(self, runner: web.AppRunner) -> str:
+        """Let a server listen; return the URL. Raises StartRefused for a port or host in use."""
+        await runner.setup()
+        if not self._sockets:
+            self._sockets = await _opened(self._settings)
+        for each in self._sockets:
+            # A server closes its sockets at its end.
+            await web.SockSite(runner, each.dup()).start()
+        return _url_of(runner)
+
+    def close(self) -> None:
+        """Refuse connections from here on, once no server listens any more."""
+        for each in self._sockets:
+            each.close()
+        self._sockets = ()
+
+
+async def _opened(settings: Settings) -> tuple[socket.socket, ...]:
+    """Return a listening socket for each address of the host. Raises StartRefused."""
+    loop = asyncio.get_running_loop()
+    opened: list[socket.socket] = []
+    missing: OSError | None = None
     try:
-        await site.start()
+        found = await loop.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, _, _, _, address in found:
+            try:
+                opened.append(socket.create_server(address, family=family))
+            except OSError as failed:
+                if failed.errno not in NOT_ON_THIS_MACHINE:
+                    raise
+                missing = failed
+        if missing is not None and not opened:
+            raise missing
     except socket.gaierror as unknown:
         raise StartRefused(
             f"{PREFIX}HOST: {settings.host} is no address of this machine. Use 127.0.0.1, or "
             "0.0.0.0 behind a proxy"
         ) from unknown
     except OSError as failed:
+        for each in opened:
+            each.close()
         raise StartRefused(refused_address(failed, settings)) from failed
-    return _url_of(runner)
+    return tuple(opened)
 
 
 def readers_of(settings: Settings) -> DashboardAuth:

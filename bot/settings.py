@@ -248,6 +248,12 @@ class Settings(BaseSettings):
         return self.database_address.startswith("sqlite:")
 
     @property
+    def enum_case(self) -> EnumCase:
+        """The case of enums in answers: Trunk's clients read lower case alone."""
+        is_trunk = self.api_compatibility is Compatibility.TRUNK
+        return EnumCase.LOWER if is_trunk else self.api_enum_case
+
+    @property
     def app_file(self) -> Path:
         """Where the credentials of an App are kept that was registered by `/setup`."""
         return self.data_dir / APP_FILE

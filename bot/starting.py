@@ -7,7 +7,7 @@ import structlog
 from aiohttp import web
 
 from bot import listening
-from bot.settings import Settings
+from bot.listening import Address
 from service.clock import Clock
 from service.database.database import Store
 from service.errors import DatabaseAway, DatabaseUnavailable
@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 
 async def store_once_there(
-    open_now: Callable[[], Awaitable[Store]], settings: Settings, clock: Clock
+    open_now: Callable[[], Awaitable[Store]], address: Address, clock: Clock
 ) -> Store:
     """Open the store; while the database is away, answer 503 and retry.
 
@@ -35,7 +35,7 @@ async def store_once_there(
         return await open_now()
     except (DatabaseAway, DatabaseUnavailable) as away:
         why = away.detail
-    async with _refusing(settings) as url:
+    async with _refusing(address) as url:
         pause_s = PAUSE_MIN_S
         while True:
             log.warning("waiting_for_database", url=url, why=why, seconds=pause_s)
@@ -62,7 +62,7 @@ async def recover(runtime: Runtime) -> None:
 
 
 @asynccontextmanager
-async def _refusing(settings: Settings) -> AsyncIterator[str]:
+async def _refusing(address: Address) -> AsyncIterator[str]:
     """Listen on the service's address; `/healthz` answers ok, anything else is refused."""
     app = web.Application()
     app.router.add_get("/healthz", _alive)
@@ -71,7 +71,7 @@ async def _refusing(settings: Settings) -> AsyncIterator[str]:
     app[connections.BROKEN] = listening.broken
     runner = connections.runner(app, drain_s=DRAIN_S)
     try:
-        yield await listening.listen(runner, settings)
+        yield await address.listen(runner)
     finally:
         await runner.cleanup()
 

@@ -11,7 +11,7 @@ import platform
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -31,6 +31,7 @@ from bot.github.pacing import Priority
 from bot.github.provider import GitHubProvider
 from bot.github.sign_in import GitHubSignIn, OAuthClient
 from bot.keys import KeyRing, secret_key_in
+from bot.listening import Address
 from bot.program import VERSION
 from bot.settings import PREFIX, FaultBoundary, Settings, Strike
 from bot.setup import registering
@@ -56,9 +57,7 @@ from service.process.api import app
 from service.process.workers.supervisor import Workers
 from service.provider.port import Provider
 from service.runtime import (
-    Compatibility,
     DashboardAuth,
-    EnumCase,
     Options,
     Periods,
     Rates,
@@ -104,19 +103,20 @@ def world_of(settings: Settings) -> World:
 
 @asynccontextmanager
 async def open_runtime(
-    settings: Settings, world: World, *, migrate: bool = True
+    settings: Settings, world: World, address: Address, *, migrate: bool = True
 ) -> AsyncIterator[Runtime]:
     """Open every part of a service: database, keys, the provider.
 
     Takes the database's lock and migrates it, or with `migrate` false refuses one that is
-    behind. Raises StartRefused naming the setting that prevents it.
+    behind. Closes the address at the end. Raises StartRefused naming the setting that prevents it.
     """
     options = github_options_of(settings)
     keys = key_ring(settings)
     async with AsyncExitStack() as stack:
+        stack.callback(address.close)
         how = StoreOptions(migrate=migrate, pool=settings.database_pool)
         store = await starting.store_once_there(
-            partial(opened_store, stack, settings, world, how), settings, world.clock
+            partial(opened_store, stack, settings, world, how), address, world.clock
         )
         meter = ProcessMeter(VERSION, platform.python_version())
         provider = GitHubProvider(options, world.clock, meter)
@@ -146,17 +146,23 @@ async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, world: World, *, migrate: bool = True, sessions: Sessions | None = None
+    settings: Settings,
+    world: World,
+    *,
+    migrate: bool = True,
+    sessions: Sessions | None = None,
+    address: Address | None = None,
 ) -> AsyncIterator[Running]:
     """Run a whole service, from its first connection to the last.
 
-    `sessions`: those of browsers that have just registered the App.
+    `sessions` and `address` are those of the set-up pages that it follows.
 
     Listens as soon as the database is open, for deliveries alone; other requests are answered
     after the recovery. At the end: no new connections, no new work, an open landing is closed,
     then workers, connections, provider and database are closed.
     """
-    async with open_runtime(settings, world, migrate=migrate) as runtime:
+    own = address or Address(settings)
+    async with open_runtime(settings, world, own, migrate=migrate) as runtime:
         readiness = Readiness(
             lambda: runtime.memory.troubled_hosts,
             lambda: runtime.memory.stalled,
@@ -168,7 +174,7 @@ async def running(
         runner = connections.runner(build_app(runtime, settings, readiness, found))
         operators = listening.runner_for_operators(runtime, readiness)
         try:
-            url = await listening.listen(runner, settings)
+            url = await own.listen(runner)
             admin = await listening.listen_for_operators(operators, settings)
             log.info("listening", url=url, admin=admin)
             await starting.recover(runtime)
@@ -183,6 +189,7 @@ async def running(
                 runtime.boundary.reach("stop.before_drain")
                 for site in list(runner.sites):
                     await site.stop()
+                own.close()
                 await stop(workers, beating)
         finally:
             runtime.boundary.reach("stop.before_close")
@@ -204,10 +211,11 @@ async def serve(settings: Settings, *, migrate: bool = True) -> None:
             world = world_of(settings)
             sessions = Sessions(settings, world.clock)
             key_ring(settings)
-            whole = await registering.registered(settings, sessions, world.clock)
-            async with running(whole, world, migrate=migrate, sessions=sessions):
-                started.set()
-                await told.wait()
+            with closing(Address(settings)) as own:
+                whole = await registering.registered(settings, sessions, world.clock, own)
+                async with running(whole, world, migrate=migrate, sessions=sessions, address=own):
+                    started.set()
+                    await told.wait()
 
         service = asyncio.create_task(run_until_told())
         telling = asyncio.create_task(told.wait())
@@ -316,7 +324,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             public_url=settings.public_url,
             auto_create_queues=settings.auto_create_queues,
             periods=periods_of(settings),
-            enum_case=enum_case_of(settings),
+            enum_case=settings.enum_case,
             compatibility=settings.api_compatibility,
             rates=rates_of(settings),
             trusted_proxies=settings.trusted_proxies,
@@ -326,12 +334,6 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             framed_by=world.framed_by,
         ),
     )
-
-
-def enum_case_of(settings: Settings) -> EnumCase:
-    """Return the case of enums in answers: Trunk's clients read lower case alone."""
-    is_trunk = settings.api_compatibility is Compatibility.TRUNK
-    return EnumCase.LOWER if is_trunk else settings.api_enum_case
 
 
 def job_tokens_of(settings: Settings, options: GitHubOptions, clock: Clock) -> OidcTokens | None:

@@ -6,7 +6,6 @@ Only the set-up pages, `/healthz`, `/readyz` and the style sheet answer; other r
 
 import asyncio
 import sys
-from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web
@@ -16,6 +15,7 @@ from bot import settings as all_settings
 from bot.github import registration
 from bot.github.options import GitHubOptions
 from bot.github.registration import CodeExpired, RegisteredApp, RegistrationFailed
+from bot.listening import Address
 from bot.program import VERSION
 from bot.settings import Settings
 from bot.setup import credentials, manifest, pages, sessions
@@ -43,11 +43,14 @@ WRONG_STATE = (
 log = structlog.get_logger()
 
 
-async def registered(settings: Settings, open_sessions: Sessions, clock: Clock) -> Settings:
+async def registered(
+    settings: Settings, open_sessions: Sessions, clock: Clock, address: Address
+) -> Settings:
     """Return the settings with the App's credentials; without them, wait for the registration.
 
-    Afterwards the service listens on the same port. Raises StartRefused for a data directory that
-    cannot be written, and for a port in use.
+    Afterwards the service listens on the same address: what the browser asks for in between, such
+    as the style sheet of the last page, waits. Raises StartRefused for a data directory that cannot
+    be written, and for a port in use.
     """
     if settings.has_app:
         return settings
@@ -55,7 +58,7 @@ async def registered(settings: Settings, open_sessions: Sessions, clock: Clock) 
     registering = Registering(settings, open_sessions, clock)
     runner = connections.runner(registering.application(), drain_s=DRAIN_S)
     try:
-        url = await listening.listen(runner, settings)
+        url = await address.listen(runner)
         log.info("setup_required", url=url)
         link = sessions.link_of(settings.public_url or url, token)
         sys.stdout.write(
@@ -67,8 +70,7 @@ async def registered(settings: Settings, open_sessions: Sessions, clock: Clock) 
     finally:
         await runner.cleanup()
     log.info("app_registered", file=str(settings.app_file))
-    port = urlsplit(url).port
-    return all_settings.with_registered_app(settings.model_copy(update={"port": port}))
+    return all_settings.with_registered_app(settings)
 
 
 class Registering:

@@ -61,7 +61,7 @@ async def person(browser: Browser, url: str, **given: Any) -> AsyncIterator[Page
         except BaseException:
             await picture(page, "failed")
             raise
-        assert troubles == []
+        assert not troubles, "\n".join(troubles)
     finally:
         await context.close()
 

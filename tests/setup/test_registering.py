@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
@@ -12,18 +13,21 @@ import pytest
 import yaml
 from aiohttp import web
 
+from bot import listening, wiring
 from bot import settings as all_settings
-from bot import wiring
+from bot.listening import Address
 from bot.sandbox.app import Sandbox, SandboxOptions, running
 from bot.settings import Settings
-from bot.setup import manifest, sessions
+from bot.setup import manifest, pages, registering, sessions
 from bot.setup.registering import Registering
 from bot.setup.sessions import Session, Sessions
 from service.clock import SystemClock
+from service.http import connections, documents
 from tests.harness.browser import Browser, browsing
 from tests.harness.recorded import SetClock
 from tests.tidy.tree import ROOT
 
+PRINTED_WITHIN_S = 30
 SECRET_NAMES = ("PRIVATE_KEY", "WEBHOOK_SECRET", "CLIENT_SECRET")
 
 
@@ -351,6 +355,46 @@ async def test_credentials_that_are_there_are_never_replaced(stage):
     assert f"{stage.sandbox.url}/apps/headgate" in page.text
     assert stored_in(stage).read_text() == "of another App"
     assert not stage.registering.done.is_set()
+
+
+async def test_the_style_sheet_of_the_last_page_waits_for_the_service(given, capsys):
+    settings, clock = all_settings.alone(port=0, **given), SystemClock()
+    with closing(Address(settings)) as address:
+        whole = asyncio.create_task(
+            registering.registered(settings, Sessions(settings, clock), clock, address)
+        )
+        async with browsing() as browser:
+            await browser.open(await printed_link(capsys, clock))
+            await browser.press("Continue", organization="octo")
+            await browser.press("Create the GitHub App")
+            last = await browser.press("Create GitHub App for octo")
+            assert (await whole).has_app
+            parts, sheet = urlsplit(last.url), documents.address(pages.STYLE)
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+            writer.write(f"GET {sheet} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+            service = connections.runner(styled(), drain_s=0.0)
+            await address.listen(service)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            writer.close()
+            await service.cleanup()
+
+
+async def printed_link(capsys, clock):
+    """The link to the set-up pages, once it is printed."""
+    text = ""
+    async with asyncio.timeout(PRINTED_WITHIN_S):
+        while not (found := re.search(r"http://\S+/setup\?token=\S+", text)):
+            await clock.sleep(0.01)
+            text += capsys.readouterr().out
+    return found[0]
+
+
+def styled():
+    """What the service has of the set-up pages: their style sheet."""
+    app = web.Application()
+    app.router.add_get(documents.address(pages.STYLE), pages.style)
+    app[connections.BROKEN] = listening.broken
+    return app
 
 
 async def test_an_app_without_a_webhook_secret_gets_one(stage):
