@@ -218,6 +218,7 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
         if isinstance(effect, ChangeBase):
             await chains.change_base(runtime, queue, effect)
             await reconcile.read_pull_request(runtime, queue, effect.number)
+            await reconcile.read_based_elsewhere(runtime, queue)
         else:
             await _perform(runtime, queue, effect, first=first)
 

@@ -4,7 +4,10 @@ import pytest
 
 from tests.end_to_end.test_stacks import cancel, head_of, said_on
 from tests.harness.asking import asker
-from tests.harness.world import World
+from tests.harness.world import World, WorldOptions
+
+RARELY_SWEPT = {"period_queues_s": 3600, "period_idle_s": 3600}
+"""No sweep reads what a story wants read at once."""
 
 
 async def a_chain(world: World, *files: dict[str, str]) -> list[int]:
@@ -52,14 +55,7 @@ async def test_a_member_that_fails_keeps_those_above_out(world: World) -> None:
     await world.comment("/merge", on=chain[-1])
     await world.settle()
     assert await world.merged() == [other, chain[0]]
-
-    async def is_set_aside() -> bool:
-        """One that waits for another is set aside after a short grace."""
-        return await world.state(chain[2]) == "NOT_READY"
-
-    await world.until(is_set_aside)
-    await world.settle()
-    assert [await world.state(number) for number in chain[:2]] == ["MERGED", "FAILED"]
+    assert [await world.state(number) for number in chain] == ["MERGED", "FAILED", "NOT_READY"]
     assert f"(`#{chain[1]}` is not in the queue" in said_on(world, chain[2])
     await cancel(world, chain[2:])
 
@@ -87,6 +83,26 @@ async def test_two_pull_requests_from_the_branch_below_make_no_chain(world: Worl
     await world.settle()
     assert (await world.value()).entries == {}
     assert "part-1" in said_on(world, top)
+
+
+@pytest.mark.parametrize("world_options", [WorldOptions(settings=RARELY_SWEPT)])
+async def test_a_member_that_was_read_before_the_base_below_it_was_changed_lands(
+    world: World,
+) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"}, {"three.txt": "3\n"})
+    change = {"method": "PATCH", "path": f"*/pulls/{chain[1]}", "nth": 1}
+    await world.fault(change, "hang", s=20.0)
+    await world.comment("/merge", on=chain[-1])
+
+    async def has_begun_to_land() -> bool:
+        return bool(await world.merged())
+
+    await world.until(has_begun_to_land)
+    await world.act("edit", number=chain[2], title="Read me now")
+    await world.settle()
+    assert await world.merged() == chain
+    assert await world.landed_trees() == await world.tested_trees(chain)
 
 
 async def test_the_base_changed_by_github_itself_is_no_hindrance(world: World) -> None:

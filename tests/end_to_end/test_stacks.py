@@ -206,3 +206,4 @@ async def cancel(world: World, numbers: list[int]) -> None:
     for number in numbers:
         await world.comment("/merge cancel", on=number)
     await world.settle()
+    assert not (await world.value()).entries.keys() & set(numbers)

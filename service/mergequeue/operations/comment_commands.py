@@ -60,7 +60,7 @@ _CHANNELS = {
 class CommentCommand:
     """A command with the pull request, the queue and the access level of its author.
 
-    `queue` and `value` are None if the base branch has no queue.
+    `queue` and `value` are None if neither the base branch nor the pull request has one.
     """
 
     repository: RepositoryRecord

@@ -281,6 +281,18 @@ async def read_pull_request(runtime: Runtime, queue: QueueRef, number: int) -> N
         await turn.take(runtime, queue.id, inputs)
 
 
+async def read_based_elsewhere(runtime: Runtime, queue: QueueRef) -> None:
+    """Read the pull requests that another base keeps out, after the base of one was changed.
+
+    A member of a chain that was read between the landing below it and that change seemed to belong
+    to no chain.
+    """
+    value = await turn.value(runtime, queue.id)
+    for number, entry in value.entries.items():
+        if Reason.BASE_MISMATCH in entry.unmet:
+            await read_pull_request(runtime, queue, number)
+
+
 async def _facts_of(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
 ) -> list[Input]:
