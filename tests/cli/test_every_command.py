@@ -1,7 +1,6 @@
 """What holds for all commands: `--json`, one vocabulary, completion."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,24 +74,19 @@ _headgate_completion
 FISH = 'headgate completion fish | source; complete -C "headgate queue p"'
 
 
-def needs(shell):
-    return pytest.mark.skipif(shutil.which(shell) is None, reason=f"{shell} is not installed")
-
-
-@needs("bash")
 def test_bash_completes_commands_and_options():
     assert completed("bash", BASH) == "pause\n--priority\n"
 
 
-@needs("zsh")
-def test_zsh_completes_commands():
+def test_zsh_completes_commands(needs):
+    needs("zsh")
     completer, _, found = completed("zsh", ZSH).partition("\n")
     assert completer == "_headgate_completion"
     assert "pause" in found
 
 
-@needs("fish")
-def test_fish_completes_commands():
+def test_fish_completes_commands(needs):
+    needs("fish")
     assert completed("fish", FISH).startswith("pause\t")
 
 

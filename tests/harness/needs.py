@@ -97,6 +97,16 @@ def lack_of_promtool() -> str | None:
     return "promtool is not on PATH; install Prometheus, which brings it"
 
 
+def lack_of_zsh() -> str | None:
+    """The remedy when zsh is not on PATH."""
+    return None if shutil.which("zsh") else "zsh is not on PATH; install it"
+
+
+def lack_of_fish() -> str | None:
+    """The remedy when fish is not on PATH."""
+    return None if shutil.which("fish") else "fish is not on PATH; install it"
+
+
 @functools.cache
 def lack_of_assets() -> str | None:
     """The first fetched file that is absent or not the one its lock means, and the remedy."""
@@ -156,6 +166,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "chromium": lack_of_chromium,
     "clients": lack_of_clients,
     "curl": lack_of_curl,
+    "fish": lack_of_fish,
     "git": lack_of_git,
     "jq": lack_of_jq,
     "mount": lack_of_mount,
@@ -163,4 +174,5 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "octokit": lack_of_octokit,
     "postgres": lack_of_postgres,
     "promtool": lack_of_promtool,
+    "zsh": lack_of_zsh,
 }
