@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 from structlog.testing import capture_logs
 
 from bot import forms, listening, settings
+from service.database.records import Lane
 from service.errors import StartRefused
 from service.http.health import Readiness
 from service.metrics.process_families import ProcessMeter
@@ -36,7 +37,7 @@ async def test_it_tells_of_the_process_and_takes_get_alone(measured: Runtime):
             lanes = {
                 one.labels["lane"]: one.value for one in shown["headgate_outbox_pending"].samples
             }
-            assert lanes == {"landing": 0, "control": 0, "evidence": 0, "notice": 0, "collect": 0}
+            assert lanes == dict.fromkeys(Lane, 0)
             assert shown["headgate_delivery_lag_seconds"].samples[0].value == 0
             async with http.get("/healthz") as answer:
                 assert (answer.status, await answer.json()) == (200, {"status": "ok"})
