@@ -147,9 +147,7 @@ async def fetch(runtime: Runtime, repository_id: int, wanted: CollectReports) ->
     if not settings.collect_artifacts:
         return
     ref = repository.ref
-    provider = runtime.providers.get(ref.host)
-    if provider is None:
-        raise ProviderError(f"No provider is set for {ref.host}.")
+    provider = runtime.provider_of(ref.host)
     left = await provider.ci_artifacts(ref, wanted.run_id, is_awaited=wanted.is_awaited)
     named = [each for each in left if decisions.is_wanted(each.name, settings.artifact_patterns)]
     ids = [each.id for each in named]
