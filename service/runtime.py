@@ -18,6 +18,7 @@ from service.database.paging import TagKeys
 from service.database.wakeups import Wakeups
 from service.memory import Commands, Gates, Looks, Memory, Rate
 from service.provider.ci import ProvedJob
+from service.provider.errors import ProviderError
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.telemetry import SILENT, Meter
@@ -234,14 +235,6 @@ class Links:
 PARSERS = 2
 
 
-def _parsers() -> asyncio.Semaphore:
-    return asyncio.Semaphore(PARSERS)
-
-
-def _replays() -> asyncio.Semaphore:
-    return asyncio.Semaphore(1)
-
-
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """The parts of one process.
@@ -273,6 +266,13 @@ class Runtime:
     looks: Looks = field(default_factory=Looks)
     memory: Memory = field(default_factory=Memory)
     commands: Commands = field(default_factory=Commands)
-    parsers: asyncio.Semaphore = field(default_factory=_parsers)
-    replays: asyncio.Semaphore = field(default_factory=_replays)
+    parsers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARSERS))
+    replays: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     unproved: BodyBudget = field(default_factory=BodyBudget)
+
+    def provider_of(self, host: str) -> Provider:
+        """Return the provider of a host. Raises ProviderError if there is none."""
+        provider = self.providers.get(host)
+        if provider is None:
+            raise ProviderError(f"No provider is set for {host}.")
+        return provider

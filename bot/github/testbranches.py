@@ -131,7 +131,7 @@ class Build:
             await self._delete_scratch()
             return NothingToMerge()
         if made[-1].tree in self.request.known_trees:
-            return await self.built(self.request.scratch, made)
+            return self.built(self.request.scratch, made)
         taken = await self._publish(made[-1].commit)
         if taken is not None:
             made = await self._completed(taken)
@@ -367,17 +367,17 @@ class Build:
         """Open the draft pull request of the published branch, where one is wanted."""
         branch = self.request.branch
         if self.request.vehicle is Vehicle.PUSH:
-            return await self.built(branch, made)
+            return self.built(branch, made)
         try:
             draft = await self._draft()
         except Refused as refused:
             if refused.code is not RefusedCode.DRAFT_NOT_SUPPORTED:
                 raise
-            return replace(await self.built(branch, made), draft_refused=refused.message)
+            return replace(self.built(branch, made), draft_refused=refused.message)
         if draft is None:
             await refs.delete_branch(self.client, branch)
             return NothingToMerge()
-        return await self.built(branch, made, draft)
+        return self.built(branch, made, draft)
 
     async def _draft(self) -> Draft | None:
         """Open or find the draft pull request of the branch; None: nothing to merge."""
@@ -428,11 +428,10 @@ class Build:
         both = [path for path in own.paths if path in others]
         return Conflicted(number, False, ahead[0], tuple(both[:CONFLICT_PATHS_MAX]))
 
-    async def built(self, branch: str, made: Prefixes, draft: Draft | None = None) -> Built:
+    def built(self, branch: str, made: Prefixes, draft: Draft | None = None) -> Built:
         """Return the result of a finished build."""
         return Built(
             tip=made[-1].commit,
-            base_tree=(await self._commit(self.request.base_sha)).tree,
             prefixes=made,
             branch=branch,
             published=branch == self.request.branch,

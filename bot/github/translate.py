@@ -301,10 +301,6 @@ def _repository_edited(event: Event) -> Signals:
     return (DefaultBranchRenamed(event.where, changed.text("from"), branch),)
 
 
-def _repository_added(event: Event) -> Signals:
-    return (RepositoryAdded(event.where),)
-
-
 def _repository_changed(event: Event) -> Signals:
     return (RepositoryChanged(event.where),)
 
@@ -390,7 +386,7 @@ TABLE: Mapping[tuple[str, str | None], Translation] = {
     ("push", None): _push,
     **_each("repository_ruleset", "created", "edited", "deleted", by=_rules),
     **_each("branch_protection_rule", "created", "edited", "deleted", by=_rules),
-    ("repository", "created"): _repository_added,
+    ("repository", "created"): lambda event: (RepositoryAdded(event.where),),
     ("repository", "edited"): _repository_edited,
     **_each("repository", "renamed", "archived", "unarchived", by=_repository_changed),
     **_each("repository", "privatized", "publicized", by=_repository_changed),

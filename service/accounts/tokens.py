@@ -52,7 +52,8 @@ async def create_token(runtime: Runtime, request: TokenRequest, actor: Actor) ->
     """
     public, secret = _mint()
     now = runtime.clock.now()
-    ends = _expiry(now, request.expires_in_days)
+    days = request.expires_in_days
+    ends = None if days is None else now + timedelta(days=days)
     draft = TokenRecord(
         id=public,
         org_id=0,
@@ -71,10 +72,6 @@ async def create_token(runtime: Runtime, request: TokenRequest, actor: Actor) ->
     row = audit_entries.allowed(actor, None, "token.create", f"token/{public}", now)
     view = await runtime.store.run(_insert, draft, request.repositories, row)
     return IssuedToken(secret, view)
-
-
-def _expiry(now: datetime, days: int | None) -> datetime | None:
-    return None if days is None else now + timedelta(days=days)
 
 
 def _mint() -> tuple[str, str]:

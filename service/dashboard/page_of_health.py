@@ -111,6 +111,7 @@ class HealthPage:
 
     def _charts_of_counts(self, labels: Sequence[str], per: str) -> tuple[Chart, ...]:
         buckets = self.numbers.buckets
+        per_merge = [round(one.runs / one.merged, 2) if one.merged else None for one in buckets]
         return (
             Chart(
                 f"Pull requests that left the queue per {per}",
@@ -126,7 +127,7 @@ class HealthPage:
                 "Test runs per merge",
                 "Batches lower it, failures and restarts raise it. 1 is one run for each merge.",
                 labels,
-                [Series("runs per merge", "test", [_per_merge(each) for each in buckets])],
+                [Series("runs per merge", "test", per_merge)],
                 is_lines=True,
             ),
             Chart(
@@ -162,7 +163,3 @@ async def read(
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-def _per_merge(bucket: Bucket) -> float | None:
-    return round(bucket.runs / bucket.merged, 2) if bucket.merged else None

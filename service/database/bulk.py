@@ -15,7 +15,9 @@ from sqlalchemy import (
     ARRAY,
     Column,
     ColumnElement,
+    Connection,
     Dialect,
+    Executable,
     Integer,
     Select,
     Table,
@@ -181,9 +183,13 @@ def parts(whole: Sequence[T], at_once: int = AT_ONCE) -> Iterator[Sequence[T]]:
     return (whole[first : first + at_once] for first in range(0, len(whole), at_once))
 
 
-def same(**values: object) -> dict[str, object]:
-    """What is equal in all rows of an `inserted`, by column."""
-    return {f"{SAME}{name}": value for name, value in values.items()}
+def send(
+    session: Connection, statement: Executable, rows: Sequence[Sequence[object]], **equal: object
+) -> None:
+    """Execute a statement over `inserted()`, some rows at a time; `equal` is the same in all."""
+    common = {f"{SAME}{name}": value for name, value in equal.items()}
+    for some in parts(rows):
+        session.execute(statement, told(some) | common)
 
 
 def inserted(

@@ -24,7 +24,7 @@ from service.provider.values import Reaction, Reply
 IN_ORDER = (Lane.LANDING, Lane.CONTROL)
 REPLACED = (Lane.EVIDENCE, Lane.NOTICE)
 """Lanes in which a newer effect replaces an older one with the same supersede key."""
-ACTING = (*IN_ORDER, *REPLACED)
+ACTING = (*IN_ORDER, *REPLACED, Lane.REPORTS)
 """Lanes for which queues and people wait, in the order of their claims."""
 
 LAND = "land"

@@ -86,12 +86,14 @@ class Lane(StrEnum):
     """Lanes of effects, each with places of its own (docs/design/transactions.md 5).
 
     Landings and other control effects of a run are performed in order, notices are best effort.
-    Reports of CI are evidence where a queue waits for them, and otherwise collected.
+    Evidence is questions about failed runs. Reports of CI go apart from them, since an archive may
+    take long: those that a queue waits for, and in a lane of their own those it does not.
     """
 
     LANDING = "landing"
     CONTROL = "control"
     EVIDENCE = "evidence"
+    REPORTS = "reports"
     NOTICE = "notice"
     COLLECT = "collect"
 

@@ -19,7 +19,7 @@ from service.mergequeue.engine.inputs import EvidenceReported
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.engine.reported import Evidence
-from service.mergequeue.operations import turn
+from service.mergequeue.operations import naming, turn
 from service.mergequeue.store import queues
 from service.provider.ci import CiJob, CiRun, CiTrigger
 from service.provider.errors import Gone, GoneKind
@@ -118,7 +118,7 @@ async def _are_overdue(runtime: Runtime, queue: QueueRef, run: Run, late: Abstra
 async def _were_lost(runtime: Runtime, queue: QueueRef) -> bool:
     """Return whether CI runs have ended of which no delivery told; their reports are requested."""
     repository = await runtime.store.read(access.repository, queue.repository_id)
-    return bool(await collected.look_for_lost(runtime, repository, LOST_MAX, is_awaited=True))
+    return bool(await collected.look_for_lost(runtime, repository, LOST_MAX, naming.run_id_of))
 
 
 def _ask_later(session: Tx, queue: QueueRef, item: OutboxItem) -> None:

@@ -8,7 +8,7 @@ from service.accounts.store import access
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.evidence import failed_checks
-from service.mergequeue.operations import turn
+from service.mergequeue.operations import naming, turn
 from service.mergequeue.store import queues
 from service.runtime import Runtime
 from service.testhealth.operations import collected
@@ -23,7 +23,7 @@ async def look_everywhere(runtime: Runtime) -> None:
     left = ASKED_MAX
     for repository in await runtime.store.read(_watched):
         if left > 0:
-            left -= await collected.look_for_lost(runtime, repository, left, is_awaited=False)
+            left -= await collected.look_for_lost(runtime, repository, left)
 
 
 async def look_where_awaited(runtime: Runtime) -> None:
@@ -42,7 +42,7 @@ async def look_where_awaited(runtime: Runtime) -> None:
     refs = [await runtime.store.read(queues.ref_by_id, queue_id) for queue_id in sorted(waiting)]
     for repository_id in sorted({ref.repository_id for ref in refs if ref is not None}):
         repository = await runtime.store.read(access.repository, repository_id)
-        await collected.look_for_lost(runtime, repository, ASKED_MAX, is_awaited=True)
+        await collected.look_for_lost(runtime, repository, ASKED_MAX, naming.run_id_of)
 
 
 def _watched(session: Tx) -> tuple[RepositoryRecord, ...]:

@@ -154,12 +154,12 @@ def _page(title: str, content: str) -> Page:
     return _whole(title, f"<main>{content}</main>")
 
 
-def _whole(title: str, body: str, head: str = "") -> Page:
+def _whole(title: str, body: str) -> Page:
     text = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{html.escape(title)}</title><link rel="stylesheet" href="{address("docs.css")}">'
-        f'<script src="{address("frame.js")}"></script>{head}</head>'
+        f'<script src="{address("frame.js")}"></script></head>'
         f"<body>{body}</body></html>\n"
     )
     return Page(HTML, text.encode(), 200, SAFE)

@@ -150,7 +150,7 @@ def _in_lower(schema: JsonSchemaValue, named: set[str]) -> JsonSchemaValue:
     """The schema with its words in lower case; enums that it refers to are added to `named`."""
     shown = dict(schema)
     if "$ref" in schema:
-        named.add(_name_in(schema["$ref"]))
+        named.add(schema["$ref"].rpartition("/")[2])
     for keyword in ("enum", "examples", OPEN_WORDS):
         if keyword in schema:
             shown[keyword] = [
@@ -186,7 +186,3 @@ def _below(schemas: Mapping[str, JsonSchemaValue], members: frozenset[str]) -> s
 
 def _references(schema: JsonSchemaValue) -> list[str]:
     return re.findall(COMPONENT.format(model="([A-Za-z]+)"), orjson.dumps(schema).decode())
-
-
-def _name_in(reference: str) -> str:
-    return reference.rpartition("/")[2]

@@ -213,8 +213,7 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
     if row.queue_id is not None:
         queue = await runtime.store.read(queues.ref_by_id, row.queue_id)
     if queue is not None and isinstance(effect, Action | ChangeBase):
-        if queue.repo.host not in runtime.providers:
-            raise ProviderError(f"No provider is set for {queue.repo.host}.")
+        runtime.provider_of(queue.repo.host)  # raises where there is none
         if isinstance(effect, ChangeBase):
             await chains.change_base(runtime, queue, effect)
             await reconcile.read_pull_request(runtime, queue, effect.number)

@@ -211,7 +211,6 @@ class Built:
     """
 
     tip: Sha
-    base_tree: Sha
     prefixes: tuple[Prefix, ...]
     branch: str
     published: bool

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from bot import forms, listening, settings
 from bot.listening import Address
+from service.database.records import Lane
 from service.errors import StartRefused
 from service.http import connections
 from service.http.health import Readiness
@@ -113,7 +114,7 @@ async def test_it_tells_of_the_process_and_takes_get_alone(measured: Runtime):
             lanes = {
                 one.labels["lane"]: one.value for one in shown["headgate_outbox_pending"].samples
             }
-            assert lanes == {"landing": 0, "control": 0, "evidence": 0, "notice": 0, "collect": 0}
+            assert lanes == dict.fromkeys(Lane, 0)
             assert shown["headgate_delivery_lag_seconds"].samples[0].value == 0
             async with http.get("/healthz") as answer:
                 assert (answer.status, await answer.json()) == (200, {"status": "ok"})

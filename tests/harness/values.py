@@ -195,8 +195,7 @@ class ValuesProvider:
             commit = step.commit or sha_of("commit", *words)
             prefixes.append(Prefix(step.number, commit, sha_of("tree", *words), contained=False))
         tip = prefixes[-1].commit
-        base = sha_of("tree")
-        return Built(tip, base, tuple(prefixes), request.branch, True, 1000, None)
+        return Built(tip, tuple(prefixes), request.branch, True, 1000, None)
 
     async def audit(self, subject: AuditSubject) -> Sequence[Finding]:
         return ()

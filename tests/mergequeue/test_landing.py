@@ -47,6 +47,7 @@ from tests.mergequeue.stage import REQUIRED, START, Stage, a_check
 
 SECOND = timedelta(seconds=1)
 ELSEWHERE = Tip(Sha("e" * 40), Sha("f" * 40))
+BELOW = LandedStep(9, ELSEWHERE.sha, ELSEWHERE.sha, ELSEWHERE.tree)
 MERGES, SQUASHES = MergeMethod.MERGE_COMMIT, MergeMethod.SQUASH
 
 
@@ -89,6 +90,16 @@ def with_entry(queue: MergeQueue, pr: int, **changes: object) -> MergeQueue:
     return replace(queue, entries={**queue.entries, pr: entry})
 
 
+def a_stack(count: int = 2, under: tuple[int, ...] = ()) -> MergeQueue:
+    """The unit as a native stack; each member has those before it below, the first one `under`."""
+    queue = a_unit(count, SQUASHES)
+    for pr in range(1, count + 1):
+        blockers = (Blocker(BlockerCode.STACKED, " ".join(map(str, (*under, *range(1, pr))))),)
+        facts = replace(queue.entries[pr].facts, in_stack=True, blockers=blockers)
+        queue = with_entry(queue, pr, facts=facts)
+    return queue
+
+
 def bringing_nothing(queue: MergeQueue, *prs: int) -> MergeQueue:
     """The queue; the heads of these pull requests were in the base already."""
     steps = (replace(step, contained=step.pr in prs) for step in the_run(queue).steps)
@@ -104,6 +115,11 @@ def landing_of(queue: MergeQueue) -> Land | None:
     draft = a_draft(queue)
     landing.land(draft)
     return next((action for action in draft.actions if isinstance(action, Land)), None)
+
+
+def landed_at_once(queue: MergeQueue) -> list[int]:
+    action = landing_of(queue)
+    return [] if action is None else [step.pr for step in action.steps]
 
 
 def in_flight(queue: MergeQueue) -> Draft:
@@ -247,7 +263,41 @@ def test_a_unit_that_has_begun_to_land_goes_on_before_any_other() -> None:
     assert (action.run, [each.pr for each in action.steps]) == (unit.id, [3])
 
 
+def test_a_member_of_a_stack_waits_until_all_below_it_have_landed() -> None:
+    queue = a_stack(2, under=(9,))
+    assert landing_of(queue) is None
+    assert landing_of(replace(queue, landed=(*queue.landed, BELOW))) is not None
+
+
 # How it lands.
+
+
+def test_one_merge_call_lands_the_members_of_a_stack() -> None:
+    assert landed_at_once(a_stack()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"config": QueueConfig(merge_method=SQUASHES, commit_title="{{ title }}")},
+        {"config": QueueConfig(merge_method=SQUASHES, commit_body="{{ body }}")},
+        {"advance_refused_at": START},
+        {"tip": ELSEWHERE},
+    ],
+)
+def test_members_of_a_stack_land_one_by_one_where_one_call_would_not_do(
+    changes: dict[str, object],
+) -> None:
+    assert landed_at_once(replace(a_stack(), **changes)) == [1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"blockers": (Blocker(BlockerCode.STACKED, "2"),)}, {"in_stack": False}]
+)
+def test_pull_requests_of_no_one_stack_land_one_by_one(changes: dict[str, object]) -> None:
+    queue = a_stack(3)
+    facts = replace(queue.entries[3].facts, **changes)  # type: ignore[arg-type]
+    assert landed_at_once(with_entry(queue, 3, facts=facts)) == [1]
 
 
 @pytest.mark.parametrize(
@@ -265,6 +315,18 @@ def test_only_merge_commits_of_a_test_branch_become_the_branch_themselves(
     action = landing_of(with_run(a_unit(1, method), kind=kind))
     assert action is not None
     assert action.mode is mode
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"in_stack": True}, {"blockers": (Blocker(BlockerCode.STACKED, "9"),)}],
+)
+def test_a_member_of_a_stack_never_becomes_the_branch_itself(changes: dict[str, object]) -> None:
+    queue = a_unit(1)
+    facts = replace(queue.entries[1].facts, **changes)  # type: ignore[arg-type]
+    action = landing_of(replace(with_entry(queue, 1, facts=facts), landed=(BELOW, *queue.landed)))
+    assert action is not None
+    assert action.mode is LandMode.CALL
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from service.mergequeue.engine import engine, inputs, invariants
-from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine import engine, inputs, invariants, targets
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.inputs import BuildRefusal
 from service.mergequeue.engine.model import LandMode, MergeQueue, Run, RunStep
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import Reason
@@ -70,6 +71,42 @@ def test_positions_that_are_reported_together_land_like_one_after_the_other() ->
     assert together.queue == second.queue
     assert together.events == first.events + second.events
     assert together.finished_entries == first.finished_entries + second.finished_entries
+
+
+def test_one_that_leaves_as_another_lands_restarts_those_that_were_tested_on_it() -> None:
+    config = QueueConfig(mode=Mode.PARALLEL, concurrency=3)
+    stage = Stage(config, manual_build=True, manual_land=True)
+    for pr, name in ((1, "a"), (2, "b"), (3, "b")):
+        stage.tell(stage.submit(pr, targets=targets.of([name])))
+    stage.build(stage.run_id(1))
+    stage.build(stage.run_id(3))
+    refused = inputs.TestBranchRefused(stage.run_id(2), None, BuildRefusal.OTHER, "try later")
+    stage.tell(refused)
+    first, behind = stage.run(1), stage.run(3)
+    passed = (a_check("unit", CheckOutcome.PASSED),)
+    stage.tell(inputs.ChecksReported(first.id, first.sha or trees.sha(), passed, True))
+    (answer,) = stage.landed(stage.lands[first.id])
+    assert isinstance(answer, inputs.Landed)
+    assert stage.queue.entries[3].run == behind.id
+    step = engine.step_reports(stage.queue, [inputs.PullRequestGone(2), answer], START)
+    assert sorted(step.queue.entries) == [3]
+    assert step.queue.entries[3].run != behind.id
+
+
+def test_what_depended_on_others_only_through_one_that_landed_is_tested_without_them() -> None:
+    stage = Stage(QueueConfig(mode=Mode.PARALLEL, concurrency=3), manual_land=True)
+    for pr, name in ((1, "a"), (2, "b"), (3, "b")):
+        stage.tell(stage.submit(pr, targets=targets.of([name])))
+    second = stage.run(2)
+    passed = (a_check("unit", CheckOutcome.PASSED),)
+    stage.tell(inputs.ChecksReported(second.id, second.sha or trees.sha(), passed, True))
+    both = targets.of(["a", "b"])
+    stage.tell(inputs.SetImpactedTargets(2, stage.head(2), both, SYSTEM))
+    before = stage.queue.runs[stage.queue.entries[3].run or ""]
+    assert before.base_prs == (1, 2)
+    stage.land(second.id)
+    after = stage.queue.runs[stage.queue.entries[3].run or ""]
+    assert (after.base_prs, after.id == before.id) == ((), False)
 
 
 def test_calls_land_one_position_after_the_other() -> None:

@@ -398,10 +398,10 @@ async def test_a_right_that_is_missing_holds_no_queue(yard):
     assert (await turn.value(yard.runtime, queue.id)).holds == before
 
 
-async def test_reports_of_a_test_branch_go_with_what_queues_decide_by(yard):
+async def test_reports_of_a_test_branch_do_not_wait_for_others(yard):
     await yard.ended("7", branch="topic")
     await yard.ended("8", branch=f"headgate/merge/pr-3/{yard.runtime.ids.uuid()}")
-    (row,) = await effects.claim(yard.runtime, 4, (Lane.EVIDENCE,))
+    (row,) = await effects.claim(yard.runtime, 4, (Lane.REPORTS,))
     assert row.effect == CollectReports("8", 1, is_awaited=True)
     (row,) = await effects.claim(yard.runtime, 4, (Lane.COLLECT,))
     assert row.effect == CollectReports("7", 1)

@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 
 from service.database.database import Store
+from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.explaining.estimates import PRIOR
-from service.mergequeue.engine.reported import Rates
+from service.mergequeue.engine.reported import Evidence, Rates
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import estimates, pull_requests, queues, turn
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
@@ -20,7 +21,16 @@ from service.mergequeue.store.pull_requests import PullRequestHead
 from service.process import retention
 from service.process.workers.loops import ESTIMATES_PERIOD, HOUSEKEEPING, Sweeps
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, Blocker, BlockerCode, QueueRef
+from service.vocabulary import (
+    SYSTEM,
+    Blocker,
+    BlockerCode,
+    Check,
+    CheckKind,
+    CheckOutcome,
+    Explanation,
+    QueueRef,
+)
 from tests.harness import recorded
 from tests.harness.recorded import Recording, SetClock
 
@@ -140,6 +150,30 @@ async def test_a_run_that_failed_for_its_own_change_is_no_flake(runtime, clock):
     queue = await a_queue_of_the_bad_and_the_good(runtime, clock)
     runs = await runtime.store.read(outcomes.of_runs, queue.id)
     assert (runs.passed, runs.flaked) == (8, 0)
+
+
+@pytest.mark.parametrize(("why", "flaked"), [(Explanation.INFRA, 0), (Explanation.FLAKY, 1)])
+async def test_a_pass_after_the_machines_failed_is_no_flake(runtime, clock, why, flaked):
+    queue = await recorded.made(runtime)
+    arrival = Arrival(at=BEGIN, pr=1, head=sha_of("h", "1"))
+    recording = Recording(runtime, clock, queue, history_of([arrival], (600.0,), 0.0))
+    await recording.tell(inputs.RepositoryChanged(available=True, sends_results=True))
+    await recording.tell(inputs.TargetMoved(recording.target.tip))
+    await recording.tell(inputs.Submit(recorded.facts_of(arrival), recorded.ALICE))
+    (run,) = (await turn.value(runtime, queue.id)).runs.values()
+
+    async def report(number: str, outcome: CheckOutcome) -> None:
+        assert run.sha is not None
+        check = Check(CheckKind.SUITE_RUN, "unit", "7", "", number, outcome, "-", "https://ci.test")
+        await recording.tell(inputs.ChecksReported(run.id, run.sha, (check,), True))
+
+    await report("2", CheckOutcome.FAILED)
+    clock.present += timedelta(minutes=1)
+    await recording.tell(inputs.EvidenceReported(run.id, Evidence(1, {"unit": why})))
+    await recording.tell(inputs.RerunStarted(run.id, 2))
+    await report("3", CheckOutcome.PASSED)
+    runs = await runtime.store.read(outcomes.of_runs, queue.id)
+    assert (runs.passed, runs.flaked) == (1, flaked)
 
 
 async def test_housekeeping_tells_chances_every_ten_minutes(runtime, clock):

@@ -10,7 +10,7 @@ from service.database import outbox
 from service.database.records import Lane
 from service.evidence import lost_reports
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import queues
+from service.mergequeue.operations import naming, queues
 from service.mergequeue.operations.queues import QueueRequest
 from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Unavailable
@@ -137,6 +137,16 @@ async def test_a_repository_without_tests_is_asked_of_once_it_has_a_queue(yard):
     await queues.create(yard.runtime, other.repository, "main", wish, SYSTEM)
     await yard.swept()
     assert len(yard.ci.asked) == 3
+
+
+async def test_where_a_queue_waits_only_reports_of_test_branches_are_asked_for(yard):
+    branch = f"headgate/merge/pr-3/{yard.runtime.ids.uuid()}"
+    yard.ci.ended = [a_run(2), replace(a_run(1), head_branch=branch)]
+    await collected.look_for_lost(yard.runtime, yard.repository, 9, naming.run_id_of)
+    lanes = (Lane.REPORTS, Lane.COLLECT)
+    rows = await yard.runtime.store.read(outbox.claim, yard.runtime.clock.now(), 9, lanes)
+    assert [row.effect for row in rows] == [CollectReports("1", 1, is_awaited=True)]
+    assert await yard.swept() == [("2", 1)]
 
 
 async def test_while_no_queue_waits_for_results_nothing_is_asked(yard):

@@ -86,14 +86,14 @@ async def store(runtime, queue, effects):
 
 
 @pytest.mark.parametrize("lane", [Lane.LANDING, Lane.EVIDENCE])
-async def test_what_decides_goes_while_notices_and_builds_wait_for_limits(
+async def test_what_decides_goes_while_notices_builds_and_reports_wait_for_limits(
     runtime, queue, provider, clock, lane
 ):
-    others = (Lane.CONTROL, Lane.NOTICE)
+    others = (Lane.CONTROL, Lane.REPORTS, Lane.NOTICE)
     waiting = [item for other in others for item in items(clock, other, 1, TOO_MANY)]
     async with working(runtime):
         await store(runtime, queue, waiting)
-        for _ in range(2 * AT_ONCE):
+        for _ in range(len(others) * AT_ONCE):
             await provider.begun.get()
         clock.waits.clear()
         await store(runtime, queue, items(clock, lane, 2, 1))

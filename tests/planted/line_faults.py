@@ -65,9 +65,9 @@ def _unreadable_is_none(draft: Draft, one: inputs.RequiredChanged) -> None:
 
 
 def _any_app(
-    required: RequiredName, counting: tuple[Check, ...], old: frozenset[str] = frozenset()
+    required: RequiredName, counting: tuple[Check, ...], *known: frozenset[str]
 ) -> verdict.Standing:
-    return _standing(RequiredName(required.name), counting, old)
+    return _standing(RequiredName(required.name), counting, *known)
 
 
 _standing = verdict.standing
@@ -175,10 +175,10 @@ _verdict_of = verdict.verdict_of
 
 
 def _skips_pass(
-    required: RequiredName, counting: tuple[Check, ...], old: frozenset[str] = frozenset()
+    required: RequiredName, counting: tuple[Check, ...], *known: frozenset[str]
 ) -> Standing:
     """A skipped check counts as passed, whatever the own head did."""
-    one = _standing(required, counting, old)
+    one = _standing(required, counting, *known)
     return replace(one, outcome=CheckOutcome.PASSED) if one.outcome is _SKIPPED else one
 
 

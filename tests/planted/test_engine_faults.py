@@ -1,5 +1,9 @@
 """Every planted fault of the engine is caught within its seeds."""
 
+from collections.abc import Callable, Mapping
+from inspect import isfunction, signature
+from typing import cast
+
 import pytest
 
 from service.errors import InvariantBroken
@@ -28,6 +32,28 @@ def test_a_planted_fault_is_caught(name: str) -> None:
         if not _is_sound(seed, fault, planted=True) and _is_sound(seed, fault, planted=False):
             return
     pytest.fail(f"not caught in {len(SEEDS)} histories: {name}")
+
+
+class _Planting:
+    """Plants nothing, and notes each function with the faulty one that would take its place."""
+
+    def __init__(self) -> None:
+        self.replaced: list[tuple[Callable, Callable]] = []
+
+    def setattr(self, target: object, name: str, value: Callable) -> None:
+        self.replaced.append((getattr(target, name), value))
+
+    def setitem(self, mapping: Mapping, name: object, value: Callable) -> None:
+        self.replaced.append((mapping[name], value))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_takes_what_the_engine_gives_it(name: str) -> None:
+    planting = _Planting()
+    FAULTS[name].plant(cast(pytest.MonkeyPatch, planting))
+    for sound, faulty in planting.replaced:
+        if isfunction(sound):
+            signature(faulty).bind(*signature(sound).parameters)
 
 
 def _is_complete(fault: Fault, scope: Scope, *, planted: bool) -> bool:

@@ -41,7 +41,7 @@ async def filled(store):
 
     def fill(session):
         TABLE.create(session)
-        session.execute(INSERT, bulk.told(ROWS) | bulk.same(org_id=7))
+        bulk.send(session, INSERT, ROWS, org_id=7)
 
     await store.run(fill)
     return store
@@ -66,7 +66,7 @@ async def test_what_is_among_the_rows_is_found_by_their_first_values(filled):
 async def test_no_row_is_no_row(filled):
     assert await filled.read(lambda s: s.execute(AMONG, bulk.told([])).scalars().all()) == []
     await filled.run(lambda session: session.execute(delete(TABLE)))
-    await filled.run(lambda s: s.execute(INSERT, bulk.told([]) | bulk.same(org_id=7)))
+    await filled.run(lambda session: bulk.send(session, INSERT, [], org_id=7))
     assert await filled.read(lambda s: s.execute(select(TABLE)).all()) == []
 
 

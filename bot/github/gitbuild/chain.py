@@ -68,7 +68,7 @@ class GitBuild(testbranches.Build):
         await self._pushes.create(Creation(branch, made[-1].commit, self.client))
         for commit in self._commits:
             self.client.caches.keep_commit(self.client.repo, commit)
-        return await self.built(branch, made) if is_known else await self.show(made)
+        return self.built(branch, made) if is_known else await self.show(made)
 
     async def _chained(self, start: Prefixes, reused: int) -> Prefixes | Stopped:
         sha = start[-1].commit if start else self.request.base_sha

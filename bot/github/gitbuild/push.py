@@ -19,6 +19,7 @@ from service.vocabulary import Sha
 
 SPACING_S = 10.0  # GitHub recommends at most 6 pushes a minute to a repository
 REFS_MAX = 5
+LEARNED_S = 24 * 3600.0  # then more are tried again: an admin may have raised the limit
 BRANCHES_MAX = 5_000
 OUR_BRANCH = re.compile(r"headgate/[a-z0-9/-]+")
 DONE = ("*", "=", "-")
@@ -75,6 +76,7 @@ class Pushes:
         self._waiting: list[Change] = []
         self._results: dict[Change, str] = {}
         self._refs_max = REFS_MAX
+        self._learned_s: float | None = None
         self._ended_s: float | None = None
         self._tips: LRUCache[str, Sha] = LRUCache(BRANCHES_MAX)
         self.sent = 0
@@ -126,6 +128,9 @@ class Pushes:
 
     def _plan(self) -> list[Change]:
         """Return what goes now: creations first, each branch once."""
+        now_s = self._mirror.clock.monotonic_s()
+        if self._learned_s is not None and now_s - self._learned_s >= LEARNED_S:
+            self._refs_max, self._learned_s = REFS_MAX, None
         ordered = sorted(self._waiting, key=lambda each: isinstance(each, Deletion))
         planned: dict[str, Change] = {}
         for change in ordered:
@@ -166,6 +171,7 @@ class Pushes:
             return False
         # GitHub refused this number of refs, so the next push must have fewer.
         self._refs_max = max(1, min(most, refs_sent - 1))
+        self._learned_s = self._mirror.clock.monotonic_s()
         log.info("push_limit_learned", repo=self._mirror.folder.name, refs_max=self._refs_max)
         return True
 

@@ -306,11 +306,6 @@ def _rename(action: Action) -> None:
         repositories.rename(action.repository, action.actor, to)
 
 
-def _archive(action: Action) -> None:
-    is_archived = action.flag("archived", default=True)
-    repositories.set_archived(action.repository, action.actor, is_archived=is_archived)
-
-
 def _role(action: Action) -> None:
     """Give the person `login` another role."""
     login, role = action.text("login"), action.text("role")
@@ -338,11 +333,6 @@ def _install(action: Action) -> Json:
     return {"installation": installations.install(action.world, action.repository.owner).id}
 
 
-def _uninstall(action: Action) -> None:
-    """Remove the App from the repository's owner."""
-    installations.uninstall(action.world, action.repository.owner, action.account)
-
-
 def _select(action: Action) -> None:
     """Limit the App to the repositories `names` of the repository's owner; none: all."""
     owner, names = action.repository.owner, action.value.get("names")
@@ -357,21 +347,6 @@ def _transfer(action: Action) -> None:
     repositories.transfer(action.repository, action.actor, owner)
 
 
-def _rename_owner(action: Action) -> None:
-    """Give the repository's owner the name `to`."""
-    installations.rename_owner(action.world, action.repository.owner, action.text("to"))
-
-
-def _make_private(action: Action) -> None:
-    is_private = action.flag("private", default=True)
-    repositories.set_visibility(action.repository, action.actor, is_private=is_private)
-
-
-def _make_default(action: Action) -> Awaitable[None]:
-    """Make the branch `branch` the default one; the former one stays."""
-    return repositories.set_default_branch(action.repository, action.actor, action.text("branch"))
-
-
 def _events(action: Action) -> None:
     """Let the App subscribe to these events, as its owner does in the App's settings."""
     if (app := action.world.app) is not None:
@@ -380,10 +355,14 @@ def _events(action: Action) -> None:
 
 ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "approve": partial(_review, event="APPROVE"),
-    "archive": _archive,
+    "archive": lambda one: repositories.set_archived(
+        one.repository, one.actor, is_archived=one.flag("archived", default=True)
+    ),
     "close": partial(_set_state, state="closed"),
     "comment": _comment,
-    "default_branch": _make_default,
+    "default_branch": lambda one: repositories.set_default_branch(
+        one.repository, one.actor, one.text("branch")
+    ),
     "delete": lambda one: repositories.delete(one.repository, one.actor),
     "delete_branch": lambda one: _set(one, one.branch, ZERO, force=False),
     "deploy": lambda one: one.repository.deployed.add((one.pull.head_sha, one.text("environment"))),
@@ -408,10 +387,14 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "press_button": _press_button,
     "rerun_check": _rerun_check,
     "rerun_ci": _rerun_ci,
-    "private": _make_private,
+    "private": lambda one: repositories.set_visibility(
+        one.repository, one.actor, is_private=one.flag("private", default=True)
+    ),
     "push": _push,
     "rename": _rename,
-    "rename_owner": _rename_owner,
+    "rename_owner": lambda one: installations.rename_owner(
+        one.world, one.repository.owner, one.text("to")
+    ),
     "reopen": partial(_set_state, state="open"),
     "request_changes": partial(_review, event="REQUEST_CHANGES"),
     "resolve": lambda one: pull_requests.resolve(
@@ -424,7 +407,7 @@ ACTIONS: Mapping[str, Callable[[Action], Result]] = {
     "suspend": _suspend,
     "tick_checkbox": _tick_checkbox,
     "transfer": _transfer,
-    "uninstall": _uninstall,
+    "uninstall": lambda one: installations.uninstall(one.world, one.repository.owner, one.account),
     "unlabel": lambda one: conversation.unlabel(one.issue, one.actor, one.text("label")),
 }
 

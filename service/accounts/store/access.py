@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.accounts.store.tables_access import ApiTokenRow, RepositoryAliasRow
-from service.database.codec import JsonCodec
+from service.database.codec import JsonCodec, RowCodec
 from service.database.records import Organization, RepositoryRecord, TokenRecord
 from service.database.tables_base import METADATA, MOVES_WITH_REPOSITORY
 from service.database.tables_tenants import OrganizationRow, RepositoryRow
@@ -32,7 +32,7 @@ from service.errors import NotFound
 from service.provider.values import (
     Repository,
 )
-from service.vocabulary import MergeMethod, RepoRef, Role
+from service.vocabulary import MergeMethod, RepoRef
 
 TOUCH_EVERY = timedelta(minutes=1)
 """A token's last use is written at most this often."""
@@ -45,10 +45,12 @@ repositories = RepositoryRow.__table__
 aliases = RepositoryAliasRow.__table__
 tokens = ApiTokenRow.__table__
 
+TOKEN = RowCodec(TokenRecord, tokens, elsewhere={"org_slug", "host"})
+
 _FOUND = tuple[object, ...]
 
 SELECT_TOKEN = select(
-    tokens, organizations.c.slug.label("org_slug"), organizations.c.host.label("host")
+    *TOKEN.columns, organizations.c.slug.label("org_slug"), organizations.c.host.label("host")
 ).join(organizations, organizations.c.id == tokens.c.org_id)
 SELECT_TOKEN_BY_ID = SELECT_TOKEN.where(tokens.c.id == bindparam("of_id"))
 
@@ -298,23 +300,7 @@ def _repository(row: Row[*_FOUND]) -> RepositoryRecord:
 
 def create_token(session: Connection, org_id: int, token: TokenRecord) -> None:
     """Store a new token under its public id."""
-    scope = token.repositories
-    session.execute(
-        insert(tokens),
-        {
-            "id": token.id,
-            "org_id": org_id,
-            "name": token.name,
-            "role": token.role.value,
-            "digest": token.digest,
-            "repositories": None if scope is None else SCOPE.encode(scope),
-            "created_at": token.created_at,
-            "granted_until": token.granted_until,
-            "expires_at": token.expires_at,
-            "last_used_at": token.last_used_at,
-            "revoked_at": token.revoked_at,
-        },
-    )
+    session.execute(insert(tokens), {**TOKEN.row(token), "org_id": org_id})
 
 
 def token_by_id(session: Connection, public_id: str) -> TokenRecord | None:
@@ -344,21 +330,7 @@ def live_token_count(session: Connection, org_id: int, now: datetime) -> int:
 
 
 def _token(row: Row[*_FOUND]) -> TokenRecord:
-    return TokenRecord(
-        id=row.id,
-        org_id=row.org_id,
-        org_slug=row.org_slug,
-        host=row.host,
-        name=row.name,
-        role=Role(row.role),
-        digest=bytes(row.digest),
-        repositories=None if row.repositories is None else SCOPE.decode(row.repositories),
-        created_at=row.created_at,
-        granted_until=row.granted_until,
-        expires_at=row.expires_at,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
-    )
+    return TOKEN.value(row, {"org_slug": row.org_slug, "host": row.host})
 
 
 def revoke_token(session: Connection, org_id: int, public_id: str, at: datetime) -> bool:

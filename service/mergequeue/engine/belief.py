@@ -28,7 +28,10 @@ FLAKE_MIN = 0.005
 """The least chance of a flake that is assumed: no CI is so good that one failure is proof."""
 
 FLAKE_MAX = 0.25
-"""The greatest chance of a flake that is assumed: five failures alone are proof at any rate."""
+"""The greatest chance of a flake that is assumed.
+
+At it, five failures alone convict at the assumed rates, and seven even at `PRIOR_MIN`.
+"""
 
 PRIOR_MIN, CHANCE_MAX = 0.01, 0.98
 """The least and the greatest chance before a failure; the greatest also of others in a record."""

@@ -192,7 +192,8 @@ class Run:
     `deadline` the next instant at which time alone changes the verdict. A `contained` run has
     no branch: its heads were in its base already. Probes and confirmations name their
     `bisection`; a hedge names in `without` the entries it was built without on purpose.
-    `revoked` are ids of reports that count as failed although they passed.
+    `revoked` are ids of reports that count as failed although they passed. `is_flaky`: an earlier
+    attempt failed by known flaky tests alone.
     """
 
     id: str
@@ -225,6 +226,7 @@ class Run:
     rerun_at: datetime | None = None
     rerun_ids: tuple[str, ...] = ()
     revoked: tuple[str, ...] = ()
+    is_flaky: bool = False
     fresh: bool = False
     published: bool = True
     contained: bool = False

@@ -13,7 +13,7 @@ from service.database.outbox import OutboxItem
 from service.database.records import Lane
 from service.mergequeue.engine.outputs import LandStep
 from service.mergequeue.store import queues
-from service.provider.errors import Gone, GoneKind, ProviderError
+from service.provider.errors import Gone, GoneKind
 from service.provider.values import NotPossible
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, Sha
@@ -56,9 +56,7 @@ async def delete(runtime: Runtime, repository_id: int, wanted: DeleteHeadBranch)
     Raises the provider's errors, after which it is tried again a limited number of times.
     """
     repository = await runtime.store.read(access.repository, repository_id)
-    provider = runtime.providers.get(repository.ref.host)
-    if provider is None:
-        raise ProviderError(f"No provider is set for {repository.ref.host}.")
+    provider = runtime.provider_of(repository.ref.host)
     try:
         pull = await provider.pull_request(repository.ref, wanted.number, awaits_mergeability=False)
     except Gone as gone:

@@ -26,7 +26,7 @@ from service.mergequeue.store import notices as stored
 from service.mergequeue.wording import failed_tests, notices
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provider.budget import Pressure
-from service.provider.errors import ProviderError, Throttled
+from service.provider.errors import Throttled
 from service.provider.values import (
     CheckReport,
     Emoji,
@@ -265,9 +265,7 @@ async def say_plain(
 ) -> None:
     """Send a reply or a reaction to a command; `first` as for `tell`."""
     repository = await runtime.store.read(access.repository, repository_id)
-    provider = runtime.providers.get(repository.ref.host)
-    if provider is None:
-        raise ProviderError(f"No provider is set for {repository.ref.host}.")
+    provider = runtime.provider_of(repository.ref.host)
     if isinstance(notice, Reaction):
         await _react(runtime, repository.ref, notice)
     else:

@@ -1,7 +1,5 @@
 """Queues that a caller of the API may see."""
 
-from datetime import datetime
-
 from service.accounts import access
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
@@ -9,7 +7,6 @@ from service.errors import NotFound
 from service.http.callers import Caller
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations import chains, pull_requests, queue_views
-from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import queues
 from service.provider.errors import Unavailable
 from service.runtime import Runtime
@@ -56,7 +53,7 @@ async def queue_of_pull_request(
     for view in submissions:
         if view.entry.state not in FINAL:
             return view.queue
-    last = max(submissions, key=_submitted_at, default=None)
+    last = max(submissions, key=lambda view: view.entry.submitted_at, default=None)
     if last is not None and last.entry.state is EntryState.MERGED:
         return last.queue
     if caller.role in SUBMITTERS:
@@ -74,10 +71,6 @@ async def queue_of_pull_request(
             code="never_submitted",
         )
     return last.queue
-
-
-def _submitted_at(view: PullRequestView) -> datetime:
-    return view.entry.submitted_at
 
 
 async def queue_in(runtime: Runtime, repository: RepositoryRecord, branch: str) -> QueueRef:

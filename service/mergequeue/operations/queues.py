@@ -49,9 +49,6 @@ from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.repository_files import Target
 from service.mergequeue.operations.views import QueueView
 from service.mergequeue.store import queues as stored
-from service.provider.values import (
-    Commit,
-)
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, MergeMethod, QueueRef
 
@@ -102,7 +99,8 @@ async def create(
         actor, repository.org_id, "queue.create", place, runtime.clock.now()
     )
     queue = await runtime.store.run(_insert, runtime, repository, draft, row)
-    inputs: list[Input] = [_first_tip(tip), *requirements.reports(draft, resolved)]
+    first = TargetMoved(Tip(tip.sha, tip.tree))
+    inputs: list[Input] = [first, *requirements.reports(draft, resolved)]
     if not any(isinstance(one, RequiredChanged) for one in inputs) and not resolved.owned:
         inputs.append(RequiredChanged(resolved.required, resolved.error))
     await turn.take(runtime, queue.id, inputs)
@@ -172,10 +170,6 @@ def _draft(
         state_since=runtime.clock.now(),
         state_by=actor,
     )
-
-
-def _first_tip(tip: Commit) -> TargetMoved:
-    return TargetMoved(Tip(tip.sha, tip.tree))
 
 
 def _insert(

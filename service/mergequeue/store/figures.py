@@ -18,12 +18,12 @@ from service.database.codec import json_object
 from service.database.tables_deliveries import JournalRow
 from service.mergequeue.engine.outputs import EntryMoved
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.store.queues import SELECT_REFS, repositories
+from service.mergequeue.store.queues import SELECT_REFS, ref_of, repositories
 from service.mergequeue.store.rows import queues
 from service.mergequeue.store.tables_queues import FigureRow, RecentFactRow
 from service.metrics.facts import Cells, Fact, Labels, Sum
 from service.metrics.queue_families import LASTING, ROLLING, Kind
-from service.vocabulary import QueueRef, RepoRef
+from service.vocabulary import QueueRef
 
 HOUR = timedelta(hours=1)
 """A fact counts as recent for this long."""
@@ -168,17 +168,7 @@ def moves(session: Connection, queue_id: int, pr: int, entry_id: str) -> tuple[M
 def shown(session: Connection, org_id: int) -> tuple[Shown, ...]:
     """Return every queue of an organization that is not deleted, by host, name and branch."""
     found = [
-        Shown(
-            QueueRef(
-                id=row.id,
-                org_id=row.org_id,
-                repository_id=row.repository_id,
-                repo=RepoRef(row.host, row.owner, row.name),
-                branch=row.branch,
-            ),
-            row.version,
-            row.unknown or 0,
-        )
+        Shown(ref_of(row), row.version, row.unknown or 0)
         for row in session.execute(SELECT_SHOWN, {"of_org": org_id})
     ]
     return tuple(

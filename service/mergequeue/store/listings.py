@@ -13,7 +13,6 @@ from itertools import islice
 from sqlalchemy import BindParameter, Connection, bindparam, desc, func, select, tuple_
 
 from service.database.codec import JsonCodec
-from service.database.tables_tenants import RepositoryRow
 from service.database.types import Id, Utc
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.model import Entry
@@ -27,6 +26,7 @@ from service.mergequeue.engine.states import (
     RunStatus,
 )
 from service.mergequeue.store.journal import journal
+from service.mergequeue.store.queues import SELECT_REFS_AFTER, repositories
 from service.mergequeue.store.rows import (
     ENTRIES,
     TESTED,
@@ -40,37 +40,16 @@ from service.vocabulary import RepoRef, Sha
 
 CONFIG: JsonCodec[QueueConfig] = JsonCodec(QueueConfig)
 
-repositories = RepositoryRow.__table__
 
 _QUEUE: BindParameter[int] = bindparam("of_queue")
 _LIMIT: BindParameter[int] = bindparam("at_most")
 
-_QUEUES = (
-    select(
-        queues.c.id,
-        queues.c.repository_id,
-        queues.c.branch,
-        queues.c.state,
-        queues.c.config,
-        queues.c.revision,
-        repositories.c.host,
-        repositories.c.owner,
-        repositories.c.name,
-    )
-    .join(repositories, repositories.c.id == queues.c.repository_id)
-    .where(
-        repositories.c.org_id == bindparam("of_org"),
-        queues.c.deleted.is_(False),
-        # Says nothing new, but is what an index is asked for.
-        repositories.c.id >= bindparam("after_repository"),
-        tuple_(repositories.c.id, queues.c.branch)
-        > tuple_(bindparam("after_repository", type_=Id), bindparam("after_branch")),
-    )
-    .order_by(repositories.c.id, queues.c.branch)
-    .limit(_LIMIT)
+SELECT_QUEUES = SELECT_REFS_AFTER.add_columns(
+    queues.c.state, queues.c.config, queues.c.revision
+).where(repositories.c.org_id == bindparam("of_org"))
+SELECT_QUEUES_WITHIN = SELECT_QUEUES.where(
+    repositories.c.id.in_(bindparam("within", expanding=True))
 )
-SELECT_QUEUES = _QUEUES
-SELECT_QUEUES_WITHIN = _QUEUES.where(repositories.c.id.in_(bindparam("within", expanding=True)))
 SELECT_COUNTS = (
     select(entries.c.queue_id, entries.c.state, func.count().label("many"))
     .where(entries.c.queue_id.in_(bindparam("of_queues", expanding=True)), entries.c.live.is_(True))

@@ -36,7 +36,7 @@ _IS_TEST = and_(
     runs.c.reused_from.is_(None),
 )
 _NEWEST = (
-    select(runs.c.id, runs.c.status, runs.c.cause, runs.c.attempt)
+    select(runs.c.id, runs.c.status, runs.c.cause, runs.c.is_flaky)
     .where(_IS_TEST, runs.c.status.in_([RunStatus.SUCCEEDED.value, RunStatus.FAILED.value]))
     .order_by(desc(runs.c.no))
     .limit(RUNS_MAX)
@@ -58,7 +58,7 @@ _FLAKED = or_(
         ~_HAS_OTHERS,
     ),
     # It failed and passed on the same commit.
-    and_(_PASSED, _NEWEST.c.attempt > 1),
+    and_(_PASSED, _NEWEST.c.is_flaky),
 )
 SELECT_COUNTS = select(
     func.count().filter(_PASSED).label("passed"), func.count().filter(_FLAKED).label("flaked")
@@ -88,7 +88,7 @@ def of_runs(session: Connection, queue_id: int) -> RunOutcomes:
     """Count the newest 500 runs that passed or failed, and time the newest 50 that passed.
 
     A run flaked if every head in it, those of its base included, merged although it failed; if
-    known flaky tests failed it; or if it passed when it was tried again.
+    known flaky tests failed it; or if it passed after known flaky tests had failed it.
     """
     binds = {"of_queue": queue_id}
     counts = session.execute(SELECT_COUNTS, binds).one()

@@ -17,18 +17,17 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
-    tuple_,
 )
 
 from service.database.codec import JsonCodec
 from service.database.records import LandingRecord, LandingState
-from service.database.tables_tenants import RepositoryRow
-from service.database.types import Id, Utc
+from service.database.types import Utc
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunStatus
 from service.mergequeue.store import listings
 from service.mergequeue.store.landings import LANDING, landings
+from service.mergequeue.store.queues import SELECT_REFS, SELECT_REFS_AFTER, ref_of, repositories
 from service.mergequeue.store.rows import entries, queues, runs
 from service.vocabulary import Actor, QueueRef, RepoRef
 
@@ -38,7 +37,6 @@ HOLDS: JsonCodec[tuple[Hold, ...]] = JsonCodec(tuple[Hold, ...])
 OF_LANDED = (LandingState.LANDED, LandingState.MISMATCH)
 """States of a landing that changed the branch."""
 
-repositories = RepositoryRow.__table__
 
 DAYS = 14
 """Days whose ended entries are counted, each of 24 hours, the newest ending now."""
@@ -50,34 +48,15 @@ _LATE = entries.c.state_since >= bindparam("since")
 _THESE: BindParameter[Sequence[int]] = bindparam("of_queues", expanding=True)
 
 
-_QUEUES = (
-    select(
-        queues.c.id,
-        queues.c.uid,
-        queues.c.branch,
-        queues.c.config,
-        queues.c.state,
-        queues.c.state_reason,
-        queues.c.state_since,
-        queues.c.state_by,
-        queues.c.target_mode,
-        queues.c.holds,
-        queues.c.org_id,
-        queues.c.repository_id,
-        repositories.c.host,
-        repositories.c.owner,
-        repositories.c.name,
-    )
-    .join(repositories, repositories.c.id == queues.c.repository_id)
-    .where(
-        queues.c.deleted.is_(False),
-        # Implied by the comparison of pairs, but lets the database use an index.
-        repositories.c.id >= bindparam("after_repository"),
-        tuple_(repositories.c.id, queues.c.branch)
-        > tuple_(bindparam("after_repository", type_=Id), bindparam("after_branch")),
-    )
-    .order_by(repositories.c.id, queues.c.branch)
-    .limit(bindparam("at_most"))
+_QUEUES = SELECT_REFS_AFTER.add_columns(
+    queues.c.uid,
+    queues.c.config,
+    queues.c.state,
+    queues.c.state_reason,
+    queues.c.state_since,
+    queues.c.state_by,
+    queues.c.target_mode,
+    queues.c.holds,
 )
 _OF_ORG = _QUEUES.where(repositories.c.org_id == bindparam("of_org"))
 _IN_THESE = repositories.c.id.in_(bindparam("within", expanding=True))
@@ -166,17 +145,7 @@ _JUST_MERGED = (
     .limit(bindparam("at_most"))
 )
 _NUMBERED = (
-    select(
-        queues.c.id,
-        queues.c.org_id,
-        queues.c.repository_id,
-        queues.c.branch,
-        repositories.c.host,
-        repositories.c.owner,
-        repositories.c.name,
-        func.max(entries.c.no).label("no"),
-    )
-    .join(repositories, repositories.c.id == queues.c.repository_id)
+    SELECT_REFS.add_columns(func.max(entries.c.no).label("no"))
     .join(entries, (entries.c.queue_id == queues.c.id) & (entries.c.pr == bindparam("of_pr")))
     .where(queues.c.deleted.is_(False))
     .group_by(queues.c.id, repositories.c.id)
@@ -259,7 +228,7 @@ def in_brief(
     ended = _ended(session, ids, now)
     return tuple(
         QueueInBrief(
-            ref=_ref(row),
+            ref=ref_of(row),
             value=_value(row),
             counts=counts[row.id],
             running=running.get(row.id, 0),
@@ -321,7 +290,7 @@ def numbered(
         statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
     found = session.execute(statement, {"of_pr": number, "at_most": limit}).all()
     newest = listings.numbered(session, [row.no for row in found])
-    return tuple((_ref(row), each.entry) for row, each in zip(found, newest, strict=True))
+    return tuple((ref_of(row), each.entry) for row, each in zip(found, newest, strict=True))
 
 
 def changes(session: Connection, scope: Scope) -> int:
@@ -332,11 +301,6 @@ def changes(session: Connection, scope: Scope) -> int:
     if scope.within is not None:
         statement = statement.where(queues.c.repository_id.in_(sorted(scope.within)))
     return int(session.execute(statement).scalar_one())
-
-
-def _ref(row: Row[*tuple[object, ...]]) -> QueueRef:
-    repo = RepoRef(row.host, row.owner, row.name)
-    return QueueRef(row.id, row.org_id, row.repository_id, repo, row.branch)
 
 
 def _value(row: Row[*tuple[object, ...]]) -> MergeQueue:

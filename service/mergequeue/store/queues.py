@@ -11,6 +11,7 @@ from functools import cache
 from sqlalchemy import (
     BindParameter,
     Connection,
+    Row,
     Select,
     Update,
     bindparam,
@@ -18,11 +19,13 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.exc import IntegrityError
 
 from service.database.tables_tenants import DeploymentRow, RepositoryRow
+from service.database.types import Id
 from service.errors import Conflict, NotFound, Stale
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import (
@@ -102,6 +105,18 @@ SELECT_REFS = select(
     repositories.c.owner,
     repositories.c.name,
 ).join(repositories, repositories.c.id == queues.c.repository_id)
+# In the order of lists, behind a place in it.
+SELECT_REFS_AFTER = (
+    SELECT_REFS.where(
+        queues.c.deleted.is_(False),
+        # Implied by the comparison of pairs, but lets the database use an index.
+        repositories.c.id >= bindparam("after_repository"),
+        tuple_(repositories.c.id, queues.c.branch)
+        > tuple_(bindparam("after_repository", type_=Id), bindparam("after_branch")),
+    )
+    .order_by(repositories.c.id, queues.c.branch)
+    .limit(bindparam("at_most"))
+)
 SELECT_REF_BY_ID = SELECT_REFS.where(queues.c.id == _QUEUE)
 SELECT_REF = SELECT_REFS.where(
     queues.c.repository_id == bindparam("of_repository"),
@@ -204,16 +219,13 @@ def all_queues(session: Connection) -> tuple[QueueRef, ...]:
 def _refs(
     session: Connection, statement: Select[*tuple[object, ...]], binds: Mapping[str, object]
 ) -> tuple[QueueRef, ...]:
-    return tuple(
-        QueueRef(
-            id=row.id,
-            org_id=row.org_id,
-            repository_id=row.repository_id,
-            repo=RepoRef(row.host, row.owner, row.name),
-            branch=row.branch,
-        )
-        for row in session.execute(statement, binds)
-    )
+    return tuple(map(ref_of, session.execute(statement, binds)))
+
+
+def ref_of(row: Row[*tuple[object, ...]]) -> QueueRef:
+    """Return the queue that a row of `SELECT_REFS`, or of a statement made of it, names."""
+    repo = RepoRef(row.host, row.owner, row.name)
+    return QueueRef(row.id, row.org_id, row.repository_id, repo, row.branch)
 
 
 def head_of(session: Connection, queue_id: int, *, lock: bool = False) -> Head | None:

@@ -208,6 +208,7 @@ class RunRow(Row, table=True):
     rerun_at: datetime | None = Field(sa_type=Utc)
     rerun_ids: str = Field(sa_type=Json)
     revoked: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
+    is_flaky: bool
     fresh: bool
     published: bool
     reused_from: str | None

@@ -78,6 +78,7 @@ DELIVERIES = Work(
 LANDINGS = _effects_of(Lane.LANDING, "outbox", LANDINGS_AT_ONCE)
 CONTROL = _effects_of(Lane.CONTROL, "outbox", EFFECTS_AT_ONCE)
 EVIDENCE = _effects_of(Lane.EVIDENCE, "outbox", EFFECTS_AT_ONCE)
+REPORTS = _effects_of(Lane.REPORTS, "outbox", EFFECTS_AT_ONCE)
 NOTICES = _effects_of(Lane.NOTICE, "outbox", EFFECTS_AT_ONCE)
 COLLECTING = _effects_of(Lane.COLLECT, collected.TOPIC, COLLECTED_AT_ONCE)
 NOTIFICATIONS = Work(

@@ -56,6 +56,7 @@ class Workers:
                 Flow(runtime, flows.LANDINGS),
                 Flow(runtime, flows.CONTROL),
                 Flow(runtime, flows.EVIDENCE),
+                Flow(runtime, flows.REPORTS),
                 Flow(runtime, flows.NOTICES),
                 Flow(runtime, flows.COLLECTING),
                 Flow(runtime, flows.NOTIFICATIONS),

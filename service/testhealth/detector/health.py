@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import zip_longest
-from math import log
 from types import MappingProxyType
 
 from service.testhealth.detector import reasons, score, series, spans
@@ -86,15 +85,14 @@ NO_NUMBERS = Numbers()
 class Health:
     """A judgement. `since` is when the value last changed, else the first run.
 
-    `is_stale`: healthy only because nobody runs it; `is_watched`: healthy, but it scores at
-    least WATCH_SHARE of K. `history` has every change that the evidence shows, oldest first.
+    `is_stale`: healthy only because nobody runs it. `history` has every change that the evidence
+    shows, oldest first.
     """
 
     value: Status
     reason: str
     since: datetime
     is_stale: bool
-    is_watched: bool
     numbers: Numbers
     history: tuple[Change, ...]
     fold: Fold
@@ -125,7 +123,6 @@ def judge(evidence: Evidence, scale: Scale) -> Health:
         reason=reason,
         since=history[-1].at if history else evidence.first_run,
         is_stale=now is not None and now.value is Status.HEALTHY,
-        is_watched=now is None and _is_watched(open_measure, scale.threshold),
         numbers=numbers,
         history=history,
         fold=fold,
@@ -268,10 +265,6 @@ def _recent(measure: Measure | None, last_run: datetime) -> Measure | None:
     if measure is None or measure.at.toordinal() <= last_run.toordinal() - WINDOW_DAYS:
         return None
     return measure
-
-
-def _is_watched(measure: Measure | None, threshold: float) -> bool:
-    return measure is not None and measure.log_score >= log(threshold * score.WATCH_SHARE)
 
 
 def _why_healthy(

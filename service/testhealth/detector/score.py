@@ -12,9 +12,6 @@ RATE_A, RATE_B = 0.3, 8.0
 THRESHOLDS = {"strict": 1000.0, "normal": 100.0, "eager": 30.0}
 """K by the setting `sensitivity`: a sound test reaches K with a probability of about 1 / K."""
 
-WATCH_SHARE = 0.3
-"""Of K: from here on the dashboard shows a healthy test as watched."""
-
 SCORE_MAX = 1e9
 """Scores are shown and stored up to here; decisions compare logarithms, which have no bound."""
 

@@ -6,7 +6,7 @@ each becomes an upload, or a refused one with the reason.
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
@@ -74,7 +74,7 @@ def _ask_for(
         return False
     items = [
         OutboxItem(
-            Lane.EVIDENCE if each.is_awaited else Lane.COLLECT,
+            Lane.REPORTS if each.is_awaited else Lane.COLLECT,
             _key(repository.id, each),
             "collect",
             each,
@@ -87,11 +87,14 @@ def _ask_for(
 
 
 async def look_for_lost(
-    runtime: Runtime, repository: RepositoryRecord, at_most: int, *, is_awaited: bool
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    at_most: int,
+    awaited: Callable[[str], object] | None = None,
 ) -> int:
     """Request the reports of a repository's ended CI runs, newest first, that nobody asked for.
 
-    `is_awaited`: a queue waits for some of them.
+    `awaited`: only those of the branches that it accepts, since a queue waits for them.
 
     Return the number of attempts of which reports are requested; 0 if the provider is away.
     """
@@ -101,13 +104,14 @@ async def look_for_lost(
         return 0
     since = (runtime.clock.now() - BEGUN_WITHIN).date()
     try:
-        ended = await provider.ci_runs(repository.ref, since, is_awaited=is_awaited)
+        ended = await provider.ci_runs(repository.ref, since, is_awaited=awaited is not None)
     except ProviderError as trouble:
         log.warning("lost_reports_postponed", repo=repository.ref.slug, why=trouble.message)
         return 0
     attempts = [
-        CollectReports(run.id, attempt, is_awaited)
+        CollectReports(run.id, attempt, awaited is not None)
         for run in ended
+        if awaited is None or awaited(run.head_branch)
         for attempt in range(run.attempt, max(run.attempt - ATTEMPTS_MAX, 0), -1)
     ]
     lost = await runtime.store.read(unasked, repository.id, attempts)
@@ -143,9 +147,7 @@ async def fetch(runtime: Runtime, repository_id: int, wanted: CollectReports) ->
     if not settings.collect_artifacts:
         return
     ref = repository.ref
-    provider = runtime.providers.get(ref.host)
-    if provider is None:
-        raise ProviderError(f"No provider is set for {ref.host}.")
+    provider = runtime.provider_of(ref.host)
     left = await provider.ci_artifacts(ref, wanted.run_id, is_awaited=wanted.is_awaited)
     named = [each for each in left if decisions.is_wanted(each.name, settings.artifact_patterns)]
     ids = [each.id for each in named]

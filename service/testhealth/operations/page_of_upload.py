@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.errors import NotFound
 from service.runtime import Runtime
 from service.testhealth.operations import answers, failure_texts, notices, records
 from service.testhealth.operations.notices import QuarantineLarge
@@ -69,10 +68,7 @@ async def read(runtime: Runtime, where: RepositoryAddresses, upload_id: str) -> 
     now, repository = runtime.clock.now(), where.repository
 
     def find(session: Tx) -> PageOfUpload:
-        stored = uploads.by_id(session, upload_id)
-        if stored is None or stored.place.repository_id != repository.id:
-            raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
-        upload = stored.upload
+        upload = records.find_upload(session, repository, upload_id)
         home = records.home_of(session, runtime, repository, now)
         attempts = test_attempts.attempts_of(session, upload_id)
         return PageOfUpload(

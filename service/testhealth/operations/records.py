@@ -14,13 +14,14 @@ from service.runtime import Options, Runtime
 from service.testhealth.detector import quarantine
 from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.settings import TestSettings
-from service.testhealth.store import cases, figures, listings
+from service.testhealth.store import cases, figures, listings, uploads
 from service.testhealth.store import quarantine as test_quarantine
 from service.testhealth.store.cases import Case
 from service.testhealth.store.failing import CommonFailure
 from service.testhealth.store.figures import Rates
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import Override, RepoRef
 
 CommonFailures: TypeAlias = tuple[CommonFailure, ...]
@@ -95,6 +96,14 @@ def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:
             code="test_not_found",
         )
     return case
+
+
+def find_upload(session: Tx, repository: RepositoryRecord, upload_id: str) -> Upload:
+    """An upload of the repository, a refused one too. Raises NotFound(upload_not_found)."""
+    stored = uploads.by_id(session, upload_id)
+    if stored is None or stored.place.repository_id != repository.id:
+        raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
+    return stored.upload
 
 
 def last_run(session: Tx, home: Home, case: Case) -> datetime:

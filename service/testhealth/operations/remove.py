@@ -12,7 +12,6 @@ from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.errors import NotFound
 from service.runtime import Runtime
 from service.testhealth.operations import judge, records
 from service.testhealth.operations.judge import RepositoryTests
@@ -40,10 +39,7 @@ def _remove(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditRow
 ) -> tuple[None, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
-    stored = uploads.by_id(session, upload_id)
-    if stored is None or stored.place.repository_id != repository.id:
-        raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
-    upload = stored.upload
+    upload = records.find_upload(session, repository, upload_id)
     cases.lock(session, repository.id)
     tests = RepositoryTests(session, runtime, records.home_of(session, runtime, repository, row.at))
     attempts = test_attempts.attempts_of(session, upload_id)

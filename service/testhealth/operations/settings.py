@@ -10,7 +10,6 @@ from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid
-from service.provider.errors import ProviderError
 from service.runtime import Runtime
 from service.testhealth.operations import judge
 from service.testhealth.operations.judge import RepositoryTests
@@ -53,9 +52,7 @@ async def update(
 
 
 async def _require_issues(runtime: Runtime, ref: RepoRef) -> None:
-    provider = runtime.providers.get(ref.host)
-    if provider is None:
-        raise ProviderError(f"No provider is set for {ref.host}.")
+    provider = runtime.provider_of(ref.host)
     refused = await provider.no_tickets(ref)
     if refused is not None:
         raise Invalid(

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from service.accounts import access, page_addresses
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.errors import FieldError, Invalid, Malformed, NotFound
+from service.errors import FieldError, Invalid, Malformed
 from service.http.callers import Caller
 from service.notifications.store import subscribers
 from service.runtime import Runtime
@@ -448,9 +448,7 @@ def _announce(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> N
 def _remembered(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str
 ) -> UploadAnswer:
-    stored = uploads.by_id(session, upload_id)
-    if stored is None or stored.place.repository_id != repository.id:
-        raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
+    upload = records.find_upload(session, repository, upload_id)
     home = records.home_of(session, runtime, repository, runtime.clock.now())
     attempts = test_attempts.attempts_of(session, upload_id)
-    return answers.answer_again(session, runtime, home, stored.upload, attempts)
+    return answers.answer_again(session, runtime, home, upload, attempts)

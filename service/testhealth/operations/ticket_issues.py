@@ -15,7 +15,6 @@ from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import OutboxItem, OutboxRow
 from service.database.records import Lane, RepositoryRecord
-from service.provider.errors import ProviderError
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.values import Reply
 from service.runtime import Runtime
@@ -125,9 +124,7 @@ async def keep(runtime: Runtime, row: OutboxRow, wanted: KeepTicket, *, first: b
     if kept is None:
         return
     ref = kept.home.repository.ref
-    provider = runtime.providers.get(ref.host)
-    if provider is None:
-        raise ProviderError(f"No provider is set for {ref.host}.")
+    provider = runtime.provider_of(ref.host)
     marker = tickets.marker(kept.test.case.id)
     stands = await provider.ticket(ref, marker, kept.issue.number)
     is_linked = kept.test.case.ticket is not None

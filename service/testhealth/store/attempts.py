@@ -132,10 +132,8 @@ EXPIRE = (
 
 def add(session: Connection, place: Place, given: Sequence[StoredAttempt]) -> None:
     """Store attempts."""
-    common = bulk.same(**keys_of(place))
-    for some in bulk.parts(given):
-        rows = bulk.told(tuple(ATTEMPT.row(each).values()) for each in some)
-        session.execute(INSERT_ATTEMPTS, rows | common)
+    rows = [tuple(ATTEMPT.row(each).values()) for each in given]
+    bulk.send(session, INSERT_ATTEMPTS, rows, **keys_of(place))
 
 
 def attempts_of(session: Connection, upload_id: str) -> tuple[StoredAttempt, ...]:
@@ -269,9 +267,8 @@ def note_impact(
 ) -> None:
     """Note that tests, by number, failed at an instant for pull requests."""
     rows = sorted(set(hit))
-    common = bulk.same(last_at=at, is_counted=at > now - figures.WEEK, **keys_of(place))
-    for some in bulk.parts(rows):
-        session.execute(PUT_IMPACTS, bulk.told(some) | common)
+    is_counted = at > now - figures.WEEK
+    bulk.send(session, PUT_IMPACTS, rows, last_at=at, is_counted=is_counted, **keys_of(place))
     _renew_ranks(session, {(place.repository_id, no) for no, _ in rows})
 
 

@@ -283,15 +283,13 @@ def count(session: Connection, repository_id: int) -> int:
 def add(session: Connection, place: Place, alike: Case, new: Sequence[Own]) -> None:
     """Store new tests under numbers that were taken for them; other columns are as in `alike`."""
     row = CASE.row(alike)
-    common = bulk.same(**{name: row[name] for name in _EQUAL}, **keys_of(place))
-    for some in bulk.parts(new):
-        session.execute(INSERT_CASES, bulk.told(map(tuple, some)) | common)
+    equal = {name: row[name] for name in _EQUAL}
+    bulk.send(session, INSERT_CASES, list(map(tuple, new)), **equal, **keys_of(place))
 
 
 def add_aliases(session: Connection, place: Place, numbers: Mapping[str, int]) -> None:
     """Store other ids of tests; an id that names a test already keeps it."""
-    for some in bulk.parts(list(numbers.items())):
-        session.execute(INSERT_ALIASES, bulk.told(some) | bulk.same(**keys_of(place)))
+    bulk.send(session, INSERT_ALIASES, list(numbers.items()), **keys_of(place))
 
 
 def fields_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Fields]:

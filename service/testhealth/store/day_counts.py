@@ -233,11 +233,8 @@ def write(session: Connection, sums: DaySums, part: Part) -> bool:
         of_day = (table.c.repository_id == place.repository_id, table.c.day == day)
         in_part = (table.c.no > part.after, table.c.no <= part.until)
         session.execute(delete(table).where(*of_day, *in_part))
-    common = bulk.same(day=day, **keys_of(place))
-    for some in bulk.parts(part.daily):
-        session.execute(INSERT_DAILY, bulk.told(map(tuple, some)) | common)
-    for others in bulk.parts(part.failures):
-        session.execute(INSERT_FAILURES, bulk.told(map(tuple, others)) | common)
+    for insert, rows in ((INSERT_DAILY, part.daily), (INSERT_FAILURES, part.failures)):
+        bulk.send(session, insert, list(map(tuple, rows)), day=day, **keys_of(place))
     return True
 
 

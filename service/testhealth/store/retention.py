@@ -152,11 +152,11 @@ def _noise(session: Connection, before: datetime) -> int:
 
 
 def _forget(
-    session: Connection, table: Table, is_old: ColumnElement[bool], at_most: int = BATCH
+    session: Connection, table: Table, is_old: ColumnElement[bool]
 ) -> Sequence[Row[*tuple[int, ...]]]:
     """Delete some old rows; return their keys."""
     key = tuple(table.primary_key)
-    rows = session.execute(select(*key).where(is_old).limit(at_most)).all()
+    rows = session.execute(select(*key).where(is_old).limit(BATCH)).all()
     if rows:
         # Row by row: SQLite looks a list of keys with several columns up in no index.
         names = [f"of_{column.name}" for column in key]

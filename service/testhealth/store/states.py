@@ -137,10 +137,8 @@ def states_of(session: Connection, repository_id: int, nos: Iterable[int]) -> di
 
 def put(session: Connection, place: Place, *now: CaseState) -> None:
     """Store the states of tests, and the copies by which lists are ordered."""
-    common = bulk.same(**keys_of(place))
-    for some in bulk.parts(now):
-        rows = bulk.told(tuple(STATE.row(each).values()) for each in some)
-        session.execute(PUT_STATES, rows | common)
+    rows = [tuple(STATE.row(each).values()) for each in now]
+    bulk.send(session, PUT_STATES, rows, **keys_of(place))
     copies = [
         {
             "of_repository": place.repository_id,
@@ -157,10 +155,8 @@ def put(session: Connection, place: Place, *now: CaseState) -> None:
 
 def note(session: Connection, place: Place, *changes: StateChange) -> None:
     """Add to the history, in this order."""
-    common = bulk.same(**keys_of(place))
-    for some in bulk.parts(changes):
-        rows = bulk.told(tuple(CHANGE.row(each).values()) for each in some)
-        session.execute(INSERT_CHANGES, rows | common)
+    rows = [tuple(CHANGE.row(each).values()) for each in changes]
+    bulk.send(session, INSERT_CHANGES, rows, **keys_of(place))
 
 
 def history(session: Connection, repository_id: int, no: int) -> tuple[StateChange, ...]:

@@ -215,8 +215,9 @@ TABLES = {
         created_at:time steps:text sha:string? branch:string? attempt:int
         checks_complete:bool built_at:time? start_clock:time? last_report_at:time?
         failed_at:time? finished_at:time? cause:string? excused:text asked_evidence:time?
-        evidence:text? rerun_at:time? rerun_ids:text revoked:text fresh:bool published:bool
-        reused_from:string? deadline:time? contained:bool bisection:string? without:text
+        evidence:text? rerun_at:time? rerun_ids:text revoked:text is_flaky:bool fresh:bool
+        published:bool reused_from:string? deadline:time? contained:bool bisection:string?
+        without:text
     """,
     "run_check": """
         run_id:string! position:int! org_id:id kind:string name:string source_id:string?

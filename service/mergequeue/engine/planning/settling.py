@@ -321,6 +321,7 @@ def _rerun(draft: Draft, run: Run, cause: Cause, names: set[str]) -> None:
         rerun_at=draft.now,
         start_clock=draft.now,
         rerun_ids=(*run.rerun_ids, *gone),
+        is_flaky=run.is_flaky or cause is Cause.KNOWN_FLAKY,
         failed_at=None,
         asked_evidence=None,
         evidence=None,

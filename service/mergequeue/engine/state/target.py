@@ -17,7 +17,7 @@ from service.mergequeue.engine.states import EntryState
 
 def moved(draft: Draft, one: TargetMoved) -> None:
     """The tip as read now. A commit we know changes nothing, unless history was rewritten."""
-    _is_back(draft)
+    holds.release_all(draft, frozenset({HoldReason.TARGET_MISSING}), "the branch is back")
     queue = draft.queue
     if queue.tip is None:
         _set_foreign(draft, KeptMove(one.tip, one.prs, rewritten=False))
@@ -111,11 +111,6 @@ def _follow(draft: Draft, move: KeptMove, old: Tip) -> None:
 
 def _is_past(draft: Draft, tip: Tip) -> bool:
     return any(step.before == tip.sha for step in draft.queue.landed)
-
-
-def _is_back(draft: Draft) -> None:
-    missing = frozenset({HoldReason.TARGET_MISSING})
-    holds.release_all(draft, missing, "the branch is back")
 
 
 def _take(draft: Draft, move: KeptMove, old: Tip) -> None:

@@ -1,6 +1,6 @@
 """Examine one branch: read everything, run every audit, order the findings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -99,12 +99,13 @@ async def _subject(
     known: tuple[Sha | None, QueueFacts | None],
 ) -> AuditSubject:
     tip, read = known
-    drafts = queue.config.create_prs_for_testing_branches
+    has_drafts = queue.config.create_prs_for_testing_branches
+    planned = Vehicle.DRAFT_PR if has_drafts else Vehicle.PUSH
     return AuditSubject(
         repo=repository.ref,
         branch=branch,
         tip=tip,
-        vehicle=_vehicle(drafts) if read is None else read.vehicle,
+        vehicle=planned if read is None else read.vehicle,
         merge_method=queue.config.merge_method,
         required=() if read is None else read.required,
         webhook_url=runtime.options.public_url,
@@ -113,16 +114,8 @@ async def _subject(
     )
 
 
-def _vehicle(wants_drafts: bool) -> Vehicle:
-    return Vehicle.DRAFT_PR if wants_drafts else Vehicle.PUSH
-
-
 def _decided(read: QueueFacts) -> list[Finding]:
     found: list[Finding] = []
     for audit in AUDITS:
-        found += _or_fine(audit, list(audit.decide(read)))
+        found += list(audit.decide(read)) or [audits.fine(audit.ID, audit.FINE)]
     return found
-
-
-def _or_fine(audit: Audit, found: Sequence[Finding]) -> Sequence[Finding]:
-    return found or [audits.fine(audit.ID, audit.FINE)]
