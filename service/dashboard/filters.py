@@ -1,5 +1,6 @@
 """Values as text of pages. Nothing here marks a text as safe: templates escape what it gives."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, assert_never
@@ -17,6 +18,9 @@ URL_CHARACTERS_MAX = 2000
 LINES_MAX = 60
 INDENT_MAX = 40
 HITS = ("E  ", ">  ")
+"""How pytest begins the line that failed, and those that say how."""
+MARGIN = re.compile(r"[E>]?[ \t]*")
+TAB = 4
 SHA_DIGITS = 7
 
 
@@ -45,9 +49,10 @@ def trace(text: str, lines_max: int = LINES_MAX) -> list[TraceLine]:
 
 
 def shown_indented(line: str) -> str:
-    """A line of a trace, cleaned, with its indentation."""
-    width = min(len(line) - len(line.lstrip()), INDENT_MAX)
-    return " " * width + shown(line)
+    """A line of a trace, cleaned, with its indentation, which may begin with a mark of pytest."""
+    margin = MARGIN.match(line)
+    width = margin.end() if margin else 0
+    return line[:width].expandtabs(TAB)[:INDENT_MAX] + shown(line[width:])
 
 
 def title(text: str) -> str:
