@@ -43,7 +43,7 @@ FILES: Mapping[str, Path] = {
     "frame.js": documents.STATIC / "frame.js",
     "live.js": documents.STATIC / "live.js",
 }
-"""Files that the page loads; the look, the themes and the live updates are those of the dashboard."""
+"""Files that the page loads; look, themes and live updates are those of the dashboard."""
 
 OPEN, MERGED = Mark("Open", "entering", "good"), marks.ENTRIES[EntryState.MERGED]
 CLOSED = Mark("Closed", "removed", "wait")
