@@ -40,9 +40,10 @@ STYLE = "playground.css"
 FILES: Mapping[str, Path] = {
     STYLE: TEMPLATES / STYLE,
     "pages.css": documents.STATIC / "pages.css",
+    "frame.js": documents.STATIC / "frame.js",
     "live.js": documents.STATIC / "live.js",
 }
-"""Files that the page loads; the look and the live updates are those of the dashboard."""
+"""Files that the page loads; look, themes and live updates are those of the dashboard."""
 
 OPEN, MERGED = Mark("Open", "entering", "good"), marks.ENTRIES[EntryState.MERGED]
 CLOSED = Mark("Closed", "removed", "wait")

@@ -1,5 +1,6 @@
 """Values as text of pages. Nothing here marks a text as safe: templates escape what it gives."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, assert_never
@@ -16,6 +17,10 @@ TEXT_CHARACTERS_MAX = 1000
 URL_CHARACTERS_MAX = 2000
 LINES_MAX = 60
 INDENT_MAX = 40
+HITS = ("E  ", ">  ")
+"""How pytest begins the line that failed, and those that say how."""
+MARGIN = re.compile(r"[E>]?[ \t]*")
+TAB = 4
 SHA_DIGITS = 7
 
 
@@ -24,17 +29,30 @@ def shown(text: str | None) -> str:
     return markdown.cleaned(text or "", TEXT_CHARACTERS_MAX)
 
 
-def trace(text: str) -> str:
-    """A foreign text with its lines, cleaned like one line; the first 60 lines."""
-    lines = text.splitlines()
-    kept = "\n".join(shown_indented(line) for line in lines[:LINES_MAX])
-    return kept + ("\n…" if len(lines) > LINES_MAX else "")
+class TraceLine(NamedTuple):
+    """A line of a trace; `is_hit`: pytest marks it as the one that failed, or as what failed."""
+
+    text: str
+    is_hit: bool
+
+
+def trace(text: str, lines_max: int = LINES_MAX) -> list[TraceLine]:
+    """A foreign text with its lines, each cleaned like one line; a last line says that more follow.
+
+    Blank lines at its ends are left out.
+    """
+    lines = text.rstrip().splitlines()
+    first = next((nth for nth, line in enumerate(lines) if line.strip()), 0)
+    shown_lines = lines[first : first + lines_max]
+    kept = [TraceLine(shown_indented(line), line.startswith(HITS)) for line in shown_lines]
+    return kept + [TraceLine("…", is_hit=False)] * (len(lines) - first > lines_max)
 
 
 def shown_indented(line: str) -> str:
-    """A line of a trace, cleaned, with its indentation."""
-    width = min(len(line) - len(line.lstrip()), INDENT_MAX)
-    return " " * width + shown(line)
+    """A line of a trace, cleaned, with its indentation, which may begin with a mark of pytest."""
+    margin = MARGIN.match(line)
+    width = margin.end() if margin else 0
+    return line[:width].expandtabs(TAB)[:INDENT_MAX] + shown(line[width:])
 
 
 def title(text: str) -> str:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from service.accounts import page_addresses
+from service.dashboard import page_of_queues
 from service.dashboard.charts import Chart, Series, day_label, duration
 from service.database.records import RepositoryRecord
 from service.errors import Malformed
 from service.mergequeue.engine.explaining.rates import MINUTE_S
-from service.mergequeue.operations import queue_access, statistics
+from service.mergequeue.operations import overview, queue_access, statistics
 from service.mergequeue.operations.statistics import Bucket, Part, Statistics
 from service.mergequeue.wording import causes
 from service.runtime import Runtime
@@ -38,11 +39,16 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HealthPage:
-    """The statistics of a queue over a span, as figures and charts."""
+    """The statistics of a queue over a span, as figures and charts.
+
+    `usual`: what merges on such a day, in words; empty for other spans than a day, and if no week
+    is known.
+    """
 
     branch: str
     span: str
     numbers: Statistics
+    usual: str
 
     @property
     def heading(self) -> str:
@@ -158,7 +164,10 @@ async def read(
         raise Malformed(f"`span` takes one of {', '.join(SPANS)}.")
     branch = page_addresses.branch_of(segment)
     queue = await queue_access.queue_in(runtime, repository, branch)
-    return HealthPage(branch, span, await statistics.read(runtime, queue, SPANS[span]))
+    numbers = await statistics.read(runtime, queue, SPANS[span])
+    usual = await overview.usual_day_of(runtime, queue) if SPANS[span] == 1 else None
+    words = page_of_queues.usual_words(usual, runtime.clock.now())
+    return HealthPage(branch, span, numbers, words)
 
 
 def _percent(share: float) -> str:

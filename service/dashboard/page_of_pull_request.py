@@ -37,6 +37,9 @@ EVENTS_MAX = 100
 NEIGHBORS_MAX = 10
 """Pull requests ahead and behind that are named."""
 
+TRACE_LINES = 12
+"""Lines of the trace of each failed test; the page of the test has more."""
+
 _BEFORE = {reason.value for reason in NOT_READY_ORDER}
 _BY_CI = frozenset({ConditionCode.STATUS_PASSED, ConditionCode.EVIDENCE_RECEIVED})
 _STARTED = Mark("testing", "testing", "test")
@@ -90,6 +93,7 @@ class PullRequestPage:
     controls: tuple[str, ...]
     what_if: tuple[tuple[str, Phrase], ...]
     priorities: tuple[str, ...] = tuple(PRIORITY_NAMES)
+    trace_lines: int = TRACE_LINES
 
     @property
     def text(self) -> PullRequestText:

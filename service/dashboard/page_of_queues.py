@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.accounts import page_addresses
-from service.dashboard import marks
+from service.dashboard import charts, marks
 from service.dashboard.marks import Mark
 from service.dashboard.queue_actions import PAUSES
 from service.dashboard.visitors import Rights
@@ -14,7 +14,8 @@ from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.reasons import WhoMustAct
 from service.mergequeue.engine.state.holds import who_lifts
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.operations.overview import LastDay, Overview, QueueInBrief
+from service.mergequeue.operations import overview
+from service.mergequeue.operations.overview import LastDay, Overview, QueueInBrief, UsualDay
 from service.mergequeue.operations.page_of_queue import LeftEntry
 from service.mergequeue.wording import holds
 from service.runtime import Options, Runtime
@@ -79,7 +80,8 @@ class QueuesPage:
     """The rows of one page; `next_after` is the query of the next page, empty: there is none.
 
     `merged`: what merged last in these queues. `tests`: those of their repositories that hit most
-    pull requests.
+    pull requests. `repositories_max`: the visitor's access to so many repositories was read, and
+    there are more; None: it was read everywhere. `usual` is what merges on such a day, in words.
     """
 
     rows: tuple[QueueRow, ...]
@@ -87,6 +89,8 @@ class QueuesPage:
     merged: tuple[MergedRow, ...]
     tests: tuple[TestRow, ...]
     day: LastDay
+    usual: str
+    repositories_max: int | None = None
 
     @property
     def stopped(self) -> tuple[QueueRow, ...]:
@@ -127,26 +131,35 @@ class QueuesPage:
 
 
 def made_of(
-    runtime: Runtime, rights: Rights, overview: Overview, worst: Sequence[WorstTest]
+    runtime: Runtime, rights: Rights, found: Overview, worst: Sequence[WorstTest]
 ) -> QueuesPage:
     """Return the page of these queues and of the worst tests of their repositories."""
     options, now = runtime.options, runtime.clock.now()
-    may_pause = {
-        each.ref.id: rights.may(each.ref.repository_id, PAUSES) for each in overview.queues
-    }
+    may_pause = {each.ref.id: rights.may(each.ref.repository_id, PAUSES) for each in found.queues}
     rows = sorted(
-        (_row(each, may_pause[each.ref.id], options, now) for each in overview.queues),
+        (_row(each, may_pause[each.ref.id], options, now) for each in found.queues),
         key=lambda row: not row.why.parts,
     )
-    after = overview.next_after
-    refs = {each.ref.repository_id: each.ref.repo for each in overview.queues}
+    after = found.next_after
+    refs = {each.ref.repository_id: each.ref.repo for each in found.queues}
     return QueuesPage(
         rows=tuple(rows),
         next_after="" if after is None else f"{after[0]}/{after[1]}",
-        merged=tuple(_merged(*each, options) for each in overview.merged),
+        merged=tuple(_merged(*each, options) for each in found.merged),
         tests=tuple(_test(each, refs[each.repository_id], options) for each in worst),
-        day=overview.day,
+        day=found.day,
+        usual=usual_words(found.usual, now),
+        repositories_max=overview.REPOSITORIES_MAX if rights.is_partial else None,
     )
+
+
+def usual_words(usual: UsualDay | None, now: datetime) -> str:
+    """Return `usually 68 on a Thursday, the median of 4 weeks`; empty: no week is known."""
+    if usual is None:
+        return ""
+    if usual.weeks == 1:
+        return f"{charts.plain(usual.merged)} on {now:%A} last week"
+    return f"usually {charts.plain(usual.merged)} on a {now:%A}, the median of {usual.weeks} weeks"
 
 
 def _merged(ref: QueueRef, left: LeftEntry, options: Options) -> MergedRow:

@@ -1,9 +1,12 @@
 """The settings of a queue: each with its source, a form, and a replay with other values."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from urllib.parse import urlencode
+
+from pydantic.alias_generators import to_camel
 
 from service.accounts import page_addresses
 from service.dashboard import setting_fields
@@ -11,10 +14,11 @@ from service.dashboard.charts import duration
 from service.dashboard.requests import Action, PageRequest
 from service.dashboard.setting_fields import FIELDS, GROUPS, SettingField, field_of, text_of
 from service.errors import Malformed
-from service.mergequeue.engine.config import ConfigValue
+from service.mergequeue.engine.config import ConfigValue, QueueConfig
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.operations import file_checks, queue_access, queues, turn
 from service.mergequeue.operations.queues import QueueRequest
+from service.mergequeue.operations.replaying import Variant
 from service.mergequeue.wording.file_checks import Replayed
 from service.provider.values import AccessLevel
 from service.runtime import Runtime
@@ -26,11 +30,15 @@ TRIED = (
 )
 """The settings of the form that replays; the address takes every setting."""
 
+COMPARE = "compare"
+"""Asks in the address for a replay of each usual change."""
+BATCHES = (2, 4, 8)
+"""Sizes of batches that are worth a look."""
+
 MINUS = "\N{MINUS SIGN}"
 REPLAY_NEEDS = AccessLevel.WRITE
 REPLAY_S = 60
 NO_ACCESS = "A replay needs write access."
-BUSY = "Another replay is running. Try again in a minute."
 SLOW = f"The replay took longer than {REPLAY_S} seconds and was stopped. {file_checks.TOO_LONG}"
 SAME = "These are the settings that the queue has now. Change one to try it."
 
@@ -67,14 +75,36 @@ class Trial:
         return all(row.look != "worse" for row in self.rows)
 
 
+class ChangeRow(NamedTuple):
+    """A usual change: `query` tries it, `ci` is the change of CI time, `look` that of the P95."""
+
+    name: str
+    query: str
+    p50: str
+    p95: str
+    ci: str
+    look: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsualChanges:
+    """A row as it is now and one for each change; there was no time for those `left_out`."""
+
+    rows: tuple[ChangeRow, ...] = ()
+    submissions: int = 0
+    left_out: tuple[str, ...] = ()
+    trouble: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class SettingsPage:
-    """All settings by group, and a replay if the address asks for one."""
+    """All settings by group, and the replays that the address asks for."""
 
     value: MergeQueue
     groups: Mapping[str, tuple[SettingField, ...]]
     tries: tuple[SettingField, ...]
     trial: Trial
+    usual: UsualChanges
     before: str = setting_fields.BEFORE
     needs: AccessLevel = REPLAY_NEEDS
 
@@ -83,13 +113,16 @@ async def read(runtime: Runtime, request: PageRequest) -> SettingsPage:
     """Return the page. Raises NotFound(queue_not_found)."""
     queue = await _queue(runtime, request)
     value = await turn.value(runtime, queue.id)
-    trial = Trial()
-    if request.query and not request.form:
+    trial, usual = Trial(), UsualChanges()
+    if COMPARE in request.query and not request.form:
+        usual = await _compared(runtime, queue, value, request)
+    elif request.query and not request.form:
         trial = await _tried(runtime, queue, value, request)
     groups = {
         title: tuple(field_of(value, name) for name in names) for title, names in GROUPS.items()
     }
-    return SettingsPage(value, groups, tuple(field_of(value, name) for name in TRIED), trial)
+    tries = tuple(field_of(value, name) for name in TRIED)
+    return SettingsPage(value, groups, tries, trial, usual)
 
 
 async def _tried(
@@ -106,23 +139,72 @@ async def _tried(
     tried = tuple(field_of(value, name) for name in changes)
     if not request.visitor.may(REPLAY_NEEDS):
         return Trial(given, tried, trouble=NO_ACCESS)
-    effect = SAME if not changes else await _effect(runtime, queue, value, changes)
-    if isinstance(effect, str):
-        return Trial(given, tried, trouble=effect)
+    found = SAME if not changes else await _effects(runtime, queue, value, [changes])
+    if isinstance(found, str):
+        return Trial(given, tried, trouble=found)
+    (effect,) = found
     return Trial(given, tried, title_of(changes, effect), effect.submissions, rows_of(effect))
 
 
-async def _effect(
-    runtime: Runtime, queue: QueueRef, value: MergeQueue, changes: Mapping[str, ConfigValue]
-) -> Replayed | str:
+async def _effects(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, variants: Sequence[Variant]
+) -> tuple[Replayed, ...] | str:
     """Return the figures, or why there are none; replays of pages do not wait for each other."""
-    if runtime.replays.locked():
-        return BUSY
     try:
         async with asyncio.timeout(REPLAY_S):
-            return await file_checks.effect(runtime, queue, value, changes)
+            return await file_checks.effects(runtime, queue, value, variants, waits=False)
     except TimeoutError:
         return SLOW
+
+
+async def _compared(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, request: PageRequest
+) -> UsualChanges:
+    """Return the replay of the last 30 days with each of some usual changes."""
+    if not request.visitor.may(REPLAY_NEEDS):
+        return UsualChanges(trouble=NO_ACCESS)
+    usual = usual_changes(value.config)
+    found = await _effects(runtime, queue, value, list(usual.values()))
+    if isinstance(found, str):
+        return UsualChanges(trouble=found)
+    now = ChangeRow("As now", "", *_times(found[0].before), "", "")
+    rows = (_change_row(*each) for each in zip(usual.items(), found, strict=False))
+    left_out = tuple(usual)[len(found) :]
+    return UsualChanges((now, *rows), found[0].submissions, left_out)
+
+
+def usual_changes(config: QueueConfig) -> Mapping[str, Variant]:
+    """Return changes that are worth a look, by their names: slots, batches, optimistic merging."""
+    slots = {max(1, config.concurrency // 2), config.concurrency + 3, config.concurrency * 2}
+    found: dict[str, Variant] = {
+        f"Concurrency {each}": {"concurrency": each}
+        for each in sorted(slots - {config.concurrency})
+    }
+    if config.batch:
+        found["No batches"] = {"batch": False}
+    size = config.batching_min_size if config.batch else None
+    for each in BATCHES:
+        if each != size:
+            found[f"Batches of {each}"] = {"batch": True, "batching_min_size": each}
+    is_optimistic = config.can_optimistically_merge
+    name = "No optimistic merging" if is_optimistic else "Optimistic merging"
+    found[name] = {"can_optimistically_merge": not is_optimistic}
+    return found
+
+
+def _change_row(change: tuple[str, Variant], found: Replayed) -> ChangeRow:
+    name, changes = change
+    texts = {to_camel(field): text_of(field, value) for field, value in changes.items()}
+    p95_now, p95 = (side["time_to_merge_p95_s"] for side in (found.before, found.after))
+    ci = _percent(found.before["ci_minutes"], found.after["ci_minutes"])
+    look = ""
+    if p95_now is not None and p95 is not None and _time(p95_now) != _time(p95):
+        look = "better" if p95 < p95_now else "worse"
+    return ChangeRow(name, urlencode(texts), *_times(found.after), ci, look)
+
+
+def _times(side: Mapping[str, float | None]) -> tuple[str, str]:
+    return _time(side["time_to_merge_p50_s"]), _time(side["time_to_merge_p95_s"])
 
 
 def title_of(changes: Mapping[str, ConfigValue], found: Replayed) -> str:

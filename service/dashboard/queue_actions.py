@@ -24,6 +24,9 @@ from service.vocabulary import Actor, QueueRef
 PAUSES = AccessLevel.MAINTAIN
 """The access that pausing takes."""
 
+PAUSED_MAX = 1000
+"""Queues that are paused together."""
+
 PAUSE_ALL_BUTTON = "Pause all queues"
 PAUSE_ALL = (
     "Every queue that you may pause stops: no test starts and nothing lands until a maintainer "
@@ -78,12 +81,14 @@ async def release(runtime: Runtime, request: PageRequest) -> None:
 class PausedQueues:
     """What pausing every queue came to; `refused` has the names of queues, each with the reason.
 
-    `denied`: how many queues the person may see and not pause.
+    `denied`: how many queues the person may see and not pause. `is_partial`: more of their queues
+    are not paused yet.
     """
 
     paused: int
     denied: int
     refused: tuple[tuple[str, str], ...]
+    is_partial: bool = False
 
 
 async def pause_all(
@@ -97,13 +102,13 @@ async def pause_all(
     reason = common.read(Reasoned, {"reason": form.get("reason", "").strip()}).reason
     found = [each.ref for each in await overview.running(runtime, rights.scope)]
     allowed = [ref for ref in found if rights.may(ref.repository_id, PAUSES)]
-    denied = tuple(ref for ref in found if ref not in allowed)
+    denied = [ref for ref in found if not rights.may(ref.repository_id, PAUSES)]
     if denied and not allowed:
         await _store_denial(runtime, denied[0], actor)
         raise NotAllowed("This needs maintain access to a repository with a queue.")
     paused: list[QueueRef] = []
     refused: list[tuple[str, str]] = []
-    for ref in allowed:
+    for ref in allowed[:PAUSED_MAX]:
         try:
             by = Requester(actor)
             await queues.ask_for_state(runtime, ref, QueueState.PAUSED, reason or None, by)
@@ -111,7 +116,8 @@ async def pause_all(
         except ServiceError as error:
             refused.append((f"{ref.repo.slug} {ref.branch}", error.detail))
     await asyncio.gather(*(queues.wait_for_landing(runtime, ref) for ref in paused))
-    return PausedQueues(len(paused), len(denied), tuple(refused))
+    is_partial = len(allowed) > PAUSED_MAX or rights.is_partial
+    return PausedQueues(len(paused), len(denied), tuple(refused), is_partial)
 
 
 async def _store_denial(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:

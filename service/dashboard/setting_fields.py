@@ -117,7 +117,7 @@ def field_of(value: MergeQueue, name: str) -> SettingField:
 
 def label_of(name: str) -> str:
     """Return `Bisection concurrency`."""
-    return name.replace("_", " ").capitalize()
+    return name.replace("_", " ").capitalize().replace(" prs ", " PRs ")
 
 
 def _is_list(kind: object) -> bool:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from aiohttp import web
 
 from service.errors import ServiceError
+from service.http import waiting
 from service.http.waiting import Waiting
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
@@ -81,5 +82,4 @@ class Streams:
             await wakeups.wait(topic, seen, LOOK_EVERY_S)
 
     def _is_over(self, request: web.Request) -> bool:
-        is_gone = request.transport is None or request.transport.is_closing()
-        return is_gone or self._places.is_stopping
+        return waiting.has_left(request) or self._places.is_stopping

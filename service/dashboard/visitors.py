@@ -19,6 +19,9 @@ KEPT = timedelta(seconds=60)
 """How long a right to read is remembered. Rights to change are read for each change."""
 KEPT_MAX = 10_000
 
+PARTS_MAX = 50
+"""Parts in which rights to pause queues are read, each of `overview.REPOSITORIES_MAX`."""
+
 TOKEN_LEVELS = {
     Role.READ: AccessLevel.READ,
     Role.QUEUE: AccessLevel.WRITE,
@@ -58,12 +61,14 @@ class Visitor:
 class Rights:
     """Which queues a visitor may see, and their access to each repository by our id.
 
-    `otherwise` is their access to a repository that `levels` does not name.
+    `otherwise` is their access to a repository that `levels` does not name. `is_partial`: there are
+    more repositories with a queue, whose rights were not read.
     """
 
     scope: Scope
     levels: Mapping[int, AccessLevel]
     otherwise: AccessLevel = AccessLevel.NONE
+    is_partial: bool = False
 
     def may(self, repository_id: int, needed: AccessLevel) -> bool:
         """Return whether they may do in a repository what takes this access."""
@@ -109,19 +114,26 @@ class Levels:
             return AccessLevel.NONE
 
     async def everywhere(self, visitor: Visitor, *, is_change: bool = False) -> Rights:
-        """Return the visitor's rights where there are queues; those for a change are read anew."""
+        """Return the visitor's rights where there are queues.
+
+        Those for a change are read anew, in every repository; those for a page in the first ones.
+        """
         if visitor.caller is not None:
             scope = Scope(visitor.caller.org_id, visitor.caller.repositories)
             return Rights(scope, {}, TOKEN_LEVELS.get(visitor.caller.role, AccessLevel.NONE))
         if not visitor.host:
             return Rights(Scope(), {}, AccessLevel.ADMIN)
-        found = await overview.repositories(self._runtime, visitor.host)
-        levels = await asyncio.gather(
-            *(self.of(visitor, repo, is_change=is_change) for repo in found.values())
-        )
-        readable = {
-            id_: level
-            for id_, level in zip(found, levels, strict=True)
-            if level >= AccessLevel.READ
-        }
-        return Rights(Scope(within=frozenset(readable)), readable)
+        levels: dict[int, AccessLevel] = {}
+        following = await overview.repositories(self._runtime, visitor.host)
+        for _ in range(PARTS_MAX if is_change else 1):
+            some, last = following, max(following, default=0)
+            found = await asyncio.gather(
+                *(self.of(visitor, repo, is_change=is_change) for repo in some.values())
+            )
+            levels |= zip(some, found, strict=True)
+            following = await overview.repositories(self._runtime, visitor.host, last)
+            if not following:
+                break
+        readable = {id_: level for id_, level in levels.items() if level >= AccessLevel.READ}
+        within = Scope(within=frozenset(readable))
+        return Rights(within, readable, is_partial=bool(following))

@@ -40,13 +40,13 @@ UNHEALTHY = {Health.FLAKY: Standing.FLAKY, Health.BROKEN: Standing.BROKEN}
 
 
 class RankedFailure(NamedTuple):
-    """A failed test with what it was when the run began."""
+    """A failed test with what it was when the run began; `last` is its failure in a report."""
 
     case: ListedCase
     standing: Standing
     is_new_text: bool
     log: str
-    failure: str | None
+    last: FailedIn
 
 
 def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
@@ -61,8 +61,7 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
     shown = looked[: phrases.NAMES_SHOWN_MAX]
     nos = [each.case.no for each in shown]
     rates = figures.rates(session, home.sets, repository.id, nos, home.now)
-    keys = [each.failure for each in shown if each.failure is not None]
-    headlines = test_attempts.headlines(session, repository.id, keys)
+    texts = test_attempts.failure_texts(session, [each.last for each in shown])
     excused = sum(each.standing is Standing.EXCUSED for each in looked)
     return FailedTests(
         failed=len(looked) - excused,
@@ -77,7 +76,9 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
                 until=_until(home, each.case),
                 log=each.log,
                 page=page_addresses.test(runtime.options, repository.ref, each.case.id),
-                message=headlines.get(each.failure or "", ""),
+                message=texts[each.last.upload, each.last.no].headline,
+                stack=texts[each.last.upload, each.last.no].stack,
+                id=each.case.id,
             )
             for each in shown
         ),
@@ -138,7 +139,7 @@ def _looked(
         standing = standing_of(failures, health, keys)
         is_new_text = standing is not Standing.NEW and _is_new(failures, keys)
         last = failures[-1]
-        looked.append(RankedFailure(case, standing, is_new_text, logs[last.upload], last.failure))
+        looked.append(RankedFailure(case, standing, is_new_text, logs[last.upload], last))
     return sorted(looked, key=lambda each: (RANKS.index(each.standing), name_of(each.case)))
 
 

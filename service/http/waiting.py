@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
+from aiohttp import web
+
 from service.errors import Overloaded
 from service.runtime import Options
 
@@ -14,6 +16,7 @@ WAITING_A_TOKEN = 40
 RETRY_AFTER_S = 5
 
 _waited_s: ContextVar[float] = ContextVar("waited_s", default=0.0)
+_request: ContextVar[web.Request | None] = ContextVar("request", default=None)
 
 
 class Versioned(NamedTuple):
@@ -48,9 +51,21 @@ class Waiting:
                 del self._waiting[token_id]
 
 
-def begin() -> None:
+def begin(request: web.Request) -> None:
     """A request begins: it has not waited."""
     _waited_s.set(0.0)
+    _request.set(request)
+
+
+def has_client_left() -> bool:
+    """Return whether the connection of the request that began here is closed."""
+    request = _request.get()
+    return request is not None and has_left(request)
+
+
+def has_left(request: web.Request) -> bool:
+    """Return whether the connection of a request is closed."""
+    return request.transport is None or request.transport.is_closing()
 
 
 def waited_for_change_s() -> float:

@@ -42,7 +42,7 @@ from tests.dashboard.queue_stage import (
 )
 from tests.operations import upload_stage
 from tests.operations.message_stage import LOOPBACK
-from tests.operations.upload_stage import HOST, a_case, a_file
+from tests.operations.upload_stage import HOST, Stage, a_case, a_file
 
 HOSTILE = (
     '<img src=x onerror=alert(1)> & "quotes" \u202etxet \u200b\U0001f680 '
@@ -51,6 +51,15 @@ HOSTILE = (
 """Markup, right-to-left, emoji, and 5,000 characters of which most are one word."""
 
 QUARANTINED_DAYS = 18
+BROKEN = queue_stage.failed(3099, (471,), created_at=at(38), finished_at=at(22))
+"""The test run in which #471 failed."""
+
+ASSERTION = "AssertionError: assert Decimal('3.33') is None"
+TRACE = """tests/prices/test_cache.py:27: in test_cache_expires
+    clock.advance(minutes=61)
+>   assert cache.get("mug") is None
+E   AssertionError: assert Decimal('3.33') is None
+E    +  where Decimal('3.33') = get('mug')"""
 
 
 @dataclass
@@ -76,6 +85,7 @@ async def gallery(store: Store) -> AsyncIterator[Gallery]:
     runtime = replace(main.runtime, sender=HttpSender(LOOPBACK), options=options)
     main = replace(main, runtime=runtime)
     paths = await _tests(store) | await _queues(store, main) | await _administration(main)
+    await _failed_run(await upload_stage.staged(store))
     one = replace(await _stage(store, "one"), runtime=runtime)
     await one.put(one_testing())
     readiness = Readiness()
@@ -90,14 +100,21 @@ async def _stage(store: Store, branch: str) -> QueueStage:
 
 async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
     value, left = queue_stage.busy()
+    value = replace(value, sends_results=True)
     suspect = value.entries[482]
-    more_left, runs, moves = _last_week()
+    more_left, runs, moves = _last_weeks()
+    left["entries"] = tuple(
+        replace(each, detail=replace(each.detail, run=BROKEN.id), verified_by=None)
+        if each.pr in BROKEN.prs
+        else each
+        for each in left["entries"]
+    )
     story = queue_stage.story(suspect, value.runs[suspect.run or ""])
     await main.put(
         value,
         [*story, *moves],
         entries=(*left["entries"], *more_left),
-        runs=(*left["runs"], *runs),
+        runs=(*left["runs"], *runs, BROKEN),
     )
     for run in (*left["runs"], *runs):
         await main.landed(run)
@@ -143,6 +160,7 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
         "health-empty": f"{home}/empty/health",
         "doctor": f"{home}/main/doctor",
         "settings-of-queue": f"{home}/main/settings",
+        "settings-compared": f"{home}/main/settings?compare=usual",
         "not-found": f"{home}/none",
         "error-code": "/docs/errors/queue_not_found",
     }
@@ -195,14 +213,23 @@ def _hostile() -> MergeQueue:
     return a_queue(entries, [run], **pause)
 
 
-def _last_week() -> tuple[list[Entry], list[Run], list[Recorded]]:
-    """Forty submissions that left, most of them merged, some after a second test."""
+def _last_weeks() -> tuple[list[Entry], list[Run], list[Recorded]]:
+    """Forty submissions that left in a week, most of them merged, some after a second test.
+
+    And those of the same weekday of the four weeks before.
+    """
     entries, runs, moves = [], [], []
-    for nth in range(40):
-        hours = 5 + nth * 4.1
+    ages = [5 + nth * 4.1 for nth in range(40)]
+    ages += [24 * 7 * week + 1 + 2 * nth for week in range(1, 5) for nth in range(6 + week)]
+    for nth, hours in enumerate(ages):
         ended, testing = hours * 60, 14 + nth % 7
         run = passed(
-            2700 + nth, (300 + nth,), created_at=at(ended + testing), finished_at=at(ended)
+            2700 + nth,
+            (300 + nth,),
+            created_at=at(ended + testing),
+            built_at=at(ended + testing),
+            start_clock=at(ended + testing),
+            finished_at=at(ended),
         )
         left = queue_stage.ended(run.prs[0], run, ended, submitted_at=at(ended + testing + 12))
         if nth % 6 == 5:
@@ -282,6 +309,18 @@ async def _tests(store: Store) -> dict[str, str]:
         "upload": f"{home}/uploads/{failing.upload_id}",
         "upload-hostile": f"{home}/uploads/{odd.upload_id}",
     }
+
+
+async def _failed_run(stage: Stage) -> None:
+    """Results of the test run in which #471 failed: one test fails, with its trace."""
+    stage.clock.present = NOW
+    stage = replace(stage, caller=await _caller(stage.runtime, Role.QUEUE))
+    steady = [a_case(f"test_steady_{nth}", "P") for nth in range(20)]
+    broken = a_case("test_cache_expires", "F", file="tests/prices/test_cache.py")
+    attempt = broken.explicit_attempts[0]._replace(message=ASSERTION, stack=TRACE)
+    broken = broken._replace(explicit_attempts=(attempt,))
+    file = a_file({}, cases=(broken, *steady))
+    await stage.send([file], sha=BROKEN.sha, branch=BROKEN.branch, ran_at=at(25))
 
 
 async def _administration(main: QueueStage) -> dict[str, str]:

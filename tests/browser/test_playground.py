@@ -43,6 +43,23 @@ async def test_the_playground_keeps_nobody_out_and_cuts_no_text_off(browser, pla
             assert await page.evaluate(CUT_OFF) == []
 
 
+async def test_both_sides_have_the_theme_that_is_chosen(browser, played):
+    opened, address = played
+    async with person(browser, address, also=[opened.stage.service]) as page:
+        await page.goto("/")
+        queue = page.frame_locator("iframe")
+        for theme in ("dark", "light"):
+            await page.locator("#themes").get_by_text(theme, exact=True).first.click()
+            for side in (page, queue):
+                await side.locator(f"html[data-theme={theme}]").wait_for(state="attached")
+        await page.reload()
+        for side in (page, queue):
+            await side.locator("html[data-theme=light]").wait_for(state="attached")
+        await page.locator("#themes").get_by_text("system", exact=True).first.click()
+        for side in (page, queue):
+            await side.locator("html:not([data-theme])").wait_for(state="attached")
+
+
 async def test_a_keyboard_is_enough_to_comment_and_to_play_a_story(browser, played):
     opened, address = played
     async with person(browser, address, also=[opened.stage.service]) as page:

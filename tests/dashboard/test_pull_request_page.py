@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from service.accounts import access
 from service.mergequeue.engine.model import NOTHING, Detail
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState
@@ -18,6 +19,7 @@ from tests.dashboard.queue_stage import (
     a_queue,
     a_run,
     an_entry,
+    at,
     ended,
     failed,
     in_run,
@@ -25,6 +27,8 @@ from tests.dashboard.queue_stage import (
     story,
 )
 from tests.harness.expect import expect
+from tests.operations import upload_stage
+from tests.operations.upload_stage import a_case, a_file
 
 PATH = "/octo/widgets/main/pull"
 RUNS = "/octo/widgets/runs"
@@ -115,6 +119,44 @@ async def test_one_that_failed_says_why_and_what_to_do(stage):
     assert "comment /merge again" in page.text
     assert BROKEN_CHECK.url in page.links
     assert "97 % to blame: failed alone once, failed with #12, which has merged" in page.text
+
+
+TRACE = "\n".join(
+    [
+        "tests/ui/test_total.py:27",
+        "    clock.advance(minutes=61)",
+        '>   assert cache.get("mug") is None',
+        "E   AssertionError: assert Decimal('3.33') is None",
+        *(f"frame {nth}" for nth in range(20)),
+    ]
+)
+
+
+async def test_failed_tests_have_their_assertion_and_the_first_lines_of_their_trace(store, stage):
+    run = failed(1, (7,))
+    end: dict[str, Any] = {"state": EntryState.FAILED, "reason": Reason.REQUIRED_STATUS_FAILED}
+    detail = Detail(run=run.id, checks=(BROKEN_CHECK,))
+    left = ended(7, run, 3, detail=detail, verified_by=None, landed_sha=None, **end)
+    await stage.put(a_queue(sends_results=True), entries=(left,), runs=(run,))
+    ci = await upload_stage.staged(store)
+    ci.clock.present = at(9)
+    token = await token_of(ci.runtime, Role.QUEUE)
+    ci = replace(ci, caller=await access.look_up(ci.runtime, token))
+    total = a_case("test_total", "F")
+    attempt = total.explicit_attempts[0]._replace(stack=TRACE)
+    total = total._replace(explicit_attempts=(attempt,))
+    file = a_file({}, cases=(total, a_case("test_sum", "FF"), a_case("test_steady", "P")))
+    await ci.send([file], sha=run.sha, branch=run.branch, ran_at=at(9))
+    page = await seen(stage, f"{PATH}/7")
+    assert "Evidence: 2 tests failed" in page.text
+    how = "new failure\nAssertionError: 10.0 != 10.01"
+    assert f"tests/test_total.py::test_total\n{how}" in page.text
+    assert f"/octo/widgets/tests/{(await ci.case('test_total')).id}" in page.links
+    assert "frame 7" in page.text
+    assert "frame 8" not in page.text
+    hits = [attrs for tag, attrs in page.tags if tag == "bdi" and attrs.get("class") == "hit"]
+    assert len(hits) == 2
+    assert "test_steady" not in page.text
 
 
 async def test_a_failed_check_of_the_pull_request_itself_says_who_mends_it(stage):

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from service.dashboard import queue_actions
-from service.dashboard.visitors import Rights
+from service.dashboard import page_of_queues, queue_actions
+from service.dashboard import pages as dashboard_pages
+from service.dashboard.rendering import Rendering
+from service.dashboard.visitors import Levels, Rights, Visitor
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Hold, Landing, LandMode
 from service.mergequeue.engine.reasons import HoldReason, HoldScope
@@ -32,6 +34,7 @@ from tests.dashboard.queue_stage import (
 from tests.dashboard.signing_in import visitor
 from tests.dashboard.test_queue_actions import newest
 from tests.dashboard.test_tests_page import flaking
+from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 
 WITHIN_S = 20.0
@@ -97,6 +100,38 @@ async def test_the_figures_are_of_the_last_day_beside_the_day_before(store):
     assert spark == f"Merged per day, last 14 days: 1, {'0, ' * 11}1, 3"
 
 
+async def test_what_merged_stands_beside_the_same_day_of_the_weeks_before(store):
+    stage = await queue_stage.staged(store)
+    week = 60 * 24 * 7
+    # Five merged within a day, three a week before, one in each of the two weeks before that.
+    minutes = [*(60 * nth for nth in range(1, 6)), *(week + 90 * nth for nth in range(3))]
+    minutes += [2 * week + 5, 3 * week + 60 * 23, 3 * week + 60 * 25]
+    runs = [passed(nth, (nth,)) for nth in range(1, 1 + len(minutes))]
+    left = [ended(*each) for each in zip(range(1, 20), runs, minutes, strict=False)]
+    await stage.put(a_queue(), entries=tuple(left), runs=tuple(runs))
+    async with stage.browsing() as browser:
+        page = await browser.see("/", host="localhost")
+        health = await browser.see("/octo/widgets/main/health?span=24h", host="localhost")
+        week_page = await browser.see("/octo/widgets/main/health?span=7d", host="localhost")
+    words = "usually 1 on a Tuesday, the median of 3 weeks"
+    assert f"Merged, 24 h 5 {words}" in " ".join(page.text.split())
+    assert words in health.text
+    assert "usually" not in week_page.text
+
+
+@pytest.mark.parametrize(
+    ("weeks", "words"),
+    [
+        ((0, 0, 0, 0), ""),
+        ((3, 0, 0, 0), "3 on Tuesday last week"),
+        ((3, 4, 0, 0), "usually 3.5 on a Tuesday, the median of 2 weeks"),
+        ((1000, 9000, 0, 2000), "usually 1,500 on a Tuesday, the median of 4 weeks"),
+    ],
+)
+def test_weeks_before_the_first_merge_do_not_count(weeks, words):
+    assert page_of_queues.usual_words(overview.usual_day(weeks), queue_stage.NOW) == words
+
+
 async def test_a_maintainer_pauses_every_queue_after_a_question(pages):
     async with visitor(pages, "alice", "/") as browser:
         asked = await browser.press("Pause all queues…", reason="incident 7")
@@ -154,6 +189,28 @@ async def test_no_queue_waits_for_a_landing_of_another_to_be_paused(store):
             await runtime.wakeups.wait(topic, runtime.wakeups.version(topic), 0.1)
     assert (value.state, pausing.done()) == (QueueState.PAUSED, False)
     pausing.cancel()
+
+
+ALICE = Visitor(person("alice"), "", host=upload_stage.HOST)
+
+
+async def test_every_queue_is_paused_in_more_repositories_than_a_page_reads(store, monkeypatch):
+    monkeypatch.setattr(overview, "REPOSITORIES_MAX", 2)
+    stages = [await queue_stage.staged(store, "main", name) for name in "abcde"]
+    repo = stages[0].queue.repo
+    main = replace(stages[0].runtime, providers={repo.host: ValuesProvider(repo.host)})
+    rights = await Levels(main).everywhere(ALICE)
+    assert (len(rights.levels), rights.is_partial) == (2, True)
+    values = {"page": await dashboard_pages.queues(main, rights, {}), "visitor": ALICE}
+    shown = Rendering(main).page(200, "queues.html", {**values, "now": queue_stage.NOW}).text
+    assert "read in the first 2 repositories that have a queue" in str(shown)
+    rights = await Levels(main).everywhere(ALICE, is_change=True)
+    assert (len(rights.levels), rights.is_partial) == (5, False)
+    monkeypatch.setattr(queue_actions, "PAUSED_MAX", 3)
+    first = await queue_actions.pause_all(main, rights, ALICE.actor, {})
+    assert (first.paused, first.is_partial) == (3, True)
+    second = await queue_actions.pause_all(main, rights, ALICE.actor, {})
+    assert (second.paused, second.is_partial) == (2, False)
 
 
 async def test_below_the_queues_is_what_landed_and_which_tests_hurt_most(store):

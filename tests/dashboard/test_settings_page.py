@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.dashboard import setting_fields, visitors
-from service.mergequeue.engine.config import SETTINGS, QueueConfig
+from service.dashboard import page_of_settings, setting_fields, visitors
+from service.mergequeue.engine.config import SETTINGS, QueueConfig, changed
 from service.mergequeue.engine.model import FileFault, RepositoryFile
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
@@ -62,12 +62,17 @@ async def test_values_have_their_default_meaning_and_source(stage):
     assert ("readonly" in locked, "name" in locked) == (True, False)
 
 
-async def test_a_replay_of_thirty_days_shows_both_settings(stage):
+async def eight_merged(stage):
+    """Eight submissions that have merged."""
     runs = [passed(nth, (nth,), created_at=at(60 * nth)) for nth in range(1, 9)]
     left = [ended(run.number, run, 3 + run.number) for run in runs]
     ready = EntryState.NOT_READY, EntryState.PENDING, Reason.NOW_READY
     moves = [moved(each.pr, 24 + each.pr, *ready) for each in left]
     await stage.put(a_queue(file=filed()), moves, entries=tuple(left), runs=tuple(runs))
+
+
+async def test_a_replay_of_thirty_days_shows_both_settings(stage):
+    await eight_merged(stage)
     async with stage.browsing() as browser:
         page = await browser.see(f"{PATH}?concurrency=8&batch=false", host="localhost")
         title = r"Concurrency 8 and 1 more: P95 [\w ]+ → [\w ]+, CI \S+ %"
@@ -87,6 +92,28 @@ async def test_a_replay_of_thirty_days_shows_both_settings(stage):
         async with stage.runtime.replays:
             page = await browser.see(f"{PATH}?concurrency=8", host="localhost")
         assert "Another replay is running" in page.text
+
+
+async def test_usual_changes_are_compared_once(stage):
+    await eight_merged(stage)
+    usual = f"{PATH}?compare=usual"
+    async with stage.browsing() as browser:
+        page = await browser.see(usual, host="localhost")
+        assert "Usual changes, each by itself\n8 submissions in 30 days" in page.text
+        row = r"\nConcurrency 8 [\w ]+ min [\w ]+ min [+\u2212]?\d+ %\n"
+        assert re.search(row, page.text), page.text[-1500:]
+        assert "\nBatches of 8 " in page.text
+        assert f"{PATH}?batch=true&batchingMinSize=8#what-if" in page.links
+        # The next answer needs no replay: nothing has changed.
+        async with stage.runtime.replays:
+            again = await browser.see(usual, host="localhost")
+        assert again.text == page.text
+
+
+def test_usual_changes_differ_from_the_settings_in_force():
+    for config in (QueueConfig(), QueueConfig(concurrency=5, batch=True, batching_min_size=8)):
+        for each in page_of_settings.usual_changes(config).values():
+            assert changed(config, each) != config
 
 
 async def test_without_history_the_page_says_so(stage):

@@ -17,13 +17,20 @@ def test_it_answers_with_the_comparison_within_its_limits(monkeypatch):
     monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
     monkeypatch.setattr(os, "nice", lambda _: None)
     recorded = Recorded(QueueConfig(concurrency=2), stream.made_up(5))
-    sent = io.BytesIO(pickle.dumps((recorded, {"concurrency": 5})))
+    sent = io.BytesIO(pickle.dumps((recorded, [{"concurrency": 5}, {"batch": True}])))
     told = io.BytesIO()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=sent))
     monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=told))
     replaying.main()
-    expected = simulate.compare(
-        (recorded.history,), recorded.config, {"concurrency": 5}, 1, lambda *_: None
+    expected = tuple(
+        simulate.compare((recorded.history,), recorded.config, changes, 1, lambda *_: None)
+        for changes in ({"concurrency": 5}, {"batch": True})
     )
     assert pickle.loads(told.getvalue()) == expected
     assert set(limits) == {resource.RLIMIT_CPU, resource.RLIMIT_AS}
+    sent.seek(0)
+    told.seek(0)
+    told.truncate()
+    monkeypatch.setattr(replaying, "BEGIN_S", 0)
+    replaying.main()
+    assert pickle.loads(told.getvalue()) == expected[:1]

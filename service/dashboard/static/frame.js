@@ -36,15 +36,31 @@
     return true;
   }
 
+  // A page in a frame is of another origin, and remembers a theme of its own.
+  function tell(frame, theme) { frame.contentWindow.postMessage({ theme }, "*"); }
+
+  function choose(theme, frames) {
+    remember("theme", theme);
+    showTheme(theme);
+    for (const each of frames) tell(each, theme);
+  }
+
+  function offerThemes() {
+    const frames = document.querySelectorAll("iframe");
+    for (const each of document.querySelectorAll(".scripted")) each.hidden = false;
+    for (const each of document.querySelectorAll("#themes button"))
+      each.addEventListener("click", () => choose(each.value, frames));
+    for (const each of frames)
+      each.addEventListener("load", () => { if (recall("theme")) tell(each, recall("theme")); });
+    showTheme(recall("theme"));
+  }
+
   function listen() {
     const [find, help, isOn] = ["find", "keys", "keys-on"].map((id) => document.getElementById(id));
     if (!help) return;
     isOn.checked = recall("keys") !== "off";
     isOn.addEventListener("change", () => remember("keys", isOn.checked ? "on" : "off"));
     document.getElementById("show-keys").addEventListener("click", () => help.showModal());
-    for (const each of document.querySelectorAll(".scripted")) each.hidden = false;
-    for (const each of document.querySelectorAll("#themes button"))
-      each.addEventListener("click", () => { remember("theme", each.value); showTheme(each.value); });
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event) || !isOn.checked) return;
       const keys = first + event.key;
@@ -56,6 +72,10 @@
   }
 
   showTheme(recall("theme"));
+  addEventListener("message", ({ source, data }) => {
+    if (source === parent && parent !== window && ["", "light", "dark"].includes(data?.theme))
+      showTheme(data.theme);
+  });
   addEventListener("storage", () => showTheme(recall("theme")));
-  document.addEventListener("DOMContentLoaded", () => { listen(); showTheme(recall("theme")); });
+  document.addEventListener("DOMContentLoaded", () => { offerThemes(); listen(); });
 }

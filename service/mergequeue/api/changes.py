@@ -9,7 +9,8 @@ from service.http.models.common import Awaited
 from service.http.waiting import Versioned, Waiting
 
 LOOK_EVERY_S = 2.0
-"""Another process may have made the change, and this one may be about to stop."""
+"""Another process may have made the change, this one may be about to stop, and the client may
+have left."""
 
 
 async def newest(
@@ -30,7 +31,8 @@ async def newest(
             answer = await read()
             waited_s = clock.monotonic_s() - began_s
             left_s = awaited.seconds - waited_s
-            if answer.version != awaited.since or left_s <= 0 or places.is_stopping:
+            is_over = left_s <= 0 or places.is_stopping or waiting.has_client_left()
+            if answer.version != awaited.since or is_over:
                 break
             await wakeups.wait(topic, seen, min(left_s, LOOK_EVERY_S))
     waiting.note(waited_s)

@@ -4,7 +4,7 @@ The check run tells what would change; it changes nothing. The head of a fork is
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
@@ -21,6 +21,7 @@ from service.errors import NotFound
 from service.mergequeue.engine.config import SETTINGS, ConfigValue, changed
 from service.mergequeue.engine.model import FileFault, MergeQueue
 from service.mergequeue.operations import replaying, repository_file, simulate, turn
+from service.mergequeue.operations.replaying import Busy, Variant
 from service.mergequeue.operations.repository_file import PATH, Checked
 from service.mergequeue.operations.repository_files import content_at, method_faults
 from service.mergequeue.store import queues
@@ -58,6 +59,7 @@ NOT_REPLAYED = frozenset(
 """Settings that a replay does not depend on."""
 
 NO_EFFECT = "These settings do not change how long the queue takes or how many runs it needs."
+BUSY = "Another replay is running. Try again in a minute."
 NO_HISTORY = "No submission to this queue ended in the last 30 days, so there is none to replay."
 TOO_LONG = (
     "The last 30 days are too long to be replayed here. `headgate simulate` can do it on another "
@@ -187,16 +189,37 @@ async def effect(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, changes: Mapping[str, ConfigValue]
 ) -> Replayed | str:
     """Return the replay of the last 30 days with the changes, or why there is none."""
-    if not changes.keys() - NOT_REPLAYED:
+    found = await effects(runtime, queue, value, [changes])
+    return found if isinstance(found, str) else found[0]
+
+
+async def effects(
+    runtime: Runtime,
+    queue: QueueRef,
+    value: MergeQueue,
+    variants: Sequence[Variant],
+    *,
+    waits: bool = True,
+) -> tuple[Replayed, ...] | str:
+    """Return the same for each of several variants, as many as there was time for.
+
+    Without `waits` there are none while another replay runs, unless they are known.
+    """
+    if not any(each.keys() - NOT_REPLAYED for each in variants):
         return NO_EFFECT
     try:
         recorded = await simulate.recorded(runtime, queue.repo, queue.branch, SPAN)
+        recorded = replace(recorded, config=value.config)
+        compared = await replaying.compare(runtime, recorded, variants, waits=waits)
     except NotFound:
         return NO_HISTORY
-    compared = await replaying.compare(runtime, replace(recorded, config=value.config), changes)
+    except Busy:
+        return BUSY
     if compared is None:
         return TOO_LONG
-    return Replayed(compared.submissions, asdict(compared.baseline), asdict(compared.changed))
+    return tuple(
+        Replayed(each.submissions, asdict(each.baseline), asdict(each.changed)) for each in compared
+    )
 
 
 def _text(value: object) -> str:

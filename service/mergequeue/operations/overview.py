@@ -1,5 +1,6 @@
 """All queues that a reader of pages may see, in brief."""
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,7 +20,7 @@ QUEUES_MAX = 100
 """Queues on one page."""
 
 REPOSITORIES_MAX = 200
-"""Repositories whose rights are read for the first page of one person."""
+"""Repositories whose rights are read together, and all of them for the first page of a person."""
 
 MERGED_MAX = 6
 """Pull requests that merged last, on the first page."""
@@ -27,8 +28,8 @@ MERGED_MAX = 6
 DAY = overviews.DAY
 FIRST = (0, "")
 MEDIAN, HIGH = 0.5, 0.95
-PAUSED_MAX = 1000
-"""Queues that are paused together."""
+RUNNING_MAX = 10_000
+"""Queues among which those to be paused are looked for."""
 
 QueueInBrief: TypeAlias = overviews.QueueInBrief
 Scope: TypeAlias = overviews.Scope
@@ -49,16 +50,29 @@ class LastDay:
 
 
 @dataclass(frozen=True, slots=True)
+class UsualDay:
+    """The same weekday of the weeks before: the median of what merged within 24 hours.
+
+    `weeks` is how many of the last four weeks it is of: those since the first that had a merge.
+    """
+
+    merged: float
+    weeks: int
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """A page of queues; `next_after` is where the next page begins, None: this is the last.
 
     `merged`: what merged last in these queues within a day, with its queue. `day`: their figures.
+    `usual`: what merges there on such a day, None: no week before had a merge on it.
     """
 
     queues: tuple[QueueInBrief, ...]
     next_after: tuple[int, str] | None
     merged: tuple[tuple[QueueRef, LeftEntry], ...]
     day: LastDay
+    usual: UsualDay | None
 
 
 async def read(runtime: Runtime, scope: Scope, after: tuple[int, str] = FIRST) -> Overview:
@@ -80,7 +94,22 @@ def _read(session: Tx, scope: Scope, after: tuple[int, str], now: datetime) -> O
         last,
         tuple((refs[id_], one) for (id_, _), one in zip(merged, left, strict=True)),
         day_of(overviews.merged(session, tuple(refs), since)),
+        usual_day(overviews.merged_weeks_ago(session, tuple(refs), now)),
     )
+
+
+async def usual_day_of(runtime: Runtime, queue: QueueRef) -> UsualDay | None:
+    """Return what merges in a queue on such a day; None: no week before had a merge on it."""
+    now = runtime.clock.now()
+    return usual_day(await runtime.store.read(overviews.merged_weeks_ago, [queue.id], now))
+
+
+def usual_day(weeks: Sequence[int]) -> UsualDay | None:
+    """Return the median of the weeks, the newest first, without those before the first merge."""
+    known = len(weeks)
+    while known and not weeks[known - 1]:
+        known -= 1
+    return UsualDay(statistics.median(weeks[:known]), known) if known else None
 
 
 def day_of(merged: Sequence[overviews.Merged]) -> LastDay:
@@ -95,14 +124,14 @@ def day_of(merged: Sequence[overviews.Merged]) -> LastDay:
 
 
 async def running(runtime: Runtime, scope: Scope) -> tuple[QueueInBrief, ...]:
-    """Return the first `PAUSED_MAX` queues within a scope that are not paused."""
+    """Return the queues within a scope that are not paused, of the first `RUNNING_MAX`."""
     found: list[QueueInBrief] = []
     after: tuple[int, str] | None = FIRST
-    while after is not None and len(found) < PAUSED_MAX:
+    while after is not None and len(found) < RUNNING_MAX:
         page = await read(runtime, scope, after)
         found += (each for each in page.queues if each.value.state is not QueueState.PAUSED)
         after = page.next_after
-    return tuple(found[:PAUSED_MAX])
+    return tuple(found)
 
 
 async def changes(runtime: Runtime, scope: Scope) -> int:
@@ -117,6 +146,9 @@ async def numbered(
     return await runtime.store.read(overviews.numbered, scope, number, at_most)
 
 
-async def repositories(runtime: Runtime, host: str) -> dict[int, RepoRef]:
-    """Return the first `REPOSITORIES_MAX` repositories of a host that have a queue, by our id."""
-    return await runtime.store.read(overviews.with_queues, host, REPOSITORIES_MAX)
+async def repositories(runtime: Runtime, host: str, after: int = 0) -> dict[int, RepoRef]:
+    """Return repositories of a host that have a queue, by our id, behind the id `after`.
+
+    At most `REPOSITORIES_MAX`.
+    """
+    return await runtime.store.read(overviews.with_queues, host, after, REPOSITORIES_MAX)

@@ -4,7 +4,7 @@ Reading is one snapshot of the database. Comparing is computation alone, seconds
 it, and belongs into a process that answers nobody meanwhile.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -85,13 +85,27 @@ def compare(
 
     The changes have been checked. The histories are queues of their own, counted together.
     """
+    (compared,) = compare_each(histories, config, [changes], seed, report)
+    return compared
+
+
+def compare_each(
+    histories: Sequence[History],
+    config: QueueConfig,
+    variants: Iterable[Mapping[str, ConfigValue]],
+    seed: int,
+    report: Progress,
+) -> Iterator[Comparison]:
+    """Return the same for each of several changes, one after the other."""
     of = sum(len(one.arrivals) for one in histories)
-    after = changed(config, changes)
-    return Comparison(
-        submissions=of,
-        baseline=_replayed(histories, config, seed, partial(report, BASELINE, of)),
-        changed=_replayed(histories, after, seed, partial(report, CHANGED, of)),
-    )
+    baseline = _replayed(histories, config, seed, partial(report, BASELINE, of))
+    for changes in variants:
+        after = changed(config, changes)
+        yield Comparison(
+            submissions=of,
+            baseline=baseline,
+            changed=_replayed(histories, after, seed, partial(report, CHANGED, of)),
+        )
 
 
 def _replayed(

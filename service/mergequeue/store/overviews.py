@@ -16,6 +16,7 @@ from sqlalchemy import (
     desc,
     func,
     literal_column,
+    or_,
     select,
 )
 
@@ -41,6 +42,8 @@ OF_LANDED = (LandingState.LANDED, LandingState.MISMATCH)
 DAYS = 14
 """Days whose ended entries are counted, each of 24 hours, the newest ending now."""
 DAY = timedelta(hours=24)
+WEEKS = 4
+"""Weeks whose same day is counted, before the present day."""
 MERGED_MAX = 5000
 """Newest merged entries of a day whose times are read."""
 
@@ -65,6 +68,7 @@ SELECT_WITH_QUEUES = (
     .where(
         repositories.c.id.in_(select(queues.c.repository_id).where(queues.c.deleted.is_(False))),
         repositories.c.host == bindparam("of_host"),
+        repositories.c.id > bindparam("after"),
     )
     .order_by(repositories.c.id)
     .limit(bindparam("at_most"))
@@ -107,6 +111,30 @@ SELECT_ENDED = (
         entries.c.state_since >= _DAY_EDGES[-1],
     )
     .group_by(entries.c.queue_id, entries.c.state, literal_column("days_ago"))
+)
+_WEEKS_AGO = {
+    nth: (bindparam(f"since_{nth}", type_=Utc), bindparam(f"until_{nth}", type_=Utc))
+    for nth in range(1, WEEKS + 1)
+}
+SELECT_WEEKS_AGO = (
+    select(
+        case(
+            *((entries.c.state_since >= since, nth) for nth, (since, _) in _WEEKS_AGO.items())
+        ).label("weeks_ago"),
+        func.count().label("many"),
+    )
+    .where(
+        entries.c.queue_id.in_(_THESE),
+        entries.c.live.is_(False),
+        entries.c.state == literal_column("'MERGED'"),
+        or_(
+            *(
+                and_(entries.c.state_since >= since, entries.c.state_since < until)
+                for since, until in _WEEKS_AGO.values()
+            )
+        ),
+    )
+    .group_by(literal_column("weeks_ago"))
 )
 SELECT_MERGED = (
     select(
@@ -200,9 +228,10 @@ class Scope:
     within: frozenset[int] | None = None
 
 
-def with_queues(session: Connection, host: str, limit: int) -> dict[int, RepoRef]:
-    """Return repositories of a host that have a queue, by our id, in that order."""
-    found = session.execute(SELECT_WITH_QUEUES, {"of_host": host, "at_most": limit})
+def with_queues(session: Connection, host: str, after: int, limit: int) -> dict[int, RepoRef]:
+    """Return repositories of a host that have a queue, by our id, in that order behind `after`."""
+    asked = {"of_host": host, "after": after, "at_most": limit}
+    found = session.execute(SELECT_WITH_QUEUES, asked)
     return {row.id: RepoRef(row.host, row.owner, row.name) for row in found}
 
 
@@ -249,6 +278,18 @@ def _ended(
     edges = {f"day_{nth}": now - (nth + 1) * DAY for nth in range(DAYS)}
     found = session.execute(SELECT_ENDED, {**_these(queue_ids), **edges})
     return Counter({(row.queue_id, EntryState(row.state), row.days_ago): row.many for row in found})
+
+
+def merged_weeks_ago(
+    session: Connection, queue_ids: Sequence[int], now: datetime
+) -> tuple[int, ...]:
+    """Return how many entries merged in the 24 hours that ended 1, 2, 3 and 4 weeks ago."""
+    ends = {nth: now - timedelta(weeks=nth) for nth in _WEEKS_AGO}
+    edges = {f"until_{nth}": end for nth, end in ends.items()}
+    edges |= {f"since_{nth}": end - DAY for nth, end in ends.items()}
+    found = session.execute(SELECT_WEEKS_AGO, {**_these(queue_ids), **edges})
+    counted = {row.weeks_ago: row.many for row in found}
+    return tuple(counted.get(nth, 0) for nth in _WEEKS_AGO)
 
 
 def merged(session: Connection, queue_ids: Sequence[int], since: datetime) -> list[Merged]:

@@ -36,7 +36,8 @@ class FailedTest:
 
     `is_new_text`: it had failed before, but not in this way. `until`: the end of its
     quarantine, None: none is known. `log` is the page of its CI run, `page` ours of its history;
-    empty where there is none. `message` is the first line of what failed.
+    empty where there is none. `message` is the first line of what failed. Only pages show `stack`,
+    the text below it, and link by `id`.
     """
 
     name: str
@@ -48,6 +49,8 @@ class FailedTest:
     log: str = ""
     page: str = ""
     message: str = ""
+    stack: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def measured(runtime: Runtime, endpoint: str, handler: Handler) -> Handler:
 
     async def answered(request: web.Request) -> web.StreamResponse:
         began_s = clock.monotonic_s()
-        waiting.begin()
+        waiting.begin(request)
         # What a handler lets out is answered by `Door.broken`.
         status = "500"
         try:
@@ -315,7 +315,7 @@ class Door:
             await answer.prepare(request)
             with contextlib.suppress(ServiceError, ConnectionError, TimeoutError):
                 async for part in parts:
-                    if request.transport is None or request.transport.is_closing():
+                    if waiting.has_left(request):
                         break
                     async with asyncio.timeout(WRITE_S):
                         await answer.write(part)

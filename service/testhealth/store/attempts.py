@@ -67,6 +67,13 @@ class SeenFailure:
     at: datetime
 
 
+class FailureText(NamedTuple):
+    """How an attempt failed; `stack` is empty where the report had none."""
+
+    headline: str
+    stack: str
+
+
 class FailedIn(NamedTuple):
     """A test that failed in an upload, whether that counted as passed, and the failure's key."""
 
@@ -214,12 +221,23 @@ def failure_keys(
     }
 
 
-def headlines(session: Connection, repository_id: int, keys: Sequence[str]) -> Mapping[str, str]:
-    """Return the newest headline of each failure by its key; unknown keys are left out."""
-    statement = select(groups.c.key, groups.c.headline).where(
-        groups.c.repository_id == repository_id, groups.c.key.in_(keys)
+def failure_texts(
+    session: Connection, failed: Sequence[FailedIn]
+) -> Mapping[tuple[str, int], FailureText]:
+    """Return by upload and number how the last failed attempt of each test failed there."""
+    statement = (
+        select(attempts.c.upload, attempts.c.no, attempts.c.headline, attempts.c.stack)
+        .where(
+            attempts.c.upload.in_({each.upload for each in failed}),
+            attempts.c.no.in_({each.no for each in failed}),
+            attempts.c.outcome == Outcome.FAILED.value,
+        )
+        .order_by(attempts.c.upload, attempts.c.no, attempts.c.n)
     )
-    return {row.key: row.headline for row in session.execute(statement)}
+    return {
+        (row.upload, row.no): FailureText(row.headline or "", row.stack or "")
+        for row in session.execute(statement)
+    }
 
 
 def attempted(
