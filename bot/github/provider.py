@@ -216,7 +216,7 @@ class GitHubProvider:
         return await self._repeatable(self._builder.build, request.repo, Priority.BUILD, request)
 
     async def prepare(self, repo: RepoRef, target: str) -> None:
-        await self._repeatable(self._builder.prepare, repo, Priority.SWEEP, target)
+        self._builder.prepare(self._at(repo, Priority.SWEEP), target)
 
     async def discard(self, repo: RepoRef, branch: str) -> None:
         await self._repeatable(self._builder.discard, repo, Priority.BUILD, branch)

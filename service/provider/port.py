@@ -178,7 +178,10 @@ class Provider(Protocol):
         ...
 
     async def prepare(self, repo: RepoRef, target: str) -> None:
-        """Begin what makes the first test branch of a target branch quick; do not wait for it."""
+        """Begin what makes the first test branch of a target branch quick.
+
+        Ask and wait for nothing; `audit` shows what fails.
+        """
         ...
 
     async def discard(self, repo: RepoRef, branch: str) -> None:
