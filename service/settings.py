@@ -60,11 +60,15 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Greatest length of a text with placeholders, their names, and whether it is one line."""
+    """Greatest length of a text with placeholders, their names, and whether it is one line.
+
+    Each of `whole_lines` becomes lines of its own, so nothing may be beside it.
+    """
 
     maximum: int
     names: tuple[str, ...]
     is_line: bool = False
+    whole_lines: tuple[str, ...] = ()
 
 
 PLACEHOLDER = re.compile(r"\{\{[ \t]*([^{}\n]*?)[ \t]*\}\}")

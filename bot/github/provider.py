@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from bot.github import (
+    authors,
     chains,
     ci_runs,
     comments,
@@ -67,6 +68,7 @@ from service.provider.values import (
     Checks,
     CommentsRead,
     Commit,
+    CommitAuthor,
     FailedDelivery,
     LandStop,
     Merged,
@@ -157,6 +159,9 @@ class GitHubProvider:
     async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[tuple[int, Sha]]:
         return await self._repeatable(self._pulls.open_pull_requests, repo, Priority.SWEEP, base)
 
+    async def commit_authors(self, repo: RepoRef, number: int) -> Sequence[CommitAuthor]:
+        return await self._repeatable(authors.commit_authors, repo, Priority.VERDICT, number)
+
     async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
         return await self._repeatable(self._pulls.changed_files, repo, Priority.VERDICT, number)
 
@@ -211,7 +216,7 @@ class GitHubProvider:
         return await self._repeatable(self._builder.build, request.repo, Priority.BUILD, request)
 
     async def prepare(self, repo: RepoRef, target: str) -> None:
-        await self._repeatable(self._builder.prepare, repo, Priority.SWEEP, target)
+        self._builder.prepare(self._at(repo, Priority.SWEEP), target)
 
     async def discard(self, repo: RepoRef, branch: str) -> None:
         await self._repeatable(self._builder.discard, repo, Priority.BUILD, branch)

@@ -9,7 +9,7 @@ import structlog
 from aiohttp import web
 
 from bot.settings import Settings
-from bot.setup import sessions
+from bot.setup import pages, sessions
 from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
 from service.accounts import installations, page_addresses
@@ -120,7 +120,7 @@ class FirstQueue:
 
     async def create(self, request: web.Request, session: Session) -> web.Response:
         """Create the queue of a branch with the same settings as the first `/merge` does."""
-        form = await request.post()
+        form = await pages.fields_of(request)
         if not sessions.is_own_form(request, session, str(form.get("csrf", "")), self._settings):
             return self._pages.refused(403, FOREIGN_FORM)
         number, branch = str(form.get("repository", "")), str(form.get("branch", "")).strip()

@@ -26,6 +26,15 @@ FOREIGN_FORM = (
 )
 
 
+async def fields_of(request: web.Request) -> dict[str, str]:
+    """Return the fields of a form. One that cannot be read has none, so it lacks its secret."""
+    try:
+        posted = await request.post()
+    except (ValueError, LookupError):
+        return {}
+    return {name: str(value) for name, value in posted.items()}
+
+
 class Pages:
     """Makes the pages of one deployment."""
 

@@ -137,7 +137,7 @@ class Registering:
         session = self._sessions.of(request)
         if session is None:
             return self._pages.refused(403, NO_SESSION)
-        form = {name: str(value) for name, value in (await request.post()).items()}
+        form = await pages.fields_of(request)
         if not sessions.is_own_form(request, session, form.get("csrf", ""), self._settings):
             return self._pages.refused(403, FOREIGN_FORM)
         try:

@@ -35,6 +35,7 @@ from service.provider.values import (
     Checks,
     CommentsRead,
     Commit,
+    CommitAuthor,
     FailedDelivery,
     LandStop,
     Merged,
@@ -81,6 +82,13 @@ class Provider(Protocol):
 
     async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[tuple[int, Sha]]:
         """Numbers and heads of the open pull requests onto `base`; only for sweeps."""
+        ...
+
+    async def commit_authors(self, repo: RepoRef, number: int) -> Sequence[CommitAuthor]:
+        """Authors and co-authors of its commits, oldest commit first, each once.
+
+        Those of its first 300 commits. Raises Gone(PULL_REQUEST).
+        """
         ...
 
     async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
@@ -170,7 +178,10 @@ class Provider(Protocol):
         ...
 
     async def prepare(self, repo: RepoRef, target: str) -> None:
-        """Begin what makes the first test branch of a target branch quick; do not wait for it."""
+        """Begin what makes the first test branch of a target branch quick.
+
+        Ask and wait for nothing; `audit` shows what fails.
+        """
         ...
 
     async def discard(self, repo: RepoRef, branch: str) -> None:

@@ -75,6 +75,15 @@ class PullRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitAuthor:
+    """An author of a commit as git has it, with the account that the provider knows for it."""
+
+    name: str
+    email: str
+    login: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChangedFiles:
     """Paths a pull request touches, old and new names; incomplete counts as sensitive."""
 

@@ -1,5 +1,6 @@
 """Commit texts from the queue's templates, and what text of a pull request cannot add to them."""
 
+import re
 import subprocess
 from dataclasses import replace
 
@@ -7,7 +8,7 @@ import pytest
 
 from service.mergequeue.engine.config import COMMIT_PLACEHOLDERS
 from service.mergequeue.operations import commit_texts
-from service.provider.values import PullRequest
+from service.provider.values import CommitAuthor, PullRequest
 from service.vocabulary import Mergeability, MergeMethod, PullRequestState, Sha
 from tests.harness.asking import asker
 from tests.harness.world import World
@@ -50,6 +51,11 @@ def trailers_of(message: str) -> list[str]:
 def message_on_main(world: World) -> str:
     git = world.repository.git
     return git.objects.a_commit(str(git.branch("main"))).message
+
+
+def reads_of_authors(world: World) -> int:
+    bodies = [call["body"] or {} for call in world.sandbox.world.calls]
+    return len([body for body in bodies if "query CommitAuthors" in body.get("query", "")])
 
 
 async def landed(world: World, number: int) -> str:
@@ -104,6 +110,38 @@ async def test_the_file_of_the_repository_sets_the_texts(world: World):
     assert (await landed(world, number)).startswith(f"Change {number}")
 
 
+@pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT])
+async def test_authors_of_commits_but_the_pull_requests_own_are_co_authors(
+    world: World, method: MergeMethod
+):
+    await world.make_queue(
+        merge_method=method, commit_body="{{ body }}\n\n{{ co_authors }}\nRun: {{ run_id }}"
+    )
+    number = await world.open(title="fix: pumps", body="They leak.", by="bob")
+    sealed = "Seal\n\nCo-authored-by: Eve Smith <eve@x.example>\nCo-authored-by: bob <b@x.example>"
+    for person in ("alice", "bob", "alice"):
+        files = {"seal.txt": f"{person} {number}"}
+        await world.act("push", by=person, number=number, files=files, message=sealed)
+    _, _, body = (await landed(world, number)).partition("They leak.\n\n")
+    alice, *others = body.splitlines()[:4]
+    assert re.fullmatch(r"Co-authored-by: alice <\d+\+alice@users\.noreply\..+>", alice)
+    assert others == [
+        "Co-authored-by: Eve Smith <eve@x.example>",
+        "Co-authored-by: bob <b@x.example>",
+        f"Run: {(await world.entry(number)).verified_by}",
+    ]
+
+
+async def test_authors_are_read_only_for_a_text_that_names_co_authors(world: World):
+    await world.make_queue(commit_body="{{ body }}\n\nReviewed-by: {{ reviewers }}")
+    await landed(world, await world.open())
+    assert reads_of_authors(world) == 0
+    asking = await asker(world)
+    await asking.done("updateQueue", commitBody="{{ body }}\n\n{{ co_authors }}")
+    await landed(world, await world.open())
+    assert reads_of_authors(world) == 1
+
+
 async def test_without_templates_the_texts_are_those_of_the_repository(world: World):
     await world.make_queue()
     number = await world.open(title="Plain")
@@ -126,6 +164,9 @@ async def test_a_rebase_keeps_the_texts_of_its_commits(world: World):
         ("commitTitle", "{{ body }}", "unknown placeholder `{{ body }}`"),
         ("commitTitle", "a\nb", "one line"),
         ("commitBody", "{{ title", "not `{{ name }}`"),
+        ("commitTitle", "{{ co_authors }}", "unknown placeholder `{{ co_authors }}`"),
+        ("commitBody", "By: {{ co_authors }}", "put it on a line of its own"),
+        ("commitBody", "{{ body }}\n{{ title }} {{ co_authors }}", "put it on a line of its own"),
         ("commitBody", " ", "more than white space"),
         ("commitBody", "bell \a", "control characters"),
     ],
@@ -152,6 +193,42 @@ def test_no_line_of_a_pull_request_is_a_trailer(line: str, template: str):
         template, commit_texts.values_of(pull, "main", "r1", "https://queue.example/r1")
     )
     assert set(trailers_of(f"title\n\n{made}")) <= {"Own"}
+
+
+def co_authors(*authors: CommitAuthor, by: str = "bob") -> str:
+    values = commit_texts.values_of(replace(PULL, author=by), "main", "r1", None, authors)
+    return commit_texts.body("Own: 1\n{{ co_authors }}\nLast: 1", values)
+
+
+@pytest.mark.parametrize(
+    ("name", "email", "trailer"),
+    [
+        ("Eve", "e@x.example", "Eve <e@x.example>"),
+        ("", "e@x.example", "e@x.example <e@x.example>"),
+        ("Eve <a@x.example>\nSigned-off-by: z", "e @x>", "Eve a@x.example Signed-off-by: z <e@x>"),
+        ("@octo-team [skip ci]", "@octo-team", "@ octo-team (skip ci) <@ octo-team>"),
+    ],
+)
+def test_a_co_author_is_one_trailer_whatever_the_name_holds(name: str, email: str, trailer: str):
+    made = co_authors(CommitAuthor(name, email, None))
+    assert made == f"Own: 1\nCo-authored-by: {trailer}\nLast: 1"
+    assert trailers_of(f"title\n\n{made}") == ["Own", "Co-authored-by", "Last"]
+
+
+@pytest.mark.parametrize(
+    ("by", "name", "login"), [("bob", "Robert", "bob"), ("renovate", "renovate[bot]", None)]
+)
+def test_the_author_of_the_pull_request_is_no_co_author(by: str, name: str, login: str | None):
+    assert co_authors(CommitAuthor(name, "a@x.example", login), by=by) == "Own: 1\nLast: 1"
+
+
+def test_an_account_is_not_the_author_because_its_commits_have_that_name():
+    assert "Co-authored-by: bob <" in co_authors(CommitAuthor("bob", "a@x.example", "bobby"))
+
+
+def test_so_many_co_authors_are_named():
+    many = [CommitAuthor(f"n{place}", f"{place}@x.example", None) for place in range(150)]
+    assert co_authors(*many).count("Co-authored-by") == commit_texts.CO_AUTHORS_MAX
 
 
 def test_every_placeholder_has_a_value():

@@ -50,6 +50,7 @@ def test_nothing_is_found_where_git_builds() -> None:
             "failed to build a test branch twice in the last hour",
             "again within an hour",
         ),
+        ({"is_being_made": True}, Severity.NOTE, "until it is there", ""),
         ({"disagreed": True}, Severity.NOTE, "three conflicts", "build_disagreement"),
     ],
 )

@@ -36,6 +36,7 @@ from service.provider.values import (
     Checks,
     CommentsRead,
     Commit,
+    CommitAuthor,
     FailedDelivery,
     Known,
     LandStop,
@@ -136,6 +137,9 @@ class ValuesProvider:
 
     async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[tuple[int, Sha]]:
         return []
+
+    async def commit_authors(self, repo: RepoRef, number: int) -> Sequence[CommitAuthor]:
+        return ()
 
     async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
         return ChangedFiles((f"file-{number}",), complete=True)

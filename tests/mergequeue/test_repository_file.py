@@ -66,6 +66,7 @@ queues:
     [
         ("", None, "`version` is missing. Write `version: 1` on the first line."),
         ("version: 2\n", 1, "`version` must be 1."),
+        ("version: true\n", 1, "`version` must be 1."),
         ("- main\n", 1, "The file must contain keys with values, as `version: 1`."),
         ("version: 1\nqueue: {}\n", 2, "`queue` is not a key of this file. Did you mean `queues`?"),
         (HEAD, 3, "`queues.main` has no value. Write one, or remove the line."),

@@ -132,6 +132,34 @@ class Reads:
         pull = await stage.provider.pull_request(stage.repo, number)
         assert pull.approved_by == ("bob",)
 
+    async def test_authors_of_its_commits_are_named_once_with_their_co_authors(self, stage):
+        number, _ = await stage.open({"a.txt": "a\n"})
+        named = "Change a\n\nCo-authored-by: Eve <eve@x.example>"
+        for person in ("bob", "alice"):
+            files = {"a.txt": person}
+            await stage.act("push", by=person, number=number, files=files, message=named)
+        found = await stage.provider.commit_authors(stage.repo, number)
+        assert [(one.name, one.login) for one in found] == [
+            ("alice", "alice"),
+            ("bob", "bob"),
+            ("Eve", None),
+        ]
+        assert found[2].email == "eve@x.example"
+
+    async def test_authors_of_more_commits_than_a_page_holds_are_read(self, stage):
+        number, _ = await stage.open({"a.txt": "a\n"})
+        for count in range(101):
+            named = f"Change a\n\nCo-authored-by: Eve <{count}@x.example>"
+            files = {"a.txt": f"{count}"}
+            await stage.act("push", by="alice", number=number, files=files, message=named)
+        found = await stage.provider.commit_authors(stage.repo, number)
+        assert len(found) == 102
+
+    async def test_authors_of_a_pull_request_that_is_not_there_are_gone(self, stage):
+        with pytest.raises(Gone) as gone:
+            await stage.provider.commit_authors(stage.repo, 99)
+        assert gone.value.kind is GoneKind.PULL_REQUEST
+
     async def test_open_conversations_are_a_blocker_while_a_rule_wants_them_resolved(self, stage):
         number, _ = await stage.open({"a.txt": "a\n"})
         await stage.act("discuss", by="bob", number=number, body="why?")

@@ -66,6 +66,17 @@ async def build_together(stage, pulls):
         stage.clock.sleep = waits
 
 
+async def said_of_builds(stage):
+    """What `doctor` finds about git builds."""
+    found = await stage.provider.audit(audited(stage))
+    return next(each.found for each in found if each.audit == "git-builds")
+
+
+def reasons_in(logs):
+    """Why repositories were not prepared."""
+    return [each["reason"] for each in logs if each["event"] == "mirror_not_prepared"]
+
+
 async def until(is_so):
     """Wait for what git does in the background."""
     async with asyncio.timeout(30):
@@ -267,8 +278,39 @@ class TestChoice:
             stage.world.size_kib = 400
             with capture_logs() as logs:
                 await stage.provider.prepare(stage.repo, "main")
-            reasons = [each["reason"] for each in logs if each["event"] == "mirror_not_prepared"]
-            assert (reasons, older.exists()) == (["disk_full"] if others_kib else [], True)
+                await until(lambda: stage.mirror.exists() or reasons_in(logs))
+            assert (reasons_in(logs), older.exists()) == (["disk_full"] if others_kib else [], True)
+
+    async def test_a_repository_is_prepared_in_the_background(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.AUTO)) as stage:
+            before = len(stage.calls())
+            await stage.provider.prepare(stage.repo, "main")
+            assert stage.calls(before) == []
+            await until(stage.mirror.exists)
+
+    async def test_doctor_says_that_a_mirror_is_being_made(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.AUTO)) as stage:
+            waits = asyncio.Event()
+            stage.clock.sleep = lambda _: waits.wait()
+            stage.mirror.parent.mkdir(parents=True)
+            with stage.mirror.with_name(f"{stage.mirror.name}.lock").open("w") as other:
+                fcntl.flock(other, fcntl.LOCK_EX)
+                await stage.provider.prepare(stage.repo, "main")
+                assert "is being made" in await said_of_builds(stage)
+            waits.set()
+            await until(stage.mirror.exists)
+            assert "is being made" not in await said_of_builds(stage)
+
+    async def test_a_repository_that_cannot_be_read_is_not_prepared(self, tmp_path):
+        async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.AUTO)) as stage:
+            await stage.fault("fail_before", path="/repos/octo/widgets", nth=None, status=500)
+            with capture_logs() as logs:
+                await stage.provider.prepare(stage.repo, "main")
+                await until(lambda: reasons_in(logs))
+            assert not stage.mirror.exists()
+            stage.clear_faults()
+            await stage.provider.prepare(stage.repo, "main")
+            await until(stage.mirror.exists)
 
     async def test_doctor_names_a_mirror_that_could_not_be_made(self, tmp_path):
         async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.AUTO)) as stage:
@@ -276,9 +318,7 @@ class TestChoice:
             with capture_logs() as logs:
                 await stage.provider.prepare(stage.repo, "main")
                 await until(lambda: any(each["event"] == "mirror_failed" for each in logs))
-            found = await stage.provider.audit(audited(stage))
-            said = next(each for each in found if each.audit == "git-builds")
-            assert "The mirror of the repository could not be made" in said.found
+            assert "The mirror of the repository could not be made" in await said_of_builds(stage)
 
     async def test_nothing_is_prepared_where_the_rest_api_builds(self, tmp_path):
         async with on_sandbox(mirrors=mirrors_in(tmp_path, BuildMethod.REST)) as stage:

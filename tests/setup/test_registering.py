@@ -233,6 +233,30 @@ async def test_a_form_without_its_secret_is_refused(stage):
     assert (page.status, "reload it" in page.text) == (403, True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b"no boundary"),
+        ("application/x-www-form-urlencoded; charset=nowhere", b"csrf=x"),
+        ("multipart/form-data; boundary=x", b"--x\r\n\r\n"),
+        ("application/json", b"{}"),
+    ],
+)
+async def test_a_form_that_cannot_be_read_is_refused(stage, kind, body):
+    await stage.enter()
+    headers = {"Content-Type": kind, "Origin": stage.url}
+    async with stage.browser.http.post(f"{stage.url}/setup", data=body, headers=headers) as answer:
+        assert answer.status == 403
+
+
+async def test_a_form_that_lacks_fields_is_shown_again(stage):
+    page = await stage.enter()
+    fields = {"csrf": dict(page.form("Continue").fields)["csrf"], "organization": "octo"}
+    headers = {"Origin": stage.url}
+    async with stage.browser.http.post(f"{stage.url}/setup", data=fields, headers=headers) as sent:
+        assert (sent.status, "Enter a name for the App" in await sent.text()) == (400, True)
+
+
 async def test_every_page_forbids_what_is_not_ours(stage):
     for page in (await stage.enter(), await stage.fill()):
         assert "default-src 'none'" in page.policy

@@ -66,6 +66,9 @@ def decide(facts: BuilderState) -> Iterator[Finding]:
             f"{_gib(facts.free)} GiB left, {BY_REST}."
         )
         yield warning(ID, used, "Make room on the disk, or raise HEADGATE_MIRRORS_MAX_GB.")
+    if facts.is_being_made:
+        found = "The mirror of the repository is being made; until it is there, GitHub's REST API"
+        yield note(ID, f"{found} builds test branches.")
     if facts.failure is not None:
         yield _failed(facts.failure, is_resting=facts.is_resting)
     if facts.disagreed:

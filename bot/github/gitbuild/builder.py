@@ -21,6 +21,7 @@ from bot.github.gitbuild.push import Pushes
 from bot.github.options import BuildMethod, MirrorOptions
 from bot.github.protection import Protection
 from bot.github.pull_requests import PullRequests
+from bot.github.reading import Unreadable
 from service.clock import Clock
 from service.provider.errors import ProviderError, Unavailable
 from service.provider.values import BuildRequest, BuildResult, Conflicted
@@ -31,6 +32,7 @@ FULL_KIB_MAX = 2 << 20
 BLOBLESS_KIB_MAX = 10 << 20
 FACTS_KEPT_S = 300.0
 CREATED_AT_ONCE = 2
+PREPARED_AT_ONCE = 4
 # No test branch has this name; a rule for headgate/** covers it like all of them.
 ANY_TEST_BRANCH = "headgate/merge/any"
 FAILURES_MAX = 2
@@ -65,7 +67,8 @@ class BuilderState:
     """What decides whether git builds the test branches of a repository.
 
     `needed`: about the bytes of its mirror, 0 if that is there. `used`: those of all mirrors.
-    `failure`: the last one within an hour; `is_resting`: there were too many.
+    `failure`: the last one within an hour; `is_resting`: there were too many. `is_being_made`: its
+    mirror.
     """
 
     method: BuildMethod
@@ -79,6 +82,7 @@ class BuilderState:
     failure: Failure | None = None
     is_resting: bool = False
     disagreed: bool = False
+    is_being_made: bool = False
 
 
 @dataclass(slots=True)
@@ -111,6 +115,7 @@ class Seat:
         default_factory=lambda: Incidents(DISAGREEMENTS_MAX, DISAGREEMENTS_WITHIN_S)
     )
     place: Place | None = None
+    preparing: asyncio.Task[None] | None = None
     creating: asyncio.Task[None] | None = None
     tended_s: float | None = None
 
@@ -118,6 +123,11 @@ class Seat:
         """Count a failure of git."""
         self.failures.add(now_s)
         self.failure = Failure(reason, words, now_s)
+
+    def is_mirror_being_made(self) -> bool:
+        """Return whether its mirror is prepared or made now."""
+        tasks = (self.preparing, self.creating)
+        return any(task is not None and not task.done() for task in tasks)
 
     def failure_lately(self, now_s: float) -> Failure | None:
         """Return the last failure while it counts."""
@@ -146,28 +156,41 @@ class GitBuilder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_git: bool | None = None
         self._creations = asyncio.Semaphore(CREATED_AT_ONCE)
+        self._preparations = asyncio.Semaphore(PREPARED_AT_ONCE)
 
-    async def prepare(self, client: RepositoryClient, target: str) -> None:
+    def prepare(self, client: RepositoryClient, target: str) -> None:
         """Begin to make the mirror that builds for a target branch use, unless it is there.
 
-        No other mirror is deleted for it. What fails is shown by `state`.
+        GitHub is asked in the background. No other mirror is deleted for it. `state` shows that
+        it is being made, and what fails.
         """
         seat = self._seat(client)
+        is_begun = seat.preparing is not None and not seat.preparing.done()
+        if self._method is not BuildMethod.REST and not is_begun:
+            seat.preparing = self._in_background(self._prepared(client, target, seat))
+
+    async def _prepared(self, client: RepositoryClient, target: str, seat: Seat) -> None:
         try:
-            facts = await self._usable(client, target, seat)
-            if self._chosen_place(seat, facts).mirror.is_there():
-                return
-            needed = _needed(facts.size_kib)
-            room = await self._mirrors.room(needed)
-            if not room.is_enough or room.used + needed > room.bytes_max:
-                raise Unusable(Reason.DISK, is_failure=False)
-            tip = await refs.read_tip(client, target)
-            if tip is not None:
-                self._begin(client, {mirrors.base_ref(target): tip.sha}, seat)
+            async with self._preparations:
+                await self._begin_unless_there(client, target, seat)
         except Unusable as why:
             log.info("mirror_not_prepared", repo=client.repo.slug, reason=why.reason.value)
+        except (ProviderError, Unreadable) as trouble:
+            log.info("mirror_not_prepared", repo=client.repo.slug, reason=str(trouble))
         except OSError as failure:
             seat.fail(Reason.DISK, str(failure), self._clock.monotonic_s())
+
+    async def _begin_unless_there(self, client: RepositoryClient, target: str, seat: Seat) -> None:
+        facts = await self._usable(client, target, seat)
+        if self._chosen_place(seat, facts).mirror.is_there():
+            return
+        needed = _needed(facts.size_kib)
+        room = await self._mirrors.room(needed)
+        if not room.is_enough or room.used + needed > room.bytes_max:
+            raise Unusable(Reason.DISK, is_failure=False)
+        tip = await refs.read_tip(client, target)
+        if tip is not None:
+            self._begin(client, {mirrors.base_ref(target): tip.sha}, seat)
 
     async def build(self, client: RepositoryClient, request: BuildRequest) -> BuildResult:
         """Make, or find and complete, the test branch; see `testbranches.build`."""
@@ -213,6 +236,7 @@ class GitBuilder:
             failure=seat.failure_lately(now_s),
             is_resting=seat.failures.are_too_many(now_s),
             disagreed=seat.disagreements.are_too_many(now_s),
+            is_being_made=seat.is_mirror_being_made(),
         )
 
     async def close(self) -> None:

@@ -8,8 +8,9 @@ from graphql import GraphQLError, GraphQLResolveInfo
 
 from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import pull_states
+from bot.sandbox.git import Signature
 from bot.sandbox.records import Account, CheckRun, CheckSuite, Json, Kind, Review, Status
-from bot.sandbox.shapes import checks
+from bot.sandbox.shapes import checks, git_data
 from bot.sandbox.shapes.people import node_id
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import PullRequest, Repository
@@ -113,12 +114,20 @@ def commit(one: Repository, sha: str | None) -> Json | None:
     return {
         "__typename": "Commit",
         "oid": sha,
+        "authors": connect(git_data.authors(value), lambda author: _git_actor(one, author)),
         "tree": {"oid": value.tree},
         "parents": connect(value.parents, lambda parent: {"oid": parent}),
         "history": _history(one, sha),
         "status": lambda _: _status(one, sha),
         "checkSuites": connect(one.suites.get(sha, ()), lambda suite: _suite(one, suite)),
     }
+
+
+def _git_actor(one: Repository, author: Signature) -> Json:
+    known = git_data.account_of(one.world, author)
+    is_user = known is not None and known.kind is Kind.USER
+    user = account(known) if known is not None and is_user else None
+    return {"name": author.name, "email": author.email, "user": user}
 
 
 def _history(one: Repository, sha: str) -> Callable[..., Json]:
@@ -179,6 +188,10 @@ def pull_request(pull: PullRequest) -> Json:
     one, closed = pull.repository, "MERGED" if pull.merged else "CLOSED"
     labels = [{"name": name} for name in pull.labels]
 
+    def commits(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        listed = pull_states.commits_of(pull)
+        return connect(listed, lambda each: {"commit": commit(one, each.sha)})(info, **given)
+
     async def files(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
         return connect(await pull_states.changed_files(pull), _changed_file)(info, **given)
 
@@ -204,6 +217,7 @@ def pull_request(pull: PullRequest) -> Json:
         "baseRef": lambda _: {"target": commit(one, pull.base_tip)} if pull.base_tip else None,
         "mergeCommit": lambda _: commit(one, pull.merge_commit),
         "statusCheckRollup": lambda _: rollup(one, pull.head_sha),
+        "commits": commits,
         "files": files,
         "labels": connect(labels, dict),
         "reviews": connect(pull.reviews, _review),

@@ -1,15 +1,18 @@
 """Commits, refs, trees and files as JSON."""
 
+import re
 from base64 import encodebytes
+from dataclasses import replace
 from urllib.parse import quote
 
 from bot.sandbox.git import Commit, Signature, TreeItem
 from bot.sandbox.merges import FileChange
-from bot.sandbox.records import NOREPLY, Json
+from bot.sandbox.records import NOREPLY, Account, Json
 from bot.sandbox.shapes import people
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import Repository, World
 
+CO_AUTHOR = re.compile(r"^co-authored-by: *(.+?) *<([^<>]*)>$", flags=re.IGNORECASE | re.MULTILINE)
 CONTENT_MAX = 1_000_000  # a larger file comes without its content
 
 
@@ -32,9 +35,20 @@ def verification(one: Repository, commit: Commit) -> Json:
     }
 
 
-def _account_of(world: World, author: Signature) -> Json | None:
+def account_of(world: World, author: Signature) -> Account | None:
+    """The account that an author's address names."""
     login = author.email.removesuffix(f"@{NOREPLY}").partition("+")[2]
-    return people.account_or_none(world, world.account(login) if login else None)
+    return world.account(login) if login else None
+
+
+def _account_of(world: World, author: Signature) -> Json | None:
+    return people.account_or_none(world, account_of(world, author))
+
+
+def authors(value: Commit) -> list[Signature]:
+    """The git author of a commit, then those whom its Co-authored-by trailers name."""
+    named = CO_AUTHOR.findall(value.message)
+    return [value.author, *(replace(value.author, name=name, email=email) for name, email in named)]
 
 
 def commit(one: Repository, value: Commit) -> Json:

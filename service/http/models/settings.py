@@ -160,12 +160,23 @@ def _filled_by(template: Template) -> Callable[[str], str]:
                 shown = name[:NAME_SHOWN_MAX]
                 message = f"has the unknown placeholder `{{{{ {shown} }}}}`; {known}"
                 raise common.wrong("format", message, common.nearest(name, template.names))
+        _check_whole_lines(template, text)
         rest = PLACEHOLDER.sub("", text)
         if "{{" in rest or "}}" in rest:
             raise common.wrong("format", f"has a placeholder that is not `{{{{ name }}}}`; {known}")
         return text
 
     return check
+
+
+def _check_whole_lines(template: Template, text: str) -> None:
+    for line in text.split("\n"):
+        if PLACEHOLDER.fullmatch(line.strip()):
+            continue
+        for name in PLACEHOLDER.findall(line):
+            if name in template.whole_lines:
+                message = f"has text beside `{{{{ {name} }}}}`; put it on a line of its own"
+                raise common.wrong("format", message)
 
 
 def _word(allowed: tuple[StrEnum, ...]) -> object:

@@ -110,7 +110,8 @@ TITLE_PLACEHOLDERS = (
     "run_id",
     "run_url",
 )
-COMMIT_PLACEHOLDERS = (*TITLE_PLACEHOLDERS, "body")
+CO_AUTHORS = "co_authors"
+COMMIT_PLACEHOLDERS = (*TITLE_PLACEHOLDERS, "body", CO_AUTHORS)
 """What commit texts may contain as `{{ name }}`."""
 
 
@@ -282,7 +283,7 @@ class QueueConfig:
         "the body of that commit, with trailers in its last paragraph; none: as the repository "
         "sets it",
         "for trailers, or to have the text of the pull request in the history",
-        Template(4000, COMMIT_PLACEHOLDERS),
+        Template(4000, COMMIT_PLACEHOLDERS, whole_lines=(CO_AUTHORS,)),
     )
     delete_branch: bool = setting(
         False,

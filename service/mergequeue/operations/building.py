@@ -5,7 +5,6 @@ from itertools import takewhile
 
 import structlog
 
-from service.accounts import page_addresses
 from service.mergequeue.engine.config import TestBranchConstruction
 from service.mergequeue.engine.inputs import (
     BuildRefusal,
@@ -20,7 +19,7 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Run, RunStep
 from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RetireRun
 from service.mergequeue.engine.states import RunPhase, RunStatus
-from service.mergequeue.operations import commit_texts, naming, turn, vehicles
+from service.mergequeue.operations import commit_texts, commit_values, naming, turn, vehicles
 from service.mergequeue.store import landings, queues, runs
 from service.provider.errors import Gone, GoneKind, ProviderError, Refused, RefusedCode
 from service.provider.values import (
@@ -210,14 +209,11 @@ async def _message(runtime: Runtime, queue: QueueRef, run: Run, step: HeadToMerg
     owner = (pull.head_repo or queue.repo.slug).split("/")[0]
     title = naming.landing_title(step.pr, f"{owner}/{pull.head_branch}")
     body = naming.landing_body(pull.title)
-    values = commit_texts.values_of(
-        pull, queue.branch, run.id, page_addresses.of_run(runtime.options, queue.repo, run.id)
-    )
-    if run.config.commit_title is not None:
-        own_title = commit_texts.title(run.config.commit_title, values)
-        title = naming.without_skips(own_title) or title
-    if run.config.commit_body is not None:
-        body = naming.without_skips(commit_texts.body(run.config.commit_body, values))
+    own = await commit_values.texts(runtime, queue, run.config, pull, run.id)
+    if own.title is not None:
+        title = naming.without_skips(own.title) or title
+    if own.body is not None:
+        body = naming.without_skips(own.body)
     return f"{title}\n\n{body}".strip()
 
 

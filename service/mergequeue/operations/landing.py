@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from service.accounts import page_addresses
 from service.database import instances
 from service.database.database import Tx
 from service.database.records import LandingRecord, LandingState
@@ -33,7 +32,7 @@ from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import (
     chains,
-    commit_texts,
+    commit_values,
     counting,
     facts,
     head_branches,
@@ -43,6 +42,7 @@ from service.mergequeue.operations import (
     requirements,
     turn,
 )
+from service.mergequeue.operations.commit_values import CommitTexts
 from service.mergequeue.store import landings, runs
 from service.mergequeue.store.landings import LandingOutcome
 from service.provider.errors import Gone, GoneKind, OutcomeUnknown
@@ -194,13 +194,12 @@ def _short(answer: Merged | LandStop) -> str:
 class Fresh:
     """The result of a refresh: the target's tip, and whether the rules require our own check.
 
-    `pull` is the first pull request of the landing, None if it is gone.
+    `texts` are what the queue's templates make of the first pull request of the landing.
     """
 
     tip: Sha | None
     own_required: bool
-    config: QueueConfig
-    pull: PullRequest | None
+    texts: CommitTexts
 
 
 async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
@@ -229,7 +228,18 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
         newest = await provider.tip(queue.repo, queue.branch)
         tip = newest.sha if newest is not None else None
     await turn.take(runtime, queue.id, inputs)
-    return Fresh(tip, resolved.own_required, value.config, read[0][1])
+    texts = await _texts_of(runtime, attempt, value.config, read[0][1])
+    return Fresh(tip, resolved.own_required, texts)
+
+
+async def _texts_of(
+    runtime: Runtime, attempt: Attempt, config: QueueConfig, pull: PullRequest | None
+) -> CommitTexts:
+    """Return the texts that a merge call sets; commits that land as they are have theirs."""
+    is_call = attempt.action.mode is LandMode.CALL
+    if pull is None or not is_call or attempt.action.method is MergeMethod.REBASE:
+        return CommitTexts(None, None)
+    return await commit_values.texts(runtime, attempt.queue, config, pull, attempt.action.run)
 
 
 async def _facts_of(
@@ -294,24 +304,8 @@ async def _send(runtime: Runtime, attempt: Attempt, fresh: Fresh) -> Merged | La
     provider = runtime.providers[attempt.queue.repo.host]
     if attempt.action.mode is LandMode.CAS:
         return await provider.advance(_advance_request(attempt))
-    return await provider.merge(_with_texts(runtime, _merge_request(attempt), attempt, fresh))
-
-
-def _with_texts(
-    runtime: Runtime, request: MergeRequest, attempt: Attempt, fresh: Fresh
-) -> MergeRequest:
-    """Return the request with the queue's commit texts; a rebase keeps those of its commits."""
-    if request.method is MergeMethod.REBASE or fresh.pull is None:
-        return request
-    title, body = fresh.config.commit_title, fresh.config.commit_body
-    run = attempt.action.run
-    page = page_addresses.of_run(runtime.options, request.repo, run)
-    values = commit_texts.values_of(fresh.pull, request.target, run, page)
-    return replace(
-        request,
-        title=None if title is None else commit_texts.title(title, values) or None,
-        message=None if body is None else commit_texts.body(body, values),
-    )
+    request = _merge_request(attempt)
+    return await provider.merge(replace(request, title=fresh.texts.title, message=fresh.texts.body))
 
 
 async def _read_back(runtime: Runtime, attempt: Attempt) -> Merged | None:

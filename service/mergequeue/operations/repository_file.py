@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import ErrorDetails
@@ -66,7 +66,12 @@ class FileBody(Request):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: Annotated[Literal[1], Field(description="the version of this format")]
+    version: Annotated[
+        Literal[1],
+        Field(description="the version of this format"),
+        # Python takes `true` for 1; the schema and other readers do not.
+        BeforeValidator(lambda value: None if isinstance(value, bool) else value),
+    ]
     queues: Annotated[
         dict[BranchPattern, BranchSettings],
         Field(
