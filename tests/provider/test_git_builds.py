@@ -68,7 +68,7 @@ async def build_together(stage, pulls):
 
 async def until(is_so):
     """Wait for what git does in the background."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while not is_so():
             await SystemClock().sleep(0.01)
 
