@@ -16,6 +16,8 @@ PICTURES = needs.ROOT / ".cache" / "pictures"
 
 WIDTHS = (1280, 390)
 HEIGHT = 900
+PATIENCE_MS = 60_000
+"""How long a browser is waited for on a busy machine."""
 THEMES = ("light", "dark")
 
 ARGUMENTS = (
@@ -34,7 +36,7 @@ async def chromium() -> AsyncIterator[Browser]:
     root = ("--no-sandbox",) if os.geteuid() == 0 else ()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=needs.chromium(), args=[*ARGUMENTS, *root]
+            executable_path=needs.chromium(), args=[*ARGUMENTS, *root], timeout=PATIENCE_MS
         )
         try:
             yield browser
@@ -55,7 +57,7 @@ async def person(browser: Browser, url: str, **given: Any) -> AsyncIterator[Page
     try:
         troubles = await _watched(context, hosts)
         page = await context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE_MS)
         try:
             yield page
         except BaseException:

@@ -10,10 +10,9 @@ from tests.browser import axe
 from tests.browser.chromium import HEIGHT, WIDTHS, person, picture
 from tests.harness.world import REPO
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240)]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 QUEUE = f"/{REPO}/main"
-PATIENCE_MS = 20_000
 
 
 @asynccontextmanager
@@ -21,7 +20,6 @@ async def visitor(browser, world, login, path=QUEUE, **given):
     """A page of a person who has just signed in with GitHub."""
     async with person(browser, world.url, also=[world.sandbox.url], **given) as page:
         await page.context.add_cookies([{"name": COOKIE, "value": login, "url": world.sandbox.url}])
-        page.set_default_timeout(PATIENCE_MS)
         await page.goto(path)
         await page.get_by_role("link", name="Sign in with GitHub").click()
         agree = page.get_by_role("button", name="Authorize Headgate")

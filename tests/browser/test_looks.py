@@ -49,7 +49,6 @@ CUT_OFF = """() => {
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.timeout(300)
 async def test_no_page_keeps_anybody_out_or_cuts_a_text_off(browser, shown, part):
     found: list[object] = []
     async with person(browser, shown.url) as page:

@@ -14,7 +14,7 @@ from tests.browser.test_looks import CUT_OFF
 from tests.cli import processes
 from tests.harness.machine import free_port
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FOCUSED = "document.activeElement.ariaLabel ?? document.activeElement.textContent"
 

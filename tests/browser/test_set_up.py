@@ -14,7 +14,7 @@ from tests.browser.test_journeys import shown_to_all
 from tests.cli import processes
 from tests.harness.processes import QUICK, SPEED
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 REPO = "octo/widgets"
 CI = """\
@@ -22,7 +22,7 @@ triggers: {push: ["headgate/merge/**"], pull_request: true}
 checks: [{name: unit, seconds: 3}]
 """
 WIDE = WIDTHS[:1]
-LOOKS = 200
+LOOKS = 600
 PAUSE_S = 0.1
 
 clock = SystemClock()
@@ -54,7 +54,7 @@ async def until_ready(page, root):
             if (await page.request.get(f"{root}/readyz")).ok:
                 return
         except Error:
-            pass  # it does not listen for a moment
+            pass  # a connection to the set-up pages ends with them
         await clock.sleep(PAUSE_S)
     raise AssertionError("the service is not ready")
 

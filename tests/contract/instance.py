@@ -28,6 +28,7 @@ from tests.harness.world import REPO, World, WorldOptions, living
 T = TypeVar("T")
 
 HOST = "github.localhost"
+UP_WITHIN_S = 200
 CI = """\
 triggers: {push: ["headgate/merge/**"], pull_request: true}
 checks:
@@ -137,7 +138,7 @@ def started(folder: Path, options: WorldOptions = OPTIONS) -> Iterator[Instance]
     thread = threading.Thread(target=lambda: asyncio.run(_live(folder, options, up)))
     thread.start()
     try:
-        instance, over = up.result(timeout=50)
+        instance, over = up.result(timeout=UP_WITHIN_S)
         try:
             yield instance
         finally:

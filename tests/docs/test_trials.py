@@ -31,7 +31,6 @@ def test_serve_starts_when_the_stand_in_has_written_its_settings(page: str) -> N
     assert serves.startswith(".venv/bin/headgate serve")
 
 
-@pytest.mark.timeout(150)
 def test_the_pasted_blocks_land_a_pull_request(tmp_path: Path) -> None:
     port, sandbox_port = free_port(), free_port()
     serves, commands = blocks_of("README.md")[:2]

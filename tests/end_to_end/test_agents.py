@@ -17,8 +17,6 @@ from tests.cli import processes
 from tests.end_to_end.test_command_line import posted, seeded
 from tests.harness.machine import free_port
 
-pytestmark = pytest.mark.timeout(180)
-
 QUEUE = {
     "repo": {"host": "github.localhost", "owner": "octo", "name": "widgets"},
     "targetBranch": "main",

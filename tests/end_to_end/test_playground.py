@@ -24,7 +24,7 @@ from tests.harness.clock import FastClock
 from tests.harness.machine import free_port
 from tests.harness.published import Traffic
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 OVER_WITHIN_S = 120
 FAST = 8.0
 SPEED = 6.0

@@ -1,15 +1,19 @@
 """What makes a test run cheap on the machine that it finds; nothing here changes what is proved."""
 
 import os
+import secrets
 import socket
 import sys
 import tempfile
 from collections.abc import MutableMapping
+from contextlib import suppress
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
 # A server's log of writes grows to 1 GiB, and four workers each fill a few databases at a time.
 ROOM_BYTES_MIN = 4 * 1024**3
+PORTS = range(20_000, 30_000)
+"""Below those that Linux (`ip_local_port_range`) and macOS choose for port 0."""
 KEEPS_NOTHING_COMPILED = "PYTHONDONTWRITEBYTECODE"
 
 
@@ -45,8 +49,12 @@ def is_fit(folder: Path, room_bytes: int) -> bool:
 
 
 def free_port() -> int:
-    """A port of this machine on which nothing listens now."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
+    """A port of this machine on which nothing listens now.
+
+    It is none of those that the system chooses for others, so it stays free until it is used.
+    """
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as taken, suppress(OSError):
+            taken.bind(("127.0.0.1", port))
+            return port

@@ -17,12 +17,16 @@ SOON = timedelta(minutes=3)
 
 async def is_still(runtime: Runtime, sandbox: Sandbox) -> str:
     """What still moves; empty when nothing does."""
+    why = _in_memory(runtime, sandbox) or await runtime.store.read(_rows, runtime)
+    # An effect that ended before the rows were read may have begun something in the sandbox.
+    return why or _in_memory(runtime, sandbox)
+
+
+def _in_memory(runtime: Runtime, sandbox: Sandbox) -> str:
     timeline = sandbox.world.timeline
     if timeline.waiting() or timeline.is_busy():
         return f"the sandbox: {', '.join(timeline.waiting()[:5])}"
-    if runtime.looks.is_open:
-        return "a postponed read of checks"
-    return await runtime.store.read(_rows, runtime)
+    return "a postponed read of checks" if runtime.looks.is_open else ""
 
 
 def _rows(session: Tx, runtime: Runtime) -> str:

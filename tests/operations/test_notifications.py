@@ -552,13 +552,15 @@ async def test_what_happens_to_a_queue_is_told_as_the_event_it_is(stage):
 
 
 async def test_a_hanging_receiver_delays_no_other(stage):
+    over = asyncio.Event()
+
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(-1)
+        await over.wait()
         writer.close()
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    quick = replace(stage.runtime, sender=HttpSender(LOOPBACK, timeout_s=0.5))
+    quick = replace(stage.runtime, sender=HttpSender(LOOPBACK, timeout_s=100))
     wish = EndpointChange(f"http://127.0.0.1:{port}/", ("queue.*",))
     await endpoints.create(quick, stage.caller, wish)
     for _ in range(3):
@@ -568,5 +570,6 @@ async def test_a_hanging_receiver_delays_no_other(stage):
         stage.receiver.arrived.clear()
         await stage.receiver.arrived.wait()
     assert not flow.done()
+    over.set()
     await flow
     server.close()

@@ -332,7 +332,7 @@ async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store,
     await stage.ran(failing, ran_at=stage.clock.present, run_id="2")
     assert old.upload_id is not None
     await remove.remove(stage.runtime, stage.repository, old.upload_id, SYSTEM)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await sweeps.expire(stage.runtime)
     assert await store.read(cases.repositories_behind) == ()
 

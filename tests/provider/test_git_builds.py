@@ -79,7 +79,7 @@ def reasons_in(logs):
 
 async def until(is_so):
     """Wait for what git does in the background."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while not is_so():
             await SystemClock().sleep(0.01)
 

@@ -216,22 +216,23 @@ async def test_the_same_commit_pushed_and_proposed_is_tested_twice(sandbox, app)
 RUN = """
 triggers: {{ push: ["**"] }}
 checks:
-  - {{ name: real, run: {command}, timeout_s: 0.5 }}
+  - {{ name: real, run: {command}, timeout_s: {timeout_s} }}
 """
 
 
 @pytest.mark.parametrize(
-    ("command", "conclusion", "text"),
+    ("command", "timeout_s", "conclusion", "text"),
     [
-        ("cat x; echo $CI $GITHUB_REPOSITORY", "success", "hello\ntrue octo/widgets\n"),
-        ("echo bad; exit 3", "failure", "bad\n"),
-        ("cat /dev/zero >/dev/null", "timed_out", ""),
+        ("cat x; echo $CI $GITHUB_REPOSITORY", 600, "success", "hello\ntrue octo/widgets\n"),
+        ("echo bad; exit 3", 600, "failure", "bad\n"),
+        ("cat /dev/zero >/dev/null", 0.5, "timed_out", ""),
     ],
 )
-async def test_a_command_runs_on_the_exported_commit(command, conclusion, text):
+async def test_a_command_runs_on_the_exported_commit(command, timeout_s, conclusion, text):
     async with running(SandboxOptions(is_manual=True, allow_commands=True)) as sandbox:
         await sandbox.seed(repositories=[{"full_name": REPO}])
-        files = {".sandbox/ci.yml": RUN.format(command=json.dumps(command)), "x": "hello\n"}
+        ci = RUN.format(command=json.dumps(command), timeout_s=timeout_s)
+        files = {".sandbox/ci.yml": ci, "x": "hello\n"}
         sha = (await sandbox.act("push", "bob", REPO, branch="w", files=files))["sha"]
         await sandbox.settle()
         run = sandbox.repository(REPO).check_runs(sha)[0]
@@ -241,7 +242,7 @@ async def test_a_command_runs_on_the_exported_commit(command, conclusion, text):
 async def test_a_command_ends_with_the_sandbox(tmp_path):
     said = tmp_path / "pid"
     os.mkfifo(said)
-    ci = RUN.format(command=json.dumps(f"echo $$ > {said}; sleep 600")).replace("0.5", "600")
+    ci = RUN.format(command=json.dumps(f"echo $$ > {said}; sleep 600"), timeout_s=600)
     async with running(SandboxOptions(allow_commands=True)) as sandbox:
         await sandbox.seed(repositories=[{"full_name": REPO}])
         await sandbox.act("push", "bob", REPO, branch="w", files={".sandbox/ci.yml": ci})
@@ -252,7 +253,7 @@ async def test_a_command_ends_with_the_sandbox(tmp_path):
 
 async def test_without_permission_no_command_runs(sandbox, tmp_path):
     trace = tmp_path / "ran"
-    files = {".sandbox/ci.yml": RUN.format(command=json.dumps(f"touch {trace}"))}
+    files = {".sandbox/ci.yml": RUN.format(command=json.dumps(f"touch {trace}"), timeout_s=600)}
     sha = (await sandbox.act("push", "bob", REPO, branch="w", files=files))["sha"]
     await sandbox.settle()
     run = sandbox.repository(REPO).check_runs(sha)[0]

@@ -12,7 +12,6 @@ from tests.tidy.tree import Source
 FOLDERS = ("bot", "service", "tests", ".ci")
 
 
-@pytest.mark.timeout(300)
 def test_every_file_keeps_every_rule():
     """All rules in one test: a file is parsed once, which takes longer than its rules."""
     found = [
