@@ -4,7 +4,7 @@ import asyncio
 import errno
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from urllib.parse import urlsplit
@@ -155,6 +155,29 @@ def broken(
 ) -> web.StreamResponse:
     """Answer a request that is not HTTP."""
     return web.Response(status=status)
+
+
+def refuse_the_rest(
+    app: web.Application, check: Mapping[str, str], problem: Mapping[str, str], retry_after_s: int
+) -> None:
+    """Answer `/healthz` with ok, `/readyz` with a check, and what has no route with a problem."""
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def readyz(_: web.Request) -> web.Response:
+        return web.json_response({"status": "not_ready", "checks": dict(check)}, status=503)
+
+    async def refuse(_: web.Request) -> web.Response:
+        answer = web.json_response({**problem, "status": 503}, status=503)
+        answer.headers["Retry-After"] = str(retry_after_s)
+        answer.content_type = "application/problem+json"
+        return answer
+
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_route("*", "/{path:.*}", refuse)
+    app[connections.BROKEN] = broken
 
 
 async def listen_for_operators(runner: web.AppRunner, settings: Settings) -> str | None:

@@ -18,8 +18,12 @@ from service.runtime import Runtime
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 5.0
 """Bounds of the pause between two tries."""
-RETRY_AFTER_S = "5"
 DRAIN_S = 0.5
+NO_DATABASE = {
+    "title": "The database cannot be written",
+    "code": "database_unavailable",
+    "detail": "Headgate waits for its database; try again in 5 seconds.",
+}
 
 log = structlog.get_logger()
 
@@ -65,32 +69,9 @@ async def recover(runtime: Runtime) -> None:
 async def _refusing(address: Address) -> AsyncIterator[str]:
     """Listen on the service's address; `/healthz` answers ok, anything else is refused."""
     app = web.Application()
-    app.router.add_get("/healthz", _alive)
-    app.router.add_get("/readyz", _not_ready)
-    app.router.add_route("*", "/{path:.*}", _refused)
-    app[connections.BROKEN] = listening.broken
+    listening.refuse_the_rest(app, {"database": "failed"}, NO_DATABASE, retry_after_s=5)
     runner = connections.runner(app, drain_s=DRAIN_S)
     try:
         yield await address.listen(runner)
     finally:
         await runner.cleanup()
-
-
-async def _alive(_request: web.Request) -> web.Response:
-    return web.json_response({"status": "ok"})
-
-
-async def _not_ready(_request: web.Request) -> web.Response:
-    return web.json_response({"status": "not_ready", "checks": {"database": "failed"}}, status=503)
-
-
-async def _refused(_request: web.Request) -> web.Response:
-    body = {
-        "title": "The database cannot be written",
-        "status": 503,
-        "code": "database_unavailable",
-        "detail": "Headgate waits for its database; try again in 5 seconds.",
-    }
-    headers = {"Retry-After": RETRY_AFTER_S}
-    kind = "application/problem+json"
-    return web.json_response(body, status=503, headers=headers, content_type=kind)

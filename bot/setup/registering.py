@@ -28,7 +28,6 @@ from service.http import connections, documents
 
 DRAIN_S = 2.0
 FORM_BYTES_MAX = 64 * 1024
-RETRY_AFTER_S = "30"
 
 EXPIRED = (
     "GitHub does not know this code any more",
@@ -39,6 +38,13 @@ WRONG_STATE = (
     "This answer of GitHub belongs to no form of this browser",
     "It was used, is older than an hour, or was started elsewhere. Start again at /setup.",
 )
+
+NOT_SET_UP = {
+    "title": "Headgate is not set up",
+    "code": "setup_required",
+    "detail": "The GitHub App is not registered yet. Open the address that `headgate serve` "
+    "printed, or run `headgate setup-url`.",
+}
 
 log = structlog.get_logger()
 
@@ -92,12 +98,9 @@ class Registering:
                 web.post("/setup", self.ask),
                 web.get("/setup/callback", self.callback, allow_head=False),
                 web.get(documents.address(pages.STYLE), pages.style),
-                web.get("/healthz", _alive),
-                web.get("/readyz", _not_ready),
-                web.route("*", "/{path:.*}", _refused),
             ]
         )
-        app[connections.BROKEN] = listening.broken
+        listening.refuse_the_rest(app, {"setup": "running"}, NOT_SET_UP, retry_after_s=30)
         return app
 
     async def form(self, request: web.Request) -> web.Response:
@@ -211,24 +214,3 @@ def _not_stored(failed: NotStored, app: RegisteredApp) -> tuple[str, str]:
         f"{failed}. GitHub shows them once, so delete the App at {app.page}, make the data "
         "directory writable or move the file away, and start again at /setup."
     )
-
-
-async def _alive(_request: web.Request) -> web.Response:
-    return web.json_response({"status": "ok"})
-
-
-async def _not_ready(_request: web.Request) -> web.Response:
-    return web.json_response({"status": "not_ready", "checks": {"setup": "running"}}, status=503)
-
-
-async def _refused(_request: web.Request) -> web.Response:
-    body = {
-        "title": "Headgate is not set up",
-        "status": 503,
-        "code": "setup_required",
-        "detail": "The GitHub App is not registered yet. Open the address that `headgate serve` "
-        "printed, or run `headgate setup-url`.",
-    }
-    headers = {"Retry-After": RETRY_AFTER_S}
-    kind = "application/problem+json"
-    return web.json_response(body, status=503, headers=headers, content_type=kind)
