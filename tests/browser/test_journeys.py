@@ -96,6 +96,11 @@ async def test_what_more_slots_would_bring_is_replayed(browser, lively):
         await page.get_by_role("button", name="Replay 30 days").click()
         await page.get_by_role("heading", name=re.compile("^Concurrency 8: ")).wait_for()
         assert "Replay of the last 30 days" in await text_of(page)
+        await page.get_by_role("button", name="Compare usual changes").click()
+        await page.get_by_role("link", name="Concurrency 8", exact=True).wait_for()
+        assert await shown_to_all(page, "usual-changes") == []
+        await page.get_by_role("link", name="Concurrency 8", exact=True).click()
+        await page.get_by_role("heading", name=re.compile("^Concurrency 8: ")).wait_for()
         assert await shown_to_all(page, "what-if") == []
 
 
