@@ -152,17 +152,17 @@ def asking_sql(runtime: Runtime, repository_id: int):
     return handler
 
 
-def fill(session: Tx, now: datetime) -> tuple[int, int]:
-    """100,000 tests, three in a hundred unhealthy; whose they are."""
+def fill(session: Tx, now: datetime, count: int = TESTS) -> tuple[int, int]:
+    """100,000 tests or as many as asked for, three in a hundred unhealthy; whose they are."""
     repository = door.met(session)
     place = Place(repository.org_id, repository.id)
     test_cases.name_repository(session, place, KEY)
-    first = test_cases.take_numbers(session, place.repository_id, TESTS)
+    first = test_cases.take_numbers(session, place.repository_id, count)
     assert first == 1
     ids = RandomIds()
-    cases = [a_case(no, ids.uuid(), now) for no in range(1, TESTS + 1)]
+    cases = [a_case(no, ids.uuid(), now) for no in range(1, count + 1)]
     test_cases.add(session, place, cases[0], list(map(own_of, cases)))
-    for no in range(1, TESTS + 1):
+    for no in range(1, count + 1):
         health = health_of(no)
         if health is not Health.HEALTHY:
             reason = "Passed and failed on the same code 3 times in 203 runs in 14 days."
