@@ -102,16 +102,9 @@ async def _stage(store: Store, branch: str) -> QueueStage:
 
 
 async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
-    value, left = queue_stage.busy()
-    value = replace(value, sends_results=True)
+    value, left = _busy()
     suspect = value.entries[482]
     more_left, runs, moves = _last_weeks()
-    left["entries"] = tuple(
-        replace(each, detail=replace(each.detail, run=BROKEN.id), verified_by=None)
-        if each.pr in BROKEN.prs
-        else each
-        for each in left["entries"]
-    )
     story = queue_stage.story(suspect, value.runs[suspect.run or ""])
     broken = next(each for each in left["entries"] if each.pr in BROKEN.prs)
     story += queue_stage.story(broken, BROKEN)
@@ -168,6 +161,18 @@ async def _queues(store: Store, main: QueueStage) -> dict[str, str]:
         "not-found": f"{home}/none",
         "error-code": "/docs/errors/queue_not_found",
     }
+
+
+def _busy() -> tuple[MergeQueue, dict[str, Any]]:
+    """The busy queue and what has left it; #471 failed by its own test run."""
+    value, left = queue_stage.busy()
+    entries = (
+        replace(each, detail=replace(each.detail, run=BROKEN.id), verified_by=None)
+        if each.pr in BROKEN.prs
+        else each
+        for each in left["entries"]
+    )
+    return replace(value, sends_results=True), {**left, "entries": tuple(entries)}
 
 
 def one_testing() -> MergeQueue:
