@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(240
 
 QUEUE = f"/{REPO}/main"
 PATIENCE_MS = 20_000
+REPLAY_MS = 60_000
 
 
 @asynccontextmanager
@@ -97,9 +98,10 @@ async def test_what_more_slots_would_bring_is_replayed(browser, lively):
         await page.get_by_role("heading", name=re.compile("^Concurrency 8: ")).wait_for()
         assert "Replay of the last 30 days" in await text_of(page)
         await page.get_by_role("button", name="Compare usual changes").click()
-        await page.get_by_role("link", name="Concurrency 8", exact=True).wait_for()
+        found = page.get_by_role("link", name="Concurrency 8", exact=True)
+        await found.wait_for(timeout=REPLAY_MS)
         assert await shown_to_all(page, "usual-changes") == []
-        await page.get_by_role("link", name="Concurrency 8", exact=True).click()
+        await found.click()
         await page.get_by_role("heading", name=re.compile("^Concurrency 8: ")).wait_for()
         assert await shown_to_all(page, "what-if") == []
 
