@@ -154,23 +154,33 @@ def asking_sql(runtime: Runtime, repository_id: int):
 
 def fill(session: Tx, now: datetime) -> tuple[int, int]:
     """100,000 tests, three in a hundred unhealthy; whose they are."""
+    place = enter(session, now)
+    add_tests(session, place, now, TESTS)
+    return place.org_id, place.repository_id
+
+
+def enter(session: Tx, now: datetime) -> Place:
+    """Enter the repository, which quarantines unhealthy tests."""
     repository = door.met(session)
     place = Place(repository.org_id, repository.id)
     test_cases.name_repository(session, place, KEY)
-    first = test_cases.take_numbers(session, place.repository_id, TESTS)
-    assert first == 1
+    settings = TestSettings(quarantine_enabled=True, auto_quarantine_enabled=True)
+    quarantine.put_settings(session, place, settings, Since(now, now))
+    return place
+
+
+def add_tests(session: Tx, place: Place, now: datetime, count: int) -> None:
+    """Add so many tests, three in a hundred unhealthy."""
+    first = test_cases.take_numbers(session, place.repository_id, count)
     ids = RandomIds()
-    cases = [a_case(no, ids.uuid(), now) for no in range(1, TESTS + 1)]
+    cases = [a_case(no, ids.uuid(), now) for no in range(first, first + count)]
     test_cases.add(session, place, cases[0], list(map(own_of, cases)))
-    for no in range(1, TESTS + 1):
+    for no in range(first, first + count):
         health = health_of(no)
         if health is not Health.HEALTHY:
             reason = "Passed and failed on the same code 3 times in 203 runs in 14 days."
             since = now - timedelta(minutes=no % 5000)
             states.put(session, place, CaseState(no, health, reason, since))
-    settings = TestSettings(quarantine_enabled=True, auto_quarantine_enabled=True)
-    quarantine.put_settings(session, place, settings, Since(now, now))
-    return place.org_id, place.repository_id
 
 
 def forgotten_before(now: datetime) -> datetime:

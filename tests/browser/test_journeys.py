@@ -13,6 +13,7 @@ from tests.harness.world import REPO
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 QUEUE = f"/{REPO}/main"
+REPLAY_MS = 120_000
 
 
 @asynccontextmanager
@@ -94,6 +95,12 @@ async def test_what_more_slots_would_bring_is_replayed(browser, lively):
         await page.get_by_role("button", name="Replay 30 days").click()
         await page.get_by_role("heading", name=re.compile("^Concurrency 8: ")).wait_for()
         assert "Replay of the last 30 days" in await text_of(page)
+        await page.get_by_role("button", name="Compare usual changes").click()
+        found = page.get_by_role("link", name="Concurrency 8", exact=True)
+        await found.wait_for(timeout=REPLAY_MS)
+        assert await shown_to_all(page, "usual-changes") == []
+        await found.click()
+        await page.get_by_role("heading", name=re.compile("^Concurrency 8: ")).wait_for()
         assert await shown_to_all(page, "what-if") == []
 
 

@@ -1,0 +1,77 @@
+"""`python -m tests.browser.pictures`: the pictures of pages in `docs/pictures`, made anew.
+
+Arguments name some of them.
+"""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from service.dashboard.page_of_settings import usual_changes
+from service.mergequeue.operations import file_checks, turn
+from tests.browser.chromium import WIDTHS, chromium
+from tests.browser.gallery import gallery
+from tests.dashboard.queue_stage import QueueStage
+from tests.harness import databases, needs
+
+FOLDER = needs.ROOT / "docs" / "pictures"
+WIDTH = WIDTHS[0]
+SCALE = 0.8
+PATIENCE_MS = 120_000
+
+
+class Picture(NamedTuple):
+    """The upper part of a page of the gallery, so many CSS pixels high."""
+
+    page: str
+    height: int
+    is_dark: bool = False
+    query: str = ""
+
+
+PICTURES = {
+    "queue": Picture("queue", 1230),
+    "lanes-dark": Picture("queue-lanes", 1080, is_dark=True),
+    "pull-request": Picture("pull-suspect", 1050),
+    "pull-request-failed": Picture("pull-failed", 860),
+    "health": Picture("health", 1240),
+    "settings": Picture("settings-of-queue", 1320, query="?compare=usual"),
+    "test": Picture("test", 1000),
+}
+
+
+async def make() -> None:
+    """Make every picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = await databases.opened_at(f"sqlite:///{Path(folder)}/gallery.db")
+        async with gallery(store) as shown, chromium() as browser:
+            await _replayed(shown.main)
+            for name, one in PICTURES.items():
+                if sys.argv[1:] and name not in sys.argv[1:]:
+                    continue
+                page = await browser.new_page(
+                    base_url=shown.url,
+                    viewport={"width": WIDTH, "height": one.height},
+                    color_scheme="dark" if one.is_dark else "light",
+                    device_scale_factor=SCALE,
+                )
+                page.set_default_timeout(PATIENCE_MS)
+                await page.goto(shown.paths[one.page] + one.query)
+                await page.locator("main:not([data-live]), #following:visible").first.wait_for()
+                await page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
+                await page.close()
+        await store.close()
+
+
+async def _replayed(main: QueueStage) -> None:
+    """Replay the usual changes however long it takes: then the page has the answer at hand."""
+    value = await turn.value(main.runtime, main.queue.id)
+    variants = list(usual_changes(value.config).values())
+    found = await file_checks.effects(main.runtime, main.queue, value, variants)
+    assert len(found) == len(variants), found
+
+
+if __name__ == "__main__":
+    asyncio.run(make())
