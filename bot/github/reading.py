@@ -3,6 +3,7 @@
 Unknown fields are ignored; a missing one that we need raises `Unreadable`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +27,9 @@ METHOD_FLAGS: Mapping[MergeMethod, str] = {
     MergeMethod.SQUASH: "allow_squash_merge",
     MergeMethod.REBASE: "allow_rebase_merge",
 }
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+"""So long that it fits into 64 bits, as every number that is stored must."""
 
 BOT = "Bot"
 
@@ -88,8 +92,8 @@ class Fields:
     def number(self, name: str) -> int:
         """Return a required whole number, also from digits in a text."""
         found = self.id(name)
-        if not found.lstrip("-").isdecimal():
-            raise self._wrong(name, "a number")
+        if not _NUMBER.fullmatch(found):
+            raise self._wrong(name, "a number of at most 18 digits")
         return int(found)
 
     def flag(self, name: str, default: bool = False) -> bool:

@@ -22,7 +22,7 @@ FILES_MAX = 50
 FILE_BYTES_MAX = 256 * 1024
 PROBE = "headgate/merge/pr-1/00000000-0000-0000-0000-000000000000"
 PATTERN = "headgate/merge/**"
-NO_WORKFLOWS = f"The repository has no workflow files. Its CI must run on pushes to {PATTERN}."
+NO_WORKFLOWS = f"The repository has no workflow files, so another CI must run on {PATTERN}."
 OF_DRAFTS = (
     "Each draft uses a number of the repository and notifies watchers; a pushed branch does not."
 )

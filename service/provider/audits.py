@@ -3,6 +3,7 @@
 Each finding belongs to one audit, whose section in docs/reference/doctor.md says more.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -88,13 +89,19 @@ def note(audit: str, found: str, mend: str = "") -> Finding:
     return Finding(audit, Severity.NOTE, found, mend)
 
 
-def how_to_set(branch: str, setting: str, value: str, path: str | None) -> str:
+def command(verb: str, repo: RepoRef, branch: str, *more: str) -> str:
+    """Return a command about a queue that works in any folder and any shell."""
+    place = ("--repo", repo.slug, "--branch", branch)
+    return f"`{shlex.join(('headgate', 'queue', verb, *place, *more))}`"
+
+
+def how_to_set(repo: RepoRef, branch: str, setting: str, value: str, path: str | None) -> str:
     """Return how a setting of a queue gets a value; `path`: the repository's file that has it.
 
     The API refuses to change a setting that the file has.
     """
     if path is None:
-        return f"run `headgate queue update --branch {branch} --set {setting}={value}`"
+        return f"run {command('update', repo, branch, '--set', f'{setting}={value}')}"
     return f"write `{setting}: {value}` into `{path}` on `{branch}`"
 
 

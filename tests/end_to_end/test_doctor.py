@@ -4,6 +4,7 @@ Each test plants one fault, finds it over HTTP, does what `mend` says, and lands
 """
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bot import wiring
 from bot.github import live
 from bot.sandbox.acts import seeds
 from bot.sandbox.app import EVENTS, PERMISSIONS
+from service.provider import audits
 from service.vocabulary import MergeMethod, RepoRef
 from tests.harness import asking
 from tests.harness.asking import Asker
@@ -91,6 +93,40 @@ async def test_a_healthy_repository_has_no_error(world: World) -> None:
     assert order == sorted(order, key=["error", "warning", "note", "ok"].index)
 
 
+def test_a_command_to_paste_runs_nothing_that_a_branch_is_called() -> None:
+    branch = "release;$(reboot)"
+    command = audits.command("create", RepoRef(asking.HOST, "octo", "widgets"), branch)
+    words = ["headgate", "queue", "create", "--repo", "octo/widgets", "--branch", branch]
+    assert shlex.split(command.strip("`")) == words
+
+
+async def test_a_branch_without_a_queue(world: World) -> None:
+    doctor = await asking.asker(world)
+    await doctor.paste((await named(doctor, "queue-state", "note"))["mend"])
+    await is_mended(doctor, "queue-state")
+    await lands(world)
+
+
+async def test_a_dry_test_before_the_first_test_branch(world: World) -> None:
+    await world.make_queue()
+    doctor = await asking.asker(world)
+    mend = (await named(doctor, "checks-on-test-branches", "note"))["mend"]
+    assert "`unit` reported on the test branch and passed." in await doctor.paste(mend)
+
+
+async def test_a_queue_that_is_paused_and_held(world: World) -> None:
+    await world.make_queue()
+    doctor = await asking.asker(world)
+    await doctor.headgate("queue", "pause", "--reason", "release")
+    await doctor.headgate("queue", "hold", "--reason", "audit")
+    found = [one for one in await findings(doctor) if one["audit"] == "queue-state"]
+    assert len(found) == 2
+    for one in found:
+        await doctor.paste(one["mend"])
+    await is_mended(doctor, "queue-state")
+    await lands(world)
+
+
 async def test_a_missing_permission(world: World) -> None:
     await world.make_queue()
     lacking = {**PERMISSIONS, "contents": "read"}
@@ -166,9 +202,7 @@ async def test_linear_history_under_merge_commits(world: World) -> None:
     doctor = await asking.asker(world)
     found = await named(doctor, "merge-method")
     assert "“Require linear history” in the ruleset `tidy`" in found["found"]
-    command = re.search(r"`headgate (queue update [^`]+)`", found["mend"])
-    assert command
-    await doctor.headgate(*command[1].split())
+    await doctor.paste(found["mend"])
     await is_mended(doctor, "merge-method")
     await lands(world)
 
@@ -220,6 +254,8 @@ async def test_the_providers_own_queue(world: World) -> None:
     doctor = await asking.asker(world)
     mend = (await named(doctor, "provider-queue"))["mend"]
     assert mend == "In the ruleset `native`, turn off “Require merge queue”."
+    errors = [one["audit"] for one in await findings(doctor) if one["severity"] == "error"]
+    assert errors == ["provider-queue"]
     set_rules(world, rulesets=[{"name": "native", "delete": True}])
     await is_mended(doctor, "provider-queue")
     await lands(world)
@@ -232,6 +268,7 @@ async def test_a_branch_that_the_app_may_not_update(world: World) -> None:
     doctor = await asking.asker(world)
     mend = (await named(doctor, "closed-branch"))["mend"]
     assert mend == "In the ruleset `closed`, add the App `headgate` to the bypass list."
+    await is_mended(doctor, "enforcement")
     set_rules(world, rulesets=[{**closed, "bypass_app": True}])
     await is_mended(doctor, "closed-branch")
     await is_mended(doctor, "enforcement")
@@ -306,9 +343,7 @@ async def test_ci_that_starts_on_pushes_under_a_queue_of_drafts(world: World) ->
     await world.make_queue(create_prs_for_testing_branches=True)
     doctor = await asking.asker(world)
     mend = (await named(doctor, "test-branch-kind"))["mend"]
-    command = re.search(r"`headgate (queue update [^`]+)`", mend)
-    assert command
-    await doctor.headgate(*command[1].split())
+    await doctor.paste(mend)
     await is_mended(doctor, "test-branch-kind")
     await lands(world)
 
@@ -322,9 +357,7 @@ async def test_a_workflow_that_skips_drafts(world: World) -> None:
     assert f'In `{WORKFLOW}`, add `push: {{branches: ["headgate/merge/**"]}}`' in mend
     mended = SKIPPING.replace("triggers: {", 'triggers: {push: ["headgate/merge/**"], ')
     await push(world, {".sandbox/ci.yml": mended, WORKFLOW: workflow(ON_BOTH, guard)})
-    command = re.search(r"`headgate (queue update [^`]+)`", mend)
-    assert command
-    await doctor.headgate(*command[1].split())
+    await doctor.paste(mend)
     await is_mended(doctor, "workflow-drafts")
     await lands(world)
 
@@ -379,9 +412,7 @@ async def test_a_branch_that_requires_nothing(world: World) -> None:
     await world.make_queue()
     doctor = await asking.asker(world)
     found = await named(doctor, "required-statuses")
-    assert "--set required_statuses=NAME,NAME" in found["mend"]
-    update = ("queue", "update", "--branch", "main", "--set", "required_statuses=unit")
-    await doctor.headgate(*update)
+    await doctor.paste(found["mend"].replace("NAME,NAME", "unit"))
     await is_mended(doctor, "required-statuses")
     await lands(world)
 

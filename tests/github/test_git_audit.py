@@ -41,7 +41,7 @@ def test_nothing_is_found_where_git_builds() -> None:
         ({"has_room": False}, Severity.WARNING, "2.0 of 20.0 GiB", "HEADGATE_MIRRORS_MAX_GB"),
         (failed(Reason.FETCH), Severity.WARNING, "said: No route.", "test_branch_method"),
         (failed(Reason.NOT_MADE), Severity.WARNING, "mirror of the", "by git over HTTPS"),
-        (failed(Reason.PUSH_RULE), Severity.WARNING, "A rule of the", "Exempt `headgate/**`"),
+        (failed(Reason.PUSH_RULE), Severity.WARNING, "A rule of the", "`headgate/**/*`"),
         (failed(Reason.PUSH_HOOK), Severity.WARNING, "hook", "accept branches under `headgate/`"),
         (failed(Reason.PUSH_DENIED), Severity.WARNING, "not let", "`contents: write`"),
         (

@@ -365,6 +365,17 @@ def test_a_field_that_is_gone_is_named():
         signals_of("check_run", "completed", check_run={})
 
 
+def commented_on(number):
+    payload = a_comment()
+    return {**payload, "issue": {**payload["issue"], "number": number}}
+
+
+@pytest.mark.parametrize("number", [10**18, "10e3", "", None, True, [1]])
+def test_a_number_that_nothing_can_store_is_named(number):
+    with pytest.raises(Unreadable, match=r"issue\.number: "):
+        signals_of("issue_comment", "created", **commented_on(number))
+
+
 STACK = {"base": {"ref": "main"}, "number": 1}
 
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import re
+import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -49,15 +52,26 @@ class Asker:
         return answer
 
     async def headgate(self, *arguments: str) -> str:
-        """What a command prints; it must end well."""
-        plain = {key: text for key, text in os.environ.items() if not key.startswith("HEADGATE_")}
+        """What a command prints in a checkout of the repository; it must end well."""
+        return await self._run(arguments, {"GITHUB_REPOSITORY": REPO})
+
+    async def paste(self, text: str) -> str:
+        """What the command that a text quotes prints in a shell elsewhere; it must end well."""
+        quoted = re.search(r"`headgate ([^`]+)`", text)
+        assert quoted, text
+        return await self._run(shlex.split(quoted[1]), {})
+
+    async def _run(self, arguments: Sequence[str], place: Mapping[str, str]) -> str:
+        hidden = ("HEADGATE_", "GITHUB_REPOSITORY")
+        plain = {key: text for key, text in os.environ.items() if not key.startswith(hidden)}
         own = {"HEADGATE_URL": self.world.url, "HEADGATE_TOKEN": self.secret}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "bot",
             *arguments,
-            env={**plain, **own, "HEADGATE_GITHUB_HOST": HOST, "GITHUB_REPOSITORY": REPO},
+            env={**plain, **own, **place, "HEADGATE_GITHUB_HOST": HOST},
+            cwd="/",
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

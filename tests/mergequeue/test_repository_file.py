@@ -90,6 +90,11 @@ queues:
             "`queues.main.requiredStatuses[1]` must be a string.",
         ),
         (
+            f'{HEAD}    requiredStatuses: [lint, " "]\n',
+            4,
+            "`queues.main.requiredStatuses[1]` must contain more than white space.",
+        ),
+        (
             f"{HEAD}    batchingRules: [{{targetPatern: x}}]\n",
             4,
             "`queues.main.batchingRules[0].targetPattern` is missing. Add it.",

@@ -361,4 +361,4 @@ def test_interruptions_are_counted_by_the_tries_that_the_queue_allows(tries, wor
     config = builders.replaced_config(auto_retry_limit=tries)
     entry = builders.an_entry(EntryState.CANCELLED, Reason.CI_INTERRUPTED)
     text = reasons.message(entry, builders.a_queue(config=config))
-    assert text == (f"Removed: CI stopped its checks {words}; nothing in your change needs fixing.")
+    assert text == (f"Removed: CI stopped its checks {words}; your change is not at fault.")

@@ -43,7 +43,8 @@ def decide(facts: AppFacts) -> Iterator[Finding]:
             ID,
             "The App may not write workflow files, so a pull request that changes "
             "`.github/workflows` is set aside.",
-            "To land such pull requests, grant the App `Workflows: write`.",
+            f"To land such pull requests, open {facts.settings_url}, then “Permissions & events”, "
+            f"and set `Workflows: write`. Then accept it at {facts.installation_url}.",
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from bot.github import pacing
 from bot.github.audits.facts import AppFacts
 from bot.github.pacing import Priority
+from service.provider import audits
 from service.provider.audits import Finding, note, warning
 
 ID = "content-budget"
@@ -24,9 +25,11 @@ def decide(facts: AppFacts) -> Iterator[Finding]:
         f"installation create content 80 times a minute and 500 times an hour, which is enough "
         f"for about {LANDINGS_MAX} landings."
     )
+    repo, branch = facts.subject.repo, facts.subject.branch
+    silent = audits.command("update", repo, branch, "--set", "commentsEnabled=false")
     mend = (
-        "Let queues write less: `headgate queue update --set commentsEnabled=false`, or "
-        "`--set createPrsForTestingBranches=false` if CI runs on pushes to `headgate/merge/**`."
+        f"Let queues write less: {silent}, or the same with `createPrsForTestingBranches=false` if "
+        "CI runs on pushes to `headgate/merge/**`."
     )
     if busiest >= LANDINGS_MAX:
         yield warning(ID, found, mend)

@@ -24,7 +24,7 @@ FAILURES = {
     ),
     Reason.PUSH_RULE: (
         "A rule of the repository refused a push of test branches",
-        "Exempt `headgate/**` from that rule, or let the App bypass it",
+        "Exclude the branches `headgate/**/*` from that rule by pattern, or let the App bypass it",
     ),
     Reason.PUSH_HOOK: (
         "A pre-receive hook of the server declined a push of test branches",

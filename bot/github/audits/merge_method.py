@@ -34,8 +34,9 @@ def decide(facts: RepositoryFacts) -> Iterator[Finding]:
     if not names:
         mend = f"No method is left: {other}."
     else:
-        branch, path = facts.subject.branch, facts.subject.in_file.get(SETTING)
-        mend = audits.how_to_set(branch, SETTING, names[0], path)
+        repo, branch = facts.subject.repo, facts.subject.branch
+        path = facts.subject.in_file.get(SETTING)
+        mend = audits.how_to_set(repo, branch, SETTING, names[0], path)
         mend = f"{mend[0].upper()}{mend[1:]}, or {other}."
     yield error(ID, f"The queue merges with {method.value}, but {why}.", mend)
 

@@ -14,8 +14,9 @@ FINE = "The branch takes unsigned commits, or GitHub signs those that the queue 
 def decide(facts: RepositoryFacts) -> Iterator[Finding]:
     """Yield a note for merge commits, whose second parents people have to sign."""
     if facts.rules.needs_signatures and facts.subject.merge_method is MergeMethod.MERGE_COMMIT:
-        branch, path = facts.subject.branch, facts.subject.in_file.get("mergeMethod")
-        squash = audits.how_to_set(branch, "mergeMethod", MergeMethod.SQUASH.value, path)
+        repo, branch = facts.subject.repo, facts.subject.branch
+        path = facts.subject.in_file.get("mergeMethod")
+        squash = audits.how_to_set(repo, branch, "mergeMethod", MergeMethod.SQUASH.value, path)
         yield note(
             ID,
             f"`{branch}` takes only signed commits, and the queue makes merge commits: a pull "

@@ -15,8 +15,9 @@ def decide(facts: AppFacts) -> Iterator[Finding]:
     public, hook = facts.subject.webhook_url, facts.hook_url
     wanted = f"{public}{webhook.PATH}" if public else None
     there = f"Open {facts.settings_url}, then “General”, and set the webhook URL to"
+    own = wanted or f"the address of this service as GitHub reaches it, with `{webhook.PATH}`"
     if not hook:
-        yield error(ID, "The App has no webhook URL.", f"{there} {wanted or 'the service'}.")
+        yield error(ID, "The App has no webhook URL.", f"{there} {own}.")
     elif wanted is not None and hook.rstrip("/") != wanted:
         yield error(
             ID,
@@ -34,7 +35,7 @@ def decide(facts: AppFacts) -> Iterator[Finding]:
             f"The newest delivery (`{newest.event}`) failed: {newest.status}. "
             f"Of the last {len(facts.deliveries)}, {len(lost)} did not arrive.",
             f"Let GitHub reach the service: {there[0].lower()}{there[1:]} "
-            f"{wanted or 'the public address of this service'}, with the same secret as "
+            f"{own}, with the same secret as "
             "HEADGATE_GITHUB_WEBHOOK_SECRET.",
         )
     elif lost:

@@ -141,7 +141,14 @@ def items_of(element: object, items_max: int) -> object:
 
 
 def _text(chars_max: int, form: Form) -> object:
-    return Annotated[str, Field(min_length=1, max_length=chars_max, pattern=PATTERNS[form])]
+    limits = Field(min_length=1, max_length=chars_max, pattern=PATTERNS[form])
+    return Annotated[str, limits, AfterValidator(_not_blank)]
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise common.wrong("format", "must contain more than white space")
+    return text
 
 
 def _filled_by(template: Template) -> Callable[[str], str]:
@@ -152,8 +159,7 @@ def _filled_by(template: Template) -> Callable[[str], str]:
             raise common.wrong("format", "must contain no control characters but line breaks")
         if template.is_line and "\n" in text:
             raise common.wrong("format", "must be one line")
-        if not text.strip():
-            raise common.wrong("format", "must contain more than white space")
+        _not_blank(text)
         known = f"known are {', '.join(template.names)}"
         for name in PLACEHOLDER.findall(text):
             if name not in template.names:

@@ -170,7 +170,7 @@ def _pending(view: PullRequestText) -> list[str]:
     facts = phrases.joined([_submitted(view), _as_of(view, "Place")])
     if entry.held_by:
         return [_written(_conflict(view), view), _held(view), _written(facts, view)]
-    again = phrases.sentence(reasons.explanation(view.situation))
+    again = reasons.restart(view.situation)
     first = _written(again, view) if has_restarted(view) else ""
     held = _held(view)
     return [first, held or _written(_start(view), view), _written(facts, view)]
@@ -179,17 +179,18 @@ def _pending(view: PullRequestText) -> list[str]:
 def _conflict(view: PullRequestText) -> Phrase:
     ahead, paths = view.entry.held_by, view.entry.detail.paths
     if len(ahead) == 1:
-        what, one = phrase("{} is ahead", phrases.pulls(ahead)), "it"
+        one = phrases.pulls(ahead)
+        what = phrase("{} is ahead", one)
     else:
         words = "It conflicts with one of {}, which are ahead; GitHub does not say which one"
-        what, one = phrase(words, phrases.pulls(ahead)), "that one"
+        what, one = phrase(words, phrases.pulls(ahead)), phrase("that one")
     if paths:
         what += phrase("; both change {}", phrases.names(paths))
     rest = (
-        f". If {one} merges, you will need to rebase; if {one} leaves, this PR continues "
+        ". If {} merges, this PR needs a rebase; if {} leaves the queue, this PR continues "
         "automatically."
     )
-    return what + Phrase((rest,))
+    return what + phrase(rest, one, one)
 
 
 def _start(view: PullRequestText) -> Phrase:
@@ -302,8 +303,10 @@ def _passed(view: PullRequestText) -> list[str]:
         leave = "merges or leaves" if len(ahead) == 1 else "have merged or left"
         words = f"It merges{{}} automatically after {{}} {leave} the queue."
         when = phrase(words, _with_unit(view), phrases.pulls(ahead))
-    elif held or view.entry.unmet:
+    elif view.entry.unmet:
         when = Phrase()
+    elif held:
+        when = phrase("It merges{} automatically when the queue continues.", _with_unit(view))
     else:
         when = phrase("It merges next{}, automatically.", _with_unit(view))
     facts = phrases.joined([how, when, _as_of(view, "Place")])

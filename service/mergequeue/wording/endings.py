@@ -124,7 +124,7 @@ def _infrastructure(situation: Situation) -> Phrase:
     return phrase(f"CI failed {_tries(situation)} without a test result{_NOT_YOUR_CHANGE}")
 
 
-_NOT_YOUR_CHANGE = "; nothing in your change needs fixing"
+_NOT_YOUR_CHANGE = "; your change is not at fault"
 
 
 def _landed(situation: Situation) -> Phrase:
@@ -220,9 +220,28 @@ def _after_merge_refused(situation: Situation) -> Phrase:
 
 
 def _after_not_ready(situation: Situation) -> Phrase:
-    missing = phrase("It still waited for this: {}.", readiness.goals(situation.wanted))
+    missing = phrase("It was waiting until {}.", readiness.goals(situation.wanted))
     step = phrase("Comment {} to queue it again.", MERGE)
     return phrases.joined([missing if situation.wanted else Phrase(), step])
+
+
+def _after_timeout(_: Situation) -> Phrase:
+    return phrase(
+        "Comment {} to queue it again. If the checks need more time, a maintainer first raises the "
+        "setting {} of the queue.",
+        MERGE,
+        Code("testingTimeoutMinutes"),
+    )
+
+
+def _after_silence(_: Situation) -> Phrase:
+    return phrase(
+        "Let CI run on {} and report exactly this name, then comment {} again. An admin finds the "
+        "cause with {}.",
+        TEST_BRANCHES,
+        MERGE,
+        Code("headgate doctor"),
+    )
 
 
 _AGAIN = "Comment {merge} to queue it again."
@@ -232,10 +251,7 @@ _NEXT: dict[tuple[EntryState, Reason], Text] = {
     (EntryState.FAILED, Reason.INTERACTION): (
         "Make it work together with {prs|the PRs ahead}, push, then comment {merge} again."
     ),
-    (EntryState.FAILED, Reason.RUN_TIMED_OUT): (
-        "If the checks need more time, a maintainer can raise the testing timeout of the queue; "
-        "comment {merge} to queue it again."
-    ),
+    (EntryState.FAILED, Reason.RUN_TIMED_OUT): _after_timeout,
     (EntryState.FAILED, Reason.CONFLICT_TARGET): _after_conflict,
     (EntryState.FAILED, Reason.REBASE_DIFFERS): (
         "Rebase it yourself, push, then comment {merge} again."
@@ -261,9 +277,7 @@ _NEXT: dict[tuple[EntryState, Reason], Text] = {
     (EntryState.CANCELLED, Reason.FLAKY_RETRIES_SPENT): _AGAIN,
     (EntryState.CANCELLED, Reason.CI_INTERRUPTED): _AGAIN,
     (EntryState.CANCELLED, Reason.INFRASTRUCTURE): _AGAIN,
-    (EntryState.CANCELLED, Reason.CHECK_NEVER_STARTED): (
-        "CI must run on {test_branches} and report exactly this name. Then comment {merge} again."
-    ),
+    (EntryState.CANCELLED, Reason.CHECK_NEVER_STARTED): _after_silence,
     (EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED): (
         "Find out what deletes {test_branches}, then comment {merge} again."
     ),

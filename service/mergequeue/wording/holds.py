@@ -14,7 +14,8 @@ from service.mergequeue.wording import endings
 from service.text import markdown, phrases, times
 from service.text.phrases import Code, Phrase, phrase
 
-ALL_BRANCHES = Code("headgate/**")
+ALL_BRANCHES = Code("headgate/**/*")
+DOCTOR = phrase("{}", Code("headgate doctor"))
 _PROBE = " Headgate runs a test every 15 min and continues when one passes."
 _RESUME = phrase("A maintainer resumes the queue with {}.", Code("/merge resume"))
 _STOPPED = " The queue stopped itself; a person must check what happened."
@@ -119,9 +120,9 @@ def _limited(held: Held) -> Phrase:
 
 
 def _filled(words: str, held: Held) -> Phrase:
-    """A template with `{target}` and `{since}`, then what the queue noted."""
+    """A template with `{target}`, `{since}` and `{doctor}`, then what the queue noted."""
     since = Phrase((times.clock_time(held.hold.since, held.now),))
-    fields: dict[str, str | Phrase] = {"target": held.target, "since": since}
+    fields: dict[str, str | Phrase] = {"target": held.target, "since": since, "doctor": DOCTOR}
     return _quoted(phrases.filled(words, lambda name, _: fields[name]), held)
 
 
@@ -155,7 +156,7 @@ HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
     ),
     HoldReason.REQUIRED_STATUSES_UNREADABLE: (
         "The required checks of {target} cannot be read. Until they can, no test starts and no "
-        "PR merges."
+        "PR merges. An admin finds the cause with {doctor}."
     ),
     HoldReason.CONFIG_INVALID: (
         "GitHub cannot do what a setting of this queue asks for. A maintainer changes the setting."
@@ -177,8 +178,8 @@ HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
     HoldReason.TEST_BRANCH_DENIED: _refused(
         "GitHub refuses Headgate's test branches",
         phrase(
-            "Exempt {} from that rule: it covers the test branches and the branches on which "
-            "they are built.",
+            "Exclude the branches {} from that rule by pattern: these are the test branches and "
+            "the branches on which they are built.",
             ALL_BRANCHES,
         ),
     ),
@@ -240,6 +241,7 @@ STATE_VERBS = {
 # Their own sentence says what the queue noted, and better.
 _SAY_ALL = frozenset(
     {
+        HoldReason.PROVIDER_QUEUE,
         HoldReason.REQUIRED_STATUSES_MISSING,
         HoldReason.TARGET_MISSING,
         HoldReason.LANDING_MISMATCH,

@@ -157,8 +157,8 @@ def _rule(wanted: Wanted) -> Phrase:
 
 def _targets(wanted: Wanted) -> Phrase:
     if wanted.head is None:
-        return phrase("impacted targets are uploaded")
-    return phrase("impacted targets for {} are uploaded", short(wanted.head))
+        return phrase("CI has uploaded the impacted targets")
+    return phrase("CI has uploaded the impacted targets of {}", short(wanted.head))
 
 
 def _review(wanted: Wanted) -> Phrase:

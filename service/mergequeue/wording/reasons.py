@@ -75,6 +75,14 @@ def _pending(situation: Situation) -> Phrase:
     return phrase("to be tested again because {}", clause)
 
 
+def restart(situation: Situation) -> Phrase:
+    """Return why a pull request waits to be tested again, as a sentence."""
+    clause = _found(situation, PENDING)
+    if situation.reason in _NOT_AGAIN:
+        return phrases.sentence(clause)
+    return phrase("It is tested again because {}.", clause)
+
+
 def _found(situation: Situation, table: Mapping[Reason, Text]) -> Phrase:
     reason = situation.reason
     return endings.written(table.get(reason) or ANY[reason], situation)

@@ -67,9 +67,9 @@ REFUSALS: dict[Reason, Text] = {
     Reason.MODE_SWITCH_IN_PROGRESS: (
         "The queue for {target} is switching its mode. Try again when the switch is done."
     ),
-    Reason.HOLD_NOT_FOUND: "This hold does not exist; it may already have been lifted.",
+    Reason.HOLD_NOT_FOUND: "This hold does not exist; it may already have been released.",
     Reason.HOLD_NOT_LIFTABLE: (
-        "This hold cannot be lifted by hand. It ends when its cause is gone."
+        "This hold cannot be released by hand. It ends when its cause is gone."
     ),
     Reason.INVALID_VALUE: _invalid,
 }

@@ -1,5 +1,6 @@
 """Required checks that never reported on a test branch."""
 
+import shlex
 from collections.abc import Iterator
 
 from service.mergequeue.operations.doctor.facts import QueueFacts
@@ -12,10 +13,12 @@ FINE = "Every required check has reported on a recent test branch."
 def decide(facts: QueueFacts) -> Iterator[Finding]:
     """Yield an error for each such check, a note before the first test branch."""
     if not facts.on_tests.commits:
+        words = ("headgate", "doctor", facts.repo.slug, "--branch", facts.branch, "--dry-test")
+        dry_test = f"`{shlex.join(words)}`"
         yield note(
             ID,
             "No test branch of this queue has been tested yet.",
-            "Run `headgate doctor --dry-test` to see which required checks report on one.",
+            f"Run {dry_test} to see which required checks report on one.",
         )
         return
     for check in facts.required:

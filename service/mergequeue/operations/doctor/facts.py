@@ -54,6 +54,7 @@ class QueueFacts:
     pull requests, and on the target's tip. `leftovers`: branches under our prefix of no run.
     """
 
+    repo: RepoRef
     branch: str
     now: datetime
     queue: MergeQueue | None
@@ -135,6 +136,7 @@ async def read(
     if queue.value is not None:
         tested = await runtime.store.read(audited.tested_commits, queue.value.id, COMMITS_MAX)
     return QueueFacts(
+        repo=repo,
         branch=branch,
         now=runtime.clock.now(),
         queue=queue.value,

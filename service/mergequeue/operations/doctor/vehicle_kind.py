@@ -29,7 +29,8 @@ def decide(facts: QueueFacts) -> Iterator[Finding]:
     elif advised is not facts.vehicle:
         word = "true" if advised is Vehicle.DRAFT_PR else "false"
         setting = "createPrsForTestingBranches"
-        mend = audits.how_to_set(facts.branch, setting, word, facts.in_file.get(setting))
+        path = facts.in_file.get(setting)
+        mend = audits.how_to_set(facts.repo, facts.branch, setting, word, path)
         yield error(
             ID,
             f"The queue shows its test branches to CI as {NAMES[facts.vehicle]}, but "
