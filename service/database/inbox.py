@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     Text,
     bindparam,
+    case,
     func,
     insert,
     literal,
@@ -23,6 +24,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from service.database.records import InboxRow
 from service.database.tables_deliveries import IS_POISONED, InboxBodyRow
 from service.database.tables_deliveries import InboxRow as Row
+from service.database.types import Utc
 from service.provider.signals import Delivery
 
 CLAIM = timedelta(seconds=60)
@@ -96,6 +98,11 @@ SELECT_DUE = (
     .where(_IS_OPEN, inbox.c.next_at <= bindparam("now"), _is_free)
     .order_by(inbox.c.id)
     .limit(bindparam("at_most"))
+)
+_is_claimed_longer = inbox.c.claimed_until > inbox.c.next_at
+_free_at = case((_is_claimed_longer, inbox.c.claimed_until), else_=inbox.c.next_at)
+SELECT_NEXT_DUE = select(func.min(_free_at, type_=Utc)).join_from(
+    inbox, _heads, _heads.c.id == inbox.c.id
 )
 CLAIM_DUE = (
     update(inbox)
@@ -215,6 +222,12 @@ def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[Inbo
         )
         for row in found
     )
+
+
+def next_due(session: Connection) -> datetime | None:
+    """Return when the next delivery may be claimed; None if none is open."""
+    due: datetime | None = session.execute(SELECT_NEXT_DUE).scalar_one()
+    return due
 
 
 def settle(session: Connection, row_id: int, note: str) -> None:

@@ -5,7 +5,7 @@ only a read-back settles `unknown`. Control effects keep their order within a ru
 within a queue; a notice replaces older notices with the same supersede key.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +18,7 @@ from service.database.records import Lane, OutboxState
 from service.database.tables_deliveries import OutboxRow as Row
 from service.database.tables_tenants import RepositoryRow
 from service.database.types import Utc
+from service.database.wakeups import Wakeups
 from service.errors import InvariantBroken
 from service.provider.values import Reaction, Reply
 
@@ -26,6 +27,16 @@ REPLACED = (Lane.EVIDENCE, Lane.NOTICE)
 """Lanes in which a newer effect replaces an older one with the same supersede key."""
 ACTING = (*IN_ORDER, *REPLACED, Lane.REPORTS)
 """Lanes for which queues and people wait, in the order of their claims."""
+
+TOPICS: Mapping[Lane, str] = {
+    Lane.LANDING: "outbox/control",
+    Lane.CONTROL: "outbox/control",
+    Lane.EVIDENCE: "outbox/evidence",
+    Lane.REPORTS: "outbox/reports",
+    Lane.NOTICE: "outbox/notice",
+    Lane.COLLECT: "outbox/collect",
+}
+"""Topics that wake the flow of each lane; lanes whose effects wait for each other share one."""
 
 LAND = "land"
 """The kind of effect of which a queue performs one at a time."""
@@ -283,6 +294,12 @@ def _row(item: OutboxItem) -> dict[str, object]:
         "effect": effect,
         "next_at": item.next_at,
     }
+
+
+def wake(wakeups: Wakeups, lanes: Iterable[Lane] = ACTING) -> None:
+    """Wake the flows of these lanes, after effects for them were stored."""
+    for topic in sorted({TOPICS[lane] for lane in lanes}):
+        wakeups.wake(topic)
 
 
 def claim(

@@ -111,7 +111,7 @@ async def _are_overdue(runtime: Runtime, queue: QueueRef, run: Run, late: Abstra
         names = tuple(sorted(failing_of(run)))
         item = turn.item(runtime, AskEvidence(run.id, run.attempt, names), due)
         await runtime.store.run(_ask_later, queue, item)
-        runtime.wakeups.wake("outbox")
+        outbox.wake(runtime.wakeups, (item.lane,))
     return False
 
 

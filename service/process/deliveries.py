@@ -41,6 +41,11 @@ async def claim(runtime: Runtime, limit: int) -> tuple[InboxRow, ...]:
     return await runtime.store.run(inbox.claim, runtime.instance, runtime.clock.now(), limit)
 
 
+async def next_due(runtime: Runtime) -> datetime | None:
+    """Return when the next delivery may be claimed; None if none is open."""
+    return await runtime.store.read(inbox.next_due)
+
+
 async def take_up(runtime: Runtime, row: InboxRow) -> None:
     """Work on one delivery: translate it, act on its signals, settle it.
 

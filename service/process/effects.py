@@ -130,7 +130,6 @@ async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
         runtime.boundary.reach("effect.before_done")
         await runtime.store.run_kind("settle", outbox.settle, row.id, OutboxState.DONE, "")
         _count(runtime, row, "done")
-    runtime.wakeups.wake(collected.TOPIC if row.lane is Lane.COLLECT else "outbox")
 
 
 async def interrupted(runtime: Runtime, row: OutboxRow, error: Exception) -> None:

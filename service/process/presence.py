@@ -10,7 +10,7 @@ import structlog
 
 from service import time_limits
 from service.accounts import installations
-from service.database import instances
+from service.database import instances, outbox
 from service.database.database import Tx
 from service.database.instances import Instance, Known
 from service.errors import DatabaseUnavailable
@@ -24,7 +24,7 @@ from service.runtime import Runtime
 BEAT = timedelta(seconds=5)
 """Between two heartbeats; see `instances.GONE_AFTER`."""
 
-TOPICS = ("outbox", "inbox", "notifications", "collecting")
+TOPICS = ("inbox", "notifications", *dict.fromkeys(outbox.TOPICS.values()))
 
 log = structlog.get_logger()
 
@@ -45,7 +45,7 @@ async def recover(runtime: Runtime) -> None:
     away = {host for host, why in troubled.items() if isinstance(why, Unavailable)}
     present = tuple(host for host in runtime.providers if host not in away)
     await reconcile.read_all_queues(runtime, present)
-    runtime.wakeups.wake("outbox")
+    outbox.wake(runtime.wakeups)
     runtime.wakeups.wake("inbox")
 
 

@@ -11,8 +11,9 @@ import structlog
 
 from service.accounts import repositories
 from service.accounts.store import access
+from service.database import outbox
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
+from service.database.records import Lane, RepositoryRecord
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import RunStatus
 from service.mergequeue.operations import (
@@ -213,7 +214,7 @@ async def _pull_request_changed(
     if signal.pushed_onto is not None and signal.head is not None:
         wanted = CheckRepositoryFile(signal.number, signal.head, signal.pushed_onto)
         if await file_checks.ask_for(runtime, repository, wanted):
-            runtime.wakeups.wake(collected.TOPIC)
+            outbox.wake(runtime.wakeups, (Lane.COLLECT,))
     # Whoever reads it keeps its head as well.
     if not waiting and signal.head is not None:
         head = PullRequestHead(repository.id, signal.number, signal.head)

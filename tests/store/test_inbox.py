@@ -148,3 +148,20 @@ async def test_two_workers_never_take_the_same(store: Store):
     taken = await asyncio.gather(*(store.run(claimed, 100, 3) for _ in range(20)))
     everything = [each for group in taken for each in group]
     assert len(everything) == len(set(everything)) > 0
+
+
+def test_the_next_delivery_is_due_when_the_first_of_a_lane_may_be_claimed(session: Connection):
+    assert inbox.next_due(session) is None
+    accept_all(session, a_delivery(5), a_delivery(1), a_delivery(3, "102"))
+    # The older one of the same lane comes first, whenever it was received.
+    assert inbox.next_due(session) == NOW + 3 * SECOND
+    rows = inbox.claim(session, ME, NOW + 9 * SECOND, 1)
+    assert [row.delivery.id for row in rows] == ["guid-5"]
+    assert inbox.next_due(session) == NOW + 3 * SECOND
+    (other,) = inbox.claim(session, ME, NOW + 9 * SECOND, 8)
+    assert inbox.next_due(session) == NOW + 9 * SECOND + inbox.CLAIM
+    inbox.retry(session, other.id, NOW + 40 * SECOND, "away")
+    assert inbox.next_due(session) == NOW + 40 * SECOND
+    inbox.settle(session, other.id, "")
+    inbox.settle(session, rows[0].id, "")
+    assert inbox.next_due(session) == NOW + 1 * SECOND

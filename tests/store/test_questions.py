@@ -299,6 +299,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     ),
     "inbox.accept": lambda s: inbox.accept(s, a_delivery(1)),
     "inbox.claim": lambda s: inbox.claim(s, "me", NOW, 8),
+    "inbox.next_due": inbox.next_due,
     "inbox.settle": lambda s: inbox.settle(s, 7, ""),
     "inbox.retry": lambda s: inbox.retry(s, 7, NOW, ""),
     "inbox.known": lambda s: inbox.known(s, "github.test", ["guid-7", "guid-8"]),

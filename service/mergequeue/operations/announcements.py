@@ -46,12 +46,15 @@ class TurnResult:
     now: datetime
 
 
-def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
-    """Store a message for each event of the turn that an endpoint of its organization selects."""
+def announce(session: Tx, runtime: Runtime, result: TurnResult) -> bool:
+    """Store a message for each event of the turn that an endpoint of its organization selects.
+
+    Returns False if no endpoint of the organization is enabled.
+    """
     ref = result.ref
     listening = subscribers.enabled(session, ref.org_id, ref.repository_id)
     if not listening:
-        return
+        return False
     scene = Scene(
         organization=subscribers.organization_slug(session, ref.org_id),
         queue=ref,
@@ -62,6 +65,7 @@ def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
     )
     for message in _Announcer(session, runtime.options, result, scene).messages():
         notifications.enqueue(session, runtime, message, listening)
+    return True
 
 
 @dataclass(slots=True)

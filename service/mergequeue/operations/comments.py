@@ -109,7 +109,7 @@ async def _react_once(runtime: Runtime, repository: RepositoryRecord, asked: Ask
         return
     item = _reaction(repository, asked, Emoji.ACCEPTED, runtime.clock.now())
     await runtime.store.run(outbox.append, repository.id, None, 0, [item])
-    runtime.wakeups.wake("outbox")
+    outbox.wake(runtime.wakeups, (Lane.NOTICE,))
 
 
 def _reaction(
@@ -293,7 +293,7 @@ async def _send_answer(
 
     await runtime.store.run(store_answer)
     if items:
-        runtime.wakeups.wake("outbox")
+        outbox.wake(runtime.wakeups, (Lane.NOTICE,))
 
 
 async def _denial_of(runtime: Runtime, command: CommentCommand) -> Answer | None:

@@ -2,7 +2,7 @@
 
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import Placed, RepositoryRecord
+from service.database.records import Lane, Placed, RepositoryRecord
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.operations import comments, turn
 from service.mergequeue.store import notices as stored
@@ -44,7 +44,7 @@ async def restore_comment(
     """Write our status comment anew after a person changed it, so that its boxes are empty."""
     is_ours = await runtime.store.run(_doubt, runtime, repository.id, edited)
     if is_ours:
-        runtime.wakeups.wake("outbox")
+        outbox.wake(runtime.wakeups, (Lane.NOTICE,))
 
 
 def _doubt(session: Tx, runtime: Runtime, repository_id: int, edited: NoticeEdited) -> bool:

@@ -5,7 +5,7 @@ Rows, journal, outbox, landing intents and audit entries are written together or
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -38,6 +38,7 @@ from service.mergequeue.operations.announcements import TurnResult
 from service.mergequeue.store import journal, landings, queues
 from service.mergequeue.store.cache import QueueCache, newest_known
 from service.mergequeue.store.queues import Head
+from service.notifications import notifications
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef
 
@@ -48,6 +49,15 @@ NOTICE_DELAY = timedelta(seconds=2)
 
 REFRESH_DELAY = timedelta(seconds=5)
 """The same for what is new without a change of the state, which comes more often."""
+
+LANES: Mapping[type[Action], Lane] = {
+    BuildTestBranch: Lane.CONTROL,
+    RerunChecks: Lane.CONTROL,
+    RetireRun: Lane.CONTROL,
+    Land: Lane.LANDING,
+    AskEvidence: Lane.EVIDENCE,
+    Tell: Lane.NOTICE,
+}
 
 log = structlog.get_logger()
 
@@ -131,14 +141,26 @@ def topic_of(queue_id: int) -> str:
 
 async def _committed(runtime: Runtime, request: "_TurnRequest") -> tuple[Step, ...]:
     began_s = runtime.clock.monotonic_s()
-    steps, saved = await runtime.store.run_kind("turn", _turn, runtime, request)
+    turned = await runtime.store.run_kind("turn", _turn, runtime, request)
     took_s = runtime.clock.monotonic_s() - began_s
     runtime.telemetry.observe("headgate_turn_duration_seconds", took_s)
-    if saved is not None:
-        runtime.store.caches.of(QueueCache).put(saved)
-        for topic in (topic_of(request.queue_id), "outbox", "ticks", "notifications"):
-            runtime.wakeups.wake(topic)
-    return steps
+    if turned.saved is not None:
+        runtime.store.caches.of(QueueCache).put(turned.saved)
+        runtime.wakeups.wake(topic_of(request.queue_id))
+        runtime.wakeups.wake("ticks")
+        outbox.wake(runtime.wakeups, _lanes_of(request, turned))
+        if turned.has_messages:
+            runtime.wakeups.wake(notifications.TOPIC)
+    return turned.steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Turned:
+    """What a turn did; `saved` is the value to be cached after the commit, None if unchanged."""
+
+    steps: tuple[Step, ...]
+    saved: MergeQueue | None = None
+    has_messages: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +171,14 @@ class _TurnRequest:
     now: datetime
 
 
-def _turn(
-    session: Tx, runtime: Runtime, request: _TurnRequest
-) -> tuple[tuple[Step, ...], MergeQueue | None]:
-    """Return the steps, and the value to be cached after the commit; None when nothing changed."""
+def _lanes_of(request: _TurnRequest, turned: _Turned) -> frozenset[Lane]:
+    """Return the lanes for which the turn stored effects; all where other rows came with it."""
+    if request.along.also is not None or request.along.on_taken is not None:
+        return frozenset(outbox.ACTING)
+    return frozenset(LANES[type(action)] for step in turned.steps for action in step.actions)
+
+
+def _turn(session: Tx, runtime: Runtime, request: _TurnRequest) -> _Turned:
     head, before = newest(session, runtime, request.queue_id, lock=True)
     _check(session, request.along, before, request.now)
     steps = _steps(before, request)
@@ -160,9 +186,9 @@ def _turn(
     if request.along.whole and any(step.refusal is not None for step in steps):
         if request.along.audit is not None:
             audit.append(session, _decided(request.along.audit, steps))
-        return tuple(steps), None
+        return _Turned(tuple(steps))
     whole = _joined(steps)
-    saved = None
+    saved, has_messages = None, False
     if current is not before or whole.events or whole.actions or _is_clock(request):
         saved = queues.save(session, before, whole, head.epoch)
         ref = queues.ref_by_id(session, request.queue_id)
@@ -170,11 +196,11 @@ def _turn(
             raise _gone()
         result = TurnResult(ref, before, replace(whole, queue=saved), request.now)
         _store_outputs(session, runtime, head, result)
-        record_result(session, runtime, result)
+        has_messages = record_result(session, runtime, result)
     if request.along.audit is not None:
         audit.append(session, _decided(request.along.audit, steps))
     _keep_along(session, request.along, steps)
-    return tuple(steps), saved
+    return _Turned(tuple(steps), saved, has_messages)
 
 
 def _steps(queue: MergeQueue, request: _TurnRequest) -> list[Step]:
@@ -228,13 +254,14 @@ def _store_outputs(session: Tx, runtime: Runtime, head: Head, result: TurnResult
         queues.mark_deleted(session, ref.id, result.now)
 
 
-def record_result(session: Tx, runtime: Runtime, result: TurnResult) -> None:
-    """Store the metrics and notifications of a turn in its transaction.
+def record_result(session: Tx, runtime: Runtime, result: TurnResult) -> bool:
+    """Store the metrics and notifications of a turn; return whether there may be notifications.
 
-    Writes rows only, so that it can run again with its turn. An error undoes the turn.
+    In the turn's transaction. Writes rows only, so that it can run again with its turn. An error
+    undoes the turn.
     """
     counting.count_turn(session, result.ref, result.before, result.whole, result.now)
-    announcements.announce(session, runtime, result)
+    return announcements.announce(session, runtime, result)
 
 
 def newest(
@@ -281,33 +308,30 @@ def _joined(steps: Sequence[Step]) -> Step:
 
 def item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
     """Return an action as an effect to be performed."""
-    control = OutboxItem(lane=Lane.CONTROL, key="", kind="", effect=action, next_at=now)
+    plain = OutboxItem(LANES[type(action)], key="", kind="", effect=action, next_at=now)
     match action:
         case BuildTestBranch(run=run):
-            return replace(control, key=f"{run}/build", kind="build", run=run)
+            return replace(plain, key=f"{run}/build", kind="build", run=run)
         case RerunChecks(run=run, attempt=attempt):
-            return replace(control, key=f"{run}/rerun/{attempt}", kind="rerun", run=run)
+            return replace(plain, key=f"{run}/rerun/{attempt}", kind="rerun", run=run)
         case Land(run=run, number=number):
             key = f"{run}/land/{number}"
-            return replace(control, lane=Lane.LANDING, key=key, kind="land", run=run)
+            return replace(plain, key=key, kind="land", run=run)
         case RetireRun(run=run):
-            return replace(control, key=f"{run}/retire", kind="retire", run=run)
+            return replace(plain, key=f"{run}/retire", kind="retire", run=run)
         case AskEvidence(run=run):
             # A question may be asked again; of several about one run the newest is enough.
-            return OutboxItem(
-                lane=Lane.EVIDENCE,
+            return replace(
+                plain,
                 key=f"{run}/evidence/{runtime.ids.uuid()}",
                 kind="evidence",
-                effect=action,
                 supersede_key=f"evidence/{run}",
-                next_at=now,
             )
         case Tell(pr=pr, entry=entry, is_refresh=is_refresh):
-            return OutboxItem(
-                lane=Lane.NOTICE,
+            return replace(
+                plain,
                 key=f"{entry}/tell/{runtime.ids.uuid()}",
                 kind="tell",
-                effect=action,
                 supersede_key=f"tell/{pr}",
                 next_at=now + (REFRESH_DELAY if is_refresh else NOTICE_DELAY),
                 yields=is_refresh,

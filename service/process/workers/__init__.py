@@ -2,8 +2,10 @@
 
 Every worker has `drain()`, which does what is due and returns whether there was anything, and
 `run()`, which waits for a wake-up or a short time and then drains. Tests call only `drain`.
-Workers remember nothing between rounds: they select rows by state and time, so a lost wake-up
-costs two seconds and a lost process costs nothing.
+Workers select rows by state and time, so a lost wake-up costs five seconds and a lost process costs
+nothing. A flow remembers between rounds that no row was due. It looks again when its topic is
+woken, when any process has committed something (PostgreSQL does not show that: there it looks
+every five seconds), when the next row is due, and after one period of the read-back in any case.
 
 `flows.py` lists the rows that `flow.py` claims and carries out concurrently, so that a slow or
 broken row delays no other: deliveries, in order within a repository; effects, with control
@@ -17,7 +19,7 @@ housekeeping, and heartbeats where processes share a database.
 `supervisor.py` runs all of them in one task group; a loop that crashes starts again after 1, 2,
 4 … 60 seconds. Only `guard.py` catches every exception.
 
-Worked example. A turn has committed a `BuildTestBranch` and woken the topic `outbox`. The flow
+Worked example. A turn has committed a `BuildTestBranch` and woken the topic of its lane. The flow
 of effects marks the row sent, performs it, and settles it as done. If the process had died in
 between, the next start, or another live process, would find the row `sent`, mark it `unknown`,
 and read it back from the provider.

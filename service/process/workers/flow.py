@@ -7,7 +7,7 @@ a loop that fails, for example because the database is unavailable, interrupts n
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -21,7 +21,10 @@ log = structlog.get_logger()
 SETTLE_PAUSE_MIN_S = 0.5
 SETTLE_PAUSE_MAX_S = 15.0
 """Bounds of the pause before a failed settlement is tried again."""
-FULL_PAUSE_S = 2.0
+FULL_PAUSE = timedelta(seconds=2)
+POLL_S = 5.0
+"""How often a flow looks for rows of which no wake-up told: other processes have stored them."""
+PAUSE_MIN_S = 0.01
 CLAIM_PAUSE_MAX_S = 5.0
 """The longest pause of a loop whose claims fail because the database is away."""
 
@@ -42,8 +45,8 @@ Row = TypeVar("Row", bound=Claimed)
 class Work(Generic[Row]):
     """How rows of one kind are claimed, carried out and given back.
 
-    `topic` wakes the flow, `at_once` bounds the tasks, `pause_s` returns how long to wait until a
-    row is due. `interrupted` settles a row whose work ended with an unexpected error. `give_back`
+    `topic` wakes the flow, `at_once` bounds the tasks, `next_due` returns when the next row is due.
+    `interrupted` settles a row whose work ended with an unexpected error. `give_back`
     frees rows that this process has claimed, except the given ids: no task owns them because the
     response to their claim was lost. None if claims of this kind expire by themselves.
     """
@@ -53,8 +56,22 @@ class Work(Generic[Row]):
     claim: Callable[[Runtime, int], Awaitable[Sequence[Row]]]
     carry_out: Callable[[Runtime, Row], Awaitable[None]]
     interrupted: Callable[[Runtime, Row, Exception], Awaitable[None]]
-    pause_s: Callable[[Runtime], Awaitable[float]]
+    next_due: Callable[[Runtime], Awaitable[datetime | None]]
     give_back: Callable[[Runtime, Collection[int]], Awaitable[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """No row is due before `until`, unless the topic was woken or something was committed."""
+
+    woken: int
+    commit: int | None
+    until: datetime
+
+    def holds(self, woken: int, commit: int | None, now: datetime) -> bool:
+        """Return whether that is still so; never where commits go unnoticed."""
+        is_same = (woken, commit) == (self.woken, self.commit)
+        return commit is not None and is_same and now < self.until
 
 
 class Flow(Generic[Row]):
@@ -66,6 +83,7 @@ class Flow(Generic[Row]):
         self._owned: dict[int, asyncio.Task[None]] = {}
         # At the start nothing is owned, so whatever this process has claimed is given back.
         self._checked_at: datetime | None = None
+        self._idle: Idle | None = None
         self._is_stopping = False
 
     async def drain(self) -> bool:
@@ -89,7 +107,7 @@ class Flow(Generic[Row]):
                 await self._round()
             except DatabaseUnavailable:
                 # A claim whose answer was lost may have been committed.
-                self._checked_at = None
+                self._checked_at = self._idle = None
                 await self._rest(pause_s)
                 pause_s = min(pause_s * 2, CLAIM_PAUSE_MAX_S)
             else:
@@ -110,15 +128,31 @@ class Flow(Generic[Row]):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _round(self) -> None:
-        seen = self._runtime.wakeups.version(self._work.topic)
+        woken = self._runtime.wakeups.version(self._work.topic)
+        commit = self._runtime.store.last_commit()
+        now = self._runtime.clock.now()
+        if self._idle is None or not self._idle.holds(woken, commit, now):
+            self._idle = await self._look(woken, commit)
+        if self._idle is not None:
+            left_s = (self._idle.until - self._runtime.clock.now()).total_seconds()
+            pause_s = min(max(left_s, PAUSE_MIN_S), POLL_S)
+            await self._runtime.wakeups.wait(self._work.topic, woken, pause_s)
+
+    async def _look(self, woken: int, commit: int | None) -> Idle | None:
+        """Start the rows that are due; return None if more may be due already."""
         free = self._work.at_once - len(self._owned)
         rows = await self._claimed(free) if free else ()
         for row in rows:
             self._own(row)
-        if not rows:
-            # With no place free, due rows must wait for a task to end, which wakes the topic.
-            pause_s = await self._work.pause_s(self._runtime) if free else FULL_PAUSE_S
-            await self._runtime.wakeups.wait(self._work.topic, seen, pause_s)
+        now = self._runtime.clock.now()
+        if not free:
+            # Due rows must wait for a task to end, which wakes the topic.
+            return Idle(woken, commit, now + FULL_PAUSE)
+        if len(rows) == free or self._runtime.wakeups.version(self._work.topic) != woken:
+            return None
+        due = await self._work.next_due(self._runtime)
+        longest = now + self._runtime.options.periods.readback
+        return Idle(woken, commit, min(due or longest, longest))
 
     async def _rest(self, pause_s: float) -> None:
         """Wait, at most until `stop`."""

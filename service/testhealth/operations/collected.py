@@ -37,7 +37,6 @@ from service.testhealth.store.cases import Place
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import Sha
 
-TOPIC = "collecting"
 """Wakes whoever fetches; what a queue waits for is fetched with the other effects."""
 
 PORTION_BYTES = 20 * 1024 * 1024
@@ -63,8 +62,7 @@ async def ask_for(
     Only noted: the lane of deliveries must not wait for archives.
     """
     if await runtime.store.run(_ask_for, repository, wanted, runtime.clock.now()):
-        for topic in (TOPIC, "outbox"):
-            runtime.wakeups.wake(topic)
+        outbox.wake(runtime.wakeups, (Lane.REPORTS, Lane.COLLECT))
 
 
 def _ask_for(

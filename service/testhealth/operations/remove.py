@@ -10,6 +10,7 @@ from datetime import datetime
 from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
+from service.database import outbox
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.runtime import Runtime
@@ -32,7 +33,7 @@ async def remove(
         actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now
     )
     await judge.alone(runtime, repository.id, _remove, runtime, repository, upload_id, row)
-    runtime.wakeups.wake("outbox")
+    outbox.wake(runtime.wakeups)
 
 
 def _remove(

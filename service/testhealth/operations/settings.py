@@ -7,6 +7,7 @@ from datetime import datetime
 from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
+from service.database import outbox
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid
@@ -47,7 +48,7 @@ async def update(
     here = repository.id
     after, kept = await judge.alone(runtime, here, _update, runtime, repository, changes, row)
     if kept is not None:
-        runtime.wakeups.wake("outbox")
+        outbox.wake(runtime.wakeups)
     return after
 
 

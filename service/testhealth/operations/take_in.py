@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
 from service.accounts import access, page_addresses
+from service.database import outbox
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import FieldError, Invalid, Malformed
@@ -159,14 +160,14 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
             await noting.own(runtime, arrived.place, arrived.ran_at, later, ready.results.owners)
     if kept is not None:
         await queues.note_sending(runtime, arrived.repository.id)
-        runtime.wakeups.wake("outbox")
+        outbox.wake(runtime.wakeups)
     is_of_many = (arrived.meta.session_uploads or 1) > 1
     answer = await queues.check_answer(runtime, arrived.repository, answer, is_of_many=is_of_many)
     if answer.quarantined_failures and answer.verdict.exit_code == 0:
         # An upload that contradicts this answer may have arrived meanwhile.
         sha = arrived.meta.sha
         await runtime.store.run(queues.explain_again, runtime, arrived.repository, sha)
-        runtime.wakeups.wake("outbox")
+        outbox.wake(runtime.wakeups)
     return answer
 
 

@@ -71,7 +71,7 @@ async def sweep(runtime: Runtime) -> None:
     for place in await runtime.store.read(stored.places):
         if await runtime.store.read(_is_due, place, now):
             await runtime.store.run(_ask_due, runtime, place, now)
-            runtime.wakeups.wake("outbox")
+            outbox.wake(runtime.wakeups, (Lane.NOTICE,))
 
 
 def _is_due(session: Tx, place: Place, now: datetime) -> bool:

@@ -1,0 +1,122 @@
+"""When a flow asks the database for rows, and which flows a turn wakes."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from service.database import outbox
+from service.database.outbox import OutboxItem, OutboxRow
+from service.database.records import Lane
+from service.mergequeue.operations import pull_requests
+from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.process.workers import flow, flows
+from service.process.workers.flow import Flow
+from service.provider.values import Reply
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, QueueRef
+from tests.operations.conftest import WaitingClock
+
+pytestmark = pytest.mark.each_database
+
+LONG_S = 60.0
+STORED_S = 21.0
+
+
+class Moments(WaitingClock):
+    """Time in which something happens once, and an end."""
+
+    def __init__(self, end_s: float) -> None:
+        super().__init__()
+        self.end_s = end_s
+        self.at_end: Callable[[], None] = lambda: None
+        self.happens: Callable[[], Awaitable[None]] | None = None
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        if self.happens is not None and self.monotonic_s() >= STORED_S:
+            happens, self.happens = self.happens, None
+            await happens()
+        if self.monotonic_s() >= self.end_s:
+            self.at_end()
+
+
+@pytest.fixture
+def clock() -> Moments:
+    """A minute."""
+    return Moments(LONG_S)
+
+
+async def looks(runtime: Runtime, clock: Moments) -> list[tuple[float, int]]:
+    """Run the flow of notices to the end; when it claimed, and how many rows."""
+    claims: list[tuple[float, int]] = []
+
+    async def claim(runtime: Runtime, limit: int) -> Sequence[OutboxRow]:
+        rows = await flows.NOTICES.claim(runtime, limit)
+        claims.append((clock.monotonic_s(), len(rows)))
+        return rows
+
+    watched = Flow(runtime, replace(flows.NOTICES, claim=claim))
+    clock.at_end = watched.stop
+    await watched.run()
+    return claims
+
+
+def a_reply(clock: WaitingClock) -> OutboxItem:
+    text = Reply(7, "answer-7", "text")
+    return OutboxItem(Lane.NOTICE, text.action_id, "reply", text, clock.now())
+
+
+async def test_an_idle_flow_looks_again_once_per_read_back_where_it_sees_commits(
+    runtime: Runtime, clock: Moments
+) -> None:
+    sees_commits = runtime.store.last_commit() is not None
+    period_s = runtime.options.periods.readback.total_seconds() if sees_commits else flow.POLL_S
+    found = await looks(runtime, clock)
+    assert {rows for _, rows in found} == {0}
+    assert len(found) == pytest.approx(LONG_S / period_s, abs=1)
+
+
+async def test_what_another_process_stored_is_found_by_the_next_look(
+    runtime: Runtime, clock: Moments, queue: QueueRef
+) -> None:
+    async def another_stores() -> None:
+        reply = a_reply(clock)
+        await runtime.store.run(outbox.append, queue.repository_id, queue.id, 0, [reply])
+
+    clock.happens = another_stores
+    found = await looks(runtime, clock)
+    ((at_s, rows),) = [each for each in found if each[1]]
+    assert rows == 1
+    assert STORED_S <= at_s <= STORED_S + flow.POLL_S
+
+
+async def test_a_flow_that_found_a_row_does_not_look_at_once_again(
+    runtime: Runtime, clock: Moments, queue: QueueRef
+) -> None:
+    clock.end_s = 1.0
+    reply = a_reply(clock)
+    await runtime.store.run(outbox.append, queue.repository_id, queue.id, 0, [reply])
+    assert await looks(runtime, clock) == [(0.0, 1)]
+
+
+async def test_a_turn_wakes_only_the_lanes_for_which_it_stored_effects(
+    runtime: Runtime, queue: QueueRef
+) -> None:
+    topics = sorted(set(outbox.TOPICS.values()))
+    before = {topic: runtime.wakeups.version(topic) for topic in topics}
+    known = len(await stored_lanes(runtime))
+    await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
+    lanes = (await stored_lanes(runtime))[known:]
+    assert lanes == [Lane.NOTICE]
+    woken = [topic for topic in topics if runtime.wakeups.version(topic) != before[topic]]
+    assert woken == [outbox.TOPICS[Lane.NOTICE]]
+
+
+async def stored_lanes(runtime: Runtime) -> list[Lane]:
+    """The lanes of all effects, oldest first."""
+    rows = await runtime.store.read(lambda session: list(session.execute(_LANES)))
+    return [Lane(row.lane) for row in rows]
+
+
+_LANES = outbox.outbox.select().order_by(outbox.outbox.c.id)
