@@ -1,5 +1,6 @@
 """Makes answers of templates: pages, refusals, redirects. Every one has the same headers."""
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -55,6 +56,26 @@ UNEXPECTED = ("Something went wrong", "It is in the log of whoever runs Headgate
 log = structlog.get_logger()
 
 
+@functools.cache
+def _templates() -> jinja2.Environment:
+    """Return the templates, which each process compiles once, when a page first needs them."""
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(FILTERS)
+    templates.globals.update(
+        style=documents.address("pages.css"),
+        script=documents.address("live.js"),
+        frame=documents.address("frame.js"),
+        tag_field=forms.TAG,
+    )
+    return templates
+
+
 class Rendering:
     """Fills templates for one deployment."""
 
@@ -66,21 +87,6 @@ class Rendering:
             **documents.safe(runtime.options.framed_by),
             **(HSTS if public_url.startswith("https://") else {}),
         }
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters.update(FILTERS)
-        self._templates.globals.update(
-            style=documents.address("pages.css"),
-            script=documents.address("live.js"),
-            frame=documents.address("frame.js"),
-            version=runtime.options.version,
-            tag_field=forms.TAG,
-        )
 
     def page(self, status: int, name: str, values: Values) -> web.Response:
         """Return the page of a template; values of these names may be left out."""
@@ -90,9 +96,10 @@ class Rendering:
             "refused": None,
             "outcome": None,
             "given": {},
+            "version": self._runtime.options.version,
         }
         filled = {**absent, **values}
-        html = self._templates.get_template(name).render(filled)
+        html = _templates().get_template(name).render(filled)
         return web.Response(
             text=html,
             status=status,

@@ -80,8 +80,8 @@ def dealt(long: Sequence[T], others: Sequence[T], workers: int) -> list[T]:
 def twins_in(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return one of each two tests that differ only in the kind of database.
 
-    Which one follows from its name. Modules whose subject is concurrency or a lock are marked
-    `each_database`.
+    Which one follows from its name. Tests and modules whose subject is concurrency or a lock are
+    marked `each_database`.
     """
     twins: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:

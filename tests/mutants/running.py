@@ -27,7 +27,10 @@ ROOT = Path(__file__).parents[2]
 # Tests of one module take seconds; a mutant that waits for ever is noticed by that.
 TIME_LIMIT_S = 120
 # One database is enough to notice a mutant; `make test` has both.
-OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not postgresql")
+OPTIONS = (
+    *("-q", "-x", "-k", "not postgresql"),
+    *("-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:xdist"),
+)
 PLAIN = (bool, int, float, str, bytes, frozenset, set, tuple, dict, list)
 FORKING = multiprocessing.get_context("fork")
 

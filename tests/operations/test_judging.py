@@ -34,8 +34,6 @@ from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import NOW
 
-pytestmark = pytest.mark.each_database
-
 TESTS = range(6)
 THRESHOLD = 30
 
@@ -182,6 +180,7 @@ class Watched(IndexCache):
         return found
 
 
+@pytest.mark.each_database
 async def test_uploads_that_come_together_read_all_evidence_once(store):
     store.caches.of(IndexCache, Watched)
     stage = await upload_stage.staged(store)
@@ -190,6 +189,7 @@ async def test_uploads_that_come_together_read_all_evidence_once(store):
     assert store.caches.of(IndexCache).lacking == 1
 
 
+@pytest.mark.each_database
 async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(store, monkeypatch):
     store.caches.of(IndexCache, Watched)
     monkeypatch.setattr(judge, "JUDGED_MAX", 1)

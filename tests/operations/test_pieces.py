@@ -19,8 +19,6 @@ from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
 from tests.operations.test_judging import compared, drawn, eager, figures_of, sent, sent_as
 
-pytestmark = pytest.mark.each_database
-
 MANY = {f"test_{no}": "S" if no % 3 == 0 else "P" for no in range(9)}
 
 
@@ -247,6 +245,7 @@ async def ran_overtaken(stage, tests, deed, **told):
     await replace(stage, runtime=replace(stage.runtime, store=store)).ran(tests, **told)
 
 
+@pytest.mark.each_database
 async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew(store):
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     first: Any = await stage.ran(MANY, run_id="1")
@@ -262,6 +261,7 @@ async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew
     assert await figures_of(stage) == await figures_of(untouched)
 
 
+@pytest.mark.each_database
 async def test_a_test_that_is_forgotten_while_an_upload_is_on_its_way_is_entered_anew(store):
     stage = await upload_stage.staged(store)
     await stage.ran(MANY, caller=replace(stage.caller, token_id=""))
@@ -322,6 +322,7 @@ async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_
     assert await said(stage) == await said(whole)
 
 
+@pytest.mark.each_database
 async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store, monkeypatch):
     monkeypatch.setattr(judge, "JUDGED_MAX", 1)
     stage = await upload_stage.staged(store)
@@ -337,6 +338,7 @@ async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store,
     assert await store.read(cases.repositories_behind) == ()
 
 
+@pytest.mark.each_database
 async def test_who_begins_anew_reads_and_forgets_before_anybody_is_kept_from_writing(store):
     stage, standings = await upload_stage.staged(store), store.caches.of(IndexCache)
     here = stage.repository.id
@@ -355,6 +357,7 @@ async def test_who_begins_anew_reads_and_forgets_before_anybody_is_kept_from_wri
     assert len(standings.take(here).index.evidence.uploads.ids()) == 2
 
 
+@pytest.mark.each_database
 async def test_tests_left_to_be_judged_are_judged_by_another_process(store, monkeypatch):
     monkeypatch.setattr(judge, "JUDGED_MAX", 3)
     stage = await upload_stage.staged(store)

@@ -20,6 +20,34 @@ FAULTS = {**line_faults.FAULTS, **lane_faults.FAULTS}
 SEEDS = range(400)
 """Histories of which one must show the fault and be sound without it."""
 
+SHOWN_BY: Mapping[str, int] = {
+    "a check may be skipped that ran on the own head": 29,
+    "an entry that is not ready keeps its place for days": 6,
+    "B10 unreadable required statuses are none": 15,
+    "B11 a status added before landing is not awaited": 36,
+    "B16 a paused queue lands": 8,
+    "runs start that the provider's limits delay": 10,
+    "B19 a failure is judged before its base is sure": 9,
+    "B21 a rebuilt entry goes to the tail": 14,
+    "B28 an earlier event wins over what is read now": 18,
+    "an entry leaves while its landing is in flight": 6,
+    "B14 a run clears one that is not in it": 30,
+    "B20 a search blames a part without a run of it": 6,
+    "a batch is judged before its base is sure": 11,
+    "a base takes part of a batch": 21,
+    "a group pulls one over another that meets it": 9,
+    "a proven member is judged by another search's probe": 8,
+    "a cleared entry lands apart from its unit": 12,
+    "a queue that switches modes starts runs": 3,
+    "what is touched more than was said waits for the next run": 120,
+    "the parts of a search begin one after another": 306,
+    "a failed run is never decided": 2,
+}
+"""The first of them that shows a fault, for faults that others do not show soon.
+
+It is played first. When the engine changes, another may be the first: then all are played.
+"""
+
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(name: str) -> None:
@@ -28,7 +56,7 @@ def test_a_planted_fault_is_caught(name: str) -> None:
         assert not _is_complete(fault, fault.scope, planted=True)
         assert _is_complete(fault, fault.scope, planted=False)
         return
-    for seed in SEEDS:
+    for seed in (SHOWN_BY.get(name, SEEDS.start), *SEEDS):
         if not _is_sound(seed, fault, planted=True) and _is_sound(seed, fault, planted=False):
             return
     pytest.fail(f"not caught in {len(SEEDS)} histories: {name}")
@@ -54,6 +82,10 @@ def test_a_planted_fault_takes_what_the_engine_gives_it(name: str) -> None:
     for sound, faulty in planting.replaced:
         if isfunction(sound):
             signature(faulty).bind(*signature(sound).parameters)
+
+
+def test_only_faults_that_exist_have_a_history_that_is_played_first() -> None:
+    assert SHOWN_BY.keys() <= FAULTS.keys()
 
 
 def _is_complete(fault: Fault, scope: Scope, *, planted: bool) -> bool:

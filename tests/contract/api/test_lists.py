@@ -252,18 +252,6 @@ async def test_what_a_list_of_queues_may_be_asked_with(client, sent):
     assert (await client.post("listQueues", sent)).is_problem(400, "invalid_field")
 
 
-async def cursor_of(client, queue, name):
-    """A cursor of one of the lists, and the body that it goes on with."""
-    await queue.submitted()
-    number = await queue.submitted()
-    body = {
-        "listPullRequests": queue.named(take=1),
-        "getPullRequestTimeline": queue.about(number, take=1),
-        "listQueues": {"repo": queue.named()["repo"], "take": 1},
-    }[name]
-    return (await client.done(name, body))["nextCursor"], body
-
-
 @pytest.fixture
 async def second(client, world):
     """One more queue, so that lists of queues have a second row."""
@@ -272,36 +260,38 @@ async def second(client, world):
     await removed(own)
 
 
-@pytest.mark.parametrize("name", LISTS)
-async def test_a_cursor_is_taken_by_the_list_that_gave_it_alone(client, queue, second, world, name):
-    cursor, body = await cursor_of(client, queue, name)
-    assert re.fullmatch(r"hgp1_[A-Za-z0-9_-]+", cursor)
-    first = await client.post(name, {**body, "cursor": cursor})
-    assert first.status == 200
-    replayed = await client.post(name, {**body, "cursor": cursor, "take": 50})
-    rows = LISTS[name]
-    assert replayed.json[rows][:1] == first.json[rows]
+async def test_a_cursor_is_taken_by_the_list_that_gave_it_alone(client, queue, second, world):
+    await queue.submitted()
+    number = await queue.submitted()
+    bodies = {
+        "listPullRequests": queue.named(take=1),
+        "getPullRequestTimeline": queue.about(number, take=1),
+        "listQueues": {"repo": queue.named()["repo"], "take": 1},
+    }
     others = {
-        "listPullRequests": {**body, "state": "MERGED"},
-        "getPullRequestTimeline": {**body, "pr": {"number": 1}},
+        "listPullRequests": {**bodies["listPullRequests"], "state": "MERGED"},
+        "getPullRequestTimeline": {**bodies["getPullRequestTimeline"], "pr": {"number": 1}},
         "listQueues": {"take": 1},
     }
+    cursors = {name: (await client.done(name, body))["nextCursor"] for name, body in bodies.items()}
     texts = set()
-    altered = cursor[:-2] + ("A" if cursor[-2] != "A" else "B") + cursor[-1]
-    for asked in (
-        {**others[name], "cursor": cursor},
-        {**body, "cursor": altered},
-        {**body, "cursor": "nonsense"},
-        {**body, "cursor": "hgp1_eyJ2IjoxfQ"},
-    ):
-        answer = await client.post(name, asked)
-        assert answer.is_problem(400, "invalid_page_token")
-        texts.add(answer.json["detail"])
-    for other in {*LISTS} - {name}:
-        foreign, _ = await cursor_of(client, queue, other)
-        answer = await client.post(name, {**body, "cursor": foreign})
-        assert answer.is_problem(400, "invalid_page_token")
-        texts.add(answer.json["detail"])
+    for name, body in bodies.items():
+        cursor = cursors[name]
+        assert re.fullmatch(r"hgp1_[A-Za-z0-9_-]+", cursor)
+        first = await client.post(name, {**body, "cursor": cursor})
+        assert first.status == 200
+        replayed = await client.post(name, {**body, "cursor": cursor, "take": 50})
+        rows = LISTS[name]
+        assert replayed.json[rows][:1] == first.json[rows]
+        altered = cursor[:-2] + ("A" if cursor[-2] != "A" else "B") + cursor[-1]
+        for asked in (
+            {**others[name], "cursor": cursor},
+            *({**body, "cursor": wrong} for wrong in (altered, "nonsense", "hgp1_eyJ2IjoxfQ")),
+            *({**body, "cursor": cursors[other]} for other in LISTS.keys() - {name}),
+        ):
+            answer = await client.post(name, asked)
+            assert answer.is_problem(400, "invalid_page_token")
+            texts.add(answer.json["detail"])
     assert len(texts) == 1
 
 
