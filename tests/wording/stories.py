@@ -249,7 +249,10 @@ def building() -> PullRequestText:
     """Its test branch is being made."""
     shown = testing()
     run = a_run(phase=RunPhase.BUILDING, checks=(), built_at=None, start_clock=None)
-    return replace(shown, run=run, left=None)
+    wanted = Condition(ConditionCode.BRANCH_BUILT, met=False)
+    following = NextEvent(Next.BRANCH_BUILT)
+    known = explained(shown.entry, wanted, following=following)
+    return replace(shown, run=run, left=None, explained=known)
 
 
 def delayed() -> PullRequestText:
