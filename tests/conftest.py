@@ -54,6 +54,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Collect garbage once at the end: pytest does so five times, and what is left is none."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(name="needs", scope="session")
 def needs_fixture() -> Callable[[str], None]:
     """`needs("git")`: skip the test when the thing is lacking, see tests/harness/needs.py."""

@@ -131,7 +131,7 @@ async def test_a_landing_whose_record_is_answered_by_no_database_is_not_sent_twi
     await world.make_queue(merge_method="SQUASH")
 
     def lose() -> None:
-        faulty.lose_next()
+        faulty.lose_next_turn()
 
     moment.name, moment.then = "act.land.before_settle", lose
     await world.comment("/merge", on=number)

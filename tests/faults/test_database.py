@@ -78,7 +78,7 @@ async def test_a_turn_that_is_committed_although_it_failed_is_known_at_once(
     async with living(tmp_path, WorldOptions(database_url=database_url)) as world:
         await world.make_queue(concurrency=2)
         before = await world.value()
-        put_between(world.runtime.store).lose_next()
+        put_between(world.runtime.store).lose_next_turn()
         with pytest.raises(DatabaseUnavailable):
             await turn.take(world.runtime, before.id, [Configure({"concurrency": 3}, SYSTEM)])
         assert (await world.value()).config.concurrency == 3

@@ -37,6 +37,7 @@ async def submitted(world: World, count: int) -> list[int]:
     return numbers
 
 
+@pytest.mark.jumping
 async def test_without_any_webhook_all_pull_requests_are_merged_by_sweeps(tmp_path: Path) -> None:
     async with living(tmp_path, WorldOptions(settings=SWEPT, speed=SPEED)) as world:
         await world.make_queue(**QUEUE)

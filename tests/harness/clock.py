@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
-from pathlib import Path
 
 from bot.sandbox.timeline import RunningClock
 
@@ -17,6 +16,7 @@ STALL_S = 0.05
 """Of a longer pause between two beats only so much counts."""
 STEP_S = 1e-6
 """The shortest part of a wait that is left to wait for."""
+TASKS = "/proc/self/task"
 
 
 class BeatingClock(RunningClock):
@@ -45,54 +45,68 @@ class BeatingClock(RunningClock):
 class JumpingSelector(selectors.DefaultSelector):
     """Jumps to the next timer as soon as the process has nothing to do.
 
-    While a thread, such as the writer of the database, or a child, such as git, has work, nothing
-    jumps. Needs Linux, which shows the states of threads.
+    While a thread, such as the writer of the database, or a child, such as git, has work, a timer
+    waits as long as in real time. Children that were there before are of others, such as the
+    server that forks processes of tests. Needs Linux, which shows children and states of threads.
     """
 
     REST_S = 0.001
+    BUSY_REST_S = 0.005
 
     def __init__(self) -> None:
         super().__init__()
         self.passed_s = 0.0
+        self._of_others = _children()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Return what is ready; if nothing is, let the time of `timeout` pass at once."""
         if timeout is not None and timeout <= 0:
             return super().select(timeout)
+        began_s, rest_s = time.monotonic(), self.REST_S
         while True:
             # The rest lets a thread that waits for the interpreter begin.
-            ready = super().select(self.REST_S)
-            is_busy = not ready and (_has_child() or _has_busy_thread())
+            ready = super().select(rest_s)
+            is_busy = not ready and (_has_busy_thread() or bool(_children() - self._of_others))
             ready = ready or super().select(0)
             if ready:
                 return ready
-            if timeout is not None and not is_busy:
+            if timeout is not None and not (is_busy and time.monotonic() - began_s < timeout):
                 self.passed_s += timeout
                 return []
+            rest_s = self.BUSY_REST_S if is_busy else self.REST_S
 
 
-def _has_child() -> bool:
-    """Return whether a child process runs, or has ended and was not waited for."""
+def _children() -> set[int]:
+    """Return the child processes that run, or have ended and were not waited for."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
-        return False
-    return True
+        return set()
+    return {
+        int(child)
+        for task in os.listdir(TASKS)
+        for child in _content_of(f"{TASKS}/{task}/children").split()
+    }
 
 
 def _has_busy_thread() -> bool:
     """Return whether another thread runs or waits for a disk (proc(5): states R and D)."""
     own = str(threading.get_native_id())
-    tasks = Path("/proc/self/task")
-    stats = [(tasks / task / "stat") for task in os.listdir(tasks) if task != own]
-    return any(_state_in(stat) in "RD" for stat in stats)
+    others = (task for task in os.listdir(TASKS) if task != own)
+    return any(_state_in(_content_of(f"{TASKS}/{task}/stat")) in b"RD" for task in others)
 
 
-def _state_in(stat: Path) -> str:
+def _state_in(stat: bytes) -> bytes:
+    return stat.rpartition(b") ")[2][:1] or b"X"
+
+
+def _content_of(path: str) -> bytes:
+    """Return what is in a file of a thread; empty if the thread has ended."""
     try:
-        return stat.read_text().rpartition(") ")[2][0]
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
     except (FileNotFoundError, ProcessLookupError):
-        return "X"
+        return b""
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):

@@ -52,6 +52,7 @@ class Faulty:
     struck: list[int] = field(default_factory=list)
     claims_to_fail: int = 0
     claims_to_lose: int = 0
+    turns_to_lose: int = 0
     kinds_to_fail: Counter[str] = field(default_factory=Counter)
     """How many more writes of a kind of `database.BOUNDARIES` fail."""
 
@@ -75,14 +76,18 @@ class Faulty:
         if self.is_away() or self._kind_fails(boundaries):
             raise away()
         value = await self.inner.write(self._claim_fails(call), boundaries)
+        if self.turns_to_lose and boundaries == BOUNDARIES["turn"]:
+            self.turns_to_lose -= 1
+            self.struck.append(self.writes)
+            raise away()
         if self.claims_to_lose and value and is_claim(value):
             self.claims_to_lose -= 1
             raise away()
         return value
 
-    def lose_next(self) -> None:
-        """Lose the answer to the next write, which is committed."""
-        self.plan = {self.writes + 1: Fault.ANSWER_LOST}
+    def lose_next_turn(self) -> None:
+        """Lose the answer to the next turn, which is committed."""
+        self.turns_to_lose = 1
 
     def _kind_fails(self, boundaries: tuple[str, str] | None) -> bool:
         for kind, names in BOUNDARIES.items():

@@ -30,6 +30,7 @@ IGNORED = frozenset(
     | {"x-github-breaking-changes"}
 )
 NAME_CHARS_MAX = 40
+DOCUMENTS_MAX = 500
 EVERYWHERE = frozenset({301, 304, 307, 401, 403, 404, 429, 500, 502, 503, 504})
 """Statuses that GitHub documents for all calls, not for each operation: "Troubleshooting the
 REST API", "Best practices for using the REST API"."""
@@ -142,8 +143,8 @@ def graphql_problems(sent: Any, answer: Any) -> Iterator[str]:
     """Say how a document or its answer differs from the published schema."""
     if not _is_new("GraphQL " + sent["query"], answer):
         return
-    document = graphql.parse(sent["query"])
-    yield from (each.message for each in graphql.validate(graphql_schema(), document))
+    document, problems = _document_of(sent["query"])
+    yield from problems
     if "data" not in answer or answer.get("errors"):
         return
     played = graphql.execute_sync(
@@ -155,6 +156,14 @@ def graphql_problems(sent: Any, answer: Any) -> Iterator[str]:
         type_resolver=_type_of,
     )
     yield from (each.message for each in played.errors or ())
+
+
+@functools.lru_cache(DOCUMENTS_MAX)
+def _document_of(query: str) -> tuple[graphql.DocumentNode, tuple[str, ...]]:
+    """Return a document, and what the published schema says against it."""
+    document = graphql.parse(query)
+    problems = graphql.validate(graphql_schema(), document)
+    return document, tuple(each.message for each in problems)
 
 
 def _type_of(

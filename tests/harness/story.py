@@ -1,12 +1,24 @@
-"""The world of a story, as fixtures."""
+"""The world of a story, as fixtures, and the time in which stories are played."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.harness import history
+from tests.harness.clock import JumpingLoop
 from tests.harness.world import REPO, World, WorldOptions, living
+
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory]:
+    """Play stories in a loop that waits for nothing: what is due next comes at once."""
+    names: list[str] = getattr(item, "fixturenames", [])
+    if "world_options" in names or item.get_closest_marker("jumping") is not None:
+        return {"jumping": JumpingLoop}
+    return {"real": asyncio.SelectorEventLoop}
 
 
 @pytest.fixture
