@@ -16,6 +16,7 @@ is read and chance comes from the seed, so the same seed gives the same result t
     strategies/    what queues commonly do, oracles as bounds, and two feasibility prototypes
     engine_strategy.py, settings.py   the engine of this project and its recommended settings
     cells.py       one cell of the tables, in parallel; tables.py: Markdown; goals.py: P1 to P18
+    bounds.py      relaxed queues beside the goals: what can be reached, and what each gift is worth
 
 Truth. A pull request is broken on its own with its own risk r (Beta distributed); `p_ok` = 1 - r
 is what a queue sees, so the estimate is calibrated by construction, and `risk_conc` says how

@@ -5,6 +5,8 @@ vary F 30 24           one cell, one factor changed at a time
 cells "F 30x24" "F 30x24, conflicts 10%"
                        these cells
 goals                  P1 to P18 of their own cells
+bounds                 how near those of chains are to what is possible, in all their cells
+                       or in those that are named
 speed                  events a second, 100,000 pull requests
 document               everything, written to docs/reference/scheduling.md
 
@@ -21,7 +23,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.bench.scheduling import document, goals
+from tests.bench.scheduling import bounds, document, goals
 from tests.bench.scheduling.cells import (
     PUBLISHED,
     STRATEGIES,
@@ -34,6 +36,7 @@ from tests.bench.scheduling.cells import (
     variations,
 )
 from tests.bench.scheduling.scenarios import GRID, HELD_OUT
+from tests.bench.scheduling.strategies.registry import RELAXED
 from tests.bench.scheduling.tables import cell_table
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "scheduling.md"
@@ -48,7 +51,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    words = ("grid", "vary", "cells", "goals", "speed", "document")
+    words = ("grid", "vary", "cells", "goals", "bounds", "speed", "document")
     parser.add_argument("what", choices=words)
     parser.add_argument("where", nargs="*", help="family; for vary rate and workers too; cells")
     parser.add_argument("--seeds", type=_seeds, help="901,902 or 901-905")
@@ -61,9 +64,12 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, help="write the figures there as well")
     asked = parser.parse_args(argv)
-    unknown = set(asked.strategies.split(",")) - set(STRATEGIES)
+    names = [*STRATEGIES, *RELAXED]
+    unknown = set(asked.strategies.split(",")).difference(names)
     if unknown:
-        parser.error(f"no strategy {', '.join(sorted(unknown))}; there are {', '.join(STRATEGIES)}")
+        parser.error(f"no strategy {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    if asked.what == "bounds":
+        asked.strategies = ",".join(bounds.strategies())
     try:
         asked.scenarios = scenarios_of(asked.what, asked.where)
     except ValueError as error:
@@ -75,7 +81,7 @@ def main(argv: Sequence[str]) -> None:
     """Measure what was asked for and print it."""
     asked = arguments(argv)
     effort = Effort(
-        seeds=asked.seeds or (HELD_OUT if asked.what == "document" else SEEDS),
+        seeds=asked.seeds or (HELD_OUT if asked.what in ("bounds", "document") else SEEDS),
         share=asked.share,
         count=asked.n,
         strategies=tuple(asked.strategies.split(",")),
@@ -90,10 +96,13 @@ def main(argv: Sequence[str]) -> None:
     cells: list[Cell] = []
     for cell in measured(asked.scenarios, effort):
         cells.append(cell)
-        if asked.what != "goals":
+        if asked.what not in ("bounds", "goals"):
             _say(f"\n{cell_table(cell)}")
+    by_scenario = {cell.scenario: cell for cell in cells}
     if asked.what == "goals":
-        _say(document.goals_table({cell.scenario: cell for cell in cells}))
+        _say(document.table(goals.rows_of(by_scenario)))
+    elif asked.what == "bounds":
+        _say(document.table(list(bounds.rows_of(by_scenario))))
     elif asked.what == "document":
         command = shlex.join(["python", "-m", "tests.bench.scheduling", *argv])
         PAGE.write_text(document.page(cells, command, _about()), "utf-8")
@@ -103,7 +112,7 @@ def main(argv: Sequence[str]) -> None:
 
 def scenarios_of(what: str, where: Sequence[str]) -> tuple[Scenario, ...]:
     """The cells that the words ask for. Raises ValueError for what there is not."""
-    if what == "cells":
+    if what == "cells" or (what == "bounds" and where):
         return tuple(map(Scenario.named, where))
     family = where[0] if where else "F"
     if family not in GRID:
@@ -112,6 +121,8 @@ def scenarios_of(what: str, where: Sequence[str]) -> tuple[Scenario, ...]:
         return grid(family)
     if what == "vary":
         return variations(family, float(where[1]), int(where[2]))
+    if what == "bounds":
+        return bounds.scenarios()
     return goals.needed() if what == "goals" else published()
 
 

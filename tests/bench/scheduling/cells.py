@@ -25,6 +25,7 @@ from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.registry import (
     BASELINES,
     ORACLES,
+    RELAXED,
     WITH_RETRY,
     hidden,
     oracle_of,
@@ -193,4 +194,6 @@ def _names(job: _Job, workload: Workload) -> list[str]:
 def _strategy(name: str, workload: Workload, effort: Effort) -> tuple[MakeStrategy, Options]:
     if name in ORACLES:
         return oracle_of(name, workload), ORACLE
+    if name in RELAXED:
+        return RELAXED[name](workload), Options(max_cpu_s=effort.max_cpu_s)
     return STRATEGIES[name], Options(max_cpu_s=effort.max_cpu_s)

@@ -60,16 +60,19 @@ Strategies:
 def page(cells: Sequence[Cell], command: str, about: str) -> str:
     """The whole page."""
     by_scenario = {cell.scenario: cell for cell in cells}
-    parts = [HEAD.format(command=command, about=about), "## Goals\n", goals_table(by_scenario)]
+    parts = [
+        HEAD.format(command=command, about=about),
+        "## Goals\n",
+        table(goals.rows_of(by_scenario)),
+    ]
     for family, title in (("F", "Team repository"), ("S", "Monorepo")):
         parts.append(f"\n## {title}")
         parts += [f"\n{cell_table(cell)}" for cell in cells if cell.scenario.family == family]
     return "\n".join(parts) + "\n"
 
 
-def goals_table(cells: goals.Cells) -> str:
-    """The goals as Markdown."""
-    rows = goals.rows_of(cells)
+def table(rows: Sequence[goals.Row]) -> str:
+    """Rows as Markdown."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
     lines += [f"| {' | '.join(str(row.get(name, '')) for name in names)} |" for row in rows]

@@ -7,6 +7,7 @@ two failures of its tree. A run of one entry begins there.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from service.mergequeue.engine.config import BatchSizing, ConfirmFailures, OptimizationMode
 from service.mergequeue.engine.culprits import optimism, verdict
@@ -239,8 +240,7 @@ def _is_proven(draft: Draft, bisection: Bisection) -> bool:
         return True
     if len(bisection.entries) == 1 and confirm != ConfirmFailures.ALWAYS:
         return True
-    marks = [_marks(run) for run in runs]
-    shared = any(mark & other for index, mark in enumerate(marks) for other in marks[:index])
+    shared = any(_marks(one) & _marks(other) for one, other in combinations(runs, 2))
     return shared or len(runs) >= RUNS_MAX
 
 
@@ -249,7 +249,7 @@ def _fails_alone(draft: Draft, suspect: Member, run: Run) -> bool:
     if run.evidence is not None and suspect.pr in run.evidence.own_head:
         return True
     entry = draft.entry_of(suspect)
-    return entry is not None and not _marks(run).isdisjoint(entry.facts.own_failed)
+    return entry is not None and any(name in _marks(run) for name in entry.facts.own_failed)
 
 
 def _marks(run: Run) -> set[str]:

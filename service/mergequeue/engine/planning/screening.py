@@ -7,6 +7,7 @@ tried here, in pools that will pass about as often as not, until what is believe
 
 from bisect import bisect_left
 
+from service.mergequeue.engine.belief import Suspect
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import breaker, verdict
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
@@ -50,15 +51,12 @@ def is_overtaken(draft: Draft, entry: Entry) -> bool:
     key = entry.waiting_key
     before = draft.places.waiting[: bisect_left(draft.places.waiting, key)]
     waiting = (draft.entries[pr] for _, _, pr in before)
-    tried = (
-        other
+    if any(is_due(draft, other) and bases.meets(draft, entry, other) for other in waiting):
+        return True
+    return any(
+        other.waiting_key < key and bases.meets(draft, entry, other)
         for run in draft.runs.of_kind(RunKind.SCREEN)
         for other in draft.own(run)
-        if other.waiting_key < key
-    )
-    return any(
-        bases.meets(draft, entry, other)
-        for other in (*tried, *(one for one in waiting if is_due(draft, one)))
     )
 
 
@@ -84,7 +82,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
             chance = ledger.failing(draft, entry)
             idle.append((chance, entry))
     idle.sort(key=lambda one: not believed.is_suspect(one[1].id))
-    return _pools(draft, idle, slots)
+    return _pools(draft, idle, slots) if idle else []
 
 
 def _pools(draft: Draft, idle: list[tuple[float, Entry]], slots: int) -> list[tuple[Entry, ...]]:
@@ -121,12 +119,18 @@ def _pools(draft: Draft, idle: list[tuple[float, Entry]], slots: int) -> list[tu
 
 def _under_test(draft: Draft) -> set[str]:
     """The runs of the records of which somebody is tried now."""
-    believed = ledger.belief_of(draft)
+
+    def is_tried(one: Suspect) -> bool:
+        entry = draft.entries.get(one.pr)
+        if entry is None or entry.id != one.entry:
+            return False
+        run = draft.runs.get(entry.run or "")
+        return run is not None and run.kind is RunKind.SCREEN
+
     return {
-        run_id
-        for run in draft.runs.of_kind(RunKind.SCREEN)
-        for entry in draft.own(run)
-        for run_id in believed.records_of(entry.id)
+        record.run
+        for record in draft.queue.records
+        if any(one.chance and is_tried(one) for one in record.suspects)
     }
 
 
@@ -244,31 +248,32 @@ def review_second_looks(draft: Draft) -> None:
 
 
 def wanted_second_looks(draft: Draft) -> list[Entry]:
-    """Return the entries for a second look while they are screened, the likeliest to fail first."""
+    """Return the entries for a second look while they are screened, the likeliest to fail first.
+
+    One that a single failure more would convict needs none.
+    """
     config = draft.queue.config
     slots = launching.unused(draft) - int(config.concurrency * KEPT_FREE)
     if slots < 1 or not draft.runs.in_progress(_SCREENS):
         return []
     looked_at = {run.entries for run in draft.runs.of_kind(RunKind.SECOND_LOOK)}
-    found = [
-        (_chance(draft, own[0]), own[0])
-        for run in draft.runs.of_kind(RunKind.SCREEN)
-        if _is_first(run) and run.entries not in looked_at and (own := draft.own(run))
-    ]
+    found: list[tuple[float, Entry]] = []
+    for run in draft.runs.of_kind(RunKind.SCREEN):
+        entry = draft.entry_of(run.entries[0]) if _is_first(run) else None
+        if entry is None or entry.run != run.id:
+            continue
+        chance = ledger.failing(draft, entry)
+        if chance < WANTED_MIN or run.entries in looked_at:
+            continue
+        if not ledger.is_convicted(draft, entry, more=1):
+            found.append((chance, entry))
     found.sort(key=lambda pair: -pair[0])
-    return [entry for chance, entry in found[:slots] if chance >= WANTED_MIN]
+    return [entry for _, entry in found[:slots]]
 
 
 def _is_first(run: Run) -> bool:
     is_alone = run.kind is RunKind.SCREEN and len(run.entries) == 1
     return is_alone and run.status is RunStatus.IN_PROGRESS
-
-
-def _chance(draft: Draft, entry: Entry) -> float:
-    """The chance that the next look will be wanted after the one that is under way."""
-    if ledger.is_convicted(draft, entry, more=1):
-        return 0.0
-    return ledger.failing(draft, entry)
 
 
 def _may_be_wanted(draft: Draft, entry: Entry) -> bool:

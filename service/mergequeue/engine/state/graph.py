@@ -117,10 +117,10 @@ class Graph:
         def cut(mask: int) -> int:
             return mask & below | mask >> 1 & ~below
 
-        self.nodes = [
+        # What is before it in the line depends on nothing behind.
+        self.nodes[place:] = [
             Node(node.members, node.rank, node.touches, cut(node.ahead))
-            for node in self.nodes
-            if node is not self.nodes[place]
+            for node in self.nodes[place + 1 :]
         ]
         self.of = {pr: at - (at > place) for pr, at in self.of.items()}
         self._chains = {name: left for name, mask in self._chains.items() if (left := cut(mask))}

@@ -6,6 +6,7 @@ from tests.bench.scheduling.interface import MakeStrategy
 from tests.bench.scheduling.strategies.batch_chain import BatchChain
 from tests.bench.scheduling.strategies.chain import Prefix, Zuul
 from tests.bench.scheduling.strategies.evi import make_evi
+from tests.bench.scheduling.strategies.informed import Gifts, MakeRelaxed, relaxed
 from tests.bench.scheduling.strategies.one_at_a_time import Bors, Serial
 from tests.bench.scheduling.strategies.oracle import make_batch_oracle, make_oracle
 from tests.bench.scheduling.strategies.proto_graph import make_proto
@@ -44,6 +45,11 @@ WITH_RETRY: dict[str, MakeStrategy] = {
 }
 """The same with one automatic retry of a failed run."""
 
+RELAXED: dict[str, MakeRelaxed] = {
+    name: make for gifts in Gifts for name, make in relaxed(gifts).items()
+}
+"""Queues that are told too much, as bounds of what a chain can reach."""
+
 
 def oracle_of(name: str, workload: Workload) -> MakeStrategy:
     """One of ORACLES, told the truth of this workload."""
@@ -51,5 +57,8 @@ def oracle_of(name: str, workload: Workload) -> MakeStrategy:
 
 
 def hidden(workload: Workload) -> frozenset[str]:
-    """Those that are the same as another here."""
-    return CHAINS if workload.config.use_targets else LANES
+    """Those that are the same as another here, or cannot run here."""
+    if workload.config.use_targets:
+        return CHAINS | RELAXED.keys()
+    # Relaxed queues know nothing of withdrawals.
+    return LANES | RELAXED.keys() if workload.cancel_at else LANES

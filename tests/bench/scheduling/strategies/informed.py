@@ -1,0 +1,326 @@
+"""Relaxed queues for chains: they guess as any queue must, and are given what a real one pays for.
+
+A relaxed queue does not know what will fail. It builds on pull requests before their first run has
+ended, loses what it built on a bad one, and merges only what a run has passed with. But it learns
+the truth about a failure too early or for nothing, in one of three ways (`Gifts`):
+
+- HEDGES: the end of a failed run names its culprits, or says that it was a flake. What is left out
+  of the line costs nothing: each run behind it has it if it is good, and lacks it if it is bad.
+- BLAME: the first of these two. What is left out is tested on the line while nothing is built on
+  it. It merges in place if nothing runs behind it, else it is tested once more in the line.
+- ISOLATION: a failed run says only that it failed. Isolating runs begin at once, take no slot, are
+  not counted, and end with the truth.
+
+The law of leaving out: building on one that fails with chance q disturbs its n followers with
+chance q; leaving it out disturbs itself with chance 1 - q. Leaving it out is better from
+q = 1 / (1 + n) on, where n arrive while a run takes its time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+from tests.bench.scheduling.interface import (
+    Action,
+    CancelRun,
+    Eject,
+    Event,
+    MakeStrategy,
+    Merge,
+    PrSubmitted,
+    PrView,
+    RunFinished,
+    SetTimer,
+    StartRun,
+    StrategyConfig,
+)
+from tests.bench.scheduling.workload import HOUR_S, MINUTE_S, Workload
+
+MakeRelaxed = Callable[[Workload], MakeStrategy]
+"""Makes the strategy for a workload, of which it is told the truth."""
+
+CERTAIN = 0.98
+"""What a verdict needs (docs/explanation/belief.md)."""
+
+
+class Gifts(Enum):
+    """What a relaxed queue is given, most first."""
+
+    HEDGES = "hedges"
+    BLAME = "blame"
+    ISOLATION = "isolation"
+
+
+class Failing(Enum):
+    """What becomes of a failed group of the line while it is isolated."""
+
+    OUT = "leaves as soon as all ahead of it is known"
+    OUT_AT_ONCE = "leaves at once; what is ahead of it is isolated too"
+    STAYS = "stays until the truth is known; what is ahead of it is isolated too"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a relaxed queue decides by itself.
+
+    `leaves_out`: from which multiple of the law on. `is_thrifty`: all that waits starts as one
+    group, else it is spread over the free slots. `failing` is for ISOLATION.
+    """
+
+    leaves_out: float = 1.0
+    is_thrifty: bool = False
+    failing: Failing = Failing.OUT
+
+    @property
+    def words(self) -> str:
+        """Tell it from the others."""
+        thrifty = ("thrifty",) * self.is_thrifty
+        failing = () if self.failing is Failing.OUT else (self.failing.name.lower(),)
+        return "-".join([f"{self.leaves_out:g}", *thrifty, *failing])
+
+
+POLICIES: dict[Gifts, tuple[Policy, ...]] = {
+    Gifts.HEDGES: tuple(Policy(is_thrifty=thrifty) for thrifty in (False, True)),
+    Gifts.BLAME: tuple(
+        Policy(leaves_out, is_thrifty=thrifty)
+        for leaves_out in (1.0, 1.5, 2.0)
+        for thrifty in (False, True)
+    ),
+    Gifts.ISOLATION: (
+        *(Policy(leaves_out, failing=each) for leaves_out in (1.0, 1.5) for each in Failing),
+        Policy(is_thrifty=True),
+    ),
+}
+"""The policies of which the best counts."""
+
+
+def name_of(gifts: Gifts, policy: Policy) -> str:
+    """Return the name of a relaxed queue in the tables."""
+    return f"{gifts.value}-{policy.words}"
+
+
+def relaxed(gifts: Gifts) -> dict[str, MakeRelaxed]:
+    """The relaxed queues with these gifts, by name."""
+    return {
+        name_of(gifts, policy): partial(_make, gifts=gifts, policy=policy)
+        for policy in POLICIES[gifts]
+    }
+
+
+def _make(workload: Workload, gifts: Gifts, policy: Policy) -> MakeStrategy:
+    return partial(Informed, workload=workload, gifts=gifts, policy=policy)
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """A group under test on `members`: all that was ahead of it, and itself, in order."""
+
+    run: int
+    prs: tuple[int, ...]
+    members: tuple[int, ...]
+    merged_before: int
+    is_running: bool = True
+    is_examined: bool = False
+
+
+class Informed:
+    """The line, runs of those that are left out of it, and isolating runs by their end."""
+
+    def __init__(
+        self, config: StrategyConfig, workload: Workload, gifts: Gifts, policy: Policy
+    ) -> None:
+        self.name = name_of(gifts, policy)
+        self.config = config
+        self.workload = workload
+        self.gifts = gifts
+        self.policy = policy
+        followers = workload.config.rate * config.minutes * MINUTE_S / HOUR_S
+        self.leaves_out_from = policy.leaves_out / (1 + followers)
+        self.now = 0.0
+        self.merges: list[int] = []
+        self.merged: set[int] = set()
+        self.undecided: dict[int, None] = {}
+        self.cleared: set[int] = set()
+        self.waiting: list[int] = []
+        self.left_out: list[int] = []
+        self.line: list[_Node] = []
+        self.apart: list[_Node] = []
+        self.isolated: list[tuple[float, tuple[int, ...], int]] = []
+        self.set_aside: set[int] = set()
+        self.last_run = 0
+
+    def answer(self, event: Event) -> list[Action]:
+        self.now = event.t
+        out: list[Action] = []
+        if isinstance(event, PrSubmitted):
+            self._admit(event.pr)
+        elif isinstance(event, RunFinished):
+            nodes = [*self.line, *self.apart]
+            node = next(node for node in nodes if node.is_running and node.run == event.run)
+            node.is_running = False
+            out += self._passed(node) if event.passed else self._failed(node)
+        out += self._learn()
+        out += self._fill()
+        return out
+
+    def _admit(self, view: PrView) -> None:
+        self.undecided[view.id] = None
+        is_out = self._q(view.id) >= self.leaves_out_from
+        if is_out and self.gifts is Gifts.HEDGES:
+            is_out = view.id in self._culprits(self.undecided)
+        (self.left_out if is_out else self.waiting).append(view.id)
+
+    def _q(self, pr: int) -> float:
+        """The chance that it is bad before anything ran."""
+        return 1 - self.workload.views[pr].p_ok * (1 - self.config.conflict_rate)
+
+    # -- what runs tell --------------------------------------------------------------------------
+
+    def _passed(self, node: _Node) -> Iterator[Action]:
+        is_behind = any(
+            other.is_running and other.prs[0] not in node.members for other in self.line
+        )
+        since = self.merges[node.merged_before :]
+        if node in self.line or not (is_behind or set(since) - set(node.members)):
+            yield from self._merge(node)
+        else:
+            self.apart.remove(node)
+            self.cleared.update(node.members)
+            self._wait(node.prs)
+
+    def _merge(self, node: _Node) -> Iterator[Action]:
+        """All that it passed with; their own runs are of no use any more."""
+        group = tuple(pr for pr in node.members if pr in self.undecided)
+        yield Merge(group, node.run)
+        self.merges.extend(group)
+        self.merged.update(group)
+        for pr in group:
+            del self.undecided[pr]
+        yield from self._drop([each for each in self._nodes() if self.merged.issuperset(each.prs)])
+
+    def _failed(self, node: _Node) -> Iterator[Action]:
+        is_apart = node in self.apart
+        if is_apart:
+            self.apart.remove(node)
+        if self.gifts is not Gifts.ISOLATION:
+            yield from self._reveal(node.members, node.run)
+            self._wait(node.prs if is_apart else ())
+        elif is_apart:
+            self.set_aside.update(node.prs)
+            yield from self._isolate(node.prs, node.run)
+
+    def _learn(self) -> Iterator[Action]:
+        """Isolating runs that have ended, and failed ones behind what is known by now."""
+        ended = [each for each in self.isolated if each[0] <= self.now]
+        self.isolated = [each for each in self.isolated if each[0] > self.now]
+        for _, prs, run in ended:
+            yield from self._reveal(prs, run)
+            self._wait(self.set_aside.intersection(prs))
+            self.set_aside.difference_update(prs)
+        if self.gifts is Gifts.ISOLATION:
+            failed = [node for node in self.line if not (node.is_running or node.is_examined)]
+            for node in failed:
+                if node in self.line:
+                    yield from self._examine(node)
+        yield from self._restart(())
+
+    def _examine(self, node: _Node) -> Iterator[Action]:
+        """Isolate a failed group of the line; by policy it waits for what is ahead of it first."""
+        known = self.cleared | self.merged
+        base = tuple(pr for pr in node.members if pr not in node.prs and pr not in known)
+        failing = self.policy.failing
+        if base and failing is Failing.OUT:
+            return
+        node.is_examined = True
+        yield from self._isolate(node.prs, node.run)
+        if base:
+            yield from self._isolate(base, node.run)
+        if failing is not Failing.STAYS:
+            self.set_aside.update(node.prs)
+            yield from self._restart(node.prs)
+
+    def _isolate(self, prs: tuple[int, ...], run: int) -> Iterator[Action]:
+        """Find out the truth of these, at once if the failure alone is enough for a verdict."""
+        takes = max(self.workload.duration[pr] for pr in prs)
+        if len(prs) == 1 and self._is_convicted(prs[0]):
+            takes = 0.0
+        self.isolated.append((self.now + takes, prs, run))
+        yield SetTimer(self.now + takes)
+
+    def _is_convicted(self, pr: int) -> bool:
+        """Whether one failure alone makes it certain enough."""
+        q = self._q(pr)
+        return q >= CERTAIN * (q + (1 - q) * self.config.flake_prior)
+
+    def _reveal(self, prs: Iterable[int], run: int) -> Iterator[Action]:
+        """Reject the bad ones of these, and clear the others."""
+        known = set(prs)
+        culprits = [pr for pr in self._culprits(self.undecided) if pr in known]
+        self.cleared.update(known.difference(culprits))
+        for pr in culprits:
+            del self.undecided[pr]
+            yield Eject(pr, run)
+        yield from self._restart(culprits)
+
+    def _culprits(self, members: Iterable[int]) -> list[int]:
+        """Those that are bad if all of these merge in this order."""
+        broken, conflicts = self.workload.broken, self.workload.conflicts
+        culprits: list[int] = []
+        good: set[int] = set()
+        for pr in members:
+            if broken[pr] or any(other in good or other in self.merged for other in conflicts[pr]):
+                culprits.append(pr)
+            else:
+                good.add(pr)
+        return culprits
+
+    # -- the line --------------------------------------------------------------------------------
+
+    def _restart(self, out: Iterable[int]) -> Iterator[Action]:
+        """Begin anew what was built on these, and what failed if no run holds it any more."""
+        gone = set(out)
+        lost = [node for node in self._nodes() if not gone.isdisjoint(node.members)]
+        kept = [node for node in self.line if node not in lost]
+        while kept and not kept[-1].is_running and self._may_restart(kept[-1]):
+            lost.append(kept.pop())
+        again = [node.prs for node in lost if node in self.line]
+        apart = [node.prs for node in lost if node in self.apart]
+        yield from self._drop(lost)
+        self._wait(pr for prs in again for pr in prs if pr not in self.set_aside)
+        self.left_out[:0] = [pr for prs in apart for pr in prs if pr in self.undecided]
+
+    def _may_restart(self, node: _Node) -> bool:
+        return self.gifts is not Gifts.ISOLATION or node.is_examined
+
+    def _nodes(self) -> list[_Node]:
+        return [*self.line, *self.apart]
+
+    def _drop(self, nodes: Iterable[_Node]) -> Iterator[Action]:
+        for node in nodes:
+            if node.is_running:
+                yield CancelRun(node.run)
+            (self.line if node in self.line else self.apart).remove(node)
+
+    def _wait(self, prs: Iterable[int]) -> None:
+        self.waiting = sorted({*self.waiting, *(pr for pr in prs if pr in self.undecided)})
+
+    # -- starting --------------------------------------------------------------------------------
+
+    def _fill(self) -> Iterator[Action]:
+        free = self.config.workers - sum(node.is_running for node in self._nodes())
+        if free and self.left_out and (not self.apart or len(self.waiting) < free):
+            group, self.left_out = tuple(self.left_out), []
+            yield self._start(group, self.apart)
+            free -= 1
+        while free and self.waiting:
+            count = len(self.waiting) if self.policy.is_thrifty else -(-len(self.waiting) // free)
+            group, self.waiting = tuple(self.waiting[:count]), self.waiting[count:]
+            yield self._start(group, self.line)
+            free -= 1
+
+    def _start(self, group: tuple[int, ...], among: list[_Node]) -> Action:
+        base = tuple(pr for node in self.line for pr in node.prs)
+        self.last_run += 1
+        among.append(_Node(self.last_run, group, (*base, *group), len(self.merges)))
+        return StartRun(self.last_run, base, group)
