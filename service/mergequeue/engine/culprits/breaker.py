@@ -230,11 +230,11 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
     kept = (*young, newest)[-FAILURES_KEPT:]
     _put(draft, replace(memory, failures=kept))
     alike = [old for old in young if old.fingerprint == fingerprint]
-    rivals = [old for old in alike if _independent(old, newest)]
+    rivals = [old for old in alike if _independent(draft, old, newest)]
     if fingerprint.startswith(CHECK):
-        return _is_improbable(newest, rivals)
+        return _is_improbable(draft, newest, rivals)
     return any(
-        _independent(first, second)
+        _independent(draft, first, second)
         for index, first in enumerate(rivals)
         for second in rivals[index + 1 :]
     )
@@ -257,16 +257,20 @@ def _chance(draft: Draft, run: Run) -> float:
     return 1.0 - passes
 
 
-def _is_improbable(newest: Failure, rivals: Sequence[Failure]) -> bool:
+def _is_improbable(draft: Draft, newest: Failure, rivals: Sequence[Failure]) -> bool:
     """Whether so many independent failures together would be too much of a coincidence."""
     chosen, joint = [newest], newest.chance
     for old in sorted(rivals, key=lambda failure: failure.chance):
-        if all(_independent(old, other) for other in chosen):
+        if all(_independent(draft, old, other) for other in chosen):
             chosen.append(old)
             joint *= old.chance
     return len(chosen) > 1 and joint < JOINT_CHANCE_MAX
 
 
-def _independent(first: Failure, second: Failure) -> bool:
+def _independent(draft: Draft, first: Failure, second: Failure) -> bool:
+    """Whether nothing that is undecided can have caused both."""
     mine, others = set(first.entries), set(second.entries)
-    return not (mine & others or mine & set(second.base) or others & set(first.base))
+    if mine & others or mine & set(second.base) or others & set(first.base):
+        return False
+    shared = (draft.entries.get(pr) for pr in set(first.base) & set(second.base))
+    return all(one is None or one.state is EntryState.TESTS_PASSED for one in shared)
