@@ -101,8 +101,10 @@ SELECT_DUE = (
 )
 _is_claimed_longer = inbox.c.claimed_until > inbox.c.next_at
 _free_at = case((_is_claimed_longer, inbox.c.claimed_until), else_=inbox.c.next_at)
-SELECT_NEXT_DUE = select(func.min(_free_at, type_=Utc)).join_from(
-    inbox, _heads, _heads.c.id == inbox.c.id
+SELECT_NEXT_DUE = (
+    select(func.min(_free_at, type_=Utc))
+    .join_from(inbox, _heads, _heads.c.id == inbox.c.id)
+    .where(_IS_OPEN)
 )
 CLAIM_DUE = (
     update(inbox)
