@@ -124,6 +124,8 @@ IN_LANES = [
 ]
 SEARCHED = (478, 480, 482, 485)
 AMONG_OTHERS = [
+    Condition(ConditionCode.FEW_RUNS, met=False, count=140, total=12),
+    Condition(ConditionCode.FEW_RUNS, met=False, count=13, total=12),
     Condition(ConditionCode.BATCH_COMPLETE, met=True, count=3, total=4),
     Condition(ConditionCode.BATCH_COMPLETE, met=False, count=1, total=4),
     Condition(ConditionCode.FREE_SLOT, met=False, prs=tuple(range(1, 9)), count=2, total=2),

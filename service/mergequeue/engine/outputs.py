@@ -159,6 +159,7 @@ class PlacedWhy(StrEnum):
     BATCH = "batch"
     PROVEN = "proven"
     SCREENED = "screened"
+    IMPACTS_ALL = "impacts_all"
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,6 +189,12 @@ def _turn(condition: Condition, queue: MergeQueue) -> Phrase:
     return _but(phrase("it is its turn"), condition, first if before else Phrase())
 
 
+def _few_runs(condition: Condition, _: MergeQueue) -> Phrase:
+    words = phrase("at most {} test runs are under way", condition.total or 0)
+    why = "{} are; this PR impacts every target, so a failure in any of them restarts its tests"
+    return _but(words, condition, phrase(why, condition.count or 0))
+
+
 def _batch(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met and (condition.count or 0) < (condition.total or 0):
         return phrase("its batch does not wait for more PRs")
@@ -312,6 +318,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
         "the conflict with {any_pr} is gone",
     ),
     ConditionCode.ITS_TURN: _turn,
+    ConditionCode.FEW_RUNS: _few_runs,
     ConditionCode.BATCH_COMPLETE: _batch,
     ConditionCode.BASE_STARTABLE: _startable,
     ConditionCode.FREE_SLOT: _slot,

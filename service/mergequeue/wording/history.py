@@ -40,6 +40,7 @@ _PLACED = {
     PlacedWhy.BATCH: "moved next to the other PRs of its batch",
     PlacedWhy.PROVEN: "moved ahead because its tests passed",
     PlacedWhy.SCREENED: "moved ahead of PRs that are tested alone first",
+    PlacedWhy.IMPACTS_ALL: "moved next to another PR that impacts every target",
     PlacedWhy.URGENT: "went ahead as urgent",
     PlacedWhy.REJOIN: "rejoined the queue behind the PRs that are being tested",
     PlacedWhy.PROBE: "moved back so that another PR is tested first",

@@ -56,6 +56,7 @@ class ConditionCode(StrEnum):
     NO_HOLD = "no_hold"
     NO_CONFLICT_AHEAD = "no_conflict_ahead"
     ITS_TURN = "its_turn"
+    FEW_RUNS = "few_runs"
     BATCH_COMPLETE = "batch_complete"
     BASE_STARTABLE = "base_startable"
     FREE_SLOT = "free_slot"
@@ -78,10 +79,10 @@ class Condition:
 
     `name` is a check, rule, hold id or base branch, `word` the outcome of a status or the reason
     of a hold, OWN for the entry's own landing; `at` when a clock ends it. `count` of `total`:
-    slots in use, members of a batch, levels of successors; entries before it have no total. Of
-    a stack `name` lists the members to be merged first, `prs` those that are not in the queue. Of
-    a bisection `prs` are all that it searches, the first `count` proven, the first `total`
-    known to fail, and `runs` of its test runs are under way.
+    slots in use, runs under way, members of a batch, levels of successors; entries before it have
+    no total. Of a stack `name` lists the members to be merged first, `prs` those that are not in
+    the queue. Of a bisection `prs` are all that it searches, the first `count` proven, the first
+    `total` known to fail, and `runs` of its test runs are under way.
     """
 
     code: ConditionCode
@@ -147,6 +148,7 @@ _NEXT: Mapping[ConditionCode, Next] = {
     ConditionCode.NO_HOLD: Next.HOLD_LIFTED,
     ConditionCode.NO_CONFLICT_AHEAD: Next.CONFLICT_CLEARS,
     ConditionCode.ITS_TURN: Next.RUN_STARTS,
+    ConditionCode.FEW_RUNS: Next.SLOT_FREES,
     ConditionCode.BATCH_COMPLETE: Next.BATCH_FILLS,
     ConditionCode.BASE_STARTABLE: Next.RUN_STARTS,
     ConditionCode.FREE_SLOT: Next.SLOT_FREES,

@@ -18,7 +18,7 @@ from service.mergequeue.engine.explaining.conditions import (
     NextEvent,
 )
 from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
-from service.mergequeue.engine.planning import grouping
+from service.mergequeue.engine.planning import grouping, wide
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.state import bases, ledger
 from service.mergequeue.engine.state.draft import Draft
@@ -98,10 +98,23 @@ def _pending(draft: Draft, entry: Entry) -> Iterator[Condition]:
     unready = next((one for one in ahead if one.unmet and one.pr != entry.pr), None)
     if unready is not None:
         yield from conditions.lost_readiness(unready, (unready.pr,))
+    yield from _few_runs(draft, entry)
     yield from _batch(draft, entry, group)
     stopped = tuple(pr for pr in _unstarted_base(draft, group) if pr not in together)
     yield Condition(ConditionCode.BASE_STARTABLE, not stopped, prs=stopped)
     yield _main_slot(draft)
+
+
+def _few_runs(draft: Draft, entry: Entry) -> Iterator[Condition]:
+    """That few runs are under way, for one that impacts every target."""
+    if wide.is_subject(draft, entry):
+        yield Condition(
+            ConditionCode.FEW_RUNS,
+            not wide.waits(draft, entry),
+            since=entry.state_since,
+            count=wide.runs(draft),
+            total=wide.RUNS_MAX,
+        )
 
 
 def _before(draft: Draft, entry: Entry) -> list[Entry]:
@@ -109,8 +122,8 @@ def _before(draft: Draft, entry: Entry) -> list[Entry]:
     placed = [one for one in _placed(draft) if entry.rank is None or _rank(one) < entry.rank]
     if entry.rank is not None:
         return placed
-    waiting = draft.places.waiting
-    return placed + [draft.entries[one[2]] for one in waiting if one < entry.waiting_key]
+    order = wide.in_order(draft, [pr for _, _, pr in draft.places.waiting])
+    return placed + [draft.entries[pr] for pr in order[: order.index(entry.pr)]]
 
 
 def _placed(draft: Draft) -> list[Entry]:
@@ -145,20 +158,25 @@ def _group(draft: Draft, entry: Entry) -> tuple[Entry, ...]:
     isolated.
     """
     config = draft.queue.config
-    if grouping.is_isolated(config, entry) or entry.held_by:
+    if _is_apart(draft, entry) or entry.held_by:
         return (entry,)
     candidates = _placed(draft)
     if entry.rank is None:
         candidates = [draft.entries[pr] for _, _, pr in draft.places.waiting]
     group: list[Entry] = []
     for one in _meeting(draft, entry, candidates):
-        if len(group) == config.batching_min_size or grouping.is_isolated(config, one):
+        is_apart = _is_apart(draft, one)
+        if len(group) == config.batching_min_size or is_apart:
             if entry in group:
                 break
             group = []
-        if not grouping.is_isolated(config, one):
+        if not is_apart:
             group.append(one)
     return tuple(group)
+
+
+def _is_apart(draft: Draft, entry: Entry) -> bool:
+    return grouping.is_isolated(draft.queue.config, entry) or wide.waits(draft, entry)
 
 
 def _batch(draft: Draft, entry: Entry, group: tuple[Entry, ...]) -> Iterator[Condition]:

@@ -15,6 +15,7 @@ from service.mergequeue.engine.planning import (
     reuse,
     screening,
     settling,
+    wide,
 )
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, Reason
 from service.mergequeue.engine.replacing import replace
@@ -159,7 +160,8 @@ def _start_each(
             continue
         if screening.is_due(draft, first) or not stacks.may_start(draft, first):
             continue
-        if blocked.meets(first.touches) or not grouping.is_startable(draft, first):
+        waits = wide.waits(draft, first) or not grouping.is_startable(draft, first)
+        if waits or blocked.meets(first.touches):
             blocked.add(first.touches)
         elif _is_direct(draft, ground, first):
             _begin_directly(draft, ground, first)
@@ -177,7 +179,8 @@ def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Rea
     first = draft.entries[order[0]]
     size = grouping.size_of(draft, len(draft.places.waiting) + len(draft.places.idle), slots)
     room = grouping.Room(size, is_last_slot=slots == 1, blocked=blocked)
-    group = grouping.form(draft, first, _behind(draft, order), room)
+    others = itertools.takewhile(lambda one: not wide.waits(draft, one), _behind(draft, order))
+    group = grouping.form(draft, first, others, room)
     follower = next(itertools.islice(_behind(draft, order), len(group) - 1, None), None)
     waits = first.rank is None and not grouping.is_complete(draft, group, follower, size)
     while len(group) > 1 and len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
@@ -213,9 +216,13 @@ def _placed_together(draft: Draft, group: Sequence[Entry]) -> list[Entry]:
 
 def _appended(draft: Draft, entry: Entry) -> Entry:
     placed = line.append(draft, entry)
+    why = None
     if screening.is_overtaken(draft, placed):
-        event = EntryPlaced(placed.pr, placed.id, placed.rank, PlacedWhy.SCREENED)
-        draft.record(event)
+        why = PlacedWhy.SCREENED
+    elif wide.is_ahead_of_order(draft, placed):
+        why = PlacedWhy.IMPACTS_ALL
+    if why is not None:
+        draft.record(EntryPlaced(placed.pr, placed.id, placed.rank, why))
     return placed
 
 
@@ -232,8 +239,8 @@ def _placed(draft: Draft) -> list[int]:
     return [entry.pr for entry in sorted(idle, key=lambda entry: entry.rank or 0)]
 
 
-def _waiting(draft: Draft) -> list[int]:
-    return [pr for _, _, pr in draft.places.waiting]
+def _waiting(draft: Draft) -> Sequence[int]:
+    return wide.in_order(draft, [pr for _, _, pr in draft.places.waiting])
 
 
 def _order(draft: Draft) -> Iterator[Entry]:

@@ -1,0 +1,20 @@
+"""Histories in which two runs under way are many for a pull request that impacts every target."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.mergequeue.engine.planning import wide
+from tests.simulation import settings
+from tests.simulation.world import World
+
+SEEDS = 30
+LANES = replace(settings.EVERYTHING, parallel=1.0, batch=1.0, adaptive=1.0)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_no_history_breaks_a_property_where_those_that_impact_all_wait(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wide, "RUNS_MAX", 1)
+    World(seed, LANES).play()
