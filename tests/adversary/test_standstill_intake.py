@@ -65,6 +65,8 @@ async def test_a_flood_of_comments_does_not_hide_a_lost_command(world: World) ->
     await world.fault({"event": "issue_comment"}, "drop", nth=None)
     for number in range(NOISE):
         await world.comment(f"noise {number}", on=one, by="carol")
+        # All within one period of the sweep, but not within one second.
+        await world.rest(PERIOD_S / NOISE / 2)
     await world.comment("/merge", on=one)
     await merges(world, one)
 

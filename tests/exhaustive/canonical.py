@@ -87,6 +87,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "sha": "it is the commit of the last step",
         "branch": _TOLD,
         "checks_complete": "always in every scope",
+        "is_flaky": _TOLD,
         "attempt": "evidence names the present one in every scope",
     },
     "Bisection": {"id": _COUNTS},
