@@ -13,10 +13,18 @@ from tests.harness.world import REPO, World, WorldOptions, living
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
+ADVERSARY = Path(__file__).parents[1] / "adversary"
+
+
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory]:
-    """Play stories in a loop that waits for nothing: what is due next comes at once."""
+    """Play stories in a loop that waits for nothing: what is due next comes at once.
+
+    Those of adversaries send reports, which are parsed in processes whose work such a loop may not
+    see: time would jump past it. They are played in real time.
+    """
     names: list[str] = getattr(item, "fixturenames", [])
-    if "world_options" in names or item.get_closest_marker("jumping") is not None:
+    is_story = "world_options" in names and ADVERSARY not in item.path.parents
+    if is_story or item.get_closest_marker("jumping") is not None:
         return {"jumping": JumpingLoop}
     return {"real": asyncio.SelectorEventLoop}
 
