@@ -199,14 +199,13 @@ class TestPushes:
 
     async def test_a_day_after_a_push_policy_refused_a_push_its_limit_is_tried_again(self, stage):
         await stage.knobs(push_refs_max=2)
-        pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(8)]
-        await build_together(stage, pulls[:4])
-        await stage.knobs(push_refs_max=0)
-        stage.clock.advance(24 * 3600)
-        before = len(stage.pushes())
-        await build_together(stage, pulls[4:])
-        # The first goes at once, the other three together.
-        assert len(stage.pushes()) - before == 2
+        pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(16)]
+        with capture_logs() as logs:
+            await build_together(stage, pulls[:8])
+            stage.clock.advance(24 * 3600)
+            await build_together(stage, pulls[8:])
+        learned = [each["refs_max"] for each in logs if each["event"] == "push_limit_learned"]
+        assert [each for each in learned if each == 2] == [2, 2]
 
     async def test_a_push_that_a_rule_refuses_is_named_with_its_mend(self, stage):
         ruleset = {**stage.ruleset("creation"), "include": ["refs/heads/headgate/**"]}
