@@ -1,4 +1,4 @@
-"""Who wrote the commits of a pull request, read for commit texts that name them."""
+"""Read the authors of the commits of a pull request, for commit texts that name them."""
 
 from collections.abc import Iterator
 

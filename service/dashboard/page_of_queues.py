@@ -80,8 +80,8 @@ class QueuesPage:
     """The rows of one page; `next_after` is the query of the next page, empty: there is none.
 
     `merged`: what merged last in these queues. `tests`: those of their repositories that hit most
-    pull requests. `repositories_max`: the visitor's access to so many repositories was read, and
-    there are more; None: it was read everywhere. `usual` is what merges on such a day, in words.
+    pull requests. `repositories_max`: only the visitor's access to this many repositories was read,
+    since there are more; None: it was read everywhere. `usual`: what merges on such a day.
     """
 
     rows: tuple[QueueRow, ...]

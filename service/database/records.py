@@ -86,8 +86,8 @@ class Lane(StrEnum):
     """Lanes of effects, each with places of its own (docs/design/transactions.md 5).
 
     Landings and other control effects of a run are performed in order, notices are best effort.
-    Evidence is questions about failed runs. Reports of CI go apart from them, since an archive may
-    take long: those that a queue waits for, and in a lane of their own those it does not.
+    Evidence is questions about failed runs. Reports are those of CI for which a queue waits:
+    reading an archive may take long, and must not delay a question. Collect is all others of CI.
     """
 
     LANDING = "landing"

@@ -203,11 +203,7 @@ async def _pull_request_changed(
     signal: PullRequestChanged,
     received_at: datetime,
 ) -> None:
-    holders = [
-        queue
-        for queue in await _queues(runtime, repository)
-        if signal.number in (await turn.value(runtime, queue.id)).entries
-    ]
+    holders = await turn.queues_with(runtime, repository.id, signal.number)
     waiting = [each for each in holders if not await _is_landing(runtime, each, signal.number)]
     for queue in waiting:
         await reconcile.read_pull_request(runtime, queue, signal.number)

@@ -19,8 +19,8 @@ ADVERSARY = Path(__file__).parents[1] / "adversary"
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory]:
     """Play stories in a loop that waits for nothing: what is due next comes at once.
 
-    Those of adversaries send reports, which are parsed in processes whose work such a loop may not
-    see: time would jump past it. They are played in real time.
+    Those of adversaries are played in real time. On a busy machine one of them failed in jumping
+    time: its report must be read before a check turns green.
     """
     names: list[str] = getattr(item, "fixturenames", [])
     is_story = "world_options" in names and ADVERSARY not in item.path.parents

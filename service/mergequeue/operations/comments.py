@@ -229,7 +229,8 @@ async def _read_command(
         pull = await chains.with_chain(runtime, repo, pull)
         queue = await _queue_for(runtime, repository, pull)
     if queue is None:
-        queue = await _holder_of(runtime, repository, asked.number)
+        # The chain of a member is broken while the one below has not got the base of what landed.
+        queue = next(iter(await turn.queues_with(runtime, repository.id, asked.number)), None)
     value = await turn.value(runtime, queue.id) if queue is not None else None
     return CommentCommand(repository, asked, pull, queue, value, AccessLevel.NONE)
 
@@ -240,19 +241,6 @@ async def _queue_for(
     return await runtime.store.read(
         queues.queue_ref, repository.org_id, repository.id, pull.target_branch
     )
-
-
-async def _holder_of(
-    runtime: Runtime, repository: RepositoryRecord, number: int
-) -> QueueRef | None:
-    """Return the queue that a pull request is in although its base leads to none.
-
-    The chain of a member is broken while the one below it has not got the base of one that landed.
-    """
-    for queue in await runtime.store.read(queues.queues_of, repository.id):
-        if number in (await turn.value(runtime, queue.id)).entries:
-            return queue
-    return None
 
 
 def _is_allowed_source(command: CommentCommand) -> bool:

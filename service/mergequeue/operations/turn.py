@@ -121,6 +121,12 @@ async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
     return read
 
 
+async def queues_with(runtime: Runtime, repository_id: int, number: int) -> tuple[QueueRef, ...]:
+    """Return the queues of a repository that a pull request is in."""
+    found = await runtime.store.read(queues.queues_of, repository_id)
+    return tuple([one for one in found if number in (await value(runtime, one.id)).entries])
+
+
 async def _take(
     runtime: Runtime, queue_id: int, inputs: Sequence[Input], along: Along
 ) -> tuple[Step, ...]:
@@ -156,7 +162,7 @@ async def _committed(runtime: Runtime, request: "_TurnRequest") -> tuple[Step, .
 
 @dataclass(frozen=True, slots=True)
 class _Turned:
-    """What a turn did; `saved` is the value to be cached after the commit, None if unchanged."""
+    """The result of a turn. `saved` is the queue to be cached after the commit; None: unchanged."""
 
     steps: tuple[Step, ...]
     saved: MergeQueue | None = None

@@ -23,7 +23,7 @@ SETTLE_PAUSE_MAX_S = 15.0
 """Bounds of the pause before a failed settlement is tried again."""
 FULL_PAUSE = timedelta(seconds=2)
 POLL_S = 5.0
-"""How often a flow looks for rows of which no wake-up told: other processes have stored them."""
+"""How often a flow looks without a wake-up, for rows that other processes have stored."""
 PAUSE_MIN_S = 0.01
 CLAIM_PAUSE_MAX_S = 5.0
 """The longest pause of a loop whose claims fail because the database is away."""

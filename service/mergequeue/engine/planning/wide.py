@@ -1,10 +1,10 @@
 """Let an entry that impacts every target wait until few runs of the line are under way.
 
-Only with `batchSizing: ADAPTIVE` in PARALLEL mode. Such an entry is tested on all that is ahead,
-and all that starts later is tested on it: whatever fails ahead restarts it and everything behind.
-So it waits at its place, nothing behind it starts before it, and most of what is ahead is decided
-when it starts. The others that wait and impact every target start right behind it: what waited
-for the first of them waits only once.
+Only with `batchSizing: ADAPTIVE` in PARALLEL mode. Such an entry is tested on all entries ahead of
+it, and all entries that start later are tested on it. So a failure ahead restarts it and everything
+behind it. It therefore waits at its place, and nothing behind it starts before it: most entries
+ahead are decided when it starts. Other waiting entries that impact every target start right behind
+it, so that the entries behind wait only once.
 """
 
 from collections.abc import Sequence
