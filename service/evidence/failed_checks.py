@@ -15,7 +15,7 @@ from service.database.outbox import OutboxItem
 from service.evidence import failed_tests, result_waits, revocations
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.culprits import verdict
-from service.mergequeue.engine.inputs import EvidenceReported
+from service.mergequeue.engine.inputs import EvidenceReported, Input, PassRevoked
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.engine.reported import Evidence
@@ -58,24 +58,63 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     run = (await turn.value(runtime, queue.id)).runs.get(action.run)
     if run is None or run.sha is None:
         return
-    await _revoke(runtime, queue, run)
+    revoked = await _contradicted(runtime, queue, run)
+    if revoked is not None:
+        await turn.take(runtime, queue.id, [revoked])
     failing = failing_of(run) if run.attempt == action.attempt else {}
     if not failing:
         return
-    here = queue.repository_id
-    sent = await runtime.store.read(uploads.of_test_run, here, run.sha, run.created_at)
+    reported = await _reported_of(runtime, queue, run, failing)
+    late = failing.keys() - {each.name for each in reported}
+    if late and not await _are_overdue(runtime, queue, run, late):
+        return
+    evidence = await _explained(runtime, queue, run, reported)
+    unexplained = dict.fromkeys(late, Explanation.UNEXPLAINED)
+    explanations = {**evidence.explanations, **unexplained}
+    evidence = replace(evidence, explanations=explanations, silent=tuple(sorted(late)))
+    await turn.take(runtime, queue.id, [EvidenceReported(run.id, evidence)])
+
+
+async def changed_since(runtime: Runtime, queue: QueueRef, run: Run) -> Sequence[Input]:
+    """Return what results that were sent since a run passed take back: passes and excuses.
+
+    Raises the provider's errors.
+    """
+    revoked = await _contradicted(runtime, queue, run)
+    inputs: list[Input] = [revoked] if revoked is not None else []
+    failing = failing_of(run)
+    reported = await _reported_of(runtime, queue, run, failing) if failing else ()
+    if failing and failing.keys() == {each.name for each in reported}:
+        evidence = await _explained(runtime, queue, run, reported)
+        inputs.append(EvidenceReported(run.id, evidence))
+    return inputs
+
+
+async def _reported_of(
+    runtime: Runtime, queue: QueueRef, run: Run, failing: Mapping[str, frozenset[str]]
+) -> tuple[ReportedCheck, ...]:
+    """Return the failed checks of whose jobs there are uploads by now."""
+    sha = run.sha
+    if sha is None:
+        return ()
     provider = runtime.providers[queue.repo.host]
-    sent = await _proved(provider, queue.repo, run.sha, sent)
+    sent = await runtime.store.read(uploads.of_test_run, queue.repository_id, sha, run.created_at)
+    sent = await _proved(provider, queue.repo, sha, sent)
     conclusions = {
         one.required.name: one.check.raw.lower()
         for one in verdict.standings_of(run)
         if one.check is not None
     }
-    reported = await _reported(provider, queue.repo, failing, conclusions, sent)
-    late = failing.keys() - {each.name for each in reported}
-    if late and not await _are_overdue(runtime, queue, run, late):
-        return
+    return await _reported(provider, queue.repo, failing, conclusions, sent)
+
+
+async def _explained(
+    runtime: Runtime, queue: QueueRef, run: Run, reported: Sequence[ReportedCheck]
+) -> Evidence:
+    """Return why the checks failed, judged by all that is known now."""
+    provider = runtime.providers[queue.repo.host]
     began = RunStart(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
+    here = queue.repository_id
     findings, _ = await judge.alone(runtime, here, _looked_up, runtime, queue, reported, began)
     suspects = [
         Suspect(
@@ -88,12 +127,7 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
         for pr in run.base_prs
         if _lacks_tests(findings)
     ]
-    rules = await _rules(runtime, queue, run)
-    evidence = _evidence(run, findings, suspects, below, rules)
-    unexplained = dict.fromkeys(late, Explanation.UNEXPLAINED)
-    explanations = {**evidence.explanations, **unexplained}
-    evidence = replace(evidence, explanations=explanations, silent=tuple(sorted(late)))
-    await turn.take(runtime, queue.id, [EvidenceReported(run.id, evidence)])
+    return _evidence(run, findings, suspects, below, await _rules(runtime, queue, run))
 
 
 async def _are_overdue(runtime: Runtime, queue: QueueRef, run: Run, late: AbstractSet[str]) -> bool:
@@ -127,15 +161,13 @@ def _ask_later(session: Tx, queue: QueueRef, item: OutboxItem) -> None:
         outbox.append(session, queue.repository_id, queue.id, head.epoch, [item])
 
 
-async def _revoke(runtime: Runtime, queue: QueueRef, run: Run) -> None:
-    """Revoke passes of checks whose failures were excused and that have failed further since."""
+async def _contradicted(runtime: Runtime, queue: QueueRef, run: Run) -> PassRevoked | None:
+    """Return passed checks whose failures were excused and that have failed further since."""
     doubts = await runtime.store.read(revocations.doubts_of, queue.repository_id, run)
     if not doubts:
-        return
+        return None
     provider = runtime.providers[queue.repo.host]
-    revoked = await revocations.revoked_by(provider, queue.repo, run, doubts)
-    if revoked is not None:
-        await turn.take(runtime, queue.id, [revoked])
+    return await revocations.revoked_by(provider, queue.repo, run, doubts)
 
 
 def failing_of(run: Run) -> dict[str, frozenset[str]]:

@@ -1,7 +1,7 @@
 """The functions by which merge queues and test health call each other."""
 
 from service.database.database import Tx
-from service.evidence import run_failures, upload_completeness, upload_news
+from service.evidence import failed_checks, run_failures, upload_completeness, upload_news
 from service.evidence.store import queue_facts
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import pull_requests
@@ -13,7 +13,7 @@ from service.vocabulary import Sha
 def made() -> Links:
     """Return the links between both capabilities, for the runtime."""
     return Links(
-        RunFailures(run_failures.named_in, run_failures.listed_in),
+        RunFailures(run_failures.named_in, run_failures.listed_in, failed_checks.changed_since),
         QueueLinks(
             tested_run=_tested_run,
             queue_branches=queue_facts.queue_branches,

@@ -208,6 +208,38 @@ async def test_an_upload_of_a_later_step_fails_a_job_that_was_excused(
     assert await world.state(number) == "FAILED"
 
 
+async def test_a_failure_counts_though_the_check_turns_green_while_its_job_is_looked_up(
+    world: World, ask: Asker
+) -> None:
+    """Hurts everybody who builds main: GitHub answers slowly, and the failure is passed by."""
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await sent(ask, gate, RED, **COMMAND)
+    await world.fault({"path": "*/attempts/*/jobs", "nth": 1}, "hang", s=30)
+    await sent(ask, gate, {"mail": WRONG})
+    await ci.ends(ask, number, GREEN, sends=False)
+    await world.settle()
+    assert await landed_on(world) == []
+    assert await world.state(number) == "FAILED"
+
+
+async def test_an_excuse_is_taken_back_though_the_queue_resumes_while_the_job_is_looked_up(
+    world: World, ask: Asker
+) -> None:
+    """Hurts everybody who builds main: GitHub answers slowly, and the failure is passed by."""
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await world.comment("/merge pause for a moment", on=number, by="alice")
+    await ci.ends(ask, number, RED)
+    await passed(world, gate)
+    await world.fault({"path": "*/attempts/*/jobs", "nth": 1}, "hang", s=30)
+    await sent(ask, gate, {"mail": WRONG})
+    await world.comment("/merge resume", on=number, by="alice")
+    await world.settle()
+    assert await landed_on(world) == []
+    assert await world.state(number) == "FAILED"
+
+
 async def test_a_job_that_was_not_excused_stays_green_whatever_it_reports(
     world: World, ask: Asker
 ) -> None:

@@ -43,6 +43,7 @@ from service.mergequeue.operations import (
     turn,
 )
 from service.mergequeue.operations.commit_values import CommitTexts
+from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import landings, runs
 from service.mergequeue.store.landings import LandingOutcome
 from service.provider.errors import Gone, GoneKind, OutcomeUnknown
@@ -221,6 +222,7 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     run = value.runs.get(attempt.action.run)
     if run is not None and reconcile.is_reported_on(run):
         inputs.append(await reconcile.checks_of(runtime, queue, run))
+        inputs += await runtime.links.of(RunFailures).changed_since(runtime, queue, run)
     expected = attempt.action.expected_tip.sha
     tip: Sha | None = expected
     if tips != {expected}:

@@ -1,9 +1,10 @@
 """The tests that failed in a test run, which the package `evidence` looks up."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from service.database.database import Tx
+from service.mergequeue.engine.inputs import Input
 from service.mergequeue.engine.model import Run
 from service.mergequeue.operations.views import FailedTest
 from service.mergequeue.wording.failed_tests import FailedTests
@@ -13,7 +14,12 @@ from service.vocabulary import QueueRef
 
 @dataclass(frozen=True, slots=True)
 class RunFailures:
-    """`named_in` returns them as texts on pull requests name them, `listed_in` as the API does."""
+    """`named_in` returns them as texts on pull requests name them, `listed_in` as the API does.
+
+    `changed_since` returns what results that were sent since a run passed take back: passes and
+    excuses. It raises the provider's errors.
+    """
 
     named_in: Callable[[Tx, Runtime, QueueRef, Run], FailedTests]
     listed_in: Callable[[Tx, QueueRef, Run], tuple[FailedTest, ...]]
+    changed_since: Callable[[Runtime, QueueRef, Run], Awaitable[Sequence[Input]]]
