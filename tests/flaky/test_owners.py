@@ -120,8 +120,9 @@ def test_a_rule_is_asked_only_of_paths_that_may_fit():
     )
     began = process_time()
     rules = owners.owners_in("\n".join(lines))
+    read = process_time()
     found = [rules.of(f"team{no % 99}/src/mod{no}_test.py") for no in range(300)]
-    assert process_time() - began < 1
+    assert process_time() - read < read - began
     assert found == [("@b",)] * 300
 
 
