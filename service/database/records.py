@@ -6,6 +6,7 @@ Entries, runs and queues have their own (`service/mergequeue/engine/model.py`).
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from service.provider.signals import Delivery
 from service.vocabulary import MergeMethod, RepoRef, Role, Sha
@@ -69,6 +70,20 @@ class InboxRow:
     lane: str
     attempts: int
     delivery: Delivery
+
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Generic[Row]):
+    """Rows that a process has claimed; `next_due` is when the next one may be, None if none waits.
+
+    Both come from one transaction, so a loop that claims reads no more than that.
+    """
+
+    rows: tuple[Row, ...]
+    next_due: datetime | None
 
 
 class OutboxState(StrEnum):

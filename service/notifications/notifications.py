@@ -20,6 +20,7 @@ from service.accounts.store.audit import AuditRow
 from service.database import paging
 from service.database.database import Tx
 from service.database.paging import Boundary, Listing, Part
+from service.database.records import Claim
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http.callers import Caller
 from service.notifications import addresses, endpoints, messages, schedule, signing
@@ -55,15 +56,15 @@ def _row_of(runtime: Runtime, org_id: int, message: messages.Message) -> notific
     return notifications.Message(fresh_id, org_id, message.event, message.at, message.body)
 
 
-async def claim(runtime: Runtime, limit: int) -> tuple[Attempt, ...]:
+async def claim(runtime: Runtime, limit: int) -> Claim[Attempt]:
     """Claim due attempts, at most `limit`, for a minute."""
+    return await runtime.store.run(_claim, runtime, limit)
+
+
+def _claim(session: Tx, runtime: Runtime, limit: int) -> Claim[Attempt]:
     now = runtime.clock.now()
-    return await runtime.store.run(notifications.claim, runtime.instance, now, limit)
-
-
-async def next_due(runtime: Runtime) -> datetime | None:
-    """Return when the next attempt becomes due; None if there is none."""
-    return await runtime.store.read(notifications.next_due, runtime.clock.now())
+    rows = notifications.claim(session, runtime.instance, now, limit)
+    return Claim(rows, notifications.next_due(session, now))
 
 
 async def carry_out(runtime: Runtime, attempt: Attempt) -> None:

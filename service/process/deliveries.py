@@ -8,7 +8,8 @@ import structlog
 
 from service import time_limits
 from service.database import inbox
-from service.database.records import InboxRow
+from service.database.database import Tx
+from service.database.records import Claim, InboxRow
 from service.errors import DatabaseUnavailable
 from service.process import signals
 from service.provider.errors import ProviderError, Unavailable
@@ -36,14 +37,14 @@ async def accept(runtime: Runtime, delivery: Delivery) -> bool:
     return is_new
 
 
-async def claim(runtime: Runtime, limit: int) -> tuple[InboxRow, ...]:
+async def claim(runtime: Runtime, limit: int) -> Claim[InboxRow]:
     """Take the oldest open delivery of each repository, at most `limit`, for 60 s."""
-    return await runtime.store.run(inbox.claim, runtime.instance, runtime.clock.now(), limit)
+    return await runtime.store.run(_claim, runtime, limit)
 
 
-async def next_due(runtime: Runtime) -> datetime | None:
-    """Return when the next delivery may be claimed; None if none is open."""
-    return await runtime.store.read(inbox.next_due)
+def _claim(session: Tx, runtime: Runtime, limit: int) -> Claim[InboxRow]:
+    rows = inbox.claim(session, runtime.instance, runtime.clock.now(), limit)
+    return Claim(rows, inbox.next_due(session))
 
 
 async def take_up(runtime: Runtime, row: InboxRow) -> None:

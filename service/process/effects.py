@@ -15,7 +15,7 @@ import structlog
 from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import OutboxRow
-from service.database.records import Lane, OutboxState
+from service.database.records import Claim, Lane, OutboxState
 from service.errors import DatabaseUnavailable
 from service.evidence import failed_checks
 from service.mergequeue.engine.inputs import (
@@ -88,7 +88,7 @@ LONG_ATTEMPTS = 9
 log = structlog.get_logger()
 
 
-async def claim(runtime: Runtime, limit: int, lanes: Sequence[Lane]) -> tuple[OutboxRow, ...]:
+async def claim(runtime: Runtime, limit: int, lanes: Sequence[Lane]) -> Claim[OutboxRow]:
     """Claim due effects of the lanes, at most `limit`, and mark them sent.
 
     The `state` of a row says whether an earlier send may have worked.
@@ -96,12 +96,11 @@ async def claim(runtime: Runtime, limit: int, lanes: Sequence[Lane]) -> tuple[Ou
     return await runtime.store.run(_claim, runtime, limit, lanes)
 
 
-def _claim(
-    session: Tx, runtime: Runtime, limit: int, lanes: Sequence[Lane]
-) -> tuple[OutboxRow, ...]:
+def _claim(session: Tx, runtime: Runtime, limit: int, lanes: Sequence[Lane]) -> Claim[OutboxRow]:
     now, me = runtime.clock.now(), runtime.instance
     rows = outbox.claim(session, now, limit, lanes)
-    return tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
+    claimed = tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
+    return Claim(claimed, outbox.next_due(session, lanes))
 
 
 async def give_back(runtime: Runtime, owned: Collection[int], lanes: Sequence[Lane]) -> int:
@@ -179,11 +178,6 @@ def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:
     doublings = min(max(attempts - 1, 0), DOUBLINGS_MAX)
     at = now + min(timedelta(seconds=2.0**doublings), BACKOFF_MAX)
     return max(at, trouble.retry_at) if isinstance(trouble, Unavailable) else at
-
-
-async def next_due(runtime: Runtime, lanes: Sequence[Lane]) -> datetime | None:
-    """Return when the next waiting effect of the lanes is due."""
-    return await runtime.store.read(outbox.next_due, lanes)
 
 
 async def perform(runtime: Runtime, row: OutboxRow) -> None:

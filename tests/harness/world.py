@@ -128,7 +128,7 @@ class World:
         while not await is_so():
             waited_s = self.clock.monotonic_s() - began
             assert waited_s < within_s, "it never came true"
-            await self.clock.sleep(min(max(waited_s / 50, LOOK_EVERY_S / 4), LOOK_RARELY_S))
+            await self.clock.sleep(min(max(waited_s / 10, LOOK_EVERY_S / 4), LOOK_RARELY_S))
 
     async def settle(self) -> None:
         """Wait until nothing is left to do on either side.
@@ -147,13 +147,7 @@ class World:
 
     async def queue(self, branch: str = "main") -> QueueRef:
         """The queue of a branch."""
-        owner, name = REPO.split("/")
-        ref = RepoRef("github.localhost", owner, name)
-        record = await self.runtime.store.read(stored_access.repository_by_ref, None, ref)
-        assert record is not None, "the service does not know the repository"
-        found = await self.runtime.store.read(queues.queue_ref, record.org_id, record.id, branch)
-        assert found is not None, f"{branch} has no queue"
-        return found
+        return await self.runtime.store.read(_queue, branch)
 
     async def value(self, branch: str = "main") -> MergeQueue:
         """The queue's value."""
@@ -262,6 +256,16 @@ def _tree(git: BareRepository, sha: str) -> str:
     commit = git.objects.commit(sha)
     assert commit is not None, f"{sha} is not in the repository"
     return commit.tree
+
+
+def _queue(session: Tx, branch: str) -> QueueRef:
+    owner, name = REPO.split("/")
+    ref = RepoRef("github.localhost", owner, name)
+    record = stored_access.repository_by_ref(session, None, ref)
+    assert record is not None, "the service does not know the repository"
+    found = queues.queue_ref(session, record.org_id, record.id, branch)
+    assert found is not None, f"{branch} has no queue"
+    return found
 
 
 def _landings(session: Tx, queue_id: int, state: str = "landed") -> list[Any]:

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from service.accounts import repositories
 from service.database import outbox
-from service.database.records import Lane, OutboxState
+from service.database.records import Claim, Lane, OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues, turn
@@ -401,19 +401,19 @@ async def test_a_right_that_is_missing_holds_no_queue(yard):
 async def test_reports_of_a_test_branch_do_not_wait_for_others(yard):
     await yard.ended("7", branch="topic")
     await yard.ended("8", branch=f"headgate/merge/pr-3/{yard.runtime.ids.uuid()}")
-    (row,) = await effects.claim(yard.runtime, 4, (Lane.REPORTS,))
+    (row,) = (await effects.claim(yard.runtime, 4, (Lane.REPORTS,))).rows
     assert row.effect == CollectReports("8", 1, is_awaited=True)
-    (row,) = await effects.claim(yard.runtime, 4, (Lane.COLLECT,))
+    (row,) = (await effects.claim(yard.runtime, 4, (Lane.COLLECT,))).rows
     assert row.effect == CollectReports("7", 1)
 
 
 async def test_the_lane_of_queues_does_not_wait_for_it(yard):
     run, _ = await yard.pushed({"a.txt": "a\n"})
     await yard.ended(run)
-    assert await effects.claim(yard.runtime, 32, outbox.ACTING) == ()
-    assert await effects.next_due(yard.runtime, outbox.ACTING) is None
-    assert await effects.next_due(yard.runtime, (Lane.COLLECT,)) is not None
-    (row,) = await effects.claim(yard.runtime, 4, (Lane.COLLECT,))
+    assert await effects.claim(yard.runtime, 32, outbox.ACTING) == Claim((), None)
+    (row,) = (await effects.claim(yard.runtime, 4, (Lane.COLLECT,))).rows
     assert (row.lane, row.effect) == (Lane.COLLECT, CollectReports(run, 1))
     await yard.runtime.store.run(outbox.retry, row, yard.runtime.clock.now() + SECOND, "x")
-    assert await effects.claim(yard.runtime, 4, (Lane.COLLECT,)) == ()
+    later = await effects.claim(yard.runtime, 4, (Lane.COLLECT,))
+    assert later.rows == ()
+    assert later.next_due is not None

@@ -44,12 +44,12 @@ async def test_one_that_cannot_be_translated_is_tried_five_times_and_then_parked
     faulty = translating(runtime, unreadable)
     await accepted(faulty)
     for _ in range(4):
-        (row,) = await deliveries.claim(faulty, 8)
+        (row,) = (await deliveries.claim(faulty, 8)).rows
         await deliveries.take_up(faulty, row)
         assert await runtime.store.read(stored) == ("open", "push lacks something.")
-        assert await deliveries.claim(faulty, 8) == ()
+        assert (await deliveries.claim(faulty, 8)).rows == ()
         await clock.sleep(60)
-    (row,) = await deliveries.claim(faulty, 8)
+    (row,) = (await deliveries.claim(faulty, 8)).rows
     await deliveries.take_up(faulty, row)
     assert await runtime.store.read(stored) == ("poisoned", "push lacks something.")
 
@@ -61,11 +61,11 @@ async def test_one_whose_translation_must_wait_is_taken_up_at_that_time(
         raise Unavailable("The provider is away.", clock.now() + timedelta(seconds=30))
 
     await accepted(runtime)
-    (row,) = await deliveries.claim(runtime, 8)
+    (row,) = (await deliveries.claim(runtime, 8)).rows
     await deliveries.take_up(translating(runtime, away), row)
     await clock.sleep(29)
-    assert await deliveries.claim(runtime, 8) == ()
+    assert (await deliveries.claim(runtime, 8)).rows == ()
     await clock.sleep(1)
-    (row,) = await deliveries.claim(runtime, 8)
+    (row,) = (await deliveries.claim(runtime, 8)).rows
     await deliveries.take_up(runtime, row)
     assert await runtime.store.read(stored) == ("done", "ignored")

@@ -1,13 +1,13 @@
 """When a flow asks the database for rows, and which flows a turn wakes."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
 from service.database import outbox
 from service.database.outbox import OutboxItem, OutboxRow
-from service.database.records import Lane
+from service.database.records import Claim, Lane
 from service.mergequeue.operations import pull_requests
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.process.workers import flow, flows
@@ -51,10 +51,10 @@ async def looks(runtime: Runtime, clock: Moments) -> list[tuple[float, int]]:
     """Run the flow of notices to the end; when it claimed, and how many rows."""
     claims: list[tuple[float, int]] = []
 
-    async def claim(runtime: Runtime, limit: int) -> Sequence[OutboxRow]:
-        rows = await flows.NOTICES.claim(runtime, limit)
-        claims.append((clock.monotonic_s(), len(rows)))
-        return rows
+    async def claim(runtime: Runtime, limit: int) -> Claim[OutboxRow]:
+        claimed = await flows.NOTICES.claim(runtime, limit)
+        claims.append((clock.monotonic_s(), len(claimed.rows)))
+        return claimed
 
     watched = Flow(runtime, replace(flows.NOTICES, claim=claim))
     clock.at_end = watched.stop

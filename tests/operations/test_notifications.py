@@ -387,8 +387,8 @@ async def test_a_deleted_endpoint_is_forgotten_with_what_waits_for_it(stage):
 
 async def test_an_attempt_whose_process_ended_is_made_again(stage):
     await stage.change()
-    (taken,) = await notifications.claim(stage.runtime, 64)
-    assert not await notifications.claim(stage.runtime, 64)
+    (taken,) = (await notifications.claim(stage.runtime, 64)).rows
+    assert not (await notifications.claim(stage.runtime, 64)).rows
     await stage.pass_time(seconds=59)
     assert stage.receiver.got == []
     await stage.pass_time(seconds=2)
@@ -400,18 +400,18 @@ async def test_of_one_endpoint_four_are_under_way_of_all_sixty_four(stage):
         await stage.another(other, "queue.*")
         for _ in range(6):
             await stage.change()
-        taken = await notifications.claim(stage.runtime, 64)
+        taken = (await notifications.claim(stage.runtime, 64)).rows
         assert len(taken) == 8
-        assert not await notifications.claim(stage.runtime, 64)
+        assert not (await notifications.claim(stage.runtime, 64)).rows
         for attempt in taken[:2]:
             await notifications.carry_out(stage.runtime, attempt)
-        assert len(await notifications.claim(stage.runtime, 1)) == 1
-        assert len(await notifications.claim(stage.runtime, 64)) == 1
+        assert len((await notifications.claim(stage.runtime, 1)).rows) == 1
+        assert len((await notifications.claim(stage.runtime, 64)).rows) == 1
 
 
 async def test_a_mistake_of_ours_is_a_failed_attempt(stage):
     await stage.change()
-    (taken,) = await notifications.claim(stage.runtime, 64)
+    (taken,) = (await notifications.claim(stage.runtime, 64)).rows
     await notifications.interrupted(stage.runtime, taken, ArithmeticError("x"))
     (logged,) = await stage.log()
     assert logged.state is DeliveryState.PENDING

@@ -5,13 +5,14 @@ a loop that fails, for example because the database is unavailable, interrupts n
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from service.database.records import Claim
 from service.errors import DatabaseUnavailable
 from service.process.workers.guard import failure_of
 from service.runtime import Runtime
@@ -29,7 +30,7 @@ CLAIM_PAUSE_MAX_S = 5.0
 """The longest pause of a loop whose claims fail because the database is away."""
 
 
-class Claimed(Protocol):
+class HasId(Protocol):
     """A row with its id."""
 
     @property
@@ -38,25 +39,24 @@ class Claimed(Protocol):
         ...
 
 
-Row = TypeVar("Row", bound=Claimed)
+Row = TypeVar("Row", bound=HasId)
 
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[Row]):
     """How rows of one kind are claimed, carried out and given back.
 
-    `topic` wakes the flow, `at_once` bounds the tasks, `next_due` returns when the next row is due.
-    `interrupted` settles a row whose work ended with an unexpected error. `give_back`
-    frees rows that this process has claimed, except the given ids: no task owns them because the
-    response to their claim was lost. None if claims of this kind expire by themselves.
+    `topic` wakes the flow, `at_once` bounds the tasks. `interrupted` settles a row whose work
+    ended with an unexpected error. `give_back` frees rows that this process has claimed, except
+    the given ids: no task owns them because the response to their claim was lost. None if claims
+    of this kind expire by themselves.
     """
 
     topic: str
     at_once: int
-    claim: Callable[[Runtime, int], Awaitable[Sequence[Row]]]
+    claim: Callable[[Runtime, int], Awaitable[Claim[Row]]]
     carry_out: Callable[[Runtime, Row], Awaitable[None]]
     interrupted: Callable[[Runtime, Row, Exception], Awaitable[None]]
-    next_due: Callable[[Runtime], Awaitable[datetime | None]]
     give_back: Callable[[Runtime, Collection[int]], Awaitable[int]] | None = None
 
 
@@ -89,7 +89,7 @@ class Flow(Generic[Row]):
     async def drain(self) -> bool:
         """Carry out all due rows, in rounds, until none is left; return whether there were any."""
         was_due = False
-        while rows := await self._claimed(self._work.at_once):
+        while rows := (await self._claimed(self._work.at_once)).rows:
             was_due = True
             for row in rows:
                 self._own(row)
@@ -141,18 +141,17 @@ class Flow(Generic[Row]):
     async def _look(self, woken: int, commit: int | None) -> Idle | None:
         """Start the rows that are due; return None if more may be due already."""
         free = self._work.at_once - len(self._owned)
-        rows = await self._claimed(free) if free else ()
-        for row in rows:
-            self._own(row)
         now = self._runtime.clock.now()
         if not free:
             # Due rows must wait for a task to end, which wakes the topic.
             return Idle(woken, commit, now + FULL_PAUSE)
-        if len(rows) == free or self._runtime.wakeups.version(self._work.topic) != woken:
+        claimed = await self._claimed(free)
+        for row in claimed.rows:
+            self._own(row)
+        if len(claimed.rows) == free or self._runtime.wakeups.version(self._work.topic) != woken:
             return None
-        due = await self._work.next_due(self._runtime)
         longest = now + self._runtime.options.periods.readback
-        return Idle(woken, commit, min(due or longest, longest))
+        return Idle(woken, commit, min(claimed.next_due or longest, longest))
 
     async def _rest(self, pause_s: float) -> None:
         """Wait, at most until `stop`."""
@@ -160,7 +159,7 @@ class Flow(Generic[Row]):
         if not self._is_stopping:
             await self._runtime.wakeups.wait(self._work.topic, seen, pause_s)
 
-    async def _claimed(self, limit: int) -> Sequence[Row]:
+    async def _claimed(self, limit: int) -> Claim[Row]:
         """Claim rows; once in a while, give back rows that no task owns first.
 
         Claims of one flow never overlap, so a claimed row without a task is one for which the

@@ -34,7 +34,6 @@ def _effects_of(lane: Lane, at_once: int) -> Work[OutboxRow]:
         partial(effects.claim, lanes=lanes),
         effects.carry_out,
         effects.interrupted,
-        partial(effects.next_due, lanes=lanes),
         partial(effects.give_back, lanes=lanes),
     )
 
@@ -45,7 +44,6 @@ DELIVERIES = Work(
     deliveries.claim,
     deliveries.take_up,
     deliveries.interrupted,
-    deliveries.next_due,
     deliveries.give_back,
 )
 LANDINGS = _effects_of(Lane.LANDING, LANDINGS_AT_ONCE)
@@ -60,5 +58,4 @@ NOTIFICATIONS = Work(
     notifications.claim,
     notifications.carry_out,
     notifications.interrupted,
-    notifications.next_due,
 )
