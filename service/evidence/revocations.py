@@ -54,7 +54,8 @@ def _was_excused(upload: Upload) -> bool:
 
 
 def _is_answered_by(earlier: Upload, later: Upload) -> bool:
-    is_later = (later.received_at, later.id) > (earlier.received_at, earlier.id)
+    # Two within a millisecond are in doubt.
+    is_later = later.received_at >= earlier.received_at
     is_same_ci = (later.run_id, later.run_attempt) == (earlier.run_id, earlier.run_attempt)
     session = later.account.session
     is_same_sender = bool(session) and session == earlier.account.session

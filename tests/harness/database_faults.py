@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from service.boundary import NoBoundary
 from service.database.database import BOUNDARIES, Runner, Store
 from service.database.outbox import OutboxRow
+from service.database.records import Claim
 from service.errors import DatabaseUnavailable
 
 HANG_S = 0.3
@@ -80,7 +81,7 @@ class Faulty:
             self.turns_to_lose -= 1
             self.struck.append(self.writes)
             raise away()
-        if self.claims_to_lose and value and is_claim(value):
+        if self.claims_to_lose and is_claim(value) and value.rows:
             self.claims_to_lose -= 1
             raise away()
         return value
@@ -117,7 +118,7 @@ class Faulty:
 
 def is_claim(value: object) -> bool:
     """Whether a write returned claimed effects, or that there are none to claim."""
-    return isinstance(value, tuple) and all(isinstance(each, OutboxRow) for each in value)
+    return isinstance(value, Claim) and all(isinstance(each, OutboxRow) for each in value.rows)
 
 
 def put_between(store: Store) -> Faulty:

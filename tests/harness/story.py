@@ -13,18 +13,10 @@ from tests.harness.world import REPO, World, WorldOptions, living
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
-ADVERSARY = Path(__file__).parents[1] / "adversary"
-
-
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory]:
-    """Play stories in a loop that waits for nothing: what is due next comes at once.
-
-    Those of adversaries are played in real time. On a busy machine one of them failed in jumping
-    time: its report must be read before a check turns green.
-    """
+    """Play stories in a loop that waits for nothing: what is due next comes at once."""
     names: list[str] = getattr(item, "fixturenames", [])
-    is_story = "world_options" in names and ADVERSARY not in item.path.parents
-    if is_story or item.get_closest_marker("jumping") is not None:
+    if "world_options" in names or item.get_closest_marker("jumping") is not None:
         return {"jumping": JumpingLoop}
     return {"real": asyncio.SelectorEventLoop}
 
