@@ -48,6 +48,7 @@ PLAIN: dict[str, type[AskCancel | AskRetry | AskStatus | AskResume | AskHelp]] =
 }
 WITH_REASON: dict[str, type[AskPause | AskDrain]] = {"pause": AskPause, "drain": AskDrain}
 WORDS = (*PLAIN, *WITH_REASON)
+OF_WHOLE_QUEUE = ("pause", "drain", "resume")
 
 PRIORITIES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
 PRIORITY_MAX = 255
@@ -140,7 +141,7 @@ def _wish(text: str) -> Ask:
     if word in WITH_REASON:
         return _with_reason(word, rest)
     if word not in PLAIN:
-        return AskUnclear(Unclear.UNKNOWN_WORD, first, _near(word, WORDS))
+        return AskUnclear(Unclear.UNKNOWN_WORD, first, _near_command(word))
     if rest:
         return AskUnclear(Unclear.UNKNOWN_WORD, text, word)
     return PLAIN[word]()
@@ -163,7 +164,7 @@ def _submit(words: list[str]) -> Ask:
     while left:
         given = left.pop(0)
         if not given.startswith("-"):
-            return AskUnclear(Unclear.UNKNOWN_WORD, given, _near(_lower(given), WORDS))
+            return AskUnclear(Unclear.UNKNOWN_WORD, given, _near_command(_lower(given)))
         name, equals, value = given.partition("=")
         option = SHORT.get(_lower(name), _lower(name))
         if option not in OPTIONS or (option == "--no-batch" and equals):
@@ -200,6 +201,27 @@ def _unknown_option(name: str, value: str) -> AskUnclear:
 
 def _next_value(left: Sequence[str]) -> str:
     return left[0] if left and not left[0].startswith("-") else ""
+
+
+def _near_command(word: str) -> str:
+    """Return the command that was probably meant; empty if none is near.
+
+    A command that changes the whole queue is only suggested for a typing error in one place.
+    """
+    known = [each for each in WORDS if each not in OF_WHOLE_QUEUE or _is_one_error_off(word, each)]
+    return _near(word, known)
+
+
+def _is_one_error_off(word: str, known: str) -> bool:
+    """Return whether one letter is missing, added or another one, or two are swapped."""
+    if len(word) != len(known):
+        short, long = sorted((word, known), key=len)
+        return short in (long[:place] + long[place + 1 :] for place in range(len(long)))
+    wrong = [place for place, letter in enumerate(word) if letter != known[place]]
+    if len(wrong) != 2:
+        return len(wrong) < 2
+    part = slice(wrong[0], wrong[1] + 1)
+    return word[part] == known[part][::-1]
 
 
 def _near(word: str, known: Sequence[str]) -> str:

@@ -269,8 +269,15 @@ def _report(event: Event, member: str) -> Signals:
 def _ci_run_ended(event: Event) -> Signals:
     run = event.payload.inner("workflow_run")
     attempt = int(run.id_or_none("run_attempt") or 1)
-    ended = CiRunEnded(event.where, run.id("id"), attempt, run.words("head_branch"))
+    ended = CiRunEnded(event.where, run.id("id"), attempt, _own_branch_of(event, run))
     return (*_report(event, "workflow_run"), ended)
+
+
+def _own_branch_of(event: Event, run: Fields) -> str:
+    """Return the branch of a run; empty if a fork has it, whose branch may have any name."""
+    head = run.inner_or_none("head_repository")
+    is_own = head is not None and head.id("id") == event.where.id.id
+    return run.words("head_branch") if is_own else ""
 
 
 def _status(event: Event) -> Signals:

@@ -209,8 +209,7 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
         runtime.provider_of(queue.repo.host)  # raises where there is none
         if isinstance(effect, ChangeBase):
             await chains.change_base(runtime, queue, effect)
-            await reconcile.read_pull_request(runtime, queue, effect.number)
-            await reconcile.read_based_elsewhere(runtime, queue)
+            await reconcile.read_chain(runtime, queue, effect.number)
         else:
             await _perform(runtime, queue, effect, first=first)
 

@@ -219,7 +219,8 @@ class CheckReported:
 class CiRunEnded:
     """An attempt of a run of the provider's CI is over; it may have left reports.
 
-    `branch` is the one that it ran for, empty where the provider names none.
+    `branch` is the repository's own branch that it ran for; empty where it ran for a branch of
+    another repository, or the provider names none.
     """
 
     where: Where

@@ -8,7 +8,10 @@ import orjson
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from service.errors import Malformed
 from service.http import encoding, openapi, schemas
+from service.http.models import common
+from service.mergequeue.api.models import queues
 from service.notifications import messages
 from service.process.api import routes
 from service.runtime import EnumCase
@@ -120,3 +123,19 @@ def test_an_enum_is_answered_in_one_case_everywhere():
     }
     assert changed
     assert changed & kept == set()
+
+
+TEXTS = ["a", " a ", " ", "\u3000", "\n", "a\nb", "\n\na\n", "a\tb", "bell \a", "a\x85", "\x1c", ""]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("name", ["commitTitle", "commitBody", "enqueueingLabel"])
+def test_the_document_allows_the_texts_that_are_taken_for_a_setting(name, text):
+    schema = DOCUMENT["components"]["schemas"]["UpdateQueue"]["properties"][name]
+    repo = {"host": "github.com", "owner": "octo", "name": "widgets"}
+    body = {"repo": repo, "targetBranch": "main", name: text}
+    if jsonschema_rs.is_valid(schema, text):
+        common.read(queues.UpdateQueue, body)
+        return
+    with pytest.raises(Malformed):
+        common.read(queues.UpdateQueue, body)

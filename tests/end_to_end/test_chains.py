@@ -105,6 +105,52 @@ async def test_a_member_that_was_read_before_the_base_below_it_was_changed_lands
     assert await world.landed_trees() == await world.tested_trees(chain)
 
 
+@pytest.mark.parametrize("world_options", [WorldOptions(settings=RARELY_SWEPT)])
+async def test_a_member_above_one_that_is_still_known_finds_its_chain_again(world: World) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    files: list[dict[str, str]] = [{f"{place}.txt": "x\n"} for place in range(4)]
+    chain = await a_chain(world, *files)
+    change = {"method": "PATCH", "path": f"*/pulls/{chain[1]}", "nth": 1}
+    await world.fault(change, "hang", s=20.0)
+    await world.comment("/merge", on=chain[-1])
+
+    async def has_begun_to_land() -> bool:
+        return bool(await world.merged())
+
+    await world.until(has_begun_to_land)
+    await world.act("edit", number=chain[3], title="Read me now")
+    await world.settle()
+    assert await world.merged() == chain
+
+
+@pytest.mark.parametrize("world_options", [WorldOptions(settings=RARELY_SWEPT)])
+async def test_a_change_of_a_base_reads_no_pull_request_outside_the_chain(world: World) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    await world.act("push", by="alice", branch="release", files={"r.txt": "r\n"})
+    asking = await asker(world)
+    others = [await world.open(base="release") for _ in range(3)]
+    await world.settle()
+    for number in others:
+        await asking.done("submitPullRequest", number)
+    await world.settle()
+    unmet = [(await world.entry(number)).unmet[0].value for number in others]
+    assert unmet == ["base_mismatch"] * 3
+    chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"}, {"three.txt": "3\n"})
+    await world.comment("/merge", on=chain[-1])
+    world.sandbox.world.calls.clear()
+    await world.settle()
+    assert await world.merged() == chain
+    assert reads_of(world, others) == []
+    assert reads_of(world, chain) != []
+    await cancel(world, others)
+
+
+def reads_of(world: World, numbers: list[int]) -> list[int]:
+    """Return which of these pull requests our App has read by a query of their own, in order."""
+    variables = [(call["body"] or {}).get("variables", {}) for call in world.sandbox.world.calls]
+    return [each["number"] for each in variables if each.get("number") in numbers]
+
+
 async def test_the_base_changed_by_github_itself_is_no_hindrance(world: World) -> None:
     await world.make_queue(merge_method="SQUASH")
     chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})

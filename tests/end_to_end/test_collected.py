@@ -4,6 +4,8 @@ import pytest
 from sqlalchemy import select
 
 from service.database.database import Tx
+from service.database.records import Lane
+from service.database.tables_deliveries import OutboxRow
 from service.mergequeue.engine.states import QueueState
 from service.testhealth.store.cases import OWNERS
 from service.testhealth.store.tables_tests import CaseRow
@@ -52,6 +54,10 @@ def _tests(session: Tx) -> dict[str, bool]:
     cases = CaseRow.__table__
     asked = select(cases.c.name, cases.c.last_failed_at).where(cases.c.is_known.is_(True))
     return {row.name: row.last_failed_at is not None for row in session.execute(asked)}
+
+
+def _lanes(session: Tx) -> set[Lane]:
+    return {Lane(lane) for lane in session.execute(select(OutboxRow.__table__.c.lane)).scalars()}
 
 
 async def failed(world: World) -> dict[str, bool]:
@@ -119,6 +125,20 @@ async def test_a_fork_that_pushes_while_it_is_queued_is_still_known_by_its_head(
     await world.settle()
     (upload,) = await of(world, pushed["sha"])
     assert (upload.kind, upload.prs) == ("untrusted", (number,))
+
+
+async def test_reports_of_a_fork_wait_behind_those_of_test_branches_whatever_its_branch_is_called(
+    world: World,
+) -> None:
+    await world.settle()
+    named_alike = f"headgate/merge/pr-1/{world.runtime.ids.uuid()}"
+    number = await world.open(by="dave", fork=True, head=named_alike)
+    await world.settle()
+    pull = world.repository.issues[number].pull
+    assert pull is not None
+    (upload,) = await of(world, pull.head_sha)
+    assert (upload.kind, upload.branch) == ("untrusted", named_alike)
+    assert Lane.REPORTS not in await world.runtime.store.read(_lanes)
 
 
 async def test_tests_belong_to_whom_the_file_of_the_repository_says(world: World) -> None:

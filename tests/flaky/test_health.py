@@ -31,7 +31,8 @@ def test_the_worked_example_step_by_step():
     assert tally_of(second_march).results == 48
     assert second_march.numbers.score == pytest.approx(23.76, rel=1e-3)
     assert second_march.reason == (
-        "Passed and failed on the same code once in 48 runs in 14 days; score 23, flaky from 100."
+        "Passed and failed on the same code once in 48 runs in 14 days; this fits a flaky test 23 "
+        "times as well as a healthy one (flaky from 100)."
     )
 
 
@@ -76,7 +77,8 @@ def test_one_observation_flags_a_young_test_and_is_soon_forgotten():
     assert young.value is Status.FLAKY
     assert young.reason == (
         "Passed and failed on the same code once in 14 runs in 14 days (job unit / linux); "
-        "score 104, flaky from 100. One observation so far."
+        "this fits a flaky test 104 times as well as a healthy one (flaky from 100). "
+        "One observation so far."
     )
     for day in range(1, 5):
         story.passes(at(day), 5, DAY)
@@ -213,6 +215,17 @@ def test_so_many_failures_after_so_many_passes_are_broken(passes, failures):
     assert judged("P" * passes + "F" * (failures - 1)) is not Status.BROKEN
 
 
+def test_a_number_too_large_to_read_has_a_limit():
+    story = in_an_old_repository()
+    for day in range(8):
+        story.passes(at(day), 100, DAY)
+        story.flipped(at(day, 600))
+    assert "a flaky test over 1,000,000 times as well as" in story.ledger().judge(T).reason
+    story = Story()
+    story.main(at(0), "P" * 140 + "F" * 8)
+    assert "8 in a row was less than 1 in 1,000,000,000 (" in story.ledger().judge(T).reason
+
+
 def test_broken_says_since_when_and_how_unlikely_and_ends_with_a_pass():
     story = Story()
     story.main(at(0), "P" * 140 + "FFF")
@@ -221,7 +234,7 @@ def test_broken_says_since_when_and_how_unlikely_and_ends_with_a_pass():
     assert broken.numbers.probability == pytest.approx(2.695e-7, rel=1e-3)
     assert broken.reason == (
         "Failed on the last 3 runs of main since 0000140 (job unit / linux); before that 0 of "
-        "140 failed, which gives 3 in a row a probability of 3e-7 (limit 5e-5)."
+        "140 failed, so the chance of 3 in a row was 1 in 3,700,000 (broken from 1 in 20,000 on)."
     )
     story.main(at(0, 60 * 143), "FFP")
     repaired = story.ledger().judge(T)

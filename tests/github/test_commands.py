@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import commands
+from service.mergequeue.wording import replies
 from service.provider.signals import (
     AskCancel,
     AskDrain,
@@ -72,6 +73,14 @@ UNDERSTOOD = [
 UNCLEAR = [
     ("/merge cancle", AskUnclear(Unclear.UNKNOWN_WORD, "cancle", "cancel")),
     ("/merge qqqq", AskUnclear(Unclear.UNKNOWN_WORD, "qqqq")),
+    ("/merge please", AskUnclear(Unclear.UNKNOWN_WORD, "please")),
+    ("/merge -p high, please", AskUnclear(Unclear.BAD_PRIORITY, "high,")),
+    ("/merge drian", AskUnclear(Unclear.UNKNOWN_WORD, "drian", "drain")),
+    ("/merge again", AskUnclear(Unclear.UNKNOWN_WORD, "again")),
+    ("/merge Pasue freeze", AskUnclear(Unclear.UNKNOWN_WORD, "Pasue", "pause")),
+    ("/merge paus", AskUnclear(Unclear.UNKNOWN_WORD, "paus", "pause")),
+    ("/merge resumee", AskUnclear(Unclear.UNKNOWN_WORD, "resumee", "resume")),
+    ("/merge release", AskUnclear(Unclear.UNKNOWN_WORD, "release")),
     ("/merge cancel now", AskUnclear(Unclear.UNKNOWN_WORD, "cancel now", "cancel")),
     ("/merge resume now", AskUnclear(Unclear.UNKNOWN_WORD, "resume now", "resume")),
     ("/merge \N{KELVIN SIGN}ill", AskUnclear(Unclear.UNKNOWN_WORD, "\N{KELVIN SIGN}ill")),
@@ -146,6 +155,13 @@ def test_a_command_line_is_read(body, ask):
 @pytest.mark.parametrize(("body", "ask"), UNCLEAR)
 def test_a_faulty_line_says_what_is_wrong_and_what_was_meant(body, ask):
     assert commands.parse(body) == ask
+
+
+@pytest.mark.parametrize("word", replies.MAY_FOLLOW)
+def test_every_word_that_an_answer_names_is_known(word):
+    ask = commands.parse(f"/merge {word}")
+    unknown = (Unclear.UNKNOWN_WORD, Unclear.UNKNOWN_OPTION)
+    assert not (isinstance(ask, AskUnclear) and ask.why in unknown)
 
 
 @pytest.mark.parametrize("body", NO_COMMAND)

@@ -89,6 +89,13 @@ def a_pull(*, branch="topic", repo=5, **more):
     }
 
 
+def a_ci_run(head_repo):
+    """A run of CI for `topic`, a branch of this repository, which is 5, or of another one."""
+    source = {"id": head_repo} if head_repo else None
+    run = {"id": 4, "run_attempt": 3, "head_branch": "topic", "head_repository": source, **SUCCESS}
+    return {"workflow_run": run}
+
+
 def a_review(body="/merge"):
     review = {"id": 8, "user": ALICE, "body": body, "submitted_at": "2026-01-02T03:00:00Z"}
     return a_pull(review=review)
@@ -231,12 +238,9 @@ TOLD = [
         {"workflow_run": {"id": 16_000_000_001, "head_sha": HEAD, "conclusion": "skipped"}},
         (OTHER_NEWS, CiRunEnded(WHERE, "16000000001", 1, "")),
     ),
-    (
-        "workflow_run",
-        "completed",
-        {"workflow_run": {"id": 4, "run_attempt": 3, "head_branch": "topic", **SUCCESS}},
-        (PASSED, CiRunEnded(WHERE, "4", 3, "topic")),
-    ),
+    ("workflow_run", "completed", a_ci_run(5), (PASSED, CiRunEnded(WHERE, "4", 3, "topic"))),
+    ("workflow_run", "completed", a_ci_run(6), (PASSED, CiRunEnded(WHERE, "4", 3, ""))),
+    ("workflow_run", "completed", a_ci_run(None), (PASSED, CiRunEnded(WHERE, "4", 3, ""))),
     ("status", None, {"sha": HEAD, "state": "pending"}, (BEGAN,)),
     ("status", None, {"sha": HEAD, "state": "success"}, (PASSED,)),
     ("status", None, {"sha": HEAD, "state": "error"}, (OTHER_NEWS,)),

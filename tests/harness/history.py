@@ -148,7 +148,7 @@ def _leaks(repository: Repository, rows: dict[str, list[Any]]) -> Iterator[str]:
         branch = ref.removeprefix("refs/heads/")
         if branch.startswith("headgate/") and branch not in live:
             yield f"I35: {branch} was left behind"
-    for number, issue in repository.issues.items():
-        is_draft = issue.pull is not None and issue.pull.head_ref.startswith("headgate/")
-        if is_draft and issue.open and issue.pull is not None and issue.pull.head_ref not in live:
-            yield f"I35: draft #{number} was left open"
+    for pull in repository.pulls():
+        is_ours = pull.head_repo is repository and pull.head_ref.startswith("headgate/")
+        if is_ours and pull.open and pull.head_ref not in live:
+            yield f"I35: draft #{pull.number} was left open"

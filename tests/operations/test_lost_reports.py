@@ -141,12 +141,25 @@ async def test_a_repository_without_tests_is_asked_of_once_it_has_a_queue(yard):
 
 async def test_where_a_queue_waits_only_reports_of_test_branches_are_asked_for(yard):
     branch = f"headgate/merge/pr-3/{yard.runtime.ids.uuid()}"
-    yard.ci.ended = [a_run(2), replace(a_run(1), head_branch=branch)]
+    own = replace(a_run(1), head_branch=branch, head_repo=yard.repository.provider_id)
+    yard.ci.ended = [a_run(2), own]
     await collected.look_for_lost(yard.runtime, yard.repository, 9, naming.run_id_of)
     lanes = (Lane.REPORTS, Lane.COLLECT)
     rows = await yard.runtime.store.read(outbox.claim, yard.runtime.clock.now(), 9, lanes)
     assert [row.effect for row in rows] == [CollectReports("1", 1, is_awaited=True)]
     assert await yard.swept() == [("2", 1)]
+
+
+async def test_a_fork_s_branch_that_is_named_like_a_test_branch_is_none(yard):
+    branch = f"headgate/merge/pr-3/{yard.runtime.ids.uuid()}"
+    yard.ci.ended = [
+        replace(a_run(2), head_branch=branch, head_repo="99"),
+        replace(a_run(1), head_branch=branch, head_repo=""),
+    ]
+    await collected.look_for_lost(yard.runtime, yard.repository, 9, naming.run_id_of)
+    lanes = (Lane.REPORTS, Lane.COLLECT)
+    assert await yard.runtime.store.read(outbox.claim, yard.runtime.clock.now(), 9, lanes) == ()
+    assert await yard.swept() == [("2", 1), ("1", 1)]
 
 
 async def test_while_no_queue_waits_for_results_nothing_is_asked(yard):

@@ -4,15 +4,19 @@ Loaded by schemathesis, in a process of its own. ReadOptions that are meant to b
 as they are.
 """
 
+import copy
 import hashlib
+import itertools
 import json
 import os
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import schemathesis
 
-from service.http import openapi
+from service.http import openapi, repeats
 from service.http.strict_json import INTEGER_MAX, INTEGER_MIN
 from service.process.api import routes
 
@@ -23,13 +27,72 @@ LATER = "2199-01-01T00:00:00Z"
 
 DOCUMENT: Any = openapi.document(routes.CONTRACT)
 
+KEY = str(repeats.KEY)
+NEW_KEYS = (f"wish-{number}" for number in itertools.count(1))
+REPEATED_EACH = 8
+"""Of so many requests with a key that was sent before, one repeats the first request."""
+
+
+@dataclass(slots=True)
+class First:
+    """The first request to a path with a key: its body, and its answer once there is one."""
+
+    is_repeatable: bool
+    body: Any
+    uses: int = 1
+    answer: tuple[int, bytes] | None = None
+
+
+FIRSTS: dict[tuple[str, str], First] = {}
+
 
 @schemathesis.hook
 def before_call(_context: Any, case: Any, _arguments: Any) -> None:
-    """Bring a request within the rules that stand in words alone."""
-    meta = case.meta
-    if meta is None or not meta.generation.mode.is_positive:
+    """Bring a request within the rules that stand in words alone, and give it a key of its own."""
+    if case.meta is None:
         return
+    if case.meta.generation.mode.is_positive:
+        make_acceptable(case)
+    make_unique(case)
+
+
+def make_unique(case: Any) -> None:
+    """Give a request whose key was sent before a new key, or the body of the first request.
+
+    Keys come from the schema's example or its bounds, so all requests would have the same few.
+    """
+    key = (case.headers or {}).get(KEY)
+    if not isinstance(key, str) or re.fullmatch(repeats.KEY_PATTERN, key) is None:
+        return
+    first = FIRSTS.get((case.operation.path, key))
+    # The parts of a form have new boundaries each time, so its bytes are never the same.
+    is_json = case.media_type == "application/json"
+    is_repeatable = case.meta.generation.mode.is_positive and is_json
+    if first is None:
+        FIRSTS[case.operation.path, key] = First(is_repeatable, copy.deepcopy(case.body))
+        return
+    first.uses += 1
+    if is_repeatable and first.is_repeatable and first.uses % REPEATED_EACH == 0:
+        case.body = copy.deepcopy(first.body)
+    else:
+        case.headers[KEY] = next(NEW_KEYS)
+
+
+@schemathesis.check
+def a_repeated_request_gets_the_first_answer(_context: Any, response: Any, case: Any) -> None:
+    """Compare the answers to a request that was granted, and to the same one with its key."""
+    first = FIRSTS.get((case.operation.path, (case.headers or {}).get(KEY, "")))
+    if first is None:
+        return
+    answer = response.status_code, response.content
+    if first.answer is None:
+        first.answer = answer
+    elif first.answer[0] == 200:
+        assert (answer, response.headers.get("idempotency-replayed")) == (first.answer, ["true"])
+
+
+def make_acceptable(case: Any) -> None:
+    """Bring a request that the schema allows within the rules that stand in words alone."""
     if case.query and "repo" in case.query:
         # A repository is named with its host (docs/reference/metrics.md).
         case.query.setdefault("repoHost", WORLD["repo"]["host"])

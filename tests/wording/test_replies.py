@@ -49,7 +49,7 @@ def denial(wish: Right, needs: AccessLevel) -> Answer:
 
 ANSWERS = {
     "unknown word": replies.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "cancle", "cancel")),
-    "unknown word, nothing near": replies.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "xyzzy")),
+    "unknown word, nothing near": replies.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "please")),
     "unknown option": replies.unclear(
         AskUnclear(Unclear.UNKNOWN_OPTION, "--prio", "--priority=high")
     ),

@@ -28,7 +28,8 @@ FLAKY = TicketText(
     owners=("@octo/web", "@carol"),
     status=Health.FLAKY,
     reason="Passed and failed on the same code 3 times (weight 2.05) in 203 runs in 14 days "
-    "(job unit / linux); score 252, flaky from 100.",
+    "(job unit / linux); this fits a flaky test 252 times as well as a healthy one (flaky from "
+    "100).",
     since=SINCE,
     impact=3,
     week=0.0492,
@@ -46,7 +47,7 @@ BROKEN = replace(
     FLAKY,
     status=Health.BROKEN,
     reason="Failed on the last 5 runs of main since a1b2c3d (job unit / linux); before that 3 of "
-    "143 failed, which gives 5 in a row a probability of 4e-8 (limit 5e-5).",
+    "143 failed, so the chance of 5 in a row was 1 in 25,000,000 (broken from 1 in 20,000 on).",
 )
 HEALTHY = replace(
     FLAKY,

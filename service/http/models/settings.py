@@ -128,8 +128,11 @@ def _checked(kind: object, setting: Setting) -> object:
         case Words(allowed):
             return Annotated[list[_word(allowed)], Field(min_length=1), AfterValidator(_distinct)]  # type: ignore[misc]
         case Template() as template:
-            length = Field(min_length=1, max_length=template.maximum)
-            return Annotated[str, length, AfterValidator(_filled_by(template))]
+            shown = common.NOT_BLANK_LINE if template.is_line else common.NOT_BLANK_LINES
+            limits = Field(
+                min_length=1, max_length=template.maximum, json_schema_extra={"pattern": shown}
+            )
+            return Annotated[str, limits, AfterValidator(_filled_by(template))]
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return Annotated[kind, BeforeValidator(common.one_of(kind))]
     return kind
@@ -141,7 +144,13 @@ def items_of(element: object, items_max: int) -> object:
 
 
 def _text(chars_max: int, form: Form) -> object:
-    limits = Field(min_length=1, max_length=chars_max, pattern=PATTERNS[form])
+    pattern = PATTERNS[form]
+    limits = Field(
+        min_length=1,
+        max_length=chars_max,
+        pattern=pattern,
+        json_schema_extra={"pattern": common.NOT_BLANK_LINE if form is Form.LINE else pattern},
+    )
     return Annotated[str, limits, AfterValidator(_not_blank)]
 
 

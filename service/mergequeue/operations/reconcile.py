@@ -281,16 +281,33 @@ async def read_pull_request(runtime: Runtime, queue: QueueRef, number: int) -> N
         await turn.take(runtime, queue.id, inputs)
 
 
-async def read_based_elsewhere(runtime: Runtime, queue: QueueRef) -> None:
-    """Read the pull requests that another base keeps out, after the base of one was changed.
+async def read_chain(runtime: Runtime, queue: QueueRef, number: int) -> None:
+    """Read a pull request whose base was changed, and those above it that have lost their chain.
 
-    A member of a chain that was read between the landing below it and that change seemed to belong
-    to no chain.
+    A member that was read between the landing below it and that change seemed to belong to no
+    chain, so its base keeps it out. Other pull requests that their base keeps out are not read.
     """
+    await read_pull_request(runtime, queue, number)
     value = await turn.value(runtime, queue.id)
-    for number, entry in value.entries.items():
-        if Reason.BASE_MISMATCH in entry.unmet:
-            await read_pull_request(runtime, queue, number)
+    kept_out = {
+        other: entry.facts.base
+        for other, entry in value.entries.items()
+        if Reason.BASE_MISMATCH in entry.unmet and other != number
+    }
+    above = (other for other, entry in value.entries.items() if number in entry.facts.below)
+    members = [number, *above]
+    while kept_out and members:
+        branches = await _own_branches(runtime, queue, members)
+        members = [other for other, base in kept_out.items() if base in branches]
+        for other in members:
+            del kept_out[other]
+            await read_pull_request(runtime, queue, other)
+
+
+async def _own_branches(runtime: Runtime, queue: QueueRef, numbers: Sequence[int]) -> set[str]:
+    """Return the branches of pull requests, without those of forks, on which none can be based."""
+    pulls = await runtime.providers[queue.repo.host].pull_requests(queue.repo, numbers)
+    return {pull.head_branch for pull in pulls.values() if pull is not None and not pull.is_fork}
 
 
 async def _facts_of(

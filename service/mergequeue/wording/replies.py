@@ -391,6 +391,7 @@ HELP = (
         "queue it ahead of others: urgent, high, medium, low, lowest, or 0 to 255 (lower goes "
         "first); on a queued PR, change the priority",
     ),
+    ("/merge --no-batch", "test it alone, not in a batch"),
     ("/merge --sha=a1b2c3d", "queue it only if this is the head"),
     ("/merge cancel", "remove this PR from the queue"),
     ("/merge retry", "restart its tests"),
@@ -400,6 +401,11 @@ HELP = (
     ("/merge drain reason", "land tested PRs, start no new tests"),
 )
 """Every command with an example of its options → what it does."""
+
+MAY_FOLLOW = (
+    *("cancel", "retry", "status", "pause", "resume", "drain", "help"),
+    *("--priority", "--no-batch", "--sha"),
+)
 
 
 def _queue_summary(branch: str, queue: MergeQueue | None) -> str:
@@ -444,8 +450,11 @@ def unclear(ask: AskUnclear) -> Answer:
 def _unknown_word(ask: AskUnclear) -> Phrase:
     text = phrase("I do not know {}.", f"/merge {ask.given}")
     if ask.suggestion:
-        text += phrase(" Did you mean {}?", f"/merge {ask.suggestion}")
-    return text + phrase(" ({} lists the commands.)", "/merge help")
+        meant = f"/merge {ask.suggestion}"
+        return text + phrase(" Did you mean {}? ({} lists the commands.)", meant, "/merge help")
+    known = phrases.listed([Phrase((Code(word),)) for word in MAY_FOLLOW], len(MAY_FOLLOW), "or")
+    alone = phrase(" {} alone queues this PR; it takes {}.", "/merge", known)
+    return text + alone + phrase(" ({} says what each does.)", "/merge help")
 
 
 def _unknown_option(ask: AskUnclear) -> Phrase:

@@ -18,6 +18,7 @@ NAME_MAX = 60
 
 SHA_SHOWN = 7
 _SCORE_SHOWN_MAX = 1_000_000
+_ODDS_SHOWN_MAX = 1_000_000_000
 
 
 def flaky(measure: Measure | None, threshold: float) -> str:
@@ -51,9 +52,9 @@ def broken(span: BrokenSpan, streak: int) -> str:
     if not span.before:
         return cut(f"{text}.")
     return cut(
-        f"{text}; before that {span.failed} of {span.before} failed, which gives {streak} in a "
-        f"row a probability of {_power(span.probability(streak))} "
-        f"(limit {_power(series.PROBABILITY_MAX)})."
+        f"{text}; before that {span.failed} of {span.before} failed, so the chance of {streak} in "
+        f"a row was {_odds(span.probability(streak))} "
+        f"(broken from {_odds(series.PROBABILITY_MAX)} on)."
     )
 
 
@@ -116,9 +117,9 @@ def _disagreement(measure: Measure, threshold: float, *, with_jobs: bool) -> str
         times = _times(len(alone), measure.b.weight)
         verdicts = f"{measure.b.results:,} verdict{'s' * (measure.b.results != 1)}"
         parts.append(f"{_alone(alone)} {times} in {verdicts}")
-    parts.append(f"score {_score(measure)}, flaky from {threshold:g}.")
+    parts.append(f"this {_fit(measure)} (flaky from {threshold:,g})")
     text = "; ".join(parts)
-    return text[0].upper() + text[1:]
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _alone(events: Sequence[Event]) -> str:
@@ -142,19 +143,24 @@ def _jobs(events: Sequence[Event]) -> str:
     return f" (job {_short(jobs[0])})" if len(jobs) == 1 else f" ({len(jobs)} jobs)"
 
 
-def _score(measure: Measure) -> str:
+def _fit(measure: Measure) -> str:
     """Rounded down, so that what is shown never reaches a limit that was not reached."""
     value = floor(score.shown(measure.log_score))
-    return f"{value:,}" if value <= _SCORE_SHOWN_MAX else f"over {_SCORE_SHOWN_MAX:,}"
+    if value < 2:
+        return "fits a healthy test as well as a flaky one"
+    times = f"{value:,}" if value <= _SCORE_SHOWN_MAX else f"over {_SCORE_SHOWN_MAX:,}"
+    return f"fits a flaky test {times} times as well as a healthy one"
 
 
 def _short(name: str) -> str:
     return name if len(name) <= NAME_MAX else name[: NAME_MAX - 1] + "…"
 
 
-def _power(value: float) -> str:
-    digits, _, exponent = f"{value:.0e}".partition("e")
-    return f"{digits}e{int(exponent)}"
+def _odds(chance: float) -> str:
+    """The chance as `1 in 20,000`, with two digits that count."""
+    if chance * _ODDS_SHOWN_MAX < 1:
+        return f"less than 1 in {_ODDS_SHOWN_MAX:,}"
+    return f"1 in {float(f'{1 / chance:.1e}'):,.0f}"
 
 
 def _day(at: datetime) -> str:

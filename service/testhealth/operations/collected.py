@@ -92,7 +92,8 @@ async def look_for_lost(
 ) -> int:
     """Request the reports of a repository's ended CI runs, newest first, that nobody asked for.
 
-    `awaited`: only those of the branches that it accepts, since a queue waits for them.
+    `awaited`: only those of the repository's own branches that it accepts, since a queue waits for
+    them. A branch of a fork may have any name.
 
     Return the number of attempts of which reports are requested; 0 if the provider is away.
     """
@@ -109,7 +110,7 @@ async def look_for_lost(
     attempts = [
         CollectReports(run.id, attempt, awaited is not None)
         for run in ended
-        if awaited is None or awaited(run.head_branch)
+        if awaited is None or (run.head_repo == repository.provider_id and awaited(run.head_branch))
         for attempt in range(run.attempt, max(run.attempt - ATTEMPTS_MAX, 0), -1)
     ]
     lost = await runtime.store.read(unasked, repository.id, attempts)
