@@ -28,13 +28,28 @@ log = structlog.get_logger()
 
 
 async def accept(runtime: Runtime, delivery: Delivery) -> bool:
-    """Store a delivery durably; False when its id is known. Raises DatabaseUnavailable."""
+    """Store a delivery durably; False when its id is known. Raises DatabaseUnavailable.
+
+    One without a signal is not stored: about half of them, such as echoes of our own comments.
+    """
+    if _is_silent(runtime, delivery):
+        log.debug("delivery_ignored", delivery_id=delivery.id, kind=delivery.event)
+        return True
     time_limits.answer_soon()
     is_new = await runtime.store.run_kind("accept", inbox.accept, delivery)
     if is_new:
         runtime.wakeups.wake("inbox")
     runtime.boundary.reach("hook.before_answer")
     return is_new
+
+
+def _is_silent(runtime: Runtime, delivery: Delivery) -> bool:
+    """Return whether a delivery has no signal; one that meets trouble is tried again later."""
+    translator = runtime.translators.get(delivery.host)
+    try:
+        return translator is not None and not translator(delivery)
+    except Exception:  # It is stored, and the worker reports what is wrong.
+        return False
 
 
 async def claim(runtime: Runtime, limit: int) -> Claim[InboxRow]:

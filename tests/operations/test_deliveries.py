@@ -60,7 +60,7 @@ async def test_one_whose_translation_must_wait_is_taken_up_at_that_time(
     def away(_: Delivery) -> tuple[Signal, ...]:
         raise Unavailable("The provider is away.", clock.now() + timedelta(seconds=30))
 
-    await accepted(runtime)
+    await accepted(translating(runtime, away))
     (row,) = (await deliveries.claim(runtime, 8)).rows
     await deliveries.take_up(translating(runtime, away), row)
     await clock.sleep(29)
@@ -69,3 +69,16 @@ async def test_one_whose_translation_must_wait_is_taken_up_at_that_time(
     (row,) = (await deliveries.claim(runtime, 8)).rows
     await deliveries.take_up(runtime, row)
     assert await runtime.store.read(stored) == ("done", "ignored")
+
+
+async def test_one_that_says_nothing_is_answered_and_not_stored(runtime: Runtime):
+    await accepted(translating(runtime, lambda _: ()))
+    assert (await deliveries.claim(runtime, 8)).rows == ()
+
+
+async def test_one_whose_translation_breaks_is_stored(runtime: Runtime):
+    def broken(_: Delivery) -> tuple[Signal, ...]:
+        raise KeyError("a mistake of ours")
+
+    await accepted(translating(runtime, broken))
+    assert len((await deliveries.claim(runtime, 8)).rows) == 1
