@@ -4,6 +4,8 @@ from tests.mergequeue.script import Script
 
 QUEUE = "queue PARALLEL batch=4 concurrency=40 batch_sizing=ADAPTIVE"
 UNDER_WAY = 30
+ROOMY = "queue PARALLEL batch=4 concurrency=99 batch_sizing=ADAPTIVE"
+FOLLOWERS = 64
 
 
 def a_busy_queue() -> Script:
@@ -14,9 +16,25 @@ def a_busy_queue() -> Script:
     return script
 
 
+def a_crowd_behind_one(more: int = 0) -> Script:
+    """One that impacts all is under test, and as many as may follow it, and so many more."""
+    script = Script(ROOMY)
+    script.play("submit 1 t=ALL")
+    for pr in range(2, FOLLOWERS + 2):
+        assert runs_of(script.play(f"submit {pr} t=t{pr}"))
+    for pr in range(FOLLOWERS + 2, FOLLOWERS + 2 + more):
+        assert runs_of(script.play(f"submit {pr} t=t{pr}")) == []
+    return script
+
+
 def runs_of(lines: list[str]) -> list[str]:
     """The runs that begin in these lines, each with its base."""
     return [line for line in lines if line.startswith("r") and "[" in line]
+
+
+def first_of(runs: list[str]) -> list[int]:
+    """The first pull request of each of these runs."""
+    return [int(line.partition("[")[2].split()[0]) for line in runs]
 
 
 def test_one_that_impacts_all_starts_when_most_are_decided_however_many_arrive() -> None:
@@ -55,7 +73,7 @@ def test_one_of_a_lower_priority_does_not_go_first_with_it() -> None:
     for run in range(1, UNDER_WAY - 12):
         script.play(f"pass r{run}")
     begun = runs_of(script.play(f"pass r{UNDER_WAY - 12}"))
-    assert [line.partition("[")[2].split()[0] for line in begun] == ["100", "101"]
+    assert first_of(begun) == [100, 101]
 
 
 def test_one_that_cannot_start_yet_holds_up_nobody_who_was_ready_before_it() -> None:
@@ -66,7 +84,7 @@ def test_one_that_cannot_start_yet_holds_up_nobody_who_was_ready_before_it() -> 
     for run in range(1, UNDER_WAY - 12):
         script.play(f"pass r{run}")
     begun = runs_of(script.play(f"pass r{UNDER_WAY - 12}"))
-    assert [line.partition("[")[2].split()[0] for line in begun] == ["100", "101"]
+    assert first_of(begun) == [100, 101]
 
 
 def test_an_urgent_one_that_impacts_all_waits_for_nothing() -> None:
@@ -85,3 +103,35 @@ def test_fixed_batches_keep_the_order_in_which_all_start() -> None:
     for pr in range(1, UNDER_WAY + 1):
         script.play(f"submit {pr} t=t{pr}")
     assert len(runs_of(script.play("submit 100 t=ALL"))) == 1
+
+
+def test_no_more_than_64_start_on_an_undecided_one_that_impacts_all() -> None:
+    script = a_crowd_behind_one(more=1)
+    lines = script.play("explain 66")
+    assert [line for line in lines if line.startswith("- ")] == ["- few_on_all #1 64 of 64"]
+    assert lines[-1] == "next ahead_decided #1"
+
+
+def test_each_result_behind_it_lets_one_more_start() -> None:
+    script = a_crowd_behind_one(more=2)
+    assert first_of(runs_of(script.play("pass r2"))) == [66]
+    assert 67 in first_of(runs_of(script.play("fail r3")))
+
+
+def test_all_that_waited_to_follow_start_when_it_passes() -> None:
+    script = a_crowd_behind_one(more=20)
+    script.play("submit 100 t=ALL")
+    script.play("submit 101 t=x")
+    assert first_of(runs_of(script.play("pass r1"))) == list(range(66, 86))
+
+
+def test_an_urgent_one_follows_however_many_do() -> None:
+    script = a_crowd_behind_one(more=1)
+    assert first_of(runs_of(script.play("submit 100 t=x p=0")))[0] == 100
+
+
+def test_fixed_batches_follow_however_many_there_are() -> None:
+    script = Script("queue PARALLEL batch=1 concurrency=99")
+    script.play("submit 1 t=ALL")
+    for pr in range(2, FOLLOWERS + 4):
+        assert len(runs_of(script.play(f"submit {pr} t=t{pr}"))) == 1

@@ -143,7 +143,7 @@ class People:
     def _claim(self, pr: int) -> targets.Targets:
         """What a pull request is said to touch: all it does, and perhaps more."""
         change = trees.change_of(pr, self.facts[pr].head)
-        if self.chance.random() < 0.08:
+        if self.chance.random() < self.weights.impacts_all:
             return targets.ALL
         more = self.chance.sample(TARGETS, self.chance.choice((0, 0, 0, 1)))
         return targets.of(self.truth.touched[change].union(more))

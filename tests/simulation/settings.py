@@ -33,6 +33,7 @@ class Weights:
     revokes: float = 0.0
     stacks: float = 0.0
     is_slow: float = 0.0
+    impacts_all: float = 0.08
 
 
 EVERYTHING = Weights(

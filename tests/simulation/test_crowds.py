@@ -1,4 +1,4 @@
-"""Histories in which two runs under way are many for a pull request that impacts every target."""
+"""Histories in which a pull request that impacts every target waits, and lets no other follow."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from tests.simulation import settings
 from tests.simulation.world import World
 
 SEEDS = 30
-LANES = replace(settings.EVERYTHING, parallel=1.0, batch=1.0, adaptive=1.0)
+LANES = replace(settings.EVERYTHING, parallel=1.0, batch=1.0, adaptive=1.0, impacts_all=0.4)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -17,4 +17,5 @@ def test_no_history_breaks_a_property_where_those_that_impact_all_wait(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wide, "RUNS_MAX", 1)
+    monkeypatch.setattr(wide, "FOLLOWERS_MAX", 0)
     World(seed, LANES).play()

@@ -195,6 +195,13 @@ def _few_runs(condition: Condition, _: MergeQueue) -> Phrase:
     return _but(words, condition, phrase(why, condition.count or 0))
 
 
+def _few_on_all(condition: Condition, _: MergeQueue) -> Phrase:
+    number = condition.total or 0
+    words = phrase("fewer than {} PRs are tested on {}", number, few(condition.prs))
+    why = "{} are; it impacts every target, so its failure would restart their tests"
+    return _but(words, condition, phrase(why, condition.count or 0))
+
+
 def _batch(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met and (condition.count or 0) < (condition.total or 0):
         return phrase("its batch does not wait for more PRs")
@@ -319,6 +326,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ),
     ConditionCode.ITS_TURN: _turn,
     ConditionCode.FEW_RUNS: _few_runs,
+    ConditionCode.FEW_ON_ALL: _few_on_all,
     ConditionCode.BATCH_COMPLETE: _batch,
     ConditionCode.BASE_STARTABLE: _startable,
     ConditionCode.FREE_SLOT: _slot,

@@ -57,6 +57,7 @@ class ConditionCode(StrEnum):
     NO_CONFLICT_AHEAD = "no_conflict_ahead"
     ITS_TURN = "its_turn"
     FEW_RUNS = "few_runs"
+    FEW_ON_ALL = "few_on_all"
     BATCH_COMPLETE = "batch_complete"
     BASE_STARTABLE = "base_startable"
     FREE_SLOT = "free_slot"
@@ -149,6 +150,7 @@ _NEXT: Mapping[ConditionCode, Next] = {
     ConditionCode.NO_CONFLICT_AHEAD: Next.CONFLICT_CLEARS,
     ConditionCode.ITS_TURN: Next.RUN_STARTS,
     ConditionCode.FEW_RUNS: Next.SLOT_FREES,
+    ConditionCode.FEW_ON_ALL: Next.AHEAD_DECIDED,
     ConditionCode.BATCH_COMPLETE: Next.BATCH_FILLS,
     ConditionCode.BASE_STARTABLE: Next.RUN_STARTS,
     ConditionCode.FREE_SLOT: Next.SLOT_FREES,

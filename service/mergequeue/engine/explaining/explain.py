@@ -99,6 +99,7 @@ def _pending(draft: Draft, entry: Entry) -> Iterator[Condition]:
     if unready is not None:
         yield from conditions.lost_readiness(unready, (unready.pr,))
     yield from _few_runs(draft, entry)
+    yield from _few_on_all(draft, entry)
     yield from _batch(draft, entry, group)
     stopped = tuple(pr for pr in _unstarted_base(draft, group) if pr not in together)
     yield Condition(ConditionCode.BASE_STARTABLE, not stopped, prs=stopped)
@@ -114,6 +115,20 @@ def _few_runs(draft: Draft, entry: Entry) -> Iterator[Condition]:
             since=entry.state_since,
             count=wide.runs(draft),
             total=wide.RUNS_MAX,
+        )
+
+
+def _few_on_all(draft: Draft, entry: Entry) -> Iterator[Condition]:
+    """That few follow an undecided one that impacts every target."""
+    found = wide.followers(draft) if wide.is_follower(draft, entry) else None
+    if found is not None:
+        yield Condition(
+            ConditionCode.FEW_ON_ALL,
+            found.count < wide.FOLLOWERS_MAX,
+            since=entry.state_since,
+            prs=(found.pr,),
+            count=found.count,
+            total=wide.FOLLOWERS_MAX,
         )
 
 

@@ -152,6 +152,7 @@ def _start_each(
     slots = launching.free_slots(draft)
     may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
     order = order_of(draft) if slots > 0 or may_be_direct else ()
+    limit = wide.Limit(draft)
     for index, pr in enumerate(order):
         if slots < 1 and not may_be_direct:
             return
@@ -160,8 +161,8 @@ def _start_each(
             continue
         if screening.is_due(draft, first) or not stacks.may_start(draft, first):
             continue
-        waits = wide.waits(draft, first) or not grouping.is_startable(draft, first)
-        if waits or blocked.meets(first.touches):
+        waits = wide.waits(draft, first) or limit.holds_back(first)
+        if waits or not grouping.is_startable(draft, first) or blocked.meets(first.touches):
             blocked.add(first.touches)
         elif _is_direct(draft, ground, first):
             _begin_directly(draft, ground, first)
@@ -169,6 +170,7 @@ def _start_each(
             blocked.add(first.touches)
         else:
             _begin(draft, ground, _placed_together(draft, group))
+            limit.note_start(group)
             slots -= 1
         if blocked.any and not draft.is_parallel:
             return

@@ -51,6 +51,11 @@ def is_expected(entry: Entry) -> bool:
     return entry.state in _COUNTED_ON or entry.kept
 
 
+def is_wide(entry: Entry) -> bool:
+    """Whether an entry impacts every target."""
+    return entry.touches is None or entry.touches.everything
+
+
 def standing_of(entry: Entry) -> tuple[object, ...]:
     """What of an entry those behind it depend on, beside its batch."""
     return entry.rank, is_expected(entry), entry.touches
@@ -62,8 +67,8 @@ class Places:
     `line` is (rank, pull request) in order, `waiting` (priority, seq, pull request) in order;
     the sets are numbers of pull requests that a clock or another's leaving may move: `idle` are
     placed ones that wait for a run, `delayed` those whose branch is built later, `verified` those
-    that a passed run proves, `stacked` those with others below them; `in_run` are the entries of
-    each run by its id.
+    that a passed run proves, `stacked` those with others below them, `wide` placed ones that impact
+    every target; `in_run` are the entries of each run by its id.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -78,6 +83,7 @@ class Places:
         self.delayed: set[int] = set()
         self.verified: set[int] = set()
         self.stacked: set[int] = set()
+        self.wide: set[int] = set()
         self.in_run: dict[str, frozenset[int]] = {}
         for entry in entries:
             if entry.rank is not None:
@@ -129,6 +135,7 @@ class Places:
             self.delayed,
             self.verified,
             self.stacked,
+            self.wide,
         )
 
     def _note(self, entry: Entry) -> None:
@@ -153,6 +160,8 @@ class Places:
             self.verified.add(entry.pr)
         if entry.facts.below:
             self.stacked.add(entry.pr)
+        if entry.rank is not None and is_wide(entry):
+            self.wide.add(entry.pr)
         if entry.run is not None:
             self.in_run[entry.run] = self.in_run.get(entry.run, _NOBODY) | {entry.pr}
 
