@@ -1,5 +1,8 @@
 """Entries that impact every target wait their turn, and get it."""
 
+import pytest
+
+from service.mergequeue.engine.planning import wide
 from tests.mergequeue.script import Script
 
 QUEUE = "queue PARALLEL batch=4 concurrency=40 batch_sizing=ADAPTIVE"
@@ -16,10 +19,10 @@ def a_busy_queue() -> Script:
     return script
 
 
-def a_crowd_behind_one(more: int = 0) -> Script:
+def a_crowd_behind_one(more: int = 0, risk: float = 0.0) -> Script:
     """One that impacts all is under test, and as many as may follow it, and so many more."""
     script = Script(ROOMY)
-    script.play("submit 1 t=ALL")
+    script.play(f"submit 1 t=ALL risk={risk}")
     for pr in range(2, FOLLOWERS + 2):
         assert runs_of(script.play(f"submit {pr} t=t{pr}"))
     for pr in range(FOLLOWERS + 2, FOLLOWERS + 2 + more):
@@ -112,10 +115,15 @@ def test_no_more_than_64_start_on_an_undecided_one_that_impacts_all() -> None:
     assert lines[-1] == "next ahead_decided #1"
 
 
-def test_each_result_behind_it_lets_one_more_start() -> None:
+def test_one_that_passes_behind_it_lets_one_more_start() -> None:
     script = a_crowd_behind_one(more=2)
     assert first_of(runs_of(script.play("pass r2"))) == [66]
-    assert 67 in first_of(runs_of(script.play("fail r3")))
+
+
+def test_one_that_fails_behind_it_lets_no_other_start_while_the_one_ahead_may_be_broken() -> None:
+    script = a_crowd_behind_one(more=2, risk=0.05)
+    assert runs_of(script.play("fail r2")) == []
+    assert {66, 67} <= set(first_of(runs_of(script.play("fail r1"))))
 
 
 def test_all_that_waited_to_follow_start_when_it_passes() -> None:
@@ -135,3 +143,15 @@ def test_fixed_batches_follow_however_many_there_are() -> None:
     script.play("submit 1 t=ALL")
     for pr in range(2, FOLLOWERS + 4):
         assert len(runs_of(script.play(f"submit {pr} t=t{pr}"))) == 1
+
+
+def test_a_failed_one_that_waits_for_others_to_clear_it_lets_them_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wide, "FOLLOWERS_MAX", 1)
+    queue = ROOMY.replace("PARALLEL", "PARALLEL optimistic")
+    script = Script(f"{queue} pending_failure_depth=2 check_start_timeout_minutes=60")
+    for line in ("submit 1 t=a", "submit 2 t=ALL", "submit 3 t=b", "submit 4 t=b", "+18m"):
+        script.play(line)
+    assert runs_of(script.play("fail r2")) == []
+    assert first_of(runs_of(script.play("fail r3"))) == [4]
