@@ -64,6 +64,8 @@ def subclasses(model):
 
 WORDED_BY_VALIDATORS = {
     common.ANYTHING,
+    common.NOT_BLANK_LINE,
+    common.NOT_BLANK_LINES,
     common.NUMBER_DIGITS,
     common.TIME_FORM,
     pull_requests.ASCII,
