@@ -7,8 +7,8 @@ from tests.mergequeue.script import Script
 
 QUEUE = "queue PARALLEL batch=4 concurrency=40 batch_sizing=ADAPTIVE"
 UNDER_WAY = 30
-ROOMY = "queue PARALLEL batch=4 concurrency=99 batch_sizing=ADAPTIVE"
-FOLLOWERS = 64
+ROOMY = "queue PARALLEL batch=4 concurrency=170 batch_sizing=ADAPTIVE"
+FOLLOWERS = 128
 
 
 def a_busy_queue() -> Script:
@@ -108,38 +108,38 @@ def test_fixed_batches_keep_the_order_in_which_all_start() -> None:
     assert len(runs_of(script.play("submit 100 t=ALL"))) == 1
 
 
-def test_no_more_than_64_start_on_an_undecided_one_that_impacts_all() -> None:
+def test_no_more_than_128_start_on_an_undecided_one_that_impacts_all() -> None:
     script = a_crowd_behind_one(more=1)
-    lines = script.play("explain 66")
-    assert [line for line in lines if line.startswith("- ")] == ["- few_on_all #1 64 of 64"]
+    lines = script.play("explain 130")
+    assert [line for line in lines if line.startswith("- ")] == ["- few_on_all #1 128 of 128"]
     assert lines[-1] == "next ahead_decided #1"
 
 
 def test_one_that_passes_behind_it_lets_one_more_start() -> None:
     script = a_crowd_behind_one(more=2)
-    assert first_of(runs_of(script.play("pass r2"))) == [66]
+    assert first_of(runs_of(script.play("pass r2"))) == [130]
 
 
 def test_one_that_fails_behind_it_lets_no_other_start_while_the_one_ahead_may_be_broken() -> None:
     script = a_crowd_behind_one(more=2, risk=0.05)
     assert runs_of(script.play("fail r2")) == []
-    assert {66, 67} <= set(first_of(runs_of(script.play("fail r1"))))
+    assert {130, 131} <= set(first_of(runs_of(script.play("fail r1"))))
 
 
 def test_all_that_waited_to_follow_start_when_it_passes() -> None:
     script = a_crowd_behind_one(more=20)
-    script.play("submit 100 t=ALL")
-    script.play("submit 101 t=x")
-    assert first_of(runs_of(script.play("pass r1"))) == list(range(66, 86))
+    script.play("submit 900 t=ALL")
+    script.play("submit 901 t=x")
+    assert first_of(runs_of(script.play("pass r1"))) == list(range(130, 150))
 
 
 def test_an_urgent_one_follows_however_many_do() -> None:
     script = a_crowd_behind_one(more=1)
-    assert first_of(runs_of(script.play("submit 100 t=x p=0")))[0] == 100
+    assert first_of(runs_of(script.play("submit 900 t=x p=0")))[0] == 900
 
 
 def test_fixed_batches_follow_however_many_there_are() -> None:
-    script = Script("queue PARALLEL batch=1 concurrency=99")
+    script = Script("queue PARALLEL batch=1 concurrency=170")
     script.play("submit 1 t=ALL")
     for pr in range(2, FOLLOWERS + 4):
         assert len(runs_of(script.play(f"submit {pr} t=t{pr}"))) == 1

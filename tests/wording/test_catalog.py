@@ -126,8 +126,8 @@ SEARCHED = (478, 480, 482, 485)
 AMONG_OTHERS = [
     Condition(ConditionCode.FEW_RUNS, met=False, count=140, total=12),
     Condition(ConditionCode.FEW_RUNS, met=False, count=13, total=12),
-    Condition(ConditionCode.FEW_ON_ALL, met=True, prs=(478,), count=63, total=64),
-    Condition(ConditionCode.FEW_ON_ALL, met=False, prs=(478,), count=64, total=64),
+    Condition(ConditionCode.FEW_ON_ALL, met=True, prs=(478,), count=127, total=128),
+    Condition(ConditionCode.FEW_ON_ALL, met=False, prs=(478,), count=128, total=128),
     Condition(ConditionCode.BATCH_COMPLETE, met=True, count=3, total=4),
     Condition(ConditionCode.BATCH_COMPLETE, met=False, count=1, total=4),
     Condition(ConditionCode.FREE_SLOT, met=False, prs=tuple(range(1, 9)), count=2, total=2),
