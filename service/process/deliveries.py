@@ -24,6 +24,9 @@ LATEST = timedelta(minutes=5)
 SOON = timedelta(seconds=1)
 """When a delivery is tried again that an unavailable database interrupted."""
 
+MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a translation may raise that has met something unforeseen."""
+
 log = structlog.get_logger()
 
 
@@ -48,8 +51,8 @@ def _is_silent(runtime: Runtime, delivery: Delivery) -> bool:
     translator = runtime.translators.get(delivery.host)
     try:
         return translator is not None and not translator(delivery)
-    except Exception:  # It is stored, and the worker reports what is wrong.
-        return False
+    except (ProviderError, *MISTAKES):
+        return False  # It is stored, and the worker reports what is wrong.
 
 
 async def claim(runtime: Runtime, limit: int) -> Claim[InboxRow]:

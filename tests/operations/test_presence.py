@@ -73,7 +73,7 @@ async def pair(
         reaction = OutboxItem(Lane.NOTICE, "r", "react", Reaction(3, "7", Emoji.EYES), clock.now())
         await first.store.run(outbox.append, queue.repository_id, queue.id, 1, [reaction])
         sent = Delivery("values.test", "guid-1", "push", None, "1", b"{}", clock.now())
-        await deliveries.accept(first, sent)
+        await deliveries.accept(replace(first, translators={}), sent)
         await clock.sleep(5)
         assert (await effects.claim(first, 9, outbox.ACTING)).rows
         assert (await deliveries.claim(first, 9)).rows

@@ -51,11 +51,16 @@ def arrived(runtime: Runtime, number: int, host: str = "values.test") -> Deliver
     return Delivery(host, f"guid-{number}", "push", None, "1", b"{}", runtime.clock.now())
 
 
+def storing(runtime: Runtime) -> Runtime:
+    """A process that cannot tell whether a delivery says something."""
+    return replace(runtime, translators={})
+
+
 async def test_only_what_never_came_in_is_asked_for(runtime: Runtime, provider: LoggingProvider):
     at = runtime.clock.now() - HOUR
     provider.failed = [failed(number, at) for number in range(4)]
-    await deliveries.accept(runtime, arrived(runtime, 1))
-    await deliveries.accept(runtime, arrived(runtime, 2, host="other.test"))
+    await deliveries.accept(storing(runtime), arrived(runtime, 1))
+    await deliveries.accept(storing(runtime), arrived(runtime, 2, host="other.test"))
     await redelivery.ask_again(runtime)
     assert provider.redelivered == ["try-0", "try-2", "try-3"]
 
@@ -91,7 +96,7 @@ async def test_a_sweep_asks_for_a_hundred_a_second_apart_and_the_next_for_the_re
     assert provider.redelivered == [f"try-{number}" for number in range(100)]
     assert clock.waits == [1.0] * 99
     for number in range(100):
-        await deliveries.accept(runtime, arrived(runtime, number))
+        await deliveries.accept(storing(runtime), arrived(runtime, number))
     await redelivery.ask_again(runtime)
     assert provider.redelivered[100:] == [f"try-{number}" for number in range(100, 105)]
 
@@ -136,6 +141,6 @@ async def test_a_restart_looks_back_to_the_last_completed_sweep(
 async def test_many_known_ones_are_told_apart(runtime: Runtime, provider: LoggingProvider):
     provider.failed = [failed(number, runtime.clock.now()) for number in range(2100)]
     for number in (0, 1500, 2099):
-        await deliveries.accept(runtime, arrived(runtime, number))
+        await deliveries.accept(storing(runtime), arrived(runtime, number))
     await redelivery.ask_again(runtime)
     assert provider.redelivered == [f"try-{number}" for number in range(1, 101)]
