@@ -5,11 +5,18 @@ import os
 import selectors
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
 
 from bot.sandbox.timeline import RunningClock
+from service.database.sqlite import SqliteRunner
+
+T = TypeVar("T")
 
 BEAT_S = 0.01
 STALL_S = 0.05
@@ -46,8 +53,10 @@ class JumpingSelector(selectors.DefaultSelector):
     """Jumps to the next timer as soon as the process has nothing to do.
 
     While a thread, such as the writer of the database, or a child, such as git, has work, a timer
-    waits as long as in real time. Children that were there before are of others, such as the
-    server that forks processes of tests. Needs Linux, which shows children and states of threads.
+    waits as long as in real time. `at_work` counts what threads were given: their states do not
+    show it while they wait for the interpreter or for a database server. Children that were there
+    before are of others, such as the server that forks processes of tests. Needs Linux, which
+    shows children and states of threads.
     """
 
     REST_S = 0.001
@@ -56,6 +65,7 @@ class JumpingSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.passed_s = 0.0
+        self.at_work = 0
         self._of_others = _children()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -66,7 +76,7 @@ class JumpingSelector(selectors.DefaultSelector):
         while True:
             # The rest lets a thread that waits for the interpreter begin.
             ready = super().select(rest_s)
-            is_busy = not ready and (_has_busy_thread() or bool(_children() - self._of_others))
+            is_busy = not ready and self._is_busy()
             ready = ready or super().select(0)
             if ready:
                 return ready
@@ -74,6 +84,10 @@ class JumpingSelector(selectors.DefaultSelector):
                 self.passed_s += timeout
                 return []
             rest_s = self.BUSY_REST_S if is_busy else self.REST_S
+
+    def _is_busy(self) -> bool:
+        """Return whether a thread or a child has work."""
+        return self.at_work > 0 or _has_busy_thread() or bool(_children() - self._of_others)
 
 
 def _children() -> set[int]:
@@ -119,6 +133,37 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the seconds that have passed in jumps."""
         return self.jumping.passed_s
+
+    def run_in_executor(  # type: ignore[override]  # as typeshed has it, without its overloads
+        self, executor: Executor | None, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Run a function in a thread; no time passes until it has ended."""
+        return self.counted(super().run_in_executor(executor, func, *args))
+
+    def counted(self, work: asyncio.Future[T]) -> asyncio.Future[T]:
+        """Let no time pass until a thread has ended this."""
+        self.jumping.at_work += 1
+        work.add_done_callback(self._ended)
+        return work
+
+    def _ended(self, _: object) -> None:
+        self.jumping.at_work -= 1
+
+
+write = SqliteRunner.write
+
+
+async def counted_write(
+    runner: SqliteRunner, call: Callable[[Connection], T], boundaries: tuple[str, str] | None
+) -> T:
+    """Write, and let a jumping loop know that the thread of the writer has work."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, JumpingLoop):
+        return await write(runner, call, boundaries)
+    return await loop.counted(asyncio.ensure_future(write(runner, call, boundaries)))
+
+
+SqliteRunner.write = counted_write  # type: ignore[assignment,method-assign]  # as it is, counted
 
 
 class JumpingClock(RunningClock):

@@ -4,9 +4,13 @@ import asyncio
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from service.boundary import NoBoundary
+from service.clock import RandomIds
+from service.database import database
 from tests.harness.clock import FastClock, JumpingLoop
 
 pytestmark = pytest.mark.jumping
@@ -45,6 +49,23 @@ async def test_a_timer_waits_for_a_child_and_for_a_thread_that_work() -> None:
         assert await child.wait() == 0
     async with asyncio.timeout(A_DAY_S):
         assert await asyncio.to_thread(sum, range(3_000_000)) > 0
+
+
+async def test_a_timer_waits_for_a_thread_that_itself_waits_for_something() -> None:
+    """As one does for the interpreter, or for the answer of a database server."""
+    async with asyncio.timeout(A_DAY_S):
+        await asyncio.to_thread(time.sleep, 0.3)
+
+
+async def test_a_timer_waits_for_a_write(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    clock, boundary = FastClock(1), NoBoundary()
+    store = await database.open_store(url, clock=clock, ids=RandomIds(), boundary=boundary)
+    before_s = asyncio.get_running_loop().time()
+    async with asyncio.timeout(A_DAY_S):
+        await store.run(lambda _: time.sleep(0.3))
+    assert asyncio.get_running_loop().time() == before_s
+    await store.close()
 
 
 async def test_a_child_that_never_ends_holds_no_timer_for_longer_than_it_is() -> None:
