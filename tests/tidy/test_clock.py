@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -63,7 +64,7 @@ async def test_a_timer_waits_for_a_write(tmp_path: Path) -> None:
     store = await database.open_store(url, clock=clock, ids=RandomIds(), boundary=boundary)
     before_s = asyncio.get_running_loop().time()
     async with asyncio.timeout(A_DAY_S):
-        await store.run(lambda _: time.sleep(0.3))
+        await store.run(lambda _: Event().wait(0.3))
     assert asyncio.get_running_loop().time() == before_s
     await store.close()
 
