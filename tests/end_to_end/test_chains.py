@@ -86,29 +86,12 @@ async def test_two_pull_requests_from_the_branch_below_make_no_chain(world: Worl
 
 
 @pytest.mark.parametrize("world_options", [WorldOptions(settings=RARELY_SWEPT)])
+@pytest.mark.parametrize("members", [3, 4], ids=["right above it", "above one that is still known"])
 async def test_a_member_that_was_read_before_the_base_below_it_was_changed_lands(
-    world: World,
+    world: World, members: int
 ) -> None:
     await world.make_queue(merge_method="SQUASH")
-    chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"}, {"three.txt": "3\n"})
-    change = {"method": "PATCH", "path": f"*/pulls/{chain[1]}", "nth": 1}
-    await world.fault(change, "hang", s=20.0)
-    await world.comment("/merge", on=chain[-1])
-
-    async def has_begun_to_land() -> bool:
-        return bool(await world.merged())
-
-    await world.until(has_begun_to_land)
-    await world.act("edit", number=chain[2], title="Read me now")
-    await world.settle()
-    assert await world.merged() == chain
-    assert await world.landed_trees() == await world.tested_trees(chain)
-
-
-@pytest.mark.parametrize("world_options", [WorldOptions(settings=RARELY_SWEPT)])
-async def test_a_member_above_one_that_is_still_known_finds_its_chain_again(world: World) -> None:
-    await world.make_queue(merge_method="SQUASH")
-    files: list[dict[str, str]] = [{f"{place}.txt": "x\n"} for place in range(4)]
+    files: list[dict[str, str]] = [{f"{place}.txt": "x\n"} for place in range(members)]
     chain = await a_chain(world, *files)
     change = {"method": "PATCH", "path": f"*/pulls/{chain[1]}", "nth": 1}
     await world.fault(change, "hang", s=20.0)
@@ -118,9 +101,10 @@ async def test_a_member_above_one_that_is_still_known_finds_its_chain_again(worl
         return bool(await world.merged())
 
     await world.until(has_begun_to_land)
-    await world.act("edit", number=chain[3], title="Read me now")
+    await world.act("edit", number=chain[-1], title="Read me now")
     await world.settle()
     assert await world.merged() == chain
+    assert await world.landed_trees() == await world.tested_trees(chain)
 
 
 @pytest.mark.parametrize("world_options", [WorldOptions(settings=RARELY_SWEPT)])

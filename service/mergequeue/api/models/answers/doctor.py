@@ -17,7 +17,7 @@ class FindingShown(Answer):
     found: str
     """What was found. For example `No workflow runs on test branches.`"""
     mend: str
-    """What to do, or empty. For example `Exclude the branches headgate/**/* by pattern.`"""
+    """What to do, if anything. For example `Exclude the branches headgate/**/* by pattern.`"""
 
 
 class Examined(Answer):
