@@ -179,9 +179,18 @@ class Ground:
         self.stage.set_pace(PACES[name][1])
 
     async def follow(self) -> None:
-        """Tell what the service reports, for ever."""
+        """Tell what the service reports, for ever; one that does not answer is asked again."""
+        was_answered = True
         while True:
-            await self.look()
+            try:
+                await self.look()
+            except (aiohttp.ClientError, TimeoutError) as trouble:
+                if was_answered:
+                    why = str(trouble) or "time limit"
+                    self.say(f"Headgate does not answer ({why}): asking again")
+                was_answered = False
+            else:
+                was_answered = True
             await self.clock.sleep(LOOK_S)
 
     async def look(self) -> None:

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -19,6 +20,7 @@ from bot.demo import buttons, ground, playground, run
 from bot.demo.ground import Ground
 from bot.demo.run import DemoOptions
 from bot.demo.stage import Parts, Ports
+from bot.demo.watching import Watch
 from tests.cli import processes
 from tests.harness.clock import FastClock
 from tests.harness.machine import free_port
@@ -214,6 +216,25 @@ async def test_nobody_is_blamed_for_a_broken_main(visitor: Visitor) -> None:
     assert "alice releases the hold base_red" in visitor.told()
 
 
+async def test_a_playground_whose_service_was_away_for_a_while_follows_again(
+    visitor: Visitor,
+) -> None:
+    stage, clock = visitor.played.stage, visitor.played.clock
+    await visitor.send("comments", number="3", text="/merge")
+    nobody = replace(stage, service=f"http://127.0.0.1:{free_port()}")
+    said: list[str] = []
+    second = Ground(Watch(nobody), clock, said.append, visitor.played.older)
+    following = asyncio.create_task(second.follow())
+    async with asyncio.timeout(OVER_WITHIN_S):
+        while not said:
+            await clock.sleep(ground.LOOK_S)
+        await clock.sleep(3 * ground.LOOK_S)
+        second.watch.stage = stage
+        await second.until([3])
+    following.cancel()
+    assert sum("Headgate does not answer" in line for line in said) == 1
+
+
 async def test_a_form_of_another_site_or_without_its_fields_is_refused(visitor: Visitor) -> None:
     foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
     url = f"{visitor.address}stories"
@@ -233,7 +254,9 @@ async def test_the_end_empties_the_queue_and_proves_by_git_what_landed(visitor: 
     assert visitor.ends([2]) == ["CANCELLED api_requested"]
     assert [proof.name for proof in visitor.played.proofs or () if not proof.ok] == []
     assert "Everything is proved, by git alone" in page
-    assert await visitor.send("stories", story="stack") == await visitor.page()
+    played = dict(visitor.played.playing)
+    assert "Everything is proved, by git alone" in await visitor.send("stories", story="urgent")
+    assert visitor.played.playing == played
 
 
 async def test_ctrl_c_ends_it_with_the_proofs_and_its_first_address_is_the_page(
