@@ -1,7 +1,7 @@
 """How much a run tries, and in which order.
 
-In `make test` a property gets few random examples, and what knows no SQL gets one kind of
-database; in `make soak` they get all.
+In `make test` a property gets few random examples, what knows no SQL gets one kind of database,
+and a story that has many variants gets the telling ones; in `make soak` they get all.
 """
 
 import os
@@ -44,14 +44,14 @@ def spread(names: Iterable[str]) -> list[tuple[str, str]]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests whose twin on the other kind of database is played; none in `make soak`.
+    """Leave out further variants and twins on the other kind of database; none in `make soak`.
 
-    What `-k` and ids on the command line name is chosen before: a test named alone is played.
-    Long tests come first, so that no worker begins one when the others are done.
+    What `-k` and ids on the command line name is played. Long tests come first, so that no worker
+    begins one when the others are done.
     """
-    left_out = [] if IS_SOAK else twins_in(items)
-    config.hook.pytest_deselected(items=left_out)
+    left_out = [] if IS_SOAK else [*variants_in(items, config), *twins_in(items)]
     gone = set(left_out)
+    config.hook.pytest_deselected(items=list(gone))
     played = [item for item in items if item not in gone]
     workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
     items[:] = dealt(
@@ -75,6 +75,12 @@ def dealt(long: Sequence[T], others: Sequence[T], workers: int) -> list[T]:
         found += [*hand, *waiting[:count]]
         del waiting[:count]
     return found + waiting
+
+
+def variants_in(items: Sequence[pytest.Item], config: pytest.Config) -> list[pytest.Item]:
+    """Return the tests marked `soak`, unless the command line names tests."""
+    is_named = config.getoption("keyword") or any("::" in argument for argument in config.args)
+    return [] if is_named else [item for item in items if item.get_closest_marker("soak")]
 
 
 def twins_in(items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -1,5 +1,6 @@
-"""What `make test` leaves to `make soak`: one of two databases, and never a test altogether."""
+"""What `make test` leaves to `make soak`: one of two databases, further variants of stories."""
 
+import re
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -66,6 +67,34 @@ def test_names_in_pairs_meet_each_kind_in_both_places():
     spread = effort.spread([f"{when}_{name}" for name in "abcd" for when in ("before", "after")])
     met = {(name.split("_")[0], kind) for name, kind in spread}
     assert met == {(when, kind) for when in ("before", "after") for kind in DIALECTS}
+
+
+def on_command_line(*arguments: str, keyword: str = "") -> SimpleNamespace:
+    return SimpleNamespace(args=list(arguments), getoption=lambda _: keyword)
+
+
+@pytest.mark.parametrize(
+    ("command_line", "left_out"),
+    [
+        (on_command_line("tests"), 1),
+        (on_command_line("tests/test_it.py::test_a"), 0),
+        (on_command_line("tests", keyword="test_a"), 0),
+    ],
+    ids=["everything", "by id", "by -k"],
+)
+def test_a_further_variant_is_left_out_unless_it_is_named(command_line, left_out):
+    tests: Any = [Collected("test_a"), Collected("test_a", marks=("soak",))]
+    assert len(effort.variants_in(tests, command_line)) == left_out
+
+
+def test_make_soak_plays_every_folder_with_further_variants():
+    rows = re.findall(r"^ROWS := (.*)", (effort.TESTS.parent / "Makefile").read_text(), re.M)
+    folders = {
+        file.relative_to(effort.TESTS).parts[0]
+        for file in effort.TESTS.rglob("test_*.py")
+        if "pytest.mark.soak" in file.read_text() and file != Path(__file__)
+    }
+    assert folders <= set(rows[0].split())
 
 
 @pytest.mark.parametrize(("count", "workers"), [(100, 4), (101, 3), (7, 4), (9, 1), (40, 2)])
