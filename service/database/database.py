@@ -69,10 +69,6 @@ class Runner(Protocol):
         """A number that changes with whatever decides who may see what."""
         ...
 
-    def last_commit(self) -> int | None:
-        """A number that changes with each commit of any process; None: commits go unnoticed."""
-        ...
-
     async def show_life(self, instance_id: str) -> None:
         """Show others that this process lives, until closed."""
         ...
@@ -164,13 +160,6 @@ class Store:
         request).
         """
         return await _limited(self.runner.access_version())
-
-    def last_commit(self) -> int | None:
-        """Return a number that changes with each commit, also with those of other processes.
-
-        None on PostgreSQL, where only a question shows what others have committed.
-        """
-        return self.runner.last_commit()
 
     async def show_life(self, instance_id: str) -> None:
         """Show others who serve this database that the process lives, until closed.

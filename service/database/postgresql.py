@@ -178,10 +178,6 @@ class PostgresqlRunner:
         """The counter of the triggers, as committed now: one question serves all who wait."""
         return (await self._newest.answer()).access_version
 
-    def last_commit(self) -> int | None:
-        """None: only a question shows what others have committed."""
-        return None
-
     async def is_newest(self, queue_id: int, version: int, /) -> bool:
         """Whether no process has committed a newer one."""
         return (await self._newest.answer(queue_id)).queues.get(queue_id) == version

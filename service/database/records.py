@@ -79,11 +79,12 @@ Row = TypeVar("Row")
 class Claim(Generic[Row]):
     """Rows that a process has claimed; `next_due` is when the next one may be, None if none waits.
 
-    Both come from one transaction, so a loop that claims reads no more than that.
+    `given_back` counts the rows that the same transaction freed before.
     """
 
     rows: tuple[Row, ...]
     next_due: datetime | None
+    given_back: int = 0
 
 
 class OutboxState(StrEnum):

@@ -168,10 +168,6 @@ class SqliteRunner:
         """The counter of the triggers; read again only when any other connection has committed."""
         return self._watch.access_version()
 
-    def last_commit(self) -> int | None:
-        """The file's own number of its newest commit."""
-        return self._watch.last_commit()
-
     async def show_life(self, instance_id: str) -> None:
         """Nothing: who serves a file holds its lock."""
 

@@ -189,17 +189,11 @@ class Watch:
 
     def access_version(self) -> int:
         """Return `deployment.access_version` as committed now."""
-        seen = self.last_commit()
+        (seen,) = self._connection.execute("PRAGMA data_version").fetchone()
         if seen != self._seen:
             row = self._connection.execute("SELECT access_version FROM deployment").fetchone()
             self._seen, self._access_version = seen, row[0] if row is not None else 0
         return self._access_version
-
-    def last_commit(self) -> int:
-        """Return a number that changes with each commit of another connection."""
-        (seen,) = self._connection.execute("PRAGMA data_version").fetchone()
-        number: int = seen
-        return number
 
     def close(self) -> None:
         """Close the connection."""

@@ -7,7 +7,7 @@ transaction is open while a request is sent.
 See docs/design/notifications.md 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -56,8 +56,10 @@ def _row_of(runtime: Runtime, org_id: int, message: messages.Message) -> notific
     return notifications.Message(fresh_id, org_id, message.event, message.at, message.body)
 
 
-async def claim(runtime: Runtime, limit: int) -> Claim[Attempt]:
-    """Claim due attempts, at most `limit`, for a minute."""
+async def claim(
+    runtime: Runtime, limit: int, _owned: Collection[int] | None = None
+) -> Claim[Attempt]:
+    """Claim due attempts, at most `limit`, for a minute, after which another may claim them."""
     return await runtime.store.run(_claim, runtime, limit)
 
 

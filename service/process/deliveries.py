@@ -57,14 +57,24 @@ def _is_silent(runtime: Runtime, delivery: Delivery) -> bool:
         return False  # It is stored, and the worker reports what is wrong.
 
 
-async def claim(runtime: Runtime, limit: int) -> Claim[InboxRow]:
-    """Take the oldest open delivery of each repository, at most `limit`, for 60 s."""
-    return await runtime.store.run(_claim, runtime, limit)
+async def claim(
+    runtime: Runtime, limit: int, owned: Collection[int] | None = None
+) -> Claim[InboxRow]:
+    """Take the oldest open delivery of each repository, at most `limit`, for 60 s.
+
+    If `owned` ids are given, other deliveries that this process has claimed are freed first.
+    """
+    return await runtime.store.run(_claim, runtime, limit, owned)
 
 
-def _claim(session: Tx, runtime: Runtime, limit: int) -> Claim[InboxRow]:
-    rows = inbox.claim(session, runtime.instance, runtime.clock.now(), limit)
-    return Claim(rows, inbox.next_due(session))
+def _claim(
+    session: Tx, runtime: Runtime, limit: int, owned: Collection[int] | None
+) -> Claim[InboxRow]:
+    me, given_back = runtime.instance, 0
+    if owned is not None:
+        given_back = inbox.release_unowned(session, me, owned)
+    rows = inbox.claim(session, me, runtime.clock.now(), limit)
+    return Claim(rows, inbox.next_due(session), given_back)
 
 
 async def take_up(runtime: Runtime, row: InboxRow) -> None:
@@ -106,11 +116,6 @@ async def interrupted(runtime: Runtime, row: InboxRow, error: Exception) -> None
         return
     mistake = ProviderError("A mistake of ours; the log has it.")
     await _again(runtime, row, Again(_later(runtime, row), row.attempts), mistake)
-
-
-async def give_back(runtime: Runtime, owned: Collection[int]) -> int:
-    """Free deliveries that this process claimed and no task owns; return how many."""
-    return await runtime.store.run(inbox.release_unowned, runtime.instance, owned)
 
 
 @dataclass(frozen=True, slots=True)

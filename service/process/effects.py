@@ -88,28 +88,30 @@ LONG_ATTEMPTS = 9
 log = structlog.get_logger()
 
 
-async def claim(runtime: Runtime, limit: int, lanes: Sequence[Lane]) -> Claim[OutboxRow]:
+async def claim(
+    runtime: Runtime, limit: int, owned: Collection[int] | None = None, *, lanes: Sequence[Lane]
+) -> Claim[OutboxRow]:
     """Claim due effects of the lanes, at most `limit`, and mark them sent.
 
-    The `state` of a row says whether an earlier send may have worked.
+    The `state` of a row says whether an earlier send may have worked. If `owned` ids are given,
+    other effects that this process has sent are read back.
     """
-    return await runtime.store.run(_claim, runtime, limit, lanes)
+    return await runtime.store.run(_claim, runtime, limit, owned, lanes)
 
 
-def _claim(session: Tx, runtime: Runtime, limit: int, lanes: Sequence[Lane]) -> Claim[OutboxRow]:
-    now, me = runtime.clock.now(), runtime.instance
+def _claim(
+    session: Tx,
+    runtime: Runtime,
+    limit: int,
+    owned: Collection[int] | None,
+    lanes: Sequence[Lane],
+) -> Claim[OutboxRow]:
+    now, me, given_back = runtime.clock.now(), runtime.instance, 0
+    if owned is not None:
+        given_back = outbox.reopen_unowned(session, me, lanes, owned, now)
     rows = outbox.claim(session, now, limit, lanes)
     claimed = tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
-    return Claim(claimed, outbox.next_due(session, lanes))
-
-
-async def give_back(runtime: Runtime, owned: Collection[int], lanes: Sequence[Lane]) -> int:
-    """Have effects that this process sent and no task owns read back; return how many.
-
-    `owned` are the ids of those that a task owns. Waking effects follow at the next claim.
-    """
-    now = runtime.clock.now()
-    return await runtime.store.run(outbox.reopen_unowned, runtime.instance, lanes, owned, now)
+    return Claim(claimed, outbox.next_due(session, lanes), given_back)
 
 
 async def carry_out(runtime: Runtime, row: OutboxRow) -> None:

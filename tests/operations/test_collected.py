@@ -401,19 +401,19 @@ async def test_a_right_that_is_missing_holds_no_queue(yard):
 async def test_reports_of_a_test_branch_do_not_wait_for_others(yard):
     await yard.ended("7", branch="topic")
     await yard.ended("8", branch=f"headgate/merge/pr-3/{yard.runtime.ids.uuid()}")
-    (row,) = (await effects.claim(yard.runtime, 4, (Lane.REPORTS,))).rows
+    (row,) = (await effects.claim(yard.runtime, 4, lanes=(Lane.REPORTS,))).rows
     assert row.effect == CollectReports("8", 1, is_awaited=True)
-    (row,) = (await effects.claim(yard.runtime, 4, (Lane.COLLECT,))).rows
+    (row,) = (await effects.claim(yard.runtime, 4, lanes=(Lane.COLLECT,))).rows
     assert row.effect == CollectReports("7", 1)
 
 
 async def test_the_lane_of_queues_does_not_wait_for_it(yard):
     run, _ = await yard.pushed({"a.txt": "a\n"})
     await yard.ended(run)
-    assert await effects.claim(yard.runtime, 32, outbox.ACTING) == Claim((), None)
-    (row,) = (await effects.claim(yard.runtime, 4, (Lane.COLLECT,))).rows
+    assert await effects.claim(yard.runtime, 32, lanes=outbox.ACTING) == Claim((), None)
+    (row,) = (await effects.claim(yard.runtime, 4, lanes=(Lane.COLLECT,))).rows
     assert (row.lane, row.effect) == (Lane.COLLECT, CollectReports(run, 1))
     await yard.runtime.store.run(outbox.retry, row, yard.runtime.clock.now() + SECOND, "x")
-    later = await effects.claim(yard.runtime, 4, (Lane.COLLECT,))
+    later = await effects.claim(yard.runtime, 4, lanes=(Lane.COLLECT,))
     assert later.rows == ()
     assert later.next_due is not None

@@ -53,7 +53,7 @@ class Pair:
     async def taken_by_second(self) -> tuple[int, int, int]:
         """Effects, deliveries and attempts that the second gets if it asks now."""
         return (
-            len((await effects.claim(self.second, 9, outbox.ACTING)).rows),
+            len((await effects.claim(self.second, 9, lanes=outbox.ACTING)).rows),
             len((await deliveries.claim(self.second, 9)).rows),
             len((await notifications.claim(self.second, 9)).rows),
         )
@@ -75,7 +75,7 @@ async def pair(
         sent = Delivery("values.test", "guid-1", "push", None, "1", b"{}", clock.now())
         await deliveries.accept(replace(first, translators={}), sent)
         await clock.sleep(5)
-        assert (await effects.claim(first, 9, outbox.ACTING)).rows
+        assert (await effects.claim(first, 9, lanes=outbox.ACTING)).rows
         assert (await deliveries.claim(first, 9)).rows
         assert (await notifications.claim(first, 9)).rows
         yield Pair(first, second, receiver)
@@ -91,7 +91,9 @@ async def test_what_a_process_had_that_ended_without_a_word_is_taken_back(pair: 
     await pair.first.store.close()
     assert (await presence.beat(pair.second)).gone
     (effect,) = [
-        row for row in (await effects.claim(pair.second, 9, outbox.ACTING)).rows if row.key == "r"
+        row
+        for row in (await effects.claim(pair.second, 9, lanes=outbox.ACTING)).rows
+        if row.key == "r"
     ]
     assert effect.state is OutboxState.UNKNOWN
     assert len((await deliveries.claim(pair.second, 9)).rows) == 1

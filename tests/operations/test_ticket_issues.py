@@ -9,8 +9,11 @@ import pytest
 from sqlalchemy import select
 
 from service.accounts.store import audit
+from service.database import outbox
 from service.database.database import Tx
+from service.database.records import Lane
 from service.errors import Invalid
+from service.notifications import notifications
 from service.notifications.store import subscribers
 from service.notifications.store.notifications import messages
 from service.notifications.store.subscribers import Endpoint
@@ -134,6 +137,17 @@ async def opened(desk):
     await desk.passes(DAY)
     assert desk.issue.is_open
     return desk
+
+
+async def test_who_carries_out_messages_and_issues_is_woken_by_a_new_status(desk: Desk) -> None:
+    wakeups = desk.stage.runtime.wakeups
+    topics = (notifications.TOPIC, outbox.TOPICS[Lane.NOTICE])
+    before = [wakeups.version(topic) for topic in topics]
+    case = await desk.stage.case("total")
+    request = FlagRequest(case.id, Flag.FLAKY, "it is")
+    await flags.put(desk.stage.runtime, desk.stage.repository, request, SYSTEM)
+    after = [wakeups.version(topic) for topic in topics]
+    assert all(new > old for new, old in zip(after, before, strict=True))
 
 
 async def test_a_test_that_is_unhealthy_for_a_day_gets_an_issue(desk):

@@ -16,12 +16,11 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
-from service.database import inbox, sqlite_file
+from service.database import sqlite_file
 from service.database.database import Store, StoreOptions, open_store
 from service.errors import DatabaseUnavailable, StartRefused
 from service.mergequeue.store import queues
 from tests.harness.databases import opened_at
-from tests.store.conftest import NOW
 
 
 class Recorder:
@@ -192,23 +191,6 @@ async def test_the_access_version_is_that_of_the_last_commit_of_any_process(sqli
     assert await store.access_version() == seen + 1
     await store.run(execute, COUNT_UP)
     assert await store.access_version() == seen + 2
-    await store.close()
-
-
-async def test_the_number_of_the_last_commit_changes_with_rows_and_not_with_looks(sqlite_url: str):
-    store = await opened_at(sqlite_url)
-    numbers = [store.last_commit()]
-    await store.run(inbox.claim, "me", NOW, 8)
-    await store.run(inbox.release_unowned, "me", ())
-    await store.read(inbox.next_due)
-    assert store.last_commit() == numbers[0]
-    await store.run(execute, COUNT_UP)
-    numbers.append(store.last_commit())
-    with sqlite3.connect(make_url(sqlite_url).database or "") as another:
-        another.execute(COUNT_UP)
-    another.close()
-    numbers.append(store.last_commit())
-    assert len(set(numbers)) == 3
     await store.close()
 
 

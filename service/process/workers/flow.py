@@ -23,7 +23,7 @@ SETTLE_PAUSE_MIN_S = 0.5
 SETTLE_PAUSE_MAX_S = 15.0
 """Bounds of the pause before a failed settlement is tried again."""
 FULL_PAUSE = timedelta(seconds=2)
-POLL_S = 5.0
+POLL = timedelta(seconds=5)
 """How often a flow looks without a wake-up, for rows that other processes have stored."""
 PAUSE_MIN_S = 0.01
 CLAIM_PAUSE_MAX_S = 5.0
@@ -46,32 +46,17 @@ Row = TypeVar("Row", bound=HasId)
 class Work(Generic[Row]):
     """How rows of one kind are claimed, carried out and given back.
 
-    `topic` wakes the flow, `at_once` bounds the tasks. `interrupted` settles a row whose work
-    ended with an unexpected error. `give_back` frees rows that this process has claimed, except
-    the given ids: no task owns them because the response to their claim was lost. None if claims
-    of this kind expire by themselves.
+    `topic` wakes the flow, `at_once` bounds the tasks. `claim` takes a number of rows at most,
+    and once in a while the ids that tasks own: other rows that this process has claimed are freed
+    first, because the response to their claim was lost. `interrupted` settles a row whose work
+    ended with an unexpected error.
     """
 
     topic: str
     at_once: int
-    claim: Callable[[Runtime, int], Awaitable[Claim[Row]]]
+    claim: Callable[[Runtime, int, Collection[int] | None], Awaitable[Claim[Row]]]
     carry_out: Callable[[Runtime, Row], Awaitable[None]]
     interrupted: Callable[[Runtime, Row, Exception], Awaitable[None]]
-    give_back: Callable[[Runtime, Collection[int]], Awaitable[int]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """No row is due before `until`, unless the topic was woken or something was committed."""
-
-    woken: int
-    commit: int | None
-    until: datetime
-
-    def holds(self, woken: int, commit: int | None, now: datetime) -> bool:
-        """Return whether that is still so; never where commits go unnoticed."""
-        is_same = (woken, commit) == (self.woken, self.commit)
-        return commit is not None and is_same and now < self.until
 
 
 class Flow(Generic[Row]):
@@ -83,7 +68,6 @@ class Flow(Generic[Row]):
         self._owned: dict[int, asyncio.Task[None]] = {}
         # At the start nothing is owned, so whatever this process has claimed is given back.
         self._checked_at: datetime | None = None
-        self._idle: Idle | None = None
         self._is_stopping = False
 
     async def drain(self) -> bool:
@@ -107,7 +91,7 @@ class Flow(Generic[Row]):
                 await self._round()
             except DatabaseUnavailable:
                 # A claim whose answer was lost may have been committed.
-                self._checked_at = self._idle = None
+                self._checked_at = None
                 await self._rest(pause_s)
                 pause_s = min(pause_s * 2, CLAIM_PAUSE_MAX_S)
             else:
@@ -129,29 +113,29 @@ class Flow(Generic[Row]):
 
     async def _round(self) -> None:
         woken = self._runtime.wakeups.version(self._work.topic)
-        commit = self._runtime.store.last_commit()
-        now = self._runtime.clock.now()
-        if self._idle is None or not self._idle.holds(woken, commit, now):
-            self._idle = await self._look(woken, commit)
-        if self._idle is not None:
-            left_s = (self._idle.until - self._runtime.clock.now()).total_seconds()
-            pause_s = min(max(left_s, PAUSE_MIN_S), POLL_S)
-            await self._runtime.wakeups.wait(self._work.topic, woken, pause_s)
+        until = await self._look(woken)
+        if until is not None:
+            left_s = (until - self._runtime.clock.now()).total_seconds()
+            await self._runtime.wakeups.wait(self._work.topic, woken, max(left_s, PAUSE_MIN_S))
 
-    async def _look(self, woken: int, commit: int | None) -> Idle | None:
-        """Start the rows that are due; return None if more may be due already."""
+    async def _look(self, woken: int) -> datetime | None:
+        """Start the rows that are due; return when to look again without a wake-up.
+
+        None if more may be due already.
+        """
         free = self._work.at_once - len(self._owned)
         now = self._runtime.clock.now()
         if not free:
             # Due rows must wait for a task to end, which wakes the topic.
-            return Idle(woken, commit, now + FULL_PAUSE)
+            return now + FULL_PAUSE
         claimed = await self._claimed(free)
         for row in claimed.rows:
             self._own(row)
         if len(claimed.rows) == free or self._runtime.wakeups.version(self._work.topic) != woken:
             return None
-        longest = now + self._runtime.options.periods.readback
-        return Idle(woken, commit, min(claimed.next_due or longest, longest))
+        is_alone = self._runtime.store.is_alone
+        latest = now + (self._runtime.options.periods.readback if is_alone else POLL)
+        return min(claimed.next_due or latest, latest)
 
     async def _rest(self, pause_s: float) -> None:
         """Wait, at most until `stop`."""
@@ -160,20 +144,20 @@ class Flow(Generic[Row]):
             await self._runtime.wakeups.wait(self._work.topic, seen, pause_s)
 
     async def _claimed(self, limit: int) -> Claim[Row]:
-        """Claim rows; once in a while, give back rows that no task owns first.
+        """Claim rows; once in a while, free those that no task owns first.
 
         Claims of one flow never overlap, so a claimed row without a task is one for which the
         response to its claim was lost.
         """
         now = self._runtime.clock.now()
         period = self._runtime.options.periods.readback
-        is_due = self._checked_at is None or now - self._checked_at >= period
-        if self._work.give_back is not None and is_due:
-            count = await self._work.give_back(self._runtime, tuple(self._owned))
-            self._checked_at = now
-            if count:
-                log.warning("claims_given_back", what=self._work.topic, rows=count)
-        return await self._work.claim(self._runtime, limit)
+        if self._checked_at is not None and now - self._checked_at < period:
+            return await self._work.claim(self._runtime, limit, None)
+        claimed = await self._work.claim(self._runtime, limit, tuple(self._owned))
+        self._checked_at = now
+        if claimed.given_back:
+            log.warning("claims_given_back", what=self._work.topic, rows=claimed.given_back)
+        return claimed
 
     def _own(self, row: Row) -> None:
         # A claim that expires may be made again while its first task still runs.

@@ -34,7 +34,6 @@ def _effects_of(lane: Lane, at_once: int) -> Work[OutboxRow]:
         partial(effects.claim, lanes=lanes),
         effects.carry_out,
         effects.interrupted,
-        partial(effects.give_back, lanes=lanes),
     )
 
 
@@ -44,7 +43,6 @@ DELIVERIES = Work(
     deliveries.claim,
     deliveries.take_up,
     deliveries.interrupted,
-    deliveries.give_back,
 )
 LANDINGS = _effects_of(Lane.LANDING, LANDINGS_AT_ONCE)
 CONTROL = _effects_of(Lane.CONTROL, EFFECTS_AT_ONCE)

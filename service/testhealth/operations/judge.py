@@ -10,7 +10,10 @@ from datetime import datetime, timedelta
 from typing import Concatenate, ParamSpec, TypeVar
 
 from service.accounts.store import access
+from service.database import outbox
 from service.database.database import Tx
+from service.database.records import Lane
+from service.notifications import notifications
 from service.runtime import Runtime
 from service.testhealth.detector import figures, health, history, noise, score
 from service.testhealth.detector.health import Flag, Health
@@ -101,6 +104,9 @@ async def alone(
         result, kept = await runtime.store.run(change, *args, **kwargs)
         if kept is not None:
             cache.put(repository_id, kept)
+    # A status that changed is told to endpoints and in the issue of the test.
+    runtime.wakeups.wake(notifications.TOPIC)
+    outbox.wake(runtime.wakeups, (Lane.NOTICE,))
     return result, kept
 
 
