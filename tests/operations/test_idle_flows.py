@@ -20,7 +20,7 @@ from tests.operations.conftest import WaitingClock
 
 pytestmark = pytest.mark.each_database
 
-LONG_S = 60.0
+LONG_S = 150.0
 STORED_S = 21.0
 
 
@@ -44,7 +44,7 @@ class Moments(WaitingClock):
 
 @pytest.fixture
 def clock() -> Moments:
-    """A minute."""
+    """Some minutes."""
     return Moments(LONG_S)
 
 
@@ -72,7 +72,7 @@ def a_reply(clock: WaitingClock) -> OutboxItem:
 
 def period_of(runtime: Runtime) -> timedelta:
     """How often an idle flow looks: seldom where no other process stores rows."""
-    return runtime.options.periods.readback if runtime.store.is_alone else flow.POLL
+    return flow.POLL_ALONE if runtime.store.is_alone else flow.POLL
 
 
 async def test_an_idle_flow_looks_seldom_where_no_other_process_stores_rows(

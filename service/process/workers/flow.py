@@ -25,6 +25,8 @@ SETTLE_PAUSE_MAX_S = 15.0
 FULL_PAUSE = timedelta(seconds=2)
 POLL = timedelta(seconds=5)
 """How often a flow looks without a wake-up, for rows that other processes have stored."""
+POLL_ALONE = timedelta(minutes=1)
+"""The same where there are no other processes, in case a wake-up was forgotten."""
 PAUSE_MIN_S = 0.01
 CLAIM_PAUSE_MAX_S = 5.0
 """The longest pause of a loop whose claims fail because the database is away."""
@@ -133,8 +135,7 @@ class Flow(Generic[Row]):
             self._own(row)
         if len(claimed.rows) == free or self._runtime.wakeups.version(self._work.topic) != woken:
             return None
-        is_alone = self._runtime.store.is_alone
-        latest = now + (self._runtime.options.periods.readback if is_alone else POLL)
+        latest = now + (POLL_ALONE if self._runtime.store.is_alone else POLL)
         return min(claimed.next_due or latest, latest)
 
     async def _rest(self, pause_s: float) -> None:
