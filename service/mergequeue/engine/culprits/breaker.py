@@ -38,6 +38,12 @@ PROBE_PERIOD = timedelta(minutes=15)
 PROBES_MAX = 3
 """Failed tries after which an entry waits beside the line, longer each time."""
 
+TAKEN_BACK_MAX = 6
+"""Failures that a hold has taken back from an entry before its next one is expected.
+
+Else several broken entries would place the hold again and again while nothing else is left.
+"""
+
 FAILURES_KEPT = 100
 
 CI_TROUBLE = frozenset({Cause.INFRA, Cause.INTERRUPTED, Cause.NEVER_STARTED})
@@ -94,19 +100,22 @@ def takes(draft: Draft, run: Run, finding: Finding) -> bool:
     return True
 
 
-def next_probe(draft: Draft, candidates: Sequence[Entry]) -> Entry | None:
-    """The entry to try now under a breaker hold: the one tried least, the first of them.
+def may_try(draft: Draft) -> bool:
+    """Return whether an entry may be tried now under a breaker hold.
 
-    None while a run is in progress, other than in a spare slot, or the period since the last is not
-    over.
+    Not while a run is in progress, other than in a spare slot, nor before the period since the last
+    try is over.
     """
-    memory = draft.queue.breaker
-    if memory.probe_at is not None and memory.probe_at > draft.now:
-        return None
+    probe_at = draft.queue.breaker.probe_at
+    if probe_at is not None and probe_at > draft.now:
+        return False
     going = (run for run in draft.runs.values() if run.status is RunStatus.IN_PROGRESS)
-    if any(run.kind not in SPARE for run in going):
-        return None
-    tried = memory.probes
+    return all(run.kind in SPARE for run in going)
+
+
+def next_probe(draft: Draft, candidates: Sequence[Entry]) -> Entry | None:
+    """Return the entry to try now under a breaker hold: the one tried least, the first of them."""
+    tried = draft.queue.breaker.probes
     return min(candidates, key=lambda entry: tried.get(str(entry.pr), 0), default=None)
 
 
@@ -248,13 +257,20 @@ def _chance(draft: Draft, run: Run) -> float:
     members = [draft.entry_of(member) for member in (*run.base, *run.entries)]
     entries = [entry for entry in members if entry is not None]
     believed = ledger.belief_of(draft)
-    if run.bisection is not None or any(believed.is_suspect(entry.id) for entry in entries):
+    if run.bisection is not None or any(
+        believed.is_suspect(entry.id) or _was_taken_back(entry) for entry in entries
+    ):
         return 1.0
     passes = 1.0 - believed.flake
     for entry in entries:
         if entry.state is not EntryState.TESTS_PASSED:
             passes *= 1.0 - believed.prior(entry.p_fail or UNKNOWN_P_FAIL, has_passed=False)
     return 1.0 - passes
+
+
+def _was_taken_back(entry: Entry) -> bool:
+    """Return whether breaker holds have taken back so many failures of an entry."""
+    return entry.restarts.get(Reason.BASE_RED.value, 0) >= TAKEN_BACK_MAX
 
 
 def _is_improbable(draft: Draft, newest: Failure, rivals: Sequence[Failure]) -> bool:

@@ -127,12 +127,13 @@ def _ground(draft: Draft) -> launching.Ground | None:
 
 
 def _start_probe(draft: Draft, ground: launching.Ground) -> None:
-    candidates = [
-        entry
-        for entry in _order(draft)
-        if not entry.facts.below and grouping.is_startable(draft, entry)
-    ]
-    entry = breaker.next_probe(draft, candidates)
+    if not breaker.may_try(draft):
+        return
+    if not _triable(draft):
+        # Those that are searched wait for a pass, and nobody else is left who could bring it.
+        for searched in list(draft.queue.bisections.values()):
+            leaving.abandon(draft, searched, Reason.BASE_RED, Detail(run=searched.run))
+    entry = breaker.next_probe(draft, _triable(draft))
     if entry is None:
         return
     if entry.rank is None:
@@ -140,6 +141,14 @@ def _start_probe(draft: Draft, ground: launching.Ground) -> None:
     line.rotate_to(draft, entry)
     run = _begin(draft, ground, [draft.entries[entry.pr]])
     breaker.note_probe(draft, run)
+
+
+def _triable(draft: Draft) -> list[Entry]:
+    return [
+        entry
+        for entry in _order(draft)
+        if not entry.facts.below and grouping.is_startable(draft, entry)
+    ]
 
 
 def _start_each(
