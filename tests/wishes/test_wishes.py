@@ -18,7 +18,7 @@ from tests.harness.databases import DIALECTS
 from tests.tidy.tree import ROOT
 
 EXAMPLES = int(os.environ.get("HEADGATE_WISHES", "1"))
-"""Requests an endpoint, beside those at every bound that is documented."""
+"""Requests an endpoint, beside those at every bound that is documented: see `hooks.py`."""
 
 IS_LONG = EXAMPLES > 1
 ROLES = ["admin", "queue", "ci", "read", ""] if IS_LONG else ["admin"]
@@ -74,6 +74,7 @@ def test_what_the_document_allows_is_taken_and_all_else_refused(instance, role, 
             "PYTHONPATH": str(ROOT),
             "WISHES_URL": instance.url,
             "WISHES_TOKEN": token,
+            "WISHES_EXAMPLES": str(EXAMPLES),
             "WISHES_WORLD": asyncio.run(world_of(instance)),
         },
         capture_output=True,
