@@ -28,7 +28,7 @@ SETTINGS = (
 
 @pytest.fixture(name="lines", scope="module")
 def _lines(tmp_path_factory):
-    """The lines of a sandbox which runs for all tests of this file, and ends when it is asked to."""
+    """The lines of a sandbox which runs for all tests of this file, and ends when asked to."""
     folder = tmp_path_factory.mktemp("sandbox")
     with processes.started("sandbox", "--port", "0", cwd=folder) as child:
         yield [child.stdout.readline().strip() for _ in SETTINGS]
