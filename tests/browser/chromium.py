@@ -3,16 +3,15 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, Page, Request, Route, async_playwright
 
-from tests.harness import needs
+from tests.harness import effort, needs
 
 PICTURES = needs.ROOT / ".cache" / "pictures"
-"""Where tests leave a picture of every page."""
+"""Where tests leave a picture of every page in `make soak`, and of a page on which one failed."""
 
 WIDTHS = (1280, 390)
 HEIGHT = 900
@@ -61,7 +60,7 @@ async def person(browser: Browser, url: str, **given: Any) -> AsyncIterator[Page
         try:
             yield page
         except BaseException:
-            await picture(page, "failed")
+            await drawn(page, "failed")
             raise
         assert not troubles, "\n".join(troubles)
     finally:
@@ -87,8 +86,14 @@ async def _watched(context: BrowserContext, hosts: set[str]) -> list[str]:
     return troubles
 
 
-async def picture(page: Page, name: str) -> Path:
-    """Leave a picture of the whole page.
+async def picture(page: Page, name: str) -> None:
+    """Leave a picture of the whole page in `make soak`: it costs a third of what checks cost."""
+    if effort.IS_SOAK:
+        await drawn(page, name)
+
+
+async def drawn(page: Page, name: str) -> None:
+    """Draw the whole page into a file of `PICTURES`.
 
     Chromium draws a frame of another origin only while the window shows it, so the window is as
     high as such a page.
@@ -100,4 +105,3 @@ async def picture(page: Page, name: str) -> Path:
     await page.screenshot(path=path, full_page=True, animations="disabled")
     if window is not None:
         await page.set_viewport_size(window)
-    return path

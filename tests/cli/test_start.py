@@ -57,6 +57,7 @@ def imported(cwd, *arguments):
 def test_a_thin_command_imports_neither_the_service_nor_slow_libraries(tmp_path, arguments):
     code, modules = imported(tmp_path, *arguments)
     assert code == 0
+    assert "bot.cli.app" in modules
     assert {each for each in modules if each.partition(".")[0] == "service"} <= VALUES
     assert not {each for each in modules if each.startswith("bot.")} & {
         "bot.demo",
@@ -68,6 +69,7 @@ def test_a_thin_command_imports_neither_the_service_nor_slow_libraries(tmp_path,
     assert not modules & SLOW
 
 
+@pytest.mark.soak
 def test_a_command_that_reads_the_database_imports_the_service(tmp_path):
     code, modules = imported(tmp_path, "migrate", "--check")
     assert code == 1

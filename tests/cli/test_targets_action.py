@@ -38,11 +38,10 @@ def written(folder, files):
     return git(folder, "rev-parse", "HEAD")
 
 
-@pytest.fixture(name="checkout")
-def _checkout(tmp_path):
+@pytest.fixture(name="made", scope="module")
+def _made(tmp_path_factory):
     """A branch that left `main` before its newest commit, with folders named like ours."""
-    folder = tmp_path / "checkout"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("checkout")
     git(folder, "init", "-b", "main")
     written(folder, {"web/a.js": "1", "api/b.go": "1", "json/__init__.py": "raise SystemExit(9)"})
     git(folder, "switch", "-c", "topic")
@@ -50,6 +49,12 @@ def _checkout(tmp_path):
     written(folder, {"api/of-main.go": "1"})
     git(folder, "switch", "topic")
     return folder
+
+
+@pytest.fixture(name="checkout")
+def _checkout(tmp_path, made):
+    """That checkout, to be changed."""
+    return shutil.copytree(made, tmp_path / "checkout")
 
 
 def run(checkout, head, tools=None, **given):

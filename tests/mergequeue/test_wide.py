@@ -8,7 +8,13 @@ from tests.mergequeue.script import Script
 QUEUE = "queue PARALLEL batch=4 concurrency=40 batch_sizing=ADAPTIVE"
 UNDER_WAY = 30
 ROOMY = "queue PARALLEL batch=4 concurrency=170 batch_sizing=ADAPTIVE"
-FOLLOWERS = 128
+FEW = 8
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight may follow one that impacts all, so that a story about more of them is short."""
+    monkeypatch.setattr(wide, "FOLLOWERS_MAX", FEW)
 
 
 def a_busy_queue() -> Script:
@@ -23,9 +29,9 @@ def a_crowd_behind_one(more: int = 0, risk: float = 0.0) -> Script:
     """One that impacts all is under test, and as many as may follow it, and so many more."""
     script = Script(ROOMY)
     script.play(f"submit 1 t=ALL risk={risk}")
-    for pr in range(2, FOLLOWERS + 2):
+    for pr in range(2, wide.FOLLOWERS_MAX + 2):
         assert runs_of(script.play(f"submit {pr} t=t{pr}"))
-    for pr in range(FOLLOWERS + 2, FOLLOWERS + 2 + more):
+    for pr in range(wide.FOLLOWERS_MAX + 2, wide.FOLLOWERS_MAX + 2 + more):
         assert runs_of(script.play(f"submit {pr} t=t{pr}")) == []
     return script
 
@@ -115,33 +121,35 @@ def test_no_more_than_128_start_on_an_undecided_one_that_impacts_all() -> None:
     assert lines[-1] == "next ahead_decided #1"
 
 
-def test_one_that_passes_behind_it_lets_one_more_start() -> None:
+def test_one_that_passes_behind_it_lets_one_more_start(few: None) -> None:
     script = a_crowd_behind_one(more=2)
-    assert first_of(runs_of(script.play("pass r2"))) == [130]
+    assert first_of(runs_of(script.play("pass r2"))) == [FEW + 2]
 
 
-def test_one_that_fails_behind_it_lets_no_other_start_while_the_one_ahead_may_be_broken() -> None:
+def test_one_that_fails_behind_it_lets_no_other_start_while_the_one_ahead_may_be_broken(
+    few: None,
+) -> None:
     script = a_crowd_behind_one(more=2, risk=0.05)
     assert runs_of(script.play("fail r2")) == []
-    assert {130, 131} <= set(first_of(runs_of(script.play("fail r1"))))
+    assert {FEW + 2, FEW + 3} <= set(first_of(runs_of(script.play("fail r1"))))
 
 
-def test_all_that_waited_to_follow_start_when_it_passes() -> None:
+def test_all_that_waited_to_follow_start_when_it_passes(few: None) -> None:
     script = a_crowd_behind_one(more=20)
     script.play("submit 900 t=ALL")
     script.play("submit 901 t=x")
-    assert first_of(runs_of(script.play("pass r1"))) == list(range(130, 150))
+    assert first_of(runs_of(script.play("pass r1"))) == list(range(FEW + 2, FEW + 22))
 
 
-def test_an_urgent_one_follows_however_many_do() -> None:
+def test_an_urgent_one_follows_however_many_do(few: None) -> None:
     script = a_crowd_behind_one(more=1)
     assert first_of(runs_of(script.play("submit 900 t=x p=0")))[0] == 900
 
 
-def test_fixed_batches_follow_however_many_there_are() -> None:
+def test_fixed_batches_follow_however_many_there_are(few: None) -> None:
     script = Script("queue PARALLEL batch=1 concurrency=170")
     script.play("submit 1 t=ALL")
-    for pr in range(2, FOLLOWERS + 4):
+    for pr in range(2, FEW + 4):
         assert len(runs_of(script.play(f"submit {pr} t=t{pr}"))) == 1
 
 

@@ -77,7 +77,9 @@ async def test_an_upload_is_answered_when_all_of_its_tests_are_noted(store, smal
     assert await store.read(uploads.unnoted) == ()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (0, 3))]
+)
 async def test_pieces_end_in_the_same_states_whenever_the_process_dies(
     store, small_pieces, monkeypatch, seed
 ):
@@ -181,7 +183,7 @@ async def test_an_upload_removed_before_its_tests_are_noted_leaves_nothing(store
     assert await figures_of(stage) == await figures_of(untouched)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.soak), 1, 2])
 async def test_uploads_removed_while_their_days_are_counted_leave_nothing(
     store, small_pieces, seed
 ):

@@ -4,6 +4,7 @@ import io
 import os
 import pickle
 import resource
+from dataclasses import replace
 from types import SimpleNamespace
 
 from service.mergequeue.engine.config import QueueConfig
@@ -16,7 +17,9 @@ def test_it_answers_with_the_comparison_within_its_limits(monkeypatch):
     limits: dict[int, tuple[int, int]] = {}
     monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
     monkeypatch.setattr(os, "nice", lambda _: None)
-    recorded = Recorded(QueueConfig(concurrency=2), stream.made_up(5))
+    history = stream.made_up(5)
+    some = replace(history, arrivals=history.arrivals[:60])
+    recorded = Recorded(QueueConfig(concurrency=2), some)
     sent = io.BytesIO(pickle.dumps((recorded, [{"concurrency": 5}, {"batch": True}])))
     told = io.BytesIO()
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=sent))

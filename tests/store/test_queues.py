@@ -29,6 +29,7 @@ from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.store import queues, runs
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
+from tests.harness import effort
 from tests.store import builders, values
 from tests.store.conftest import NOW, a_queue, a_stored_queue
 
@@ -50,7 +51,7 @@ def test_the_repositorys_file_and_what_lies_below_it_come_back_equal(session: Co
 
 
 @given(data=st.data())
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=effort.examples(28), suppress_health_check=list(HealthCheck))
 def test_any_value_comes_back_equal(session: Connection, data: st.DataObject):
     with undone(session):
         comes_back_equal(session, data)

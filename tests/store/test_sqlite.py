@@ -263,7 +263,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("end", ["close", "forget"])
+@pytest.mark.parametrize("end", [pytest.param("close", marks=pytest.mark.soak), "forget"])
 def test_a_process_ends_whether_it_closed_its_store_or_not(database_url: str, end: str):
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM, database_url, end], timeout=30, check=True, text=True

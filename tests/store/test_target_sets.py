@@ -1,6 +1,5 @@
 """A set of targets is written once, read once, shared, and removed with its last reference."""
 
-import gc
 from dataclasses import replace
 from datetime import timedelta
 
@@ -51,7 +50,6 @@ def test_a_set_is_written_once_and_comes_back_as_one_object(session: Connection,
     saved(session, queue, replace(queue, entries=entries, landed=moves))
     assert len(words(session)) == 1
     del both, entries, moves
-    gc.collect()
     loaded = queues.load(session, queue.id)
     groups = [
         loaded.entries[3].targets,
@@ -116,6 +114,5 @@ def test_the_journal_names_a_set_and_does_not_keep_it(session: Connection, queue
     journal.append(session, queue.id, [Recorded(NOW, SYSTEM, event)])
     assert "only here" not in session.exec_driver_sql("SELECT data FROM journal").scalar_one()
     del event
-    gc.collect()
     (told,) = journal.timeline(session, queue.id, 3, "e3")
     assert told.event == EntryUpdated(3, "e3", 100, False, None)

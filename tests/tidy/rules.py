@@ -117,6 +117,8 @@ def package_docstrings(source: Source) -> Iterator[str]:
 
 def type_checking(source: Source) -> Iterator[str]:
     """No import that only type checkers see: it hides a circle."""
+    if "TYPE_CHECKING" not in source.text:
+        return
     for name, line in names_used(source):
         if name.rpartition(".")[2] == "TYPE_CHECKING":
             yield f"{source.path}:{line}: TYPE_CHECKING"
@@ -129,10 +131,11 @@ def imports(source: Source) -> Iterator[str]:
             yield f"{source.path}:{node.lineno}: star import"
     if is_in(source.path, THIN):
         return
+    imported = [each.lineno for each in nodes(source, ast.Import, ast.ImportFrom)]
     for function in functions(source):
-        for inner in ast.walk(function):
-            if isinstance(inner, ast.Import | ast.ImportFrom):
-                yield f"{source.path}:{inner.lineno}: import inside {function.name}"
+        for line in imported:
+            if function.lineno <= line <= (function.end_lineno or function.lineno):
+                yield f"{source.path}:{line}: import inside {function.name}"
 
 
 def clocks(source: Source) -> Iterator[str]:
@@ -232,24 +235,23 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def nodes(source: Source, kind: type[Node]) -> Iterator[Node]:
-    """Every node of this kind."""
-    return (node for node in source.nodes if isinstance(node, kind))
+def nodes(source: Source, *kinds: type[Node]) -> Iterator[Node]:
+    """Every node of these kinds, one kind after the other."""
+    return (node for kind in kinds for node in source.nodes.get(kind, ()) if isinstance(node, kind))
 
 
 def functions(source: Source) -> Iterator[Function]:
     """Every function and method, also those inside others."""
-    return (node for node in source.nodes if isinstance(node, Function))
+    return nodes(source, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def names_used(source: Source) -> Iterator[tuple[str, int]]:
     """(dotted name, line) of every name that is read or imported."""
-    for node in source.nodes:
-        if isinstance(node, ast.Name | ast.Attribute):
-            yield dotted(node), node.lineno
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield f"{node.module}.{alias.name}", node.lineno
+    for node in nodes(source, ast.Name, ast.Attribute):
+        yield dotted(node), node.lineno
+    for imported in nodes(source, ast.ImportFrom):
+        for alias in imported.names:
+            yield f"{imported.module}.{alias.name}", imported.lineno
 
 
 def dotted(node: ast.expr | None) -> str:

@@ -80,11 +80,14 @@ def test_nothing_is_left_for_later():
     assert lines_that_say(UNFINISHED, planted) == ["x.py:2: # TO" + "DO: y"]
 
 
+def test_no_file_names_a_machine_or_a_registry():
+    assert not lines_that_say(HERE_ONLY, tree.texts())
+
+
 @pytest.mark.parametrize(
     "line", ["cd /ro" + "ot/x", "'/wo" + "rk/main'", "https://py" + "pi.org/x"]
 )
-def test_no_file_names_a_machine_or_a_registry(line):
-    assert not lines_that_say(HERE_ONLY, tree.texts())
+def test_a_planted_machine_or_registry_is_found(line):
     assert lines_that_say(HERE_ONLY, iter([("x", line)]))
 
 

@@ -3,7 +3,8 @@
 import ast
 import fnmatch
 import functools
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -24,8 +25,8 @@ class Source:
         return parsed(self.text)
 
     @property
-    def nodes(self) -> tuple[ast.AST, ...]:
-        """Every node of the tree."""
+    def nodes(self) -> Mapping[type[ast.AST], list[ast.AST]]:
+        """The nodes of the tree by their kind, which is a leaf of the grammar."""
         return walked(self.text)
 
 
@@ -36,9 +37,12 @@ def parsed(text: str) -> ast.Module:
 
 
 @functools.lru_cache(maxsize=4)
-def walked(text: str) -> tuple[ast.AST, ...]:
-    """Every node of the text's tree; a walk costs as much as all that a rule asks of it."""
-    return tuple(ast.walk(parsed(text)))
+def walked(text: str) -> Mapping[type[ast.AST], list[ast.AST]]:
+    """The nodes of the text's tree by kind: a rule looks at few kinds, and most nodes are none."""
+    found = defaultdict[type[ast.AST], list[ast.AST]](list)
+    for node in ast.walk(parsed(text)):
+        found[type(node)].append(node)
+    return found
 
 
 def sources(*folders: str, root: Path = ROOT) -> Iterator[Source]:

@@ -3,11 +3,15 @@
 The text is parsed as GitHub parses it; what stands in code spans and link addresses is inert.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+TEXTS_MAX = 10_000
+"""Texts whose faults are remembered: most texts of a story are those of the step before."""
 
 _MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -23,7 +27,7 @@ _LIVE = {
 
 def faults(text: str, mentions: tuple[str, ...] = ()) -> list[str]:
     """Everything in the text that is not inert; `mentions` are those that are meant."""
-    return list(_faults(text, mentions))
+    return [*_found(text, mentions)]
 
 
 def links(text: str) -> list[str]:
@@ -36,6 +40,11 @@ def visible(text: str) -> str:
     return "".join(
         token.content for token in _tokens(text) if token.type in ("text", "code_inline")
     )
+
+
+@functools.lru_cache(TEXTS_MAX)
+def _found(text: str, mentions: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_faults(text, mentions))
 
 
 def _faults(text: str, mentions: tuple[str, ...]) -> Iterator[str]:

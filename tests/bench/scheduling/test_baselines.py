@@ -28,14 +28,14 @@ from tests.bench.scheduling.workload import generate
 EVERY = {**BASELINES, **WITH_RETRY}
 
 CASES = {
-    "F": (team(30, n=120), 24),
-    "F scarce": (team(60, n=100), 8),
-    "F cancel": (team(30, n=120, p_cancel=0.2), 16),
-    "F flaky": (team(20, n=100, flake=0.15, p_broken=0.15, conflict_rate=0.2), 16),
-    "F bursts": (team(30, n=100, burst=8.0, diurnal=True), 16),
-    "S": (monorepo(100, n=200), 100),
-    "S cancel": (monorepo(100, n=200, p_cancel=0.2, p_all=0.02), 60),
-    "S dense": (monorepo(100, n=120, n_targets=50, p_all=0.05), 40),
+    "F": (team(30, n=60), 24),
+    "F scarce": (team(60, n=50), 8),
+    "F cancel": (team(30, n=60, p_cancel=0.2), 16),
+    "F flaky": (team(20, n=50, flake=0.15, p_broken=0.15, conflict_rate=0.2), 16),
+    "F bursts": (team(30, n=60, burst=8.0, diurnal=True), 16),
+    "S": (monorepo(100, n=100), 50),
+    "S cancel": (monorepo(100, n=100, p_cancel=0.2, p_all=0.02), 30),
+    "S dense": (monorepo(100, n=60, n_targets=50, p_all=0.05), 20),
 }
 
 
@@ -51,7 +51,7 @@ def test_every_baseline_keeps_main_green_and_decides_everybody(case, name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_same_seed_gives_the_same_result(name):
-    config = monorepo(100, n=120)
+    config = monorepo(100, n=60)
     first, second = (simulate(generate(config), EVERY[name], 50) for _ in range(2))
     assert (first.state, first.decided) == (second.state, second.decided)
     assert first.runs_started == second.runs_started

@@ -14,11 +14,11 @@ from tests.bench.scheduling.simulator import simulate
 from tests.bench.scheduling.workload import generate
 
 CASES = {
-    "F": (team(30, n=100), 24),
-    "F scarce": (team(60, n=60), 4),
-    "F cancel": (team(30, n=80, p_cancel=0.3), 8),
-    "F flaky": (team(20, n=60, flake=0.15, p_broken=0.15, conflict_rate=0.2), 8),
-    "F urgent": (team(30, n=80, p_urgent=0.1, p_cancel=0.1), 8),
+    "F": (team(30, n=50), 24),
+    "F scarce": (team(60, n=40), 4),
+    "F cancel": (team(30, n=50, p_cancel=0.3), 8),
+    "F flaky": (team(20, n=40, flake=0.15, p_broken=0.15, conflict_rate=0.2), 8),
+    "F urgent": (team(30, n=50, p_urgent=0.1, p_cancel=0.1), 8),
     "S": (monorepo(100, n=60), 12),
     "S cancel": (monorepo(100, n=60, p_cancel=0.2, p_all=0.05), 8),
 }
@@ -35,7 +35,7 @@ def test_the_engine_keeps_main_green_and_decides_everybody(case, name):
 
 @pytest.mark.parametrize("name", RECOMMENDED)
 def test_the_same_seed_gives_the_same_result(name):
-    config = team(30, n=60)
+    config = team(30, n=30)
     first, second = (simulate(generate(config), engines()[name], 8) for _ in range(2))
     assert (first.state, first.decided) == (second.state, second.decided)
     assert first.runs_started == second.runs_started

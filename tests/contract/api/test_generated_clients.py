@@ -70,7 +70,7 @@ class Service:
         return json.loads(await output(folder, *command, *arguments))
 
 
-@pytest.fixture(scope="module", params=["spec", "lower"])
+@pytest.fixture(scope="module")
 def service(request, tmp_path_factory, needs):
     """A service that answers in one of the cases."""
     needs("clients")
@@ -114,6 +114,9 @@ def expected(case: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize(
+    "service", ["lower", pytest.param("spec", marks=pytest.mark.soak)], indirect=True
+)
 async def test_a_python_client_merges_and_reads_refusals(service, tmp_path):
     await service.save_document(tmp_path)
     (tmp_path / "configuration.json").write_text(json.dumps(CONFIGURATION))
@@ -128,6 +131,9 @@ async def test_a_python_client_merges_and_reads_refusals(service, tmp_path):
     assert await service.seen_by(tmp_path, sys.executable, script) == expected(service.case)
 
 
+@pytest.mark.parametrize(
+    "service", ["spec", pytest.param("lower", marks=pytest.mark.soak)], indirect=True
+)
 async def test_a_typescript_client_merges_and_reads_refusals(service, tmp_path):
     await service.save_document(tmp_path)
     (tmp_path / "node_modules").symlink_to(TYPESCRIPT)

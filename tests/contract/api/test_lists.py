@@ -76,8 +76,8 @@ async def test_many_records_show_the_newest_submission_and_its_timeline_when_ask
         (1, "/prNumbers", "type"),
     ],
 )
-async def test_what_numbers_may_be_asked_for(client, queue, sent, field, code):
-    answer = await client.post("getSubmittedPullRequests", queue.named(prNumbers=sent))
+async def test_what_numbers_may_be_asked_for(client, sent, field, code):
+    answer = await client.post("getSubmittedPullRequests", client.named(prNumbers=sent))
     assert answer.is_problem(400, "invalid_field")
     assert [(each["field"], each["code"]) for each in answer.json["errors"]] == [(field, code)]
 
@@ -141,8 +141,8 @@ async def test_a_span_that_ends_before_it_begins_is_refused(client, queue):
         ({"cursor": "x" * 4097}, "/cursor", "length"),
     ],
 )
-async def test_what_a_list_of_pull_requests_may_be_asked_with(client, queue, sent, field, code):
-    answer = await client.post("listPullRequests", queue.named(**sent))
+async def test_what_a_list_of_pull_requests_may_be_asked_with(client, sent, field, code):
+    answer = await client.post("listPullRequests", client.named(**sent))
     assert answer.is_problem(400, "invalid_field")
     assert [(each["field"], each["code"]) for each in answer.json["errors"]] == [(field, code)]
 
@@ -393,7 +393,7 @@ async def test_a_run_under_way_has_no_end(client, queue):
         ({"status": "done"}, "/status", "enum"),
     ],
 )
-async def test_what_a_list_of_test_runs_may_be_asked_with(client, queue, sent, field, code):
-    answer = await client.post("listMergeQueueTestingResults", queue.named(**sent))
+async def test_what_a_list_of_test_runs_may_be_asked_with(client, sent, field, code):
+    answer = await client.post("listMergeQueueTestingResults", client.named(**sent))
     assert answer.is_problem(400, "invalid_field")
     assert [(each["field"], each["code"]) for each in answer.json["errors"]] == [(field, code)]

@@ -66,10 +66,10 @@ async def test_submitting_again_with_the_same_head_updates_or_changes_nothing(cl
     ("sent", "value", "name"),
     [
         (0, 0, "urgent"),
-        (1, 1, "high"),
+        pytest.param(1, 1, "high", marks=pytest.mark.soak),
         ("10", 10, "high"),
         ("Medium", 100, "medium"),
-        (101, 101, "low"),
+        pytest.param(101, 101, "low", marks=pytest.mark.soak),
         (255, 255, "lowest"),
     ],
 )
