@@ -1,22 +1,22 @@
 """An agent lands pull requests with the tools of `headgate mcp`, over both transports."""
 
-import json
 import re
-import urllib.request
-from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import httpx2
 import pytest
+import pytest_asyncio
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.cli import processes
-from tests.end_to_end.test_command_line import posted, seeded
+from tests.end_to_end.test_command_line import seed
+from tests.end_to_end.test_two_processes import token
 from tests.harness.machine import free_port
+from tests.harness.processes import Service, Stage, stage
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 QUEUE = {
     "repo": {"host": "github.localhost", "owner": "octo", "name": "widgets"},
     "targetBranch": "main",
@@ -27,67 +27,58 @@ REPO = "github.localhost/octo/widgets"
 class Place(NamedTuple):
     """A running service with a queue, and the token of its admin."""
 
-    cwd: Path
-    sandbox: str
-    url: str
+    set_up: Stage
+    service: Service
     token: str
 
-    def post(self, path, **members):
+    async def post(self, path, **members):
         """The answer of the REST API."""
-        headers = {"x-api-token": self.token, "Content-Type": "application/json"}
-        body = json.dumps(members).encode()
-        request = urllib.request.Request(f"{self.url}/v1/{path}", body, headers)
-        with urllib.request.urlopen(request) as answer:
-            return json.load(answer)
+        status, answer = await self.set_up.api(self.service, path, self.token, **members)
+        assert status == 200, answer
+        return answer
 
-    def update(self, **settings):
+    async def update(self, **settings):
         """Change the queue."""
-        return self.post("updateQueue", **QUEUE, **settings)
+        return await self.post("updateQueue", **QUEUE, **settings)
 
-    def opened(self, name):
+    async def opened(self, name):
         """A new pull request; its number."""
         change = {"head": name, "files": {f"{name}.txt": name}, "title": f"Add {name}"}
         act = {"as": "alice", "act": "open", "repo": "octo/widgets", **change}
-        return posted(f"{self.sandbox}/_sandbox/acts", act)["number"]
+        return (await self.set_up.control("acts", act))["number"]
 
 
-@pytest.fixture(scope="module", name="place")
-def _place(tmp_path_factory):
-    cwd = tmp_path_factory.mktemp("agents")
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    speed = ("--speed", "5", "--webhook-url", f"{url}/webhooks/github")
-    with processes.sandbox(cwd, *speed) as github:
-        sandbox = github["HEADGATE_GITHUB_URL"]
-        seeded(sandbox)
-        with processes.serving(cwd, "--port", str(port), **github):
-            create = ("token", "create", "--org", "octo", "--name", "agent", "--role", "admin")
-            with processes.started(*create, cwd=cwd, **github) as child:
-                token = child.stdout.readline().strip()
-            place = Place(cwd, sandbox, url, token)
-            place.post("createQueue", **QUEUE)
+@pytest_asyncio.fixture(scope="module", loop_scope="module", name="place")
+async def _place(tmp_path_factory):
+    async with stage(tmp_path_factory.mktemp("agents")) as set_up:
+        await seed(set_up)
+        async with set_up.serving() as service:
+            place = Place(set_up, service, await token(set_up))
+            await place.post("createQueue", **QUEUE)
             yield place
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", name="url")
+async def _url(place):
+    """The address of a server over HTTP that has no token itself."""
+    port = str(free_port())
+    started = ("mcp", "--http", "--port", port, "--repo", REPO)
+    with processes.started(*started, cwd=place.set_up.folder, HEADGATE_URL=place.service.url):
+        url = f"http://127.0.0.1:{port}/mcp"
+        assert await status_of(url) == 401
+        yield url
 
 
 def over_stdio(place):
     """The transport to a server of our own that has the token in its environment."""
     arguments = [*processes.COMMAND[1:], "mcp", "--repo", REPO]
-    settings = {"HEADGATE_URL": place.url, "HEADGATE_TOKEN": place.token}
+    settings = {"HEADGATE_URL": place.service.url, "HEADGATE_TOKEN": place.token}
     environment = processes.environment(**settings)
     return stdio_client(
         StdioServerParameters(
-            command=processes.COMMAND[0], args=arguments, env=environment, cwd=place.cwd
+            command=processes.COMMAND[0], args=arguments, env=environment, cwd=place.set_up.folder
         )
     )
-
-
-@contextmanager
-def serving_http(place):
-    """The address of a server over HTTP that has no token itself."""
-    port = str(free_port())
-    started = ("mcp", "--http", "--port", port, "--repo", REPO)
-    with processes.started(*started, cwd=place.cwd, HEADGATE_URL=place.url):
-        yield f"http://127.0.0.1:{port}/mcp"
 
 
 def with_token(token):
@@ -126,7 +117,7 @@ async def landed(client, number):
 
 async def test_an_agent_lands_a_pull_request_over_stdio(place):
     async with Client(over_stdio(place)) as client:
-        number = place.opened("agent")
+        number = await place.opened("agent")
         missing = await client.call_tool("wait_for_pull_request", {"number": number})
         assert "was never submitted" in said(missing)
 
@@ -141,34 +132,36 @@ async def test_an_agent_lands_a_pull_request_over_stdio(place):
         assert await asked(client, "list_flaky_tests") == {"total": 0, "tests": []}
 
 
-async def test_an_agent_learns_over_http_why_a_pull_request_failed(place):
-    with serving_http(place) as url:
-        assert [await status_of(url), await status_of(url, "hgt_strange")] == [401, 401]
-        async with (
-            with_token(place.token) as own,
-            Client(streamable_http_client(url, http_client=own)) as client,
-        ):
-            place.update(state="PAUSED", stateReason="freeze")
-            for number in (1, 2):
-                await asked(client, "land_pull_request", number=number)
-            acting = await asked(client, "who_must_act", number=1)
-            assert acting["who"] == "maintainer"
-            assert acting["open_conditions"][0]["code"] == "queue_running"
-            explained = await asked(client, "explain_pull_request", number=2)
-            assert explained["ahead"] == [1]
-            preview = await asked(client, "what_if", number=1, change="remove")
-            assert preview["moved_up"] == [2]
-            raised = await asked(client, "what_if", number=2, change="urgent")
-            assert (raised["moved_up"], raised["moved_back"]) == ([2], [1])
-            place.update(state="RUNNING")
-            assert (await landed(client, 1))["outcome"] == "merged"
-            failed = await landed(client, 2)
-            assert (failed["outcome"], failed["failed_checks"]) == ("failed", ["test"])
-            assert failed["who_must_act"] == "author"
+async def test_an_agent_learns_over_http_why_a_pull_request_failed(place, url):
+    assert await status_of(url, "hgt_strange") == 401
+    async with (
+        with_token(place.token) as own,
+        Client(streamable_http_client(url, http_client=own)) as client,
+    ):
+        await place.update(state="PAUSED", stateReason="freeze")
+        for number in (1, 2):
+            await asked(client, "land_pull_request", number=number)
+        acting = await asked(client, "who_must_act", number=1)
+        assert acting["who"] == "maintainer"
+        assert acting["open_conditions"][0]["code"] == "queue_running"
+        explained = await asked(client, "explain_pull_request", number=2)
+        assert explained["ahead"] == [1]
+        preview = await asked(client, "what_if", number=1, change="remove")
+        assert preview["moved_up"] == [2]
+        raised = await asked(client, "what_if", number=2, change="urgent")
+        assert (raised["moved_up"], raised["moved_back"]) == ([2], [1])
+        await place.update(state="RUNNING")
+        assert (await landed(client, 1))["outcome"] == "merged"
+        failed = await landed(client, 2)
+        assert (failed["outcome"], failed["failed_checks"]) == ("failed", ["test"])
+        assert failed["who_must_act"] == "author"
 
 
-async def test_a_token_that_only_reads_cannot_land(place):
-    reader = place._replace(token=place.post("tokens/create", name="reader", role="read")["token"])
-    async with Client(over_stdio(reader)) as client:
+async def test_a_token_that_only_reads_cannot_land(place, url):
+    reader = await place.post("tokens/create", name="reader", role="read")
+    async with (
+        with_token(reader["token"]) as own,
+        Client(streamable_http_client(url, http_client=own)) as client,
+    ):
         refused = await client.call_tool("land_pull_request", {"number": 1})
         assert "`headgate token create --role queue`" in said(refused)

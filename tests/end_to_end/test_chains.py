@@ -21,7 +21,7 @@ async def a_chain(world: World, *files: dict[str, str]) -> list[int]:
     return numbers
 
 
-@pytest.mark.parametrize("method", ["MERGE_COMMIT", "SQUASH"])
+@pytest.mark.parametrize("method", ["MERGE_COMMIT", pytest.param("SQUASH", marks=pytest.mark.soak)])
 async def test_one_command_on_the_top_tests_a_chain_once_and_lands_it_one_by_one(
     method: str, world: World
 ) -> None:

@@ -31,7 +31,7 @@ async def submit(world: World, *numbers: int) -> None:
         await world.comment("/merge", on=number)
 
 
-@pytest.mark.parametrize("method", ["SQUASH", "MERGE_COMMIT"])
+@pytest.mark.parametrize("method", ["SQUASH", pytest.param("MERGE_COMMIT", marks=pytest.mark.soak)])
 async def test_a_pass_on_top_of_a_failure_clears_it_and_both_land_as_one_unit(
     method: str, world: World
 ) -> None:

@@ -3,6 +3,7 @@
 import re
 import subprocess
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,10 @@ async def test_what_lands_has_the_texts_of_the_templates(world: World, method: M
     assert str((await world.entry(number)).verified_by) in message
 
 
-@pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT])
+@pytest.mark.parametrize(
+    "method",
+    [MergeMethod.SQUASH, pytest.param(MergeMethod.MERGE_COMMIT, marks=pytest.mark.soak)],
+)
 async def test_text_of_a_pull_request_adds_no_trailer_and_no_mention(
     world: World, method: MergeMethod
 ):
@@ -110,7 +114,10 @@ async def test_the_file_of_the_repository_sets_the_texts(world: World):
     assert (await landed(world, number)).startswith(f"Change {number}")
 
 
-@pytest.mark.parametrize("method", [MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT])
+@pytest.mark.parametrize(
+    "method",
+    [MergeMethod.SQUASH, pytest.param(MergeMethod.MERGE_COMMIT, marks=pytest.mark.soak)],
+)
 async def test_authors_of_commits_but_the_pull_requests_own_are_co_authors(
     world: World, method: MergeMethod
 ):
@@ -153,31 +160,31 @@ async def test_a_rebase_keeps_the_texts_of_its_commits(world: World):
     assert (await landed(world, await world.open(title="Own words"))).startswith("Own words")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        (
-            "commitTitle",
-            "{{ titel }}",
-            "unknown placeholder `{{ titel }}`; known are title, number",
-        ),
-        ("commitTitle", "{{ body }}", "unknown placeholder `{{ body }}`"),
-        ("commitTitle", "a\nb", "one line"),
-        ("commitBody", "{{ title", "not `{{ name }}`"),
-        ("commitTitle", "{{ co_authors }}", "unknown placeholder `{{ co_authors }}`"),
-        ("commitBody", "By: {{ co_authors }}", "put it on a line of its own"),
-        ("commitBody", "{{ body }}\n{{ title }} {{ co_authors }}", "put it on a line of its own"),
-        ("commitBody", " ", "more than white space"),
-        ("commitBody", "bell \a", "control characters"),
-    ],
-)
-async def test_a_wrong_template_is_refused_with_the_mend(world: World, name, text, says):
+WRONG: list[tuple[str, Any, str]] = [
+    (
+        "commitTitle",
+        "{{ titel }}",
+        "unknown placeholder `{{ titel }}`; known are title, number",
+    ),
+    ("commitTitle", "{{ body }}", "unknown placeholder `{{ body }}`"),
+    ("commitTitle", "a\nb", "one line"),
+    ("commitBody", "{{ title", "not `{{ name }}`"),
+    ("commitTitle", "{{ co_authors }}", "unknown placeholder `{{ co_authors }}`"),
+    ("commitBody", "By: {{ co_authors }}", "put it on a line of its own"),
+    ("commitBody", "{{ body }}\n{{ title }} {{ co_authors }}", "put it on a line of its own"),
+    ("commitBody", " ", "more than white space"),
+    ("commitBody", "bell \a", "control characters"),
+]
+
+
+async def test_a_wrong_template_is_refused_with_the_mend(world: World):
     await world.make_queue()
     asking = await asker(world)
-    status, answer = await asking.post("updateQueue", **{name: text})
-    assert status == 400
-    assert name in answer["errors"][0]["field"]
-    assert says in answer["errors"][0]["message"]
+    for name, text, says in WRONG:
+        status, answer = await asking.post("updateQueue", **{name: text})
+        assert status == 400, text
+        assert name in answer["errors"][0]["field"]
+        assert says in answer["errors"][0]["message"]
 
 
 LINES = ["x: y", "  Co-authored-by: a <a@b>", "Key : v", "\x85A-B: c", "\u2028A-B: c", "\x0bA-B: c"]

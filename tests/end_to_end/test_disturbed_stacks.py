@@ -51,7 +51,12 @@ async def cancelled(world: World, number: int, place: int) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "act"),
-    [("stack", cancelled), ("chain", cancelled), ("chain", push), ("chain", close)],
+    [
+        ("stack", cancelled),
+        pytest.param("chain", cancelled, marks=pytest.mark.soak),
+        ("chain", push),
+        pytest.param("chain", close, marks=pytest.mark.soak),
+    ],
 )
 async def test_only_those_below_a_member_that_leaves_are_merged(
     kind: str, act: Callable[[World, int, int], Awaitable[None]], world: World

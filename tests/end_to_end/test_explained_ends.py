@@ -38,7 +38,7 @@ async def test_who_merged_reads_which_tree_landed_and_how_long_it_took_without_p
     await world.make_queue(state=QueueState.PAUSED)
     (number,) = await submitted(world, 1)
     await world.settle()
-    await world.rest(1200)
+    await world.rest(130)
     queue, by = await world.queue(), Requester(SYSTEM)
     await queue_operations.set_state(world.runtime, queue, QueueState.RUNNING, None, by)
     await gates.ends(world, number)

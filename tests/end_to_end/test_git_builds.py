@@ -37,7 +37,7 @@ async def test_a_pull_request_lands_as_git_built_it(world: World) -> None:
     assert (merge_calls(world), pushes(world), ours(world)) == ([], 1, [])
 
 
-@pytest.mark.parametrize("method", ["SQUASH", "MERGE_COMMIT"])
+@pytest.mark.parametrize("method", [pytest.param("SQUASH", marks=pytest.mark.soak), "MERGE_COMMIT"])
 async def test_a_batch_lands_from_one_push(method: str, world: World) -> None:
     numbers = [await world.open() for _ in range(3)]
     await world.settle()

@@ -22,7 +22,13 @@ def deletions_of(world: World, how: str) -> list[str]:
     return [each.ref for each in moves if each.after == ZERO and each.how == how]
 
 
-@pytest.mark.parametrize("method", list(MergeMethod))
+@pytest.mark.parametrize(
+    "method",
+    [
+        MergeMethod.SQUASH,
+        *(pytest.param(one, marks=pytest.mark.soak) for one in MergeMethod if one != "SQUASH"),
+    ],
+)
 async def test_the_branch_is_deleted_after_the_landing(world: World, method: MergeMethod):
     await world.make_queue(merge_method=method, delete_branch=True)
     number = await world.open(head="topic/one")

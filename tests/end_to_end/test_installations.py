@@ -24,10 +24,12 @@ def world_options():
 
 
 async def paused_entry(world):
-    """A pull request in a queue that rests."""
+    """A pull request that nobody submitted, beside a queue that rests."""
+    await world.settle()
+    await world.make_queue()
     number = await world.open()
-    await lands(world, number)
-    return await world.open()
+    await world.settle()
+    return number
 
 
 async def lands(world, number):

@@ -48,7 +48,10 @@ async def level(set_up: Stage, service: Service, name: str) -> float:
     return float(shown[name].samples[0].value)
 
 
-@pytest.mark.parametrize("name", ["act.build.after_send", "act.land.after_send"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("act.build.after_send", marks=pytest.mark.soak), "act.land.after_send"],
+)
 async def test_what_one_was_doing_when_it_was_killed_the_other_does_to_its_end(
     on_stage: Stage, name: str
 ) -> None:

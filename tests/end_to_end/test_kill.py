@@ -13,7 +13,6 @@ import pytest
 from service import boundary
 from tests.end_to_end.test_two_processes import REPO, REPO_REF, comment, open_one, seed, token
 from tests.harness import effort
-from tests.harness.databases import DIALECTS
 from tests.harness.processes import LAND_WITHIN_S, LOOK_EVERY_S, Service, Stage, stage
 from tests.harness.receiver import receiving
 
@@ -27,10 +26,6 @@ TICKETING = tuple(name for name in boundary.NAMES if name.startswith("act.ticket
 NOTIFYING = tuple(name for name in boundary.NAMES if name.startswith("notify."))
 APART = {*STOPPING, *NOTIFYING, *TICKETING, ANSWERING}
 STORY = [name for name in boundary.NAMES if name not in APART]
-COMMITS = [name for name in STORY if name.startswith("tx.")]
-"""Boundaries that the database itself decides, so each kind passes them."""
-OTHERS = [name for name in STORY if name not in COMMITS]
-ON_EACH = [(name, kind) for name in COMMITS for kind in DIALECTS]
 NAME_AND_KIND = ("name", "database_url")
 
 
@@ -44,9 +39,7 @@ async def lands_once(set_up: Stage, number: int) -> None:
     assert len(history) == 3
 
 
-@pytest.mark.parametrize(
-    NAME_AND_KIND, [*ON_EACH, *effort.spread(OTHERS)], indirect=["database_url"]
-)
+@pytest.mark.parametrize(NAME_AND_KIND, effort.spread(STORY), indirect=["database_url"])
 async def test_a_kill_loses_nothing_and_lands_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -138,6 +131,9 @@ async def delivered(
         await set_up.clock.sleep(LOOK_EVERY_S)
 
 
+@pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)], indirect=True
+)
 async def test_a_stop_that_is_asked_for_ends_well_and_the_next_start_lands_it(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -154,6 +150,9 @@ async def test_a_stop_that_is_asked_for_ends_well_and_the_next_start_lands_it(
             await lands_once(set_up, number)
 
 
+@pytest.mark.parametrize(
+    "database_url", [pytest.param("sqlite", marks=pytest.mark.soak), "postgresql"], indirect=True
+)
 async def test_a_submission_whose_answer_a_kill_took_is_kept_and_lands_once(
     database_url: str, tmp_path: Path
 ) -> None:

@@ -1,15 +1,15 @@
 """`kill -9` around a unit that a follower cleared: both members land once, nothing else does.
 
 The first member fails alone and passes with the second on top of it, so it can land by being
-cleared and in no other way. Each way of landing meets one kind of database here: test_kill.py
-and test_kill_units.py pass the boundaries on both.
+cleared and in no other way. Each way of landing meets one kind of database here, and
+in `make test` the boundaries that test_kill_units.py passes by the other way.
 """
 
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.test_kill_units import BOUNDARIES, land_once
+from tests.end_to_end.test_kill_units import AT_MOVE, AT_SECOND, land_once
 from tests.end_to_end.test_two_processes import REPO_REF, open_one, seed, token
 from tests.harness import effort
 from tests.harness.processes import Service, Stage, stage
@@ -76,7 +76,7 @@ async def test_a_kill_while_a_failure_is_cleared_lands_each_once(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("name", BOUNDARIES if effort.IS_SOAK else BOUNDARIES[::2])
+@pytest.mark.parametrize("name", AT_MOVE)
 async def test_a_kill_at_the_second_position_of_a_cleared_unit_lands_each_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -87,7 +87,7 @@ async def test_a_kill_at_the_second_position_of_a_cleared_unit_lands_each_once(
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-@pytest.mark.parametrize("name", BOUNDARIES if effort.IS_SOAK else BOUNDARIES[1::2])
+@pytest.mark.parametrize("name", AT_SECOND)
 async def test_a_kill_at_the_move_of_a_cleared_unit_lands_each_once(
     name: str, database_url: str, tmp_path: Path
 ) -> None:

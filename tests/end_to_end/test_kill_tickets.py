@@ -19,6 +19,8 @@ from tests.harness.processes import (
     stage,
 )
 
+CLOSING = TICKETING[::-1] if effort.IS_SOAK else ("act.ticket.after_send",)
+"""In `make test` the closing is killed where it could say twice what it says."""
 OFTEN = {"HEADGATE_PERIOD_TESTS_S": "1"}
 REPORT = '<testsuite><testcase name="total"><failure message="no"/></testcase></testsuite>'
 
@@ -125,7 +127,7 @@ async def test_a_kill_while_an_issue_is_made_makes_one(
 
 
 @pytest.mark.parametrize(
-    ("name", "database_url"), effort.spread(reversed(TICKETING)), indirect=["database_url"]
+    ("name", "database_url"), effort.spread(CLOSING), indirect=["database_url"]
 )
 async def test_a_kill_while_it_is_closed_says_so_once(
     name: str, database_url: str, tmp_path: Path

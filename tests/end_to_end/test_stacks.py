@@ -31,7 +31,10 @@ def said_on(world: World, number: int) -> str:
     return "\n".join(one.body for one in world.repository.issues[number].comments)
 
 
-@pytest.mark.parametrize("method", ["MERGE_COMMIT", "SQUASH", "REBASE"])
+@pytest.mark.parametrize(
+    "method",
+    ["MERGE_COMMIT", *(pytest.param(one, marks=pytest.mark.soak) for one in ("SQUASH", "REBASE"))],
+)
 async def test_one_command_on_the_top_lands_a_stack_from_the_bottom_up(
     method: str, world: World
 ) -> None:

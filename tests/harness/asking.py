@@ -1,11 +1,11 @@
 """Whoever asks a world's service: over HTTP with a token, and by the command line."""
 
-import asyncio
 import os
 import re
 import shlex
-import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -13,6 +13,7 @@ import aiohttp
 from service.accounts import tokens
 from service.accounts.tokens import TokenRequest
 from service.vocabulary import SYSTEM, Role
+from tests.harness.processes import command
 from tests.harness.world import REPO, World
 
 HOST = "github.localhost"
@@ -65,19 +66,11 @@ class Asker:
         hidden = ("HEADGATE_", "GITHUB_REPOSITORY")
         plain = {key: text for key, text in os.environ.items() if not key.startswith(hidden)}
         own = {"HEADGATE_URL": self.world.url, "HEADGATE_TOKEN": self.secret}
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "bot",
-            *arguments,
-            env={**plain, **own, **place, "HEADGATE_GITHUB_HOST": HOST},
-            cwd="/",
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, err = await process.communicate()
-        assert process.returncode == 0, err.decode()
-        return out.decode()
+        environment = {**plain, **own, **place, "HEADGATE_GITHUB_HOST": HOST}
+        with tempfile.TemporaryDirectory() as folder:
+            code, out, err = await command(Path(folder), environment, arguments)
+        assert code == 0, err
+        return out
 
 
 async def asker(world: World, role: Role = Role.ADMIN) -> Asker:

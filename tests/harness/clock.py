@@ -66,7 +66,7 @@ class JumpingSelector(selectors.DefaultSelector):
         super().__init__()
         self.passed_s = 0.0
         self.at_work = 0
-        self._of_others = _children()
+        self.of_others = _children()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Return what is ready; if nothing is, let the time of `timeout` pass at once."""
@@ -87,7 +87,7 @@ class JumpingSelector(selectors.DefaultSelector):
 
     def _is_busy(self) -> bool:
         """Return whether a thread or a child has work."""
-        return self.at_work > 0 or _has_busy_thread() or bool(_children() - self._of_others)
+        return self.at_work > 0 or _has_busy_thread() or bool(_children() - self.of_others)
 
 
 def _children() -> set[int]:
@@ -133,6 +133,10 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the seconds that have passed in jumps."""
         return self.jumping.passed_s
+
+    def disregard_children(self) -> None:
+        """Let time pass beside the children that run now: they are of others."""
+        self.jumping.of_others = _children()
 
     def run_in_executor(  # type: ignore[override]  # as typeshed has it, without its overloads
         self, executor: Executor | None, func: Callable[..., T], *args: Any

@@ -4,11 +4,13 @@ import asyncio
 import json
 import multiprocessing
 import os
+import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -19,6 +21,7 @@ import aiohttp
 from bot.cli import app
 from bot.sandbox.app import SandboxOptions, running
 from service.clock import SystemClock
+from tests.harness.clock import JumpingLoop
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.harness.preloaded"])
@@ -156,17 +159,7 @@ class Stage:
 
     async def headgate(self, *arguments: str, **more: str) -> tuple[int, str, str]:
         """Run another command of the command line; exit code, stdout, stderr."""
-        said = [
-            self.folder / f"command-{self.clock.monotonic_s()}.{name}" for name in ("out", "err")
-        ]
-        for file in said:
-            file.touch()
-        environment = {**self.environment, **more}
-        paths = [str(file) for file in said]
-        process = FORKS.Process(target=command_here, args=(environment, paths, arguments))
-        process.start()
-        await asyncio.to_thread(process.join)
-        return process.exitcode or 0, said[0].read_text(), said[1].read_text()
+        return await command(self.folder, {**self.environment, **more}, arguments)
 
     async def landed(self, number: int, repo: str = "octo/widgets") -> dict[str, Any]:
         """Wait until the sandbox shows the pull request as merged; its facts."""
@@ -243,8 +236,33 @@ def serve_here(environment: dict[str, str], log: str) -> None:
     app.main()
 
 
+async def command(
+    folder: Path, environment: dict[str, str], arguments: Sequence[str]
+) -> tuple[int, str, str]:
+    """Run a command of the command line as a process; exit code, stdout, stderr.
+
+    The files that it writes to are left in the folder.
+    """
+    said = [folder / f"command-{secrets.token_hex(4)}.{name}" for name in ("out", "err")]
+    for file in said:
+        file.touch()
+    paths = [str(file) for file in said]
+    forkserver.ensure_running()
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, JumpingLoop):
+        loop.disregard_children()
+    process = FORKS.Process(target=command_here, args=(environment, paths, arguments))
+    process.start()
+    await asyncio.to_thread(process.join)
+    return process.exitcode or 0, said[0].read_text(), said[1].read_text()
+
+
 def command_here(environment: dict[str, str], said: list[str], arguments: Sequence[str]) -> None:
-    """The body of any other command's process; `said` are its files for stdout and stderr."""
+    """The body of any other command's process; `said` are its files for stdout and stderr.
+
+    It runs outside of any checkout.
+    """
+    os.chdir("/")
     for place, path in enumerate(said, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND), place)
     os.environ.clear()
