@@ -62,10 +62,10 @@ class Traffic:
         if request.path == GRAPHQL:
             self._note("GraphQL", graphql_problems(_json(sent), _json(answer.body)))
         elif request.path.startswith(f"{PREFIX}/"):
-            path = request.rel_url.raw_path.removeprefix(PREFIX)
-            found = operation_of(request.method, path)
+            pattern = _pattern_of(request.rel_url.raw_path.removeprefix(PREFIX))
+            found = operation_of(request.method, pattern)
             if found is None:
-                self._note(f"{request.method} {_pattern_of(path)}", ["no such operation"])
+                self._note(f"{request.method} {pattern}", ["no such operation"])
                 return
             version = request.headers.get("X-GitHub-Api-Version", "")
             self._note(found.name, found.request_problems(request.query, _json(sent)))
