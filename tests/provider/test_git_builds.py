@@ -27,7 +27,7 @@ from service.provider.errors import Refused, RefusedCode
 from service.provider.values import Built, Vehicle
 from service.vocabulary import MergeMethod
 from tests.provider import contract_branches, contract_faults
-from tests.provider.contract_faults import EACH_LOSS
+from tests.provider.contract_faults import EACH_KIND_OF_LOSS
 from tests.provider.stage import mirrors_in, on_sandbox
 
 BY_GIT = {("git", "default"): 1}
@@ -123,7 +123,7 @@ class TestChains:
         assert await stage.provider.build(request) == built
         assert stage.built_by() == {("git", "default"): 2}
 
-    @EACH_LOSS
+    @EACH_KIND_OF_LOSS
     async def test_a_push_whose_answer_is_lost_is_looked_up(self, stage, kind, how):
         pulls = [await stage.open({"a.txt": "a\n"}), await stage.open({"b.txt": "b\n"})]
         await stage.fault(kind, path="*/git-receive-pack", nth=1, **how)
