@@ -8,7 +8,7 @@ import pytest
 from service.mergequeue.engine.states import RunStatus
 from service.vocabulary import Role
 from tests.adversary.judge import landed_on
-from tests.harness import gates
+from tests.harness import effort, gates
 from tests.harness import reporting_ci as ci
 from tests.harness.asking import Asker, asker
 from tests.harness.world import World, WorldOptions
@@ -91,11 +91,15 @@ INCOMPLETE = {
         {"total": WRONG, "mail": "", "new": ""}, {"job": "renamed"}, "`renamed` has not reported"
     ),
 }
+TOLD_ALIKE = ("signal", "upload missing")
+"""What tests/flaky/test_completeness.py finds as well; `make soak` plays it."""
 
 
 async def test_a_report_that_proves_too_little_excuses_nothing(world: World, ask: Asker) -> None:
     """Hurts everybody who builds main: `mail` is broken, and its result is lost or never made."""
     for attack, report in INCOMPLETE.items():
+        if attack in TOLD_ALIKE and not effort.IS_SOAK:
+            continue
         number = await merging(world)
         gate = await gates.under_test(world, number)
         await sent(ask, gate, report.tests, **report.meta)
