@@ -185,7 +185,22 @@ ATTACKS = {
 }
 
 
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+FURTHER = {
+    "a reader's conversation, ruleset": "the classic protection, whose refusal is the same",
+    "filter of the workflow": "skip ci, after which the head has no report either",
+    "signatures": "the sentence of an unsigned head in test_standstill_landing.py",
+    "deployments": "the sentence of a missing deployment in test_standstill_landing.py",
+}
+"""What `make soak` plays, and by what `make test` covers it."""
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(attack, id=name, marks=[pytest.mark.soak] if name in FURTHER else [])
+        for name, attack in ATTACKS.items()
+    ],
+)
 async def test_one_that_a_rule_refuses_does_not_stop_those_behind(
     attack: Attack, world: World
 ) -> None:

@@ -87,8 +87,14 @@ async def test_two_that_break_the_build_only_together_do_not_both_land(world: Wo
     "world_options",
     [
         options("unit", a_ci(unit=f"{skipped()}, {TOGETHER}")),
-        options("unit", a_ci(unit=f"{skipped(conclusion='neutral')}, {TOGETHER}")),
-        options("unit lint", a_ci(unit=skipped(), lint=skipped(conclusion="neutral"))),
+        pytest.param(
+            options("unit", a_ci(unit=f"{skipped(conclusion='neutral')}, {TOGETHER}")),
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            options("unit lint", a_ci(unit=skipped(), lint=skipped(conclusion="neutral"))),
+            marks=pytest.mark.soak,
+        ),
         # One of two really runs, and is not the one that knows.
         options("unit lint", a_ci(unit=f"{skipped()}, {TOGETHER}", lint="")),
     ],

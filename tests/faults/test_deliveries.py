@@ -15,7 +15,7 @@ from tests.harness import world as worlds
 from tests.harness.world import World, WorldOptions, living
 
 IS_LONG = os.environ.get("HEADGATE_FAULTS") == "long"
-COUNT = 50 if IS_LONG else 5
+COUNT = 50 if IS_LONG else 3
 FORGED_EVERY = 25 if IS_LONG else 2
 """Of the deliveries with a command."""
 SPEED = 4.0 if IS_LONG else worlds.SPEED
@@ -93,6 +93,7 @@ def forge(world: World, http: aiohttp.ClientSession) -> None:
     world.sandbox.world.courier = courier
 
 
+@pytest.mark.jumping
 async def test_doubled_reordered_late_and_forged_deliveries_lead_to_the_same_end(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

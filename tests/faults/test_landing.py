@@ -23,7 +23,13 @@ async def holds(world: World) -> list[HoldReason]:
     return [hold.reason for hold in (await world.value()).holds]
 
 
-@pytest.mark.parametrize("kind", ["fail_after", "fail_before", "reset_after", "reset_before"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("fail_before", "reset_after"),
+        *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("fail_after", "reset_before")),
+    ],
+)
 async def test_a_merge_call_whose_answer_is_lost_lands_once(kind: str, world: World) -> None:
     await world.fault({**MERGE, "nth": 1}, kind, status=502)
     number = await submitted(world)
@@ -32,7 +38,7 @@ async def test_a_merge_call_whose_answer_is_lost_lands_once(kind: str, world: Wo
     assert len(await world.landed_trees()) == 1
 
 
-@pytest.mark.parametrize("kind", ["truncate", "html"])
+@pytest.mark.parametrize("kind", ["truncate", pytest.param("html", marks=pytest.mark.soak)])
 async def test_a_merge_call_with_an_unreadable_answer_is_read_back(kind: str, world: World) -> None:
     await world.fault({**MERGE, "nth": 1}, kind)
     number = await submitted(world)
@@ -99,10 +105,10 @@ async def test_a_push_to_main_by_a_person_restarts_those_in_the_line_and_blames_
     assert await world.state(number) == "MERGED"
 
 
-@pytest.mark.parametrize("event", ["check_run", "check_suite", "workflow_run"])
-async def test_deliveries_doubled_and_out_of_order_change_nothing(event: str, world: World) -> None:
-    await world.fault({"event": event}, "duplicate", n=3)
-    await world.fault({"event": event}, "reorder", window=4)
+async def test_deliveries_doubled_and_out_of_order_change_nothing(world: World) -> None:
+    for event in ("check_run", "check_suite", "workflow_run"):
+        await world.fault({"event": event}, "duplicate", n=3)
+        await world.fault({"event": event}, "reorder", window=4)
     number = await submitted(world)
     await world.settle()
     assert await world.state(number) == "MERGED"

@@ -14,10 +14,10 @@ from service.testhealth.detector.evidence import Event, Passes, Stream
 from service.testhealth.detector.spans import Results, Scale
 from tests.flaky.histories import at
 
-TESTS = int(os.environ.get("HEADGATE_NOISE_TESTS", "30000"))
+TESTS = int(os.environ.get("HEADGATE_NOISE_TESTS", "15000"))
 DAYS, RUNS, VERDICTS = 45, 50, 12
 SLACK = 1.1
-"""The share itself is drawn: of 1 in 1,000 of 30,000 tests, a few more are within chance."""
+"""The share itself is drawn: of 1 in 1,000 of 15,000 tests, a few more are within chance."""
 
 
 def flagged_share(chance, threshold, eps_b):

@@ -7,6 +7,7 @@ documents and answers against the schema. Each shape of a message is validated o
 
 import copy
 import functools
+import gc
 import json
 import re
 import tomllib
@@ -62,10 +63,10 @@ class Traffic:
         if request.path == GRAPHQL:
             self._note("GraphQL", graphql_problems(_json(sent), _json(answer.body)))
         elif request.path.startswith(f"{PREFIX}/"):
-            path = request.rel_url.raw_path.removeprefix(PREFIX)
-            found = operation_of(request.method, path)
+            pattern = _pattern_of(request.rel_url.raw_path.removeprefix(PREFIX))
+            found = operation_of(request.method, pattern)
             if found is None:
-                self._note(f"{request.method} {_pattern_of(path)}", ["no such operation"])
+                self._note(f"{request.method} {pattern}", ["no such operation"])
                 return
             version = request.headers.get("X-GitHub-Api-Version", "")
             self._note(found.name, found.request_problems(request.query, _json(sent)))
@@ -220,6 +221,7 @@ def description() -> dict[str, Any]:
     """The OpenAPI description."""
     path = needs.asset("@octokit/openapi", "generated/api.github.com.json")
     read: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    _keep()
     return read
 
 
@@ -227,7 +229,14 @@ def description() -> dict[str, Any]:
 def graphql_schema() -> graphql.GraphQLSchema:
     """The GraphQL schema."""
     path = needs.asset("@octokit/graphql-schema", "schema.graphql")
-    return graphql.build_schema(path.read_text("utf-8"), assume_valid=True)
+    schema = graphql.build_schema(path.read_text("utf-8"), assume_valid=True)
+    _keep()
+    return schema
+
+
+def _keep() -> None:
+    """Let no collection of garbage look again at what was just read: it stays for the whole run."""
+    gc.freeze()
 
 
 @functools.cache

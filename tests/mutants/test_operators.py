@@ -74,18 +74,23 @@ def rule(tmp_path, monkeypatch):
     del sys.modules["planted_rule"]
 
 
-@pytest.mark.parametrize(
-    ("days", "ending"), [(3, Ending.CAUGHT), (4, Ending.SURVIVED)], ids=["held", "not held"]
-)
-def test_a_mutant_is_caught_by_the_test_that_holds_its_condition(rule, tmp_path, days, ending):
+def test_a_mutant_is_caught_by_the_test_that_holds_its_condition(rule, tmp_path):
     module, source = rule
-    test = tmp_path / "test_planted.py"
-    test.write_text(f"from planted_rule import old\n\n\ndef test_it():\n    assert old({days})\n")
     strict, _ = mutants_of(f"{source}\nIS_OLD = True\n")
-    assert running.ending_of(module, source, [str(test)]) is Ending.SURVIVED
-    assert running.ending_of(module, running.raising(source), [str(test)]) is Ending.CAUGHT
-    assert running.ending_of(module, strict.source, [str(test)]) is ending
+    holds, looser = (a_test(tmp_path, name, days) for name, days in (("holds", 3), ("looser", 4)))
+    assert running.ending_of(module, source, [holds]) is Ending.SURVIVED
+    assert running.ending_of(module, strict.source, [holds]) is Ending.CAUGHT
+    assert running.ending_of(module, strict.source, [looser]) is Ending.SURVIVED
+    assert running.ending_of(module, running.raising(source), [looser]) is Ending.CAUGHT
     assert module.old(3)
+
+
+def a_test(folder, name, days):
+    """The path of a test that so many days are old."""
+    path = folder / f"test_{name}.py"
+    body = f"def test_it():\n    assert old({days})\n"
+    path.write_text(f"from planted_rule import old\n\n\n{body}")
+    return str(path)
 
 
 def test_a_module_takes_the_code_of_a_text_and_stays_what_it_is(rule):

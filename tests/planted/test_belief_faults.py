@@ -1,5 +1,6 @@
 """Faults planted into the belief: each rejects more good pull requests than its budget."""
 
+import functools
 import random
 
 import pytest
@@ -9,7 +10,7 @@ from service.mergequeue.engine.belief import Belief, Record, Suspect
 from service.mergequeue.engine.reported import Rates
 from tests.planted.planting import Fault, replaced
 
-PULL_REQUESTS = 20_000
+PULL_REQUESTS = 10_000
 BROKEN, RISK_OF_OTHERS, BATCHES = 0.04, 0.2, 6
 WRONG_MAX = 0.001
 """Of the good ones, the error budget of rejections."""
@@ -38,9 +39,15 @@ FAULTS: dict[str, tuple[Fault, float, float]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_of_the_belief_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fault, flake, measured = FAULTS[name]
-    assert _wrong_share(flake, measured) <= WRONG_MAX
+    assert _wrong_share_when_sound(flake, measured) <= WRONG_MAX
     fault.plant(monkeypatch)
     assert _wrong_share(flake, measured) > WRONG_MAX
+
+
+@functools.cache
+def _wrong_share_when_sound(flake: float, measured: float) -> float:
+    """The share without a fault, which two of the faults have in common."""
+    return _wrong_share(flake, measured)
 
 
 def _wrong_share(flake: float, measured: float) -> float:

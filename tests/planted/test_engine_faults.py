@@ -41,11 +41,15 @@ SHOWN_BY: Mapping[str, int] = {
     "a queue that switches modes starts runs": 3,
     "what is touched more than was said waits for the next run": 120,
     "the parts of a search begin one after another": 306,
-    "a failed run is never decided": 2,
+    "a failed run is never decided": 24,
+    "B12 another App's check of the same name counts": 37,
+    "every member of a batch stands alone": 2,
+    "the others of a batch go on when one left": 30,
+    "a group waits for company for ever": 2,
 }
-"""The first of them that shows a fault, for faults that others do not show soon.
+"""One of them that shows a fault, for faults that the first ones do not show, or not soon.
 
-It is played first. When the engine changes, another may be the first: then all are played.
+It is played first. When the engine changes, others may show it: then all are played.
 """
 
 

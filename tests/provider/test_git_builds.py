@@ -27,7 +27,7 @@ from service.provider.errors import Refused, RefusedCode
 from service.provider.values import Built, Vehicle
 from service.vocabulary import MergeMethod
 from tests.provider import contract_branches, contract_faults
-from tests.provider.contract_faults import EACH_LOSS
+from tests.provider.contract_faults import EACH_KIND_OF_LOSS
 from tests.provider.stage import mirrors_in, on_sandbox
 
 BY_GIT = {("git", "default"): 1}
@@ -72,6 +72,11 @@ async def said_of_builds(stage):
     return next(each.found for each in found if each.audit == "git-builds")
 
 
+def limits_learned(logs):
+    """The largest pushes that a policy lets through, as they were found."""
+    return [each["refs_max"] for each in logs if each["event"] == "push_limit_learned"]
+
+
 def reasons_in(logs):
     """Why repositories were not prepared."""
     return [each["reason"] for each in logs if each["event"] == "mirror_not_prepared"]
@@ -89,7 +94,7 @@ class TestBranches(contract_branches.Branches):
 
 
 class TestBranchFaults(contract_faults.BranchFaults):
-    pass
+    build_writes = (("POST", "*/git-receive-pack", 1), ("POST", "*/pulls", 1))
 
 
 class TestChains:
@@ -118,7 +123,7 @@ class TestChains:
         assert await stage.provider.build(request) == built
         assert stage.built_by() == {("git", "default"): 2}
 
-    @EACH_LOSS
+    @EACH_KIND_OF_LOSS
     async def test_a_push_whose_answer_is_lost_is_looked_up(self, stage, kind, how):
         pulls = [await stage.open({"a.txt": "a\n"}), await stage.open({"b.txt": "b\n"})]
         await stage.fault(kind, path="*/git-receive-pack", nth=1, **how)
@@ -186,26 +191,18 @@ class TestPushes:
         assert all(later - at >= 10 for at, later in itertools.pairwise(times))
         assert stage.built_by() == {("git", "default"): 7}
 
-    async def test_what_a_push_policy_refuses_is_sent_in_smaller_pushes(self, stage):
+    async def test_what_a_push_policy_refuses_is_sent_in_smaller_pushes_for_a_day(self, stage):
         await stage.knobs(push_refs_max=2)
-        pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(8)]
+        pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(13)]
         with capture_logs() as logs:
             built = await build_together(stage, pulls[:5])
             assert set(stage.branches().values()) == {each.tip for each in built}
-            await build_together(stage, pulls[5:])
-        assert stage.built_by() == {("git", "default"): 8}
-        learned = [each["refs_max"] for each in logs if each["event"] == "push_limit_learned"]
-        assert learned == [2]
-
-    async def test_a_day_after_a_push_policy_refused_a_push_its_limit_is_tried_again(self, stage):
-        await stage.knobs(push_refs_max=2)
-        pulls = [await stage.open({f"{number}.txt": "x\n"}) for number in range(16)]
-        with capture_logs() as logs:
-            await build_together(stage, pulls[:8])
+            await build_together(stage, pulls[5:8])
+            assert limits_learned(logs) == [2]
             stage.clock.advance(24 * 3600)
             await build_together(stage, pulls[8:])
-        learned = [each["refs_max"] for each in logs if each["event"] == "push_limit_learned"]
-        assert [each for each in learned if each == 2] == [2, 2]
+        assert stage.built_by() == {("git", "default"): 13}
+        assert [each for each in limits_learned(logs) if each == 2] == [2, 2]
 
     async def test_a_push_that_a_rule_refuses_is_named_with_its_mend(self, stage):
         ruleset = {**stage.ruleset("creation"), "include": ["refs/heads/headgate/**"]}

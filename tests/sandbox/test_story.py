@@ -241,6 +241,11 @@ async def test_a_refusal_is_the_librarys_own_error(rest):
     assert refused.value.response.status_code == 422
 
 
+@pytest.mark.parametrize(
+    "version",
+    ["2022-11-28", pytest.param("2026-03-10", marks=pytest.mark.soak)],
+    indirect=True,
+)
 async def test_every_webhook_is_parsed_by_the_librarys_models(
     rest, bob, sandbox, receiver, version
 ):

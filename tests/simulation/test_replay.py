@@ -144,7 +144,7 @@ def test_a_test_longer_than_the_timeout_fails():
     assert (found.failed, found.waits_s) == (1, ())
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in (2, 3))])
 def test_one_seed_is_one_answer_and_everybody_ends(seed):
     history = stream.made_up(seed)
     config = QueueConfig(concurrency=5, bisection_concurrency=5)
