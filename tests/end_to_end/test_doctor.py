@@ -481,7 +481,6 @@ async def test_the_dry_test_names_a_check_that_does_not_report(world: World) -> 
 
 async def test_a_dry_test_that_nobody_ended_is_removed_by_the_sweep(world: World) -> None:
     await world.make_queue()
-    await lands(world)
     doctor = await asking.asker(world)
     made = await doctor.done("startDryTest", timeoutMinutes=1)
 

@@ -342,10 +342,12 @@ async def _all_facts(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> li
 
 
 async def restore_branches(runtime: Runtime) -> None:
-    """Sweep: put back a live run's lost branch once, delete recorded leftovers."""
+    """Sweep: put back a live run's lost branch once, delete leftovers."""
     for repository in await runtime.store.read(access.repositories_of, None):
         recorded = await runtime.store.read(runs.recorded_branches, repository.id)
-        if not recorded or repository.ref.host not in runtime.providers:
+        # A dry test leaves no record, and may come before the first test branch of a queue.
+        has_queue = bool(await runtime.store.read(queues.queues_of, repository.id))
+        if not (recorded or has_queue) or repository.ref.host not in runtime.providers:
             continue
         provider = runtime.providers[repository.ref.host]
         try:
