@@ -4,15 +4,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.github.options import GitHubOptions, addresses_of, parse_private_key
 from bot.github.provider import GitHubProvider
 from service.provider.errors import Gone, NotPermitted
 from service.vocabulary import RepoRef
+from tests.github.table import a_key
 from tests.provider.stage import HOST, on_sandbox
-
-STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 @pytest.fixture
@@ -63,14 +61,14 @@ class SkewedClock:
 
 async def test_the_previous_key_is_tried_when_the_first_is_refused(stage, provider_with):
     ours = parse_private_key(str(stage.sandbox.key_path))
-    provider = provider_with(private_keys=(STRANGER, ours))
+    provider = provider_with(private_keys=(a_key(), ours))
     assert len(await provider.repositories()) == 1
     await stage.clock.sleep(3600)
     assert len(await provider.repositories()) == 1
 
 
 async def test_a_foreign_key_is_named_as_the_cause(stage, provider_with):
-    provider = provider_with(private_keys=(STRANGER, STRANGER))
+    provider = provider_with(private_keys=(a_key(), a_key()))
     with pytest.raises(NotPermitted, match="refuses the App's key"):
         await provider.repositories()
 

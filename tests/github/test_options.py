@@ -4,11 +4,12 @@ import base64
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from bot.github import options
 from bot.github.options import Addresses, GitHubOptions
 from service.errors import StartRefused
+from tests.github.table import a_key
 
 
 def pem_of(key):
@@ -19,7 +20,10 @@ def pem_of(key):
     ).decode()
 
 
-PEM = pem_of(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+@pytest.fixture(scope="module", name="pem")
+def _pem():
+    """A private key as text."""
+    return pem_of(a_key())
 
 
 @pytest.mark.parametrize(
@@ -88,16 +92,16 @@ def test_plain_http_is_fine_on_this_machine(url):
     assert options.addresses_of("github.localhost", url).web == url
 
 
-def test_a_key_is_text_a_path_or_base64(tmp_path):
+def test_a_key_is_text_a_path_or_base64(tmp_path, pem):
     file = tmp_path / "app.pem"
-    file.write_text(PEM)
-    encoded = base64.b64encode(PEM.encode()).decode()
-    for given in (PEM, str(file), encoded, PEM.replace("\n", "\\n"), f"  {PEM}\n\n"):
-        assert pem_of(options.parse_private_key(given)).strip() == PEM.strip()
+    file.write_text(pem)
+    encoded = base64.b64encode(pem.encode()).decode()
+    for given in (pem, str(file), encoded, pem.replace("\n", "\\n"), f"  {pem}\n\n"):
+        assert pem_of(options.parse_private_key(given)).strip() == pem.strip()
 
 
-def test_a_key_that_is_none_is_refused_without_being_shown():
-    body = "".join(PEM.splitlines()[1:-1])
+def test_a_key_that_is_none_is_refused_without_being_shown(pem):
+    body = "".join(pem.splitlines()[1:-1])
     with pytest.raises(StartRefused) as refused:
         options.parse_private_key(body)
     assert refused.value.detail == (
@@ -135,8 +139,8 @@ def test_a_line_of_a_key_is_not_taken_for_a_path():
     assert "aaaaaa" not in refused.value.detail
 
 
-def test_a_broken_key_and_another_kind_of_key_are_refused():
-    broken = PEM.replace("A", "!")
+def test_a_broken_key_and_another_kind_of_key_are_refused(pem):
+    broken = pem.replace("A", "!")
     with pytest.raises(StartRefused, match=r"^NAME: the PEM private key cannot be read"):
         options.parse_private_key(broken, "NAME")
     with pytest.raises(StartRefused, match=r"^NAME: not an RSA key"):
@@ -174,7 +178,7 @@ def test_limits_follow_the_host_unless_told():
     assert limited("github.com", False) == (False, True)
 
 
-def test_options_do_not_show_their_secrets():
-    made = GitHubOptions("github.com", options.addresses_of("github.com"), "1", (PEM,), ("s3cr3t",))
+def test_options_do_not_show_their_secrets(pem):
+    made = GitHubOptions("github.com", options.addresses_of("github.com"), "1", (pem,), ("s3cr3t",))
     assert "s3cr3t" not in repr(made)
     assert "BEGIN" not in repr(made)

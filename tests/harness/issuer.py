@@ -1,5 +1,6 @@
 """An issuer of OIDC tokens like GitHub's: real keys, published over HTTP."""
 
+import functools
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ class Issuer:
     """Signs tokens with `key`; `published` are the keys by id, `asked` counts reads of them."""
 
     url: str = ""
-    key: RSAPrivateKey = field(default_factory=a_key)
+    key: RSAPrivateKey = field(default_factory=functools.cache(a_key))
     published: dict[str, RSAPrivateKey] = field(default_factory=dict)
     asked: int = 0
     padding: str = ""
