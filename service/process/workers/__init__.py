@@ -2,9 +2,9 @@
 
 Every worker has `drain()`, which does what is due and returns whether there was anything, and
 `run()`, which waits for a wake-up or a short time and then drains. Tests call only `drain`.
-Workers select rows by state and time, so a lost wake-up costs seconds and a lost process costs
-nothing. A flow looks when its topic is woken, when the next row is due, and in any case every five
-seconds, in case another process has stored one; every minute where no other process can.
+Workers select rows by state and time, so a lost wake-up costs a minute at most and a lost process
+costs nothing. A flow looks when its topic is woken, when the next row is due, and in any case every
+five seconds, in case another process has stored one; every minute where no other process can.
 
 `flows.py` lists the rows that `flow.py` claims and carries out concurrently, so that a slow or
 broken row delays no other: deliveries, in order within a repository; effects, with control

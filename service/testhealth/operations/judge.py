@@ -104,7 +104,7 @@ async def alone(
         result, kept = await runtime.store.run(change, *args, **kwargs)
         if kept is not None:
             cache.put(repository_id, kept)
-    # A status that changed is told to endpoints and in the issue of the test.
+    # Endpoints and the issue of a test report that its status has changed.
     runtime.wakeups.wake(notifications.TOPIC)
     outbox.wake(runtime.wakeups, (Lane.NOTICE,))
     return result, kept

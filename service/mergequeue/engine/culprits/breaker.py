@@ -269,7 +269,7 @@ def _chance(draft: Draft, run: Run) -> float:
 
 
 def _was_taken_back(entry: Entry) -> bool:
-    """Return whether breaker holds have taken back so many failures of an entry."""
+    """Return whether breaker holds took back `TAKEN_BACK_MAX` failures of an entry or more."""
     return entry.restarts.get(Reason.BASE_RED.value, 0) >= TAKEN_BACK_MAX
 
 

@@ -130,7 +130,7 @@ def _start_probe(draft: Draft, ground: launching.Ground) -> None:
     if not breaker.may_try(draft):
         return
     if not _triable(draft):
-        # Those that are searched wait for a pass, and nobody else is left who could bring it.
+        # Only entries under search are left. They wait until a run passes, but none would start.
         for searched in list(draft.queue.bisections.values()):
             leaving.abandon(draft, searched, Reason.BASE_RED, Detail(run=searched.run))
     entry = breaker.next_probe(draft, _triable(draft))
