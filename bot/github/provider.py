@@ -215,6 +215,9 @@ class GitHubProvider:
     async def build(self, request: BuildRequest) -> BuildResult:
         return await self._repeatable(self._builder.build, request.repo, Priority.BUILD, request)
 
+    async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
+        return await self._repeatable(self._builder.repeats_commits, repo, Priority.BUILD, target)
+
     async def prepare(self, repo: RepoRef, target: str) -> None:
         self._builder.prepare(self._at(repo, Priority.SWEEP), target)
 

@@ -177,6 +177,13 @@ class Provider(Protocol):
         """
         ...
 
+    async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
+        """Whether a build gives the same commits as another one that merges the same heads.
+
+        Then none has to wait for another. Asks the provider for nothing that it knows already.
+        """
+        ...
+
     async def prepare(self, repo: RepoRef, target: str) -> None:
         """Begin what makes the first test branch of a target branch quick.
 

@@ -170,21 +170,23 @@ class Construction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BuildStep:
-    """One head to merge, in order; `commit` is a commit that already did so (3.2)."""
+    """One head to merge, in order; `commit` is a commit that already did so (3.2).
+
+    `message` and `date` are those of the run that tests the head, so that merging it again can
+    give the same commit.
+    """
 
     number: int
     head_sha: Sha
     message: str
+    date: datetime
     tested: bool
     commit: Sha | None
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """A test branch to make. `branch` and `scratch` are full names without `refs/heads/`.
-
-    `created_at`: when its run was created, the date of commits that are made here.
-    """
+    """A test branch to make. `branch` and `scratch` are full names without `refs/heads/`."""
 
     repo: RepoRef
     run_id: str
@@ -199,7 +201,6 @@ class BuildRequest:
     construction: Construction
     title: str
     body: str
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,6 +207,9 @@ class ValuesProvider:
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
         return DryTest(request.branch, sha_of("dry test", request.tip))
 
+    async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
+        return False
+
     async def prepare(self, repo: RepoRef, target: str) -> None:
         return None
 

@@ -22,7 +22,7 @@ from service.runtime import Runtime
 from service.vocabulary import SYSTEM, CheckOutcome, QueueRef, RepoRef, Sha
 from tests.harness.values import ValuesProvider, sha_of
 from tests.operations.conftest import WaitingClock
-from tests.store.builders import a_check, a_run
+from tests.store.builders import a_check, a_run, an_entry
 
 BASE = Tip(Sha("a" * 40), Sha("b" * 40))
 
@@ -36,6 +36,10 @@ class AskedProvider(ValuesProvider):
         self.requests: list[BuildRequest] = []
         self.discarded: list[str] = []
         self.prepared: list[tuple[str, str]] = []
+        self.repeats = False
+
+    async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
+        return self.repeats
 
     async def build(self, request: BuildRequest) -> BuildResult:
         self.requests.append(request)
@@ -125,6 +129,30 @@ async def test_a_run_on_another_tip_shares_nothing(runtime, provider, queue):
     assert commits(await asked(runtime, provider, queue, ahead, behind)) == [None, None, None]
 
 
+async def test_a_run_on_what_has_landed_of_the_line_goes_on_from_its_chain(
+    runtime, provider, queue
+):
+    earlier = Tip(Sha("c" * 40), Sha("d" * 40))
+    landed = RunStep(1, sha_of("head", 1), BASE.sha, BASE.tree, False)
+    ahead = a_live_run("r2", [2], base=[1], base_tip=earlier)
+    ahead = replace(ahead, steps=(landed, ahead.steps[1]))
+    behind = a_live_run("r3", [3], base=[2], built=False)
+    request = await asked(runtime, provider, queue, ahead, behind)
+    assert commits(request) == [ahead.steps[1].commit, None]
+
+
+async def test_a_head_ahead_is_merged_as_the_run_that_tests_it_does(runtime, provider, queue):
+    earlier = runtime.clock.now() - timedelta(minutes=5)
+    provider.repeats = True
+    ahead = a_live_run("r1", [1], created_at=earlier, built=False)
+    behind = a_live_run("r2", [2], base=[1], built=False)
+    entry = an_entry(1, run="r1", head=sha_of("head", 1))
+    request = await asked(runtime, provider, queue, ahead, behind, entries={1: entry})
+    runs = [each.message.split("Headgate-Run: ")[1].split("\n")[0] for each in request.steps]
+    dates = [each.date for each in request.steps]
+    assert (runs, dates) == (["r1", "r2"], [earlier, behind.created_at])
+
+
 async def test_a_probe_is_a_prefix_of_the_failed_run_but_for_its_last_head(
     runtime, provider, queue
 ):
@@ -150,6 +178,26 @@ async def test_a_build_waits_for_the_one_whose_chain_it_continues(runtime, provi
     behind = a_live_run("r2", [3, 4], base=[1, 2], built=False)
     await asked(runtime, provider, queue, ahead, behind)
     assert sum(clock.waits) == building.WAIT_FOR_BUILD_S
+
+
+async def test_it_waits_for_one_with_an_older_base_from_which_only_the_rest_is_left(
+    runtime, provider, queue, clock
+):
+    earlier = Tip(Sha("c" * 40), Sha("d" * 40))
+    ahead = a_live_run("r1", [2], base=[1], base_tip=earlier, built=False)
+    behind = a_live_run("r2", [3], base=[2], built=False)
+    await asked(runtime, provider, queue, ahead, behind)
+    assert sum(clock.waits) == building.WAIT_FOR_BUILD_S
+
+
+async def test_it_waits_for_none_where_the_same_merge_gives_the_same_commit(
+    runtime, provider, queue, clock
+):
+    provider.repeats = True
+    ahead = a_live_run("r1", [1, 2], built=False)
+    behind = a_live_run("r2", [3, 4], base=[1, 2], built=False)
+    await asked(runtime, provider, queue, ahead, behind)
+    assert clock.waits == []
 
 
 async def test_it_waits_for_none_that_parts_from_it_or_offers_no_more(

@@ -268,7 +268,7 @@ class Branches:
         assert (refused.value.code, refused.value.number) == (RefusedCode.WORKFLOWS, number)
 
     async def test_more_heads_than_two_hundred_are_too_many(self, stage):
-        step = BuildStep(1, NOWHERE, "m", tested=True, commit=None)
+        step = BuildStep(1, NOWHERE, "m", stage.clock.now(), tested=True, commit=None)
         request = replace(stage.request(), steps=(step,) * 201)
         with pytest.raises(Refused) as refused:
             await stage.provider.build(request)

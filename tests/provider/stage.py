@@ -419,6 +419,7 @@ class Stage:
                 each,
                 head,
                 f"Headgate test: merge pr-{each}\n\nHeadgate-Run: {run}",
+                self.clock.now(),
                 tested=True,
                 commit=None,
             )
@@ -438,7 +439,6 @@ class Stage:
             construction=Construction.RENAME_TEMP_BRANCH,
             title=f"headgate: test {number} on main",
             body="Opened by Headgate.",
-            created_at=self.clock.now(),
         )
         return replace(request, **changed)
 

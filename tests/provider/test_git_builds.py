@@ -46,6 +46,11 @@ async def build(stage, *pulls, **changed):
     return await stage.provider.build(request)
 
 
+def untested(step):
+    """The same head ahead of what a run tests."""
+    return replace(step, tested=False)
+
+
 def audited(stage):
     """The queue of main, as `doctor` audits it."""
     return AuditSubject(stage.repo, "main", stage.tip(), Vehicle.PUSH, MergeMethod.SQUASH)
@@ -122,6 +127,26 @@ class TestChains:
         shutil.rmtree(stage.mirror)
         assert await stage.provider.build(request) == built
         assert stage.built_by() == {("git", "default"): 2}
+
+    async def test_a_run_behind_merges_what_is_ahead_to_the_same_commits(self, stage):
+        pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
+        ahead = stage.request(*pulls[:2])
+        stage.clock.advance(60)
+        behind = stage.request(*pulls)
+        own = behind.steps[2]
+        behind = replace(behind, steps=(*(untested(step) for step in ahead.steps), own))
+        last = await stage.provider.build(behind)
+        shutil.rmtree(stage.mirror)
+        first = await stage.provider.build(ahead)
+        assert last.prefixes[:2] == first.prefixes
+        assert stage.built_by() == {("git", "default"): 2}
+
+    async def test_a_run_that_merges_the_same_heads_has_commits_of_its_own(self, stage):
+        pulls = [await stage.open({"a.txt": "a\n"}), await stage.open({"b.txt": "b\n"})]
+        first = await stage.provider.build(stage.request(*pulls))
+        again = await stage.provider.build(stage.request(*pulls))
+        assert first.tip != again.tip
+        assert [one.tree for one in first.prefixes] == [one.tree for one in again.prefixes]
 
     @EACH_KIND_OF_LOSS
     async def test_a_push_whose_answer_is_lost_is_looked_up(self, stage, kind, how):
@@ -481,7 +506,7 @@ class TestSecrets:
             pull = await stage.open({"a.txt": "a\n"})
             await build(stage, pull)
             await stage.fault("fail_before", path="*/git-receive-pack", nth=1, status=403)
-            await build(stage, pull, created_at=stage.clock.now())
+            await build(stage, pull)
             credentials = given.read_text().splitlines()[-1].rpartition(" ")[2]
             token = base64.b64decode(credentials).decode().rpartition(":")[2]
             assert len(token) > 20

@@ -209,6 +209,15 @@ class GitBuilder:
         self._tend(seat, place)
         return result
 
+    async def repeats_commits(self, client: RepositoryClient, target: str) -> bool:
+        """Return whether git builds there now, as far as is known before it tries."""
+        seat = self._seat(client)
+        try:
+            facts = await self._usable(client, target, seat)
+        except Unusable:
+            return False
+        return self._chosen_place(seat, facts).mirror.is_there()
+
     async def discard(self, client: RepositoryClient, branch: str) -> None:
         """Delete a branch with a waiting push, else by the REST API."""
         seat = self._seats.get(client.repo.slug.lower())

@@ -16,6 +16,7 @@ from service.vocabulary import Sha
 
 ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 UNRELATED = "refusing to merge unrelated histories"
+ROLES = ("AUTHOR", "COMMITTER")
 MERGE = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
 
 
@@ -38,8 +39,8 @@ class Place(NamedTuple):
 class GitBuild(testbranches.Build):
     """Builds the test branch of one request in a mirror.
 
-    Author, committer and date depend on the request alone, so that building again gives the
-    same commits.
+    A commit depends on what it merges and on its step alone, so that building again, or as a part
+    of a run behind, gives the same commits.
     """
 
     def __init__(
@@ -92,6 +93,19 @@ class GitBuild(testbranches.Build):
 
     async def merge(self, step: BuildStep, before: Commit) -> Commit | None:
         """Return the commit after this step; None for a conflict. Raises GitFailed."""
+        # Runs of one moment merge the same heads ahead of their own.
+        words = step.message or f"Headgate test: merge pr-{step.number}\n\n{self._trailer}"
+        made, what = self._mirror.made, (before.sha, step.head_sha, words, step.date)
+        commit = made.get(what)
+        if commit is None:
+            commit = await self._merge(step, before, words)
+            if commit is not None:
+                made[what] = commit
+        if commit is not None:
+            self._commits.append(commit)
+        return commit
+
+    async def _merge(self, step: BuildStep, before: Commit, words: str) -> Commit | None:
         contained = await self._run("merge-base", "--is-ancestor", step.head_sha, before.sha)
         if contained.code == 0:
             return before
@@ -108,16 +122,13 @@ class GitBuild(testbranches.Build):
             return None
         tree = _id_of(parts[0])
         parents = (before.sha, step.head_sha)
-        words = step.message or f"Headgate test: merge pr-{step.number}\n\n{self._trailer}"
         command = Command(
             ("commit-tree", tree, "-p", parents[0], "-p", parents[1], "-F", "-"),
             words.encode("utf-8", "replace") + b"\n",
-            environment=self._identity,
+            environment=self._identity | _dates(step),
         )
         made = await self._mirror.run(command)
-        commit = Commit(_id_of(made.text), tree, parents)
-        self._commits.append(commit)
-        return commit
+        return Commit(_id_of(made.text), tree, parents)
 
     async def _run(self, *arguments: str) -> Output:
         """Run a command that answers 0 or 1; it may fetch contents into a blobless mirror."""
@@ -138,16 +149,15 @@ class GitBuild(testbranches.Build):
 
     async def _identity_of_app(self) -> dict[str, str]:
         name = f"{await self.client.github.slug()}[bot]"
-        date = f"@{int(self.request.created_at.timestamp())} +0000"
         return {
             f"GIT_{role}_{part}": value
-            for role in ("AUTHOR", "COMMITTER")
-            for part, value in (
-                ("NAME", name),
-                ("EMAIL", f"{name}@users.noreply.github.com"),
-                ("DATE", date),
-            )
+            for role in ROLES
+            for part, value in (("NAME", name), ("EMAIL", f"{name}@users.noreply.github.com"))
         }
+
+
+def _dates(step: BuildStep) -> dict[str, str]:
+    return {f"GIT_{role}_DATE": f"@{int(step.date.timestamp())} +0000" for role in ROLES}
 
 
 def displayed(path: bytes) -> str:

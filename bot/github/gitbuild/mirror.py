@@ -8,17 +8,20 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from cachetools import LRUCache
+
 from bot.github.client import RepositoryClient
 from bot.github.gitbuild.command import NETWORK_S, Command, Git, GitFailed, Output, Remote
 from bot.github.options import MirrorOptions
 from service.clock import Clock
+from service.provider.values import Commit
 from service.vocabulary import Sha
 
 FULL = ".git"
@@ -36,6 +39,7 @@ UNUSED_MAX = timedelta(days=14)
 FREE_DISK_SHARE = 0.1
 UPKEEP_EVERY_S = 3600.0
 SIZE_FILE = "headgate-size"
+COMMITS_MAX = 1_000
 FETCH = (
     "fetch",
     "-q",
@@ -137,6 +141,9 @@ class Mirror:
     clock: Clock
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     is_clean: bool = False
+    made: LRUCache[Hashable, Commit] = field(default_factory=lambda: LRUCache(COMMITS_MAX))
+    """Commits that this process has made in it, by what they depend on."""
+    made_in: int | None = None
 
     @property
     def is_blobless(self) -> bool:
@@ -165,9 +172,19 @@ class Mirror:
                 if not self.is_clean:
                     self.remove_leftovers()
                     self.is_clean = True
+                self._forget_unless_same()
                 yield
             finally:
                 os.close(descriptor)
+
+    def _forget_unless_same(self) -> None:
+        """Forget what was made in a mirror that has been made anew since."""
+        born = None
+        with suppress(FileNotFoundError):
+            born = (self.folder / SIZE_FILE).stat().st_mtime_ns
+        if born != self.made_in:
+            self.made.clear()
+            self.made_in = born
 
     def remove_leftovers(self) -> None:
         """Delete locks and unfinished packs of commands that were killed."""

@@ -1,7 +1,7 @@
 """Making and retiring test branches (docs/design/provider.md 7; docs/design/engine.md 7)."""
 
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 import structlog
 
@@ -19,7 +19,7 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Run, RunStep
 from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RetireRun
 from service.mergequeue.engine.states import RunPhase, RunStatus
-from service.mergequeue.operations import commit_texts, commit_values, naming, turn, vehicles
+from service.mergequeue.operations import merge_messages, naming, turn, vehicles
 from service.mergequeue.store import landings, queues, runs
 from service.provider.errors import Gone, GoneKind, ProviderError, Refused, RefusedCode
 from service.provider.values import (
@@ -33,7 +33,7 @@ from service.provider.values import (
     Vehicle,
 )
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, RepoRef, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, QueueRef, RepoRef, Sha
 
 log = structlog.get_logger()
 
@@ -53,7 +53,9 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
     run = await _live(runtime, queue, action.run)
     if run is None or run.sha is not None:
         return
-    await _wait_for_base(runtime, queue, action)
+    provider = runtime.providers[queue.repo.host]
+    if not await provider.repeats_commits(queue.repo, queue.branch):
+        await _wait_for_base(runtime, queue, action)
     value = await turn.value(runtime, queue.id)
     run = value.runs.get(action.run)
     if run is None:
@@ -61,7 +63,7 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
     request = await _request(runtime, queue, action, value)
     runtime.boundary.reach("act.build.before_send")
     try:
-        result = await runtime.providers[queue.repo.host].build(request)
+        result = await provider.build(request)
     except Refused as refused:
         code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
         inputs: list[Input] = [TestBranchRefused(action.run, refused.number, code, refused.message)]
@@ -128,10 +130,18 @@ def _continues_unbuilt(value: MergeQueue, action: BuildTestBranch) -> bool:
         run.phase is RunPhase.BUILDING
         and run.status is RunStatus.IN_PROGRESS
         and run.id != action.run
-        and run.base_tip == action.base_tip
-        and there < len(_heads_of(run)) == _shared(_heads_of(run), wanted)
+        and there < len(heads := _left_of(run, action)) == _shared(heads, wanted)
         for run in value.runs.values()
     )
+
+
+def _left_of(run: Run, action: BuildTestBranch) -> Sequence[tuple[int, Sha]]:
+    """Return the run's heads; of one with an older base those that have not landed since."""
+    heads = _heads_of(run)
+    if run.base_tip == action.base_tip:
+        return heads
+    line = {step.pr for step in action.steps}
+    return tuple(dropwhile(lambda head: head[0] not in line, heads))
 
 
 def _wanted(action: BuildTestBranch) -> tuple[tuple[int, Sha], ...]:
@@ -153,24 +163,24 @@ async def _request(
     runtime: Runtime, queue: QueueRef, action: BuildTestBranch, value: MergeQueue
 ) -> BuildRequest:
     run = value.runs[action.run]
-    trailers = naming.Trailers(run.id, await runtime.store.read(queues.deployment_id))
+    deployment = await runtime.store.read(queues.deployment_id)
     reused = _reusable(value, action)
     steps = []
     for place, step in enumerate(action.steps):
         commit = reused[place].commit if place < len(reused) else None
+        tester = run if step.tested else _tester(value, step) or run
         message = ""
         if commit is None:
-            message = await _message(runtime, queue, run, step)
-            has_body = run.config.commit_body is not None
-            joins = has_body and commit_texts.ends_in_trailers(message)
-            message = trailers.under(message, joins=joins)
-        steps.append(BuildStep(step.pr, step.head, message, step.tested, commit))
+            trailers = naming.Trailers(tester.id, deployment)
+            message = await merge_messages.of(runtime, queue, tester, step, trailers)
+        date = tester.created_at
+        steps.append(BuildStep(step.pr, step.head, message, date, step.tested, commit))
     wants_draft = run.config.create_prs_for_testing_branches
     renames = run.config.test_branch_construction_mode is TestBranchConstruction.RENAME_TEMP_BRANCH
     return BuildRequest(
         repo=queue.repo,
         run_id=run.id,
-        deployment_id=trailers.deployment,
+        deployment_id=deployment,
         target=queue.branch,
         base_sha=action.base_tip.sha,
         steps=tuple(steps),
@@ -183,8 +193,14 @@ async def _request(
         ),
         title=naming.draft_title(run, queue.branch),
         body=naming.draft_body(run, queue.branch, await _failed_before(runtime, queue, value, run)),
-        created_at=run.created_at,
     )
+
+
+def _tester(value: MergeQueue, step: HeadToMerge) -> Run | None:
+    """Return the run that tests this head now, if any does."""
+    entry = value.entries.get(step.pr)
+    run = value.runs.get(entry.run or "") if entry is not None else None
+    return run if run is not None and (step.pr, step.head) in _heads_of(run) else None
 
 
 async def _failed_before(
@@ -201,34 +217,29 @@ async def _failed_before(
     return tuple(sorted({one.name for one in reports if one.outcome is CheckOutcome.FAILED}))
 
 
-async def _message(runtime: Runtime, queue: QueueRef, run: Run, step: HeadToMerge) -> str:
-    if run.config.merge_method is not MergeMethod.MERGE_COMMIT:
-        return naming.test_message(step.pr, step.head, queue.branch)
-    provider = runtime.providers[queue.repo.host]
-    pull = await provider.pull_request(queue.repo, step.pr, awaits_mergeability=False)
-    owner = (pull.head_repo or queue.repo.slug).split("/")[0]
-    title = naming.landing_title(step.pr, f"{owner}/{pull.head_branch}")
-    body = naming.landing_body(pull.title)
-    own = await commit_values.texts(runtime, queue, run.config, pull, run.id)
-    if own.title is not None:
-        title = naming.without_skips(own.title) or title
-    if own.body is not None:
-        body = naming.without_skips(own.body)
-    return f"{title}\n\n{body}".strip()
-
-
 def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]:
-    """Return the longest chain of our leading steps that a live run of the same base has made.
+    """Return the longest chain of our leading steps that a live run has made on our base.
 
     A failed run counts too: its probes are prefixes of it (docs/design/engine.md 8).
     """
     wanted = _wanted(action)
     best: tuple[RunStep, ...] = ()
     for run in value.runs.values():
-        if run.base_tip == action.base_tip:
-            made = tuple((step.pr, step.head) for step in run.steps)
-            best = max(best, run.steps[: _shared(made, wanted)], key=len)
+        steps = _steps_on(run, action.base_tip.sha)
+        made = tuple((step.pr, step.head) for step in steps)
+        best = max(best, steps[: _shared(made, wanted)], key=len)
     return best
+
+
+def _steps_on(run: Run, base: Sha) -> tuple[RunStep, ...]:
+    """Return the run's steps on top of this commit.
+
+    An older run has it among its steps once those below have landed as they were tested.
+    """
+    commits = [run.base_tip.sha, *(step.commit for step in run.steps)]
+    if base not in commits:
+        return ()
+    return run.steps[len(commits) - 1 - commits[::-1].index(base) :]
 
 
 async def _reported(runtime: Runtime, queue: QueueRef, run: Run, result: BuildResult) -> Input:
