@@ -141,6 +141,16 @@ async def test_a_run_on_what_has_landed_of_the_line_goes_on_from_its_chain(
     assert commits(request) == [ahead.steps[1].commit, None]
 
 
+async def test_a_head_that_was_in_already_keeps_its_place_in_the_chain(runtime, provider, queue):
+    earlier = Tip(Sha("c" * 40), Sha("d" * 40))
+    first, second = (RunStep(pr, sha_of("head", pr), BASE.sha, BASE.tree, pr == 2) for pr in (1, 2))
+    ahead = a_live_run("r2", [3], base=[1, 2], base_tip=earlier)
+    ahead = replace(ahead, steps=(first, second, ahead.steps[2]))
+    behind = a_live_run("r3", [4], base=[2, 3], built=False)
+    request = await asked(runtime, provider, queue, ahead, behind)
+    assert commits(request) == [BASE.sha, ahead.steps[2].commit, None]
+
+
 async def test_a_head_ahead_is_merged_as_the_run_that_tests_it_does(runtime, provider, queue):
     earlier = runtime.clock.now() - timedelta(minutes=5)
     provider.repeats = True

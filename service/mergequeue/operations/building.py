@@ -1,6 +1,6 @@
 """Making and retiring test branches (docs/design/provider.md 7; docs/design/engine.md 7)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import dropwhile, takewhile
 
 import structlog
@@ -225,21 +225,22 @@ def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]
     wanted = _wanted(action)
     best: tuple[RunStep, ...] = ()
     for run in value.runs.values():
-        steps = _steps_on(run, action.base_tip.sha)
-        made = tuple((step.pr, step.head) for step in steps)
-        best = max(best, steps[: _shared(made, wanted)], key=len)
+        for steps in _chains_on(run, action.base_tip.sha):
+            made = tuple((step.pr, step.head) for step in steps)
+            best = max(best, steps[: _shared(made, wanted)], key=len)
     return best
 
 
-def _steps_on(run: Run, base: Sha) -> tuple[RunStep, ...]:
-    """Return the run's steps on top of this commit.
+def _chains_on(run: Run, base: Sha) -> Iterator[tuple[RunStep, ...]]:
+    """Yield the run's steps on top of this commit.
 
-    An older run has it among its steps once those below have landed as they were tested.
+    An older run has it among its own once those below have landed as they were tested; twice if
+    a head was in already.
     """
-    commits = [run.base_tip.sha, *(step.commit for step in run.steps)]
-    if base not in commits:
-        return ()
-    return run.steps[len(commits) - 1 - commits[::-1].index(base) :]
+    commits = (run.base_tip.sha, *(step.commit for step in run.steps))
+    for place, commit in enumerate(commits):
+        if commit == base:
+            yield run.steps[place:]
 
 
 async def _reported(runtime: Runtime, queue: QueueRef, run: Run, result: BuildResult) -> Input:
