@@ -75,21 +75,17 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
     return [hedge for _, hedge in found[:room]]
 
 
-def give_way(draft: Draft) -> bool:
-    """End what is worth least in a spare slot: something real starts. False if there is none."""
+def give_way(draft: Draft) -> None:
+    """End what is worth least in a spare slot: something real starts there."""
     running = [
         run
         for kind in SPARE
         for run in draft.runs.of_kind(kind)
         if run.status is RunStatus.IN_PROGRESS
     ]
-    if running:
-        drawn = bases.graph(draft)
-        draft.retire(
-            min(running, key=lambda run: (_worth(draft, drawn, run), -run.number)),
-            Reason.AHEAD_CHANGED,
-        )
-    return bool(running)
+    drawn = bases.graph(draft)
+    least = min(running, key=lambda run: (_worth(draft, drawn, run), -run.number))
+    draft.retire(least, Reason.AHEAD_CHANGED)
 
 
 def give_up(draft: Draft, run: Run, reason: Reason) -> None:
