@@ -37,8 +37,6 @@ class Hedge:
 def review(draft: Draft) -> None:
     """Let hedges take over whose case has come true, and end those whose case cannot any more."""
     for run in draft.runs.of_kind(RunKind.HEDGE):
-        if run.id not in draft.runs:
-            continue
         main = _main_of(draft, run)
         left_out = _left_out(draft, run, main) if main is not None else ()
         if main is None or _is_decided(draft, run, left_out):
