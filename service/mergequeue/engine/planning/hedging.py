@@ -129,7 +129,8 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
     }
     best = max(undecided, key=lambda ahead: (undecided[ahead], -ahead))
     base = _base_without(drawn, node, best)
-    if any(draft.entries[member.pr].state is EntryState.PENDING for member in base):
+    left = {member.pr for member in drawn.nodes[best].members}
+    if not all(_may_stay(draft.entries[member.pr], left) for member in base):
         return
     score = undecided[best]
     for other, chance in undecided.items():
@@ -137,6 +138,14 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
             score *= 1.0 - chance
     without = tuple(member.entry for member in drawn.nodes[best].members)
     yield score, Hedge(run.entries, base, without)
+
+
+def _may_stay(entry: Entry, left: set[int]) -> bool:
+    """Whether an entry of a base is under test and goes on when these are not ahead of it.
+
+    A member of a stack contains those below it, and leaves the line with them.
+    """
+    return entry.state is not EntryState.PENDING and left.isdisjoint(entry.facts.below)
 
 
 def _base_without(drawn: Graph, node: Node, left: int) -> tuple[Member, ...]:
