@@ -164,3 +164,14 @@ def test_a_value_that_breaks_an_invariant_is_named() -> None:
     broken(replace(queue, runs={**queue.runs, run.id: replace(changed, steps=())}), "E3")
     unknown = replace(run, base_tip=replace(run.base_tip, sha=trees.sha("unknown")))
     broken(replace(queue, runs={**queue.runs, run.id: unknown}), "E3")
+
+
+def test_a_batch_is_whole_and_its_members_are_neighbors() -> None:
+    script = Script("queue SINGLE batch=2 concurrency=2")
+    script.play("submit 1 2 3 4")
+    queue = script.stage.queue
+    two, three = queue.entries[2], queue.entries[3]
+    left = {pr: entry for pr, entry in queue.entries.items() if pr != 1}
+    broken(replace(queue, entries=left), "E1")
+    apart = with_entry(queue, replace(two, rank=three.rank))
+    broken(with_entry(apart, replace(three, rank=two.rank)), "E1")
