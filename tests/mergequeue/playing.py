@@ -54,6 +54,25 @@ def _submit(stage: Stage, words: list[str]) -> Told:
     return together(told)
 
 
+def _stack(stage: Stage, words: list[str]) -> Told:
+    """One command submits a stack, from the bottom up: `stack 1 2 3`; `closed=2` is closed."""
+    numbers = [int(word) for word in words if word.isdigit()]
+    closed = values_of(words).get("closed")
+    commands: list[inputs.Submit] = []
+    for place, pr in enumerate(numbers):
+        command, below = stage.submit(pr), " ".join(map(str, numbers[:place]))
+        facts = replace(command.facts, in_stack=True)
+        if below:
+            blockers = (Blocker(BlockerCode.STACKED, below),)
+            facts = replace(facts, base=f"part-{numbers[place - 1]}", blockers=blockers)
+        stage.facts[pr] = facts
+        if str(pr) == closed:
+            facts = replace(facts, state=PullRequestState.CLOSED)
+        commands.append(replace(command, facts=facts))
+    *lower, top = commands
+    return stage.tell(replace(top, below=tuple(lower)))
+
+
 def _facts(stage: Stage, words: list[str]) -> Told:
     """Change what the provider says of a pull request: `facts 3 draft base=next`."""
     pr = int(words[0])
@@ -192,6 +211,7 @@ def _rates(stage: Stage, words: list[str]) -> Told:
 VERBS: Mapping[str, Verb] = {
     **reporting.VERBS,
     "submit": _submit,
+    "stack": _stack,
     "cancel": _cancel,
     "restart": _restart,
     "push": _push,

@@ -215,6 +215,11 @@ def _refuse(stage: Stage, words: list[str]) -> Told:
     )
 
 
+def _build(stage: Stage, words: list[str]) -> Told:
+    """`build r2`; `build r2 otherwise`: the provider merges in another way than before."""
+    return stage.build(_run_of(stage, words), otherwise="otherwise" in words)
+
+
 def _delay(stage: Stage, words: list[str]) -> Told:
     """The provider's limits put off a build: `delay r1 10`, in minutes."""
     run = stage.run(number_of(words[0]))
@@ -286,7 +291,7 @@ def _rerun(stage: Stage, words: list[str]) -> Told:
 
 
 VERBS: Mapping[str, Verb] = {
-    "build": lambda stage, words: stage.build(_run_of(stage, words)),
+    "build": _build,
     "land": lambda stage, words: stage.land(_run_of(stage, words)),
     "pass": _pass,
     "fail": _fail,

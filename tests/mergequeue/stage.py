@@ -172,10 +172,10 @@ class Stage:
         assert number in self.runs, f"r{number} has not started; runs: {sorted(self.runs)}"
         return self.runs[number]
 
-    def build(self, run_id: str) -> Told:
-        """Answer a build that waits."""
+    def build(self, run_id: str, *, otherwise: bool = False) -> Told:
+        """Answer a build that waits; `otherwise`: its merges have other trees than before."""
         assert run_id in self.builds, "no build of this run waits"
-        return self.tell(self._built(self.builds.pop(run_id)))
+        return self.tell(self._built(self.builds.pop(run_id), otherwise=otherwise))
 
     def land(self, run_id: str) -> Told:
         """Answer a landing that waits: all its positions succeed, one after another."""
@@ -219,8 +219,10 @@ class Stage:
             return [RerunStarted(action.run, action.attempt)]
         return []
 
-    def _built(self, action: BuildTestBranch) -> Input:
+    def _built(self, action: BuildTestBranch, *, otherwise: bool = False) -> Input:
         tree: Tree = self.target.tree_of(action.base_tip.sha)
+        if otherwise:
+            tree |= {("merged", "otherwise")}
         steps: list[RunStep] = []
         commit = action.base_tip.sha
         for step in action.steps:

@@ -15,6 +15,7 @@ from service.mergequeue.engine.state.run_index import IndexedRuns
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM, CheckOutcome
 from tests.mergequeue import trees
+from tests.mergequeue.script import Script
 from tests.mergequeue.stage import START, Stage, a_check
 
 EVIDENCE = Detail(text="evidence")
@@ -89,6 +90,17 @@ def test_a_run_tests_no_more_than_a_batch_and_nobody_who_has_to_be_alone() -> No
     refused(draft, "E4")
 
 
+def test_a_member_of_a_stack_that_has_to_be_alone_is_in_no_run_with_the_others() -> None:
+    script = Script("queue SINGLE merge_method=SQUASH")
+    script.play("stack 1 2")
+    draft = Draft(script.stage.queue, START, SYSTEM)
+    draft.before = replace(draft.before, runs={})
+    draft.changed_runs = set(draft.runs)
+    invariants.check(draft)
+    draft.entries[2] = replace(draft.entries[2], no_batch=True)
+    refused(draft, "E4")
+
+
 def test_a_landing_needs_an_open_queue_a_passed_run_and_its_base_on_the_target() -> None:
     draft, _, run = a_draft()
     tip = draft.queue.tip
@@ -142,6 +154,8 @@ def test_a_value_that_breaks_an_invariant_is_named() -> None:
     broken(with_entry(queue, replace(two, run=one.run)), "E1")
     broken(with_entry(queue, replace(one, kept=True)), "E2")
     broken(with_entry(queue, replace(one, bisection="over")), "E2")
+    hedge = replace(run, kind=RunKind.HEDGE)
+    broken(replace(queue, runs={**queue.runs, run.id: hedge}), "E2")
     probe = replace(run, id="probe", kind=RunKind.PROBE, bisection="over")
     broken(replace(queue, runs={**queue.runs, probe.id: probe}), "E1")
     changed = replace(run, steps=run.steps[:1])
@@ -150,3 +164,14 @@ def test_a_value_that_breaks_an_invariant_is_named() -> None:
     broken(replace(queue, runs={**queue.runs, run.id: replace(changed, steps=())}), "E3")
     unknown = replace(run, base_tip=replace(run.base_tip, sha=trees.sha("unknown")))
     broken(replace(queue, runs={**queue.runs, run.id: unknown}), "E3")
+
+
+def test_a_batch_is_whole_and_its_members_are_neighbors() -> None:
+    script = Script("queue SINGLE batch=2 concurrency=2")
+    script.play("submit 1 2 3 4")
+    queue = script.stage.queue
+    two, three = queue.entries[2], queue.entries[3]
+    left = {pr: entry for pr, entry in queue.entries.items() if pr != 1}
+    broken(replace(queue, entries=left), "E1")
+    apart = with_entry(queue, replace(two, rank=three.rank))
+    broken(with_entry(apart, replace(three, rank=two.rank)), "E1")

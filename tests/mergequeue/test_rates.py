@@ -10,6 +10,7 @@ from service.mergequeue.engine.explaining import rates
 from service.mergequeue.engine.explaining.rates import Outcomes
 from service.mergequeue.engine.reported import Rates
 from service.vocabulary import CheckOutcome, RequiredName
+from tests.mergequeue.script import Script
 from tests.mergequeue.stage import START, Stage, a_check
 
 MINUTE = timedelta(minutes=1)
@@ -47,6 +48,15 @@ def test_a_check_ends_with_its_own_report_or_with_the_run():
         finished_at=START + 9 * MINUTE,
     )
     assert rates.minutes_of([run, replace(run, built_at=None)]) == {"unit": [4.0], "lint": [8.0]}
+
+
+def test_a_check_that_is_required_only_from_the_landing_on_is_not_timed():
+    script = Script("queue SINGLE manual land")
+    for line in ("submit 1", "+10m", "pass r1", "require unit lint", "land r1"):
+        script.play(line)
+    run = script.stage.run(1)
+    assert [one.name for one in run.required] == ["unit", "lint"]
+    assert rates.minutes_of([run]) == {"unit": [10.0]}
 
 
 @pytest.mark.parametrize(

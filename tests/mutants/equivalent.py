@@ -43,6 +43,8 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "tip is None or not _is_free(draft)": (
             "Without a pull request whose tests count there is no run to land; it saves a search."
         ),
+        "_candidate: draft.entries[node.members[0].pr].verified_by or '' -> "
+        "draft.entries[node.members[0].pr].verified_by": "Only passed nodes are asked about.",
     },
     "bot/github/landing.py": {
         "_merge_call: answer.status >= 300 -> answer.status > 300": (

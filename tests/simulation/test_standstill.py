@@ -15,6 +15,7 @@ from service.mergequeue.engine.explaining.standstill import (
 from service.mergequeue.engine.inputs import FactsChanged, Input, SetState, Submit
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import QueueState
+from tests.mergequeue.script import Script
 from tests.mergequeue.stage import ALICE, START, a_queue, facts_of
 from tests.simulation.world import World
 
@@ -93,6 +94,16 @@ def test_a_run_in_building_without_an_effect_is_named() -> None:
     queue, run = building()
     assert found_in(queue, after=2 * MINUTE) == {}
     assert found_in(queue) == {StandstillKind.BUILD_MISSING: run}
+
+
+def test_a_landing_without_an_effect_is_named() -> None:
+    script = Script("queue SINGLE manual land")
+    for line in ("submit 1", "pass r1"):
+        script.play(line)
+    queue, run = script.stage.queue, script.stage.run_id(1)
+    sent = OpenEffect(f"{run}/land", "land", run, True, START + 3 * MINUTE, START)
+    assert found_in(queue, sent) == {}
+    assert found_in(queue) == {StandstillKind.LANDING_MISSING: run}
 
 
 def test_a_lost_turn_is_named_with_its_entry() -> None:

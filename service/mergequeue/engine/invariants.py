@@ -72,8 +72,8 @@ def _entry(draft: Draft, entry: Entry) -> None:
     if needed is None:
         if entry.run is not None or entry.verified_by is not None or entry.bisection is not None:
             raise InvariantBroken("E2", f"{_name(entry)} has a run")
-    elif run is None or run.status is not needed:
-        raise InvariantBroken("E2", f"{_name(entry)} has no run that is {needed.value}")
+    elif run is None or run.kind in SPARE or run.status is not needed:
+        raise InvariantBroken("E2", f"{_name(entry)} has no run of its own that is {needed.value}")
     is_passed = entry.state is EntryState.TESTS_PASSED
     if is_passed != (entry.verified_by is not None) or entry.verified_by not in (None, entry.run):
         raise InvariantBroken("E2", f"{_name(entry)} is proved by {entry.verified_by}")

@@ -82,19 +82,24 @@ def _proves(run: Run, cleared: Sequence[Entry]) -> bool:
 
 
 def _cleared(draft: Draft, run: Run) -> list[Entry]:
-    """What has not passed below the run, and what passed on top of that: it lands with it."""
-    found: list[Entry] = []
-    ids: set[str] = set()
-    for member in run.base:
-        entry = draft.entry_of(member)
-        if entry is None:
-            continue
-        proof = draft.runs.get(entry.verified_by or "")
-        stands_on = proof is not None and any(one.entry in ids for one in proof.base)
-        if entry.state in _NOT_PASSED or stands_on:
-            found.append(entry)
-            ids.add(entry.id)
-    return found
+    """What has not passed below the run, and what passed with it or on top of it: all lands as one.
+
+    A passed run proves what it tested as a whole. When a part of that has to pass again, the rest
+    needs the new proof too.
+    """
+    beneath = [entry for entry in map(draft.entry_of, run.base) if entry is not None]
+    ids = {entry.id for entry in beneath if entry.state in _NOT_PASSED}
+    more = ids
+    while more:
+        more = {entry.id for entry in beneath if _is_proved_with(draft, entry, ids)} - ids
+        ids = ids | more
+    return [entry for entry in beneath if entry.id in ids]
+
+
+def _is_proved_with(draft: Draft, entry: Entry, ids: set[str]) -> bool:
+    """Whether the run that proves an entry tested one of these, itself or below it."""
+    proof = draft.runs.get(entry.verified_by or "")
+    return proof is not None and any(one.entry in ids for one in proof.members)
 
 
 def _levels(draft: Draft, drawn: Graph, entry: Entry) -> list[tuple[Run, int]]:

@@ -37,8 +37,6 @@ class Hedge:
 def review(draft: Draft) -> None:
     """Let hedges take over whose case has come true, and end those whose case cannot any more."""
     for run in draft.runs.of_kind(RunKind.HEDGE):
-        if run.id not in draft.runs:
-            continue
         main = _main_of(draft, run)
         left_out = _left_out(draft, run, main) if main is not None else ()
         if main is None or _is_decided(draft, run, left_out):
@@ -75,21 +73,17 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
     return [hedge for _, hedge in found[:room]]
 
 
-def give_way(draft: Draft) -> bool:
-    """End what is worth least in a spare slot: something real starts. False if there is none."""
+def give_way(draft: Draft) -> None:
+    """End what is worth least in a spare slot: something real starts there."""
     running = [
         run
         for kind in SPARE
         for run in draft.runs.of_kind(kind)
         if run.status is RunStatus.IN_PROGRESS
     ]
-    if running:
-        drawn = bases.graph(draft)
-        draft.retire(
-            min(running, key=lambda run: (_worth(draft, drawn, run), -run.number)),
-            Reason.AHEAD_CHANGED,
-        )
-    return bool(running)
+    drawn = bases.graph(draft)
+    least = min(running, key=lambda run: (_worth(draft, drawn, run), -run.number))
+    draft.retire(least, Reason.AHEAD_CHANGED)
 
 
 def give_up(draft: Draft, run: Run, reason: Reason) -> None:
@@ -135,7 +129,8 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
     }
     best = max(undecided, key=lambda ahead: (undecided[ahead], -ahead))
     base = _base_without(drawn, node, best)
-    if any(draft.entries[member.pr].state is EntryState.PENDING for member in base):
+    left = {member.pr for member in drawn.nodes[best].members}
+    if not all(_may_stay(draft.entries[member.pr], left) for member in base):
         return
     score = undecided[best]
     for other, chance in undecided.items():
@@ -143,6 +138,14 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
             score *= 1.0 - chance
     without = tuple(member.entry for member in drawn.nodes[best].members)
     yield score, Hedge(run.entries, base, without)
+
+
+def _may_stay(entry: Entry, left: set[int]) -> bool:
+    """Whether an entry of a base is under test and goes on when these are not ahead of it.
+
+    A member of a stack contains those below it, and leaves the line with them.
+    """
+    return entry.state is not EntryState.PENDING and left.isdisjoint(entry.facts.below)
 
 
 def _base_without(drawn: Graph, node: Node, left: int) -> tuple[Member, ...]:

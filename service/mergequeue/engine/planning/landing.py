@@ -132,9 +132,8 @@ def _candidate(draft: Draft) -> Run | None:
     """
     runs: dict[str, Run] = {}
     for node in bases.foremost(draft):
-        run_id = draft.entries[node.members[0].pr].verified_by
-        if run_id is not None:
-            runs[run_id] = draft.runs[run_id]
+        run = draft.runs[draft.entries[node.members[0].pr].verified_by or ""]
+        runs[run.id] = run
     in_order = sorted(runs.values(), key=lambda run: not _has_begun(draft, run))
     return next((run for run in in_order if _may_land(draft, run)), None)
 

@@ -54,9 +54,12 @@ def free_slots(draft: Draft) -> int:
 
 def unused(draft: Draft) -> int:
     """Main slots that nothing uses."""
-    config = draft.queue.config
-    kinds = _ALL_SLOTS if config.bisection_concurrency == 0 else MAIN_SLOTS
-    return config.concurrency - draft.runs.in_progress(kinds)
+    return draft.queue.config.concurrency - draft.runs.in_progress(_in_main_slots(draft))
+
+
+def _in_main_slots(draft: Draft) -> frozenset[RunKind]:
+    """The kinds of runs that share the main slots."""
+    return _ALL_SLOTS if draft.queue.config.bisection_concurrency == 0 else MAIN_SLOTS
 
 
 def probe_slots(draft: Draft) -> int:
@@ -80,12 +83,14 @@ def begin(draft: Draft, plan: Plan, group: Sequence[Entry] = (), *, fresh: bool)
 
 
 def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
-    """Begin a run; those in spare slots give way as long as no slot is free."""
-    takes_main = plan.kind in MAIN_SLOTS or draft.queue.config.bisection_concurrency == 0
-    if takes_main and plan.kind not in SPARE:
+    """Begin a run; those in spare slots give way until a slot is free for it.
+
+    Each start has found a slot that is free, or used by a run in a spare slot.
+    """
+    if plan.kind in _in_main_slots(draft) - SPARE:
         # More than one, where there are fewer slots now than when they began.
-        while unused(draft) < 1 and hedging.give_way(draft):
-            pass
+        while unused(draft) < 1:
+            hedging.give_way(draft)
     queue = draft.queue
     run = Run(
         id=draft.name(f"run {queue.next_run}"),
