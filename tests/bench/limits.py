@@ -86,7 +86,7 @@ CELLS = (
     Cell("single", 100, 0.8, SINGLE, p95_max=1.1),
     Cell("single", 300, 0.6, CROWDED, p95_max=1.25),
     Cell("single, check runs only, pushed", 300, 0.3, LEAN, p95_max=1.25, content_max=1),
-    Cell("batches of 8, landed by ref update", 300, 0.3, BATCHES, p95_max=1.25, content_max=1.5),
+    Cell("batches of 8, landed by ref update", 300, 0.8, BATCHES, p95_max=1.25, content_max=1.5),
 )
 
 
