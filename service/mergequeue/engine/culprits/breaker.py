@@ -125,6 +125,13 @@ def note_probe(draft: Draft, run: Run) -> None:
     _put(draft, replace(draft.queue.breaker, probe_run=run.id, probe_at=probe_at))
 
 
+def end_if_passed(draft: Draft) -> None:
+    """Nobody can be tried: lift the holds if one has passed, which no run would lift any more."""
+    placed = (draft.entries[pr] for _, pr in draft.places.line)
+    if any(entry.state is EntryState.TESTS_PASSED for entry in placed):
+        holds.release_all(draft, BREAKER_HOLDS, "only pull requests that have passed can go on")
+
+
 def _put(draft: Draft, memory: Breaker) -> None:
     draft.put_queue(replace(draft.queue, breaker=memory))
 

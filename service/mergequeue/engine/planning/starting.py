@@ -135,6 +135,7 @@ def _start_probe(draft: Draft, ground: launching.Ground) -> None:
             leaving.abandon(draft, searched, Reason.BASE_RED, Detail(run=searched.run))
     entry = breaker.next_probe(draft, _triable(draft))
     if entry is None:
+        breaker.end_if_passed(draft)
         return
     if entry.rank is None:
         entry = line.append(draft, entry)
