@@ -313,7 +313,8 @@ class Memory:
     `figures` are a queue's metrics as text, by queue.
     `failing_tests` are the failing tests of a repository by span and revision.
     `callers` and `places` stand under the store's access version: who holds a token, and which
-    queue a name means. `access_version` is the one that the newest request was let in under.
+    repository or queue is meant. `access_version` is the one that the newest request was let in
+    under.
     """
 
     def __init__(self) -> None:

@@ -55,8 +55,19 @@ def isolated_environment() -> dict[str, str]:
     }
 
 
+_versions: dict[str, tuple[int, int]] = {}
+"""By PATH: each sandbox of a process would ask again."""
+
+
 async def version(cwd: Path) -> tuple[int, int]:
     """Major and minor version of the git command; (0, 0) where it is missing."""
+    path = isolated_environment()["PATH"]
+    if path not in _versions:
+        _versions[path] = await _version(cwd)
+    return _versions[path]
+
+
+async def _version(cwd: Path) -> tuple[int, int]:
     try:
         output = await run("version", cwd=cwd)
     except OSError:

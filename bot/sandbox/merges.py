@@ -48,7 +48,8 @@ class FileChange:
 
 
 _merges: OrderedDict[tuple[Path, str, str], Clean | Conflict] = OrderedDict()
-_changes: OrderedDict[tuple[Path, str, str], tuple[FileChange, ...]] = OrderedDict()
+_changes: OrderedDict[tuple[str, str], tuple[FileChange, ...]] = OrderedDict()
+"""By two trees: what differs follows from their names, whichever repository has them."""
 
 
 async def merge(objects: Objects, ours: str, theirs: str) -> Clean | Conflict:
@@ -115,13 +116,18 @@ def _stand_in(commit: Commit, message: str, parents: tuple[str, ...]) -> NewComm
 
 async def changes(objects: Objects, before: str, after: str) -> tuple[FileChange, ...]:
     """Return the differences of two commits or trees, by path, with renames as git finds them."""
-    key = (objects.folder, before, after)
+    key = (_tree_of(objects, before), _tree_of(objects, after))
     if key not in _changes:
-        args = ("diff-tree", "-r", "-M", "-z", "--raw", "--numstat", before, after)
+        args = ("diff-tree", "-r", "-M", "-z", "--raw", "--numstat", *key)
         _changes[key] = tuple(_parse_diff(await command.run(*args, cwd=objects.folder.parent)))
         if len(_changes) > REMEMBERED_MAX:
             _changes.popitem(last=False)
     return _changes[key]
+
+
+def _tree_of(objects: Objects, name: str) -> str:
+    commit = objects.commit(name)
+    return name if commit is None else commit.tree
 
 
 STATUS_WORDS = {

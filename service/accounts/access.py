@@ -19,7 +19,7 @@ from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.http import callers
 from service.http.callers import Caller
 from service.runtime import Runtime
-from service.vocabulary import Actor, ActorKind, RepoRef
+from service.vocabulary import Actor, ActorKind, RepoId, RepoRef
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 PREFIX = "hgt_"
@@ -214,6 +214,23 @@ async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> Rep
         )
     runtime.memory.places.put(version, question, record)
     return record
+
+
+async def known_repository(runtime: Runtime, repository: RepoId) -> RepositoryRecord | None:
+    """The repository with the provider's own id, None if we have not met it; then remembered.
+
+    Every delivery asks, and a repository changes seldom.
+    """
+    version = await runtime.store.access_version()
+    known = runtime.memory.places.get(version, repository)
+    if isinstance(known, RepositoryRecord):
+        return known
+    found = await runtime.store.read(
+        access.repository_by_provider_id, repository.host, repository.id
+    )
+    if found is not None:
+        runtime.memory.places.put(version, repository, found)
+    return found
 
 
 async def repository_of_anyone(runtime: Runtime, ref: RepoRef) -> RepositoryRecord:

@@ -10,6 +10,7 @@ from typing import assert_never
 import structlog
 
 from service.accounts import repositories
+from service.accounts.access import known_repository
 from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
@@ -161,7 +162,7 @@ async def _branch_changed(
 
 async def _known(runtime: Runtime, where: Where) -> RepositoryRecord | None:
     """The repository by identity; one of ours that we have not met yet is read first."""
-    known = await runtime.store.read(access.repository_by_provider_id, where.id.host, where.id.id)
+    known = await known_repository(runtime, where.id)
     if known is not None or where.ref.host not in runtime.providers:
         return known
     return await _added(runtime, where)

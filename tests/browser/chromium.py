@@ -1,9 +1,11 @@
 """The machine's Chromium, driven by Playwright; no browser of its own is downloaded."""
 
 import os
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from itertools import product
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, Page, Request, Route, async_playwright
@@ -17,7 +19,8 @@ WIDTHS = (1280, 390)
 HEIGHT = 900
 PATIENCE_MS = 60_000
 """How long a browser is waited for on a busy machine."""
-THEMES = ("light", "dark")
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = ("light", "dark")
 
 ARGUMENTS = (
     "--disable-gpu",
@@ -84,6 +87,22 @@ async def _watched(context: BrowserContext, hosts: set[str]) -> list[str]:
         lambda said: troubles.append(said.text) if "Content Security" in said.text else None,
     )
     return troubles
+
+
+async def looks(page: Page, name: str, widths: Sequence[int] = WIDTHS) -> AsyncIterator[str]:
+    """Show a page in its widths and themes one after the other; what each look is called.
+
+    `make test` shows it in each width and in each theme once, and about half of the pages in the
+    one pairs, the others in the other pairs, because pages are made of the same parts.
+    `make soak` shows each page in all pairs.
+    """
+    themes = THEMES[:: 1 if zlib.crc32(name.encode()) % 2 else -1]
+    pairs = product(WIDTHS, THEMES) if effort.IS_SOAK else zip(WIDTHS, themes, strict=True)
+    for width, theme in pairs:
+        if width in widths:
+            await page.set_viewport_size({"width": width, "height": HEIGHT})
+            await page.emulate_media(color_scheme=theme)
+            yield f"{name}-{theme}-{width}"
 
 
 async def picture(page: Page, name: str) -> None:

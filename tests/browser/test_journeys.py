@@ -7,7 +7,7 @@ import pytest
 
 from bot.sandbox.pages import COOKIE
 from tests.browser import axe
-from tests.browser.chromium import HEIGHT, WIDTHS, person, picture
+from tests.browser.chromium import HEIGHT, WIDTHS, looks, person, picture
 from tests.harness.world import REPO
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -35,12 +35,9 @@ async def shown_to_all(page, name, widths=WIDTHS):
     """Leave pictures of the page, and return what keeps people out."""
     found = []
     await axe.load(page)
-    for width in widths:
-        await page.set_viewport_size({"width": width, "height": HEIGHT})
-        for theme, options in (("light", None), ("dark", axe.OF_COLOR)):
-            await page.emulate_media(color_scheme=theme)
-            found += await axe.violations(page, options)
-            await picture(page, f"{name}-{theme}-{width}")
+    async for look in looks(page, name, widths):
+        found += [(look, each) for each in await axe.violations(page)]
+        await picture(page, look)
     await page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
     return found
 

@@ -6,7 +6,7 @@ import pytest
 
 from service.http.documents import STATIC
 from tests.browser import axe
-from tests.browser.chromium import HEIGHT, WIDTHS, person, picture
+from tests.browser.chromium import HEIGHT, looks, person, picture
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -55,16 +55,10 @@ async def test_no_page_keeps_anybody_out_or_cuts_a_text_off(browser, shown, part
         for name, path in list(shown.paths.items())[part::PARTS]:
             await page.goto(path)
             await axe.load(page)
-            for width in WIDTHS:
-                await page.set_viewport_size({"width": width, "height": HEIGHT})
-                await page.emulate_media(color_scheme="light")
-                found += [(name, width, each) for each in await axe.violations(page)]
-                found += [(name, width, each) for each in await page.evaluate(CUT_OFF)]
-                await picture(page, f"{name}-light-{width}")
-                await page.emulate_media(color_scheme="dark")
-                dark = await axe.violations(page, axe.OF_COLOR)
-                found += [(name, width, "dark", each) for each in dark]
-                await picture(page, f"{name}-dark-{width}")
+            async for look in looks(page, name):
+                found += [(look, each) for each in await axe.violations(page)]
+                found += [(look, each) for each in await page.evaluate(CUT_OFF)]
+                await picture(page, look)
     assert found == [], "\n".join(map(str, found))
 
 
@@ -86,18 +80,14 @@ SHORTENED = "for (const each of [...document.querySelectorAll('main > *')].slice
 
 @pytest.mark.parametrize("path", ["/docs/api", "/docs/errors/queue_not_found"])
 async def test_documents_keep_nobody_out(browser, shown, path):
-    found = []
+    found: list[object] = []
     async with person(browser, shown.url) as page:
         await page.goto(path)
         await page.evaluate(SHORTENED)
         await axe.load(page)
-        for width in WIDTHS:
-            await page.set_viewport_size({"width": width, "height": HEIGHT})
-            await page.emulate_media(color_scheme="light")
-            found += await axe.violations(page)
-            await page.emulate_media(color_scheme="dark")
-            found += await axe.violations(page, axe.OF_COLOR)
-            assert await page.evaluate(CUT_OFF) == []
+        async for look in looks(page, path):
+            found += [(look, each) for each in await axe.violations(page)]
+            found += [(look, each) for each in await page.evaluate(CUT_OFF)]
     assert found == [], "\n".join(map(str, found))
 
 

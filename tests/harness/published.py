@@ -197,6 +197,7 @@ def problems_of(what: str, schema: Schema | None, body: Any, version: str = "") 
         yield f"{place}: {value if len(value) < NAME_CHARS_MAX else 'it'} is {rest}"[:200]
 
 
+HAS_PARTS = (dict, list)
 _seen: set[tuple[str, object]] = set()
 
 
@@ -208,12 +209,17 @@ def _is_new(what: str, body: Any) -> bool:
 
 
 def _shape_of(value: Any) -> object:
-    """Which fields and types a message has; of a list, each kind of element once."""
-    if isinstance(value, dict):
-        return tuple((name, _shape_of(each)) for name, each in value.items())
-    if isinstance(value, list):
-        return frozenset(map(_shape_of, value))
-    return type(value)
+    """Which fields and types a message has; of a list, each kind of element once.
+
+    Most of what a message holds has no parts, and is not worth a call.
+    """
+    kind = type(value)
+    if kind is dict:
+        parts = [
+            _shape_of(each) if type(each) in HAS_PARTS else type(each) for each in value.values()
+        ]
+        return (*value, *parts)
+    return frozenset(map(_shape_of, value)) if kind is list else kind
 
 
 @functools.cache

@@ -1,7 +1,8 @@
 """SQL that a process of tests compiles once, instead of once for each engine.
 
 Nearly every test opens databases of its own, and each of their engines begins with an empty
-cache: compiling was a sixth of the time of a story. What is executed stays the same.
+cache: compiling was a sixth of the time of a story. What is executed stays the same. Processes
+that are forked have what was compiled before.
 """
 
 from collections.abc import Iterator, MutableMapping

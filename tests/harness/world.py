@@ -62,7 +62,8 @@ class WorldOptions:
 
     `permissions` are those of our App that differ from what it asks for at least. `has_limits`:
     the sandbox limits content as github.com does, and refuses more pushes than github.com
-    recommends; the service paces its calls by that.
+    recommends; the service paces its calls by that. `is_compared`: what passes between the two is
+    compared with GitHub's descriptions.
     """
 
     required: tuple[str, ...] = ("unit",)
@@ -73,6 +74,7 @@ class WorldOptions:
     speed: float = SPEED
     database_url: str | None = None
     has_limits: bool = False
+    is_compared: bool = True
 
 
 @dataclass(slots=True)
@@ -278,7 +280,8 @@ def _landings(session: Tx, queue_id: int, state: str = "landed") -> list[Any]:
 async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
     """A world with one repository, `octo/widgets`, whose CI follows `options.ci`."""
     clock, traffic = FastClock(options.speed), Traffic()
-    chosen = SandboxOptions(clock=clock.shared, observer=traffic)
+    observer = traffic if options.is_compared else None
+    chosen = SandboxOptions(clock=clock.shared, observer=observer)
     async with clock.running(), sandbox_app.running(chosen) as sandbox:
         await sandbox.seed(
             repositories=[

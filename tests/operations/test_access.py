@@ -16,7 +16,7 @@ from service.http import callers
 from service.http.callers import Caller
 from service.mergequeue.operations import queue_access
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Role
+from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoId, RepoRef, Role
 
 NOW = datetime(2026, 3, 2, 14, tzinfo=UTC)
 WISH = TokenRequest("github.com", "octo", "ops", Role.ADMIN)
@@ -232,6 +232,18 @@ async def test_a_queue_is_found_in_what_the_caller_may_see(runtime: Runtime, que
         await access.repository_of_anyone(runtime, nowhere)
     with pytest.raises(NotFound, match=r'"other" has no queue; queues here: main\.'):
         await queue_access.find_queue(runtime, caller, repo, "other")
+
+
+async def test_a_repository_that_was_met_is_known_as_it_is_now(runtime, queue):
+    met = await access.repository_of_anyone(runtime, queue.repo)
+    identity = RepoId(met.ref.host, met.provider_id)
+    assert await access.known_repository(runtime, RepoId(identity.host, "nobody's")) is None
+    for is_available in (False, True):
+        changed = (stored.set_repository_available, met.id, is_available)
+        await runtime.store.run(*changed)
+        for _ in range(2):
+            known = await access.known_repository(runtime, identity)
+            assert known == replace(met, available=is_available)
 
 
 async def test_a_denial_is_written_down(runtime: Runtime):

@@ -63,10 +63,15 @@ def test_what_is_about_a_database_is_played_on_each():
     assert left_out_of(on_each("test_a", folder="store")) == []
 
 
-def test_names_in_pairs_meet_each_kind_in_both_places():
-    spread = effort.spread([f"{when}_{name}" for name in "abcd" for when in ("before", "after")])
-    met = {(name.split("_")[0], kind) for name, kind in spread}
+def test_each_kind_is_met_before_and_after_a_commit():
+    spread = effort.spread([f"tx.{name}.{when}" for name in "abcd" for when in ("before", "after")])
+    met = {(name.rpartition(".")[2], kind) for name, kind in spread}
     assert met == {(when, kind) for when in ("before", "after") for kind in DIALECTS}
+
+
+def test_where_no_transaction_is_under_way_one_kind_is_met():
+    spread = effort.spread(["act.land.before_send", "act.land.after_send"])
+    assert spread == [("act.land.before_send", "sqlite"), ("act.land.after_send", "sqlite")]
 
 
 def on_command_line(*arguments: str, keyword: str = "") -> SimpleNamespace:

@@ -62,7 +62,7 @@ async def ask_for(
     Only noted: the lane of deliveries must not wait for archives.
     """
     if await runtime.store.run(_ask_for, repository, wanted, runtime.clock.now()):
-        outbox.wake(runtime.wakeups, (Lane.REPORTS, Lane.COLLECT))
+        outbox.wake(runtime.wakeups, {_lane_of(each) for each in wanted})
 
 
 def _ask_for(
@@ -72,7 +72,7 @@ def _ask_for(
         return False
     items = [
         OutboxItem(
-            Lane.REPORTS if each.is_awaited else Lane.COLLECT,
+            _lane_of(each),
             _key(repository.id, each),
             "collect",
             each,
@@ -82,6 +82,10 @@ def _ask_for(
     ]
     outbox.append(session, repository.id, None, 0, items)
     return True
+
+
+def _lane_of(wanted: CollectReports) -> Lane:
+    return Lane.REPORTS if wanted.is_awaited else Lane.COLLECT
 
 
 async def look_for_lost(
