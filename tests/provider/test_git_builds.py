@@ -175,6 +175,15 @@ class TestChains:
         conflict = await build(stage, one, two)
         assert conflict.paths == ("dir/\\x1b[31m \\u202eline\\n.txt",)
 
+    async def test_a_conflict_of_a_head_ahead_is_left_to_the_run_that_tests_it(self, stage):
+        pulls = [await stage.open({"shared.txt": words}) for words in ("1\n", "2\n")]
+        pulls.append(await stage.open({"own.txt": "3\n"}))
+        request = stage.request(*pulls)
+        ahead = tuple(untested(step) for step in request.steps[:2])
+        conflict = await stage.provider.build(replace(request, steps=(*ahead, request.steps[2])))
+        assert (conflict.number, conflict.paths) == (pulls[1][0], ("shared.txt",))
+        assert (stage.built_by(), stage.branches()) == ({}, {})
+
     async def test_unrelated_histories_are_a_conflict_without_paths(self, stage):
         objects = stage.world.git.objects
         tip = objects.a_commit(stage.tip())

@@ -265,14 +265,20 @@ class GitBuilder:
     async def _second_opinion(
         self, client: RepositoryClient, request: BuildRequest, seat: Seat, conflict: Conflicting
     ) -> BuildResult:
-        """Let GitHub confirm a conflict; its answer counts, and git knows the paths."""
+        """Let GitHub confirm a conflict; its answer counts, and git knows the paths.
+
+        One of a head ahead is confirmed by the run that tests it.
+        """
+        if not conflict.step.tested:
+            log.info("conflict_ahead", run=request.run_id, number=conflict.step.number)
+            return Conflicted(conflict.step.number, False, None, conflict.paths)
         self._report(request, BuildMethod.REST, Reason.CONFLICT)
         result = await testbranches.build(client, self._pulls, request)
         if not isinstance(result, Conflicted):
             seat.disagreements.add(self._clock.monotonic_s())
             self._telemetry.count("headgate_build_disagreements_total")
             log.warning("build_disagreement", repo=request.repo.slug, run=request.run_id)
-        elif result.number == conflict.number:
+        elif result.number == conflict.step.number:
             result = replace(result, paths=conflict.paths)
         return result
 
