@@ -168,6 +168,14 @@ class TestChains:
         assert refused.value.code is RefusedCode.NAME_TAKEN
         assert "x.txt" in stage.git("ls-tree", "--name-only", request.branch)
 
+    async def test_a_push_that_fails_is_one_failure_of_all_its_branches(self, stage):
+        pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
+        await build(stage, pulls[0])
+        await stage.fault("fail_before", path="*/git-receive-pack", nth=1, status=502)
+        await build_together(stage, pulls)
+        await build(stage, pulls[0])
+        assert stage.built_by() == {("git", "default"): 2, ("rest", "push_refused"): 3}
+
     async def test_paths_of_a_conflict_are_exact_and_safe_to_show(self, stage):
         name = "dir/\x1b[31m \u202eline\n.txt"
         one = await stage.open({name: "1\n", "also.txt": "a\n"})
