@@ -168,14 +168,6 @@ class TestChains:
         assert refused.value.code is RefusedCode.NAME_TAKEN
         assert "x.txt" in stage.git("ls-tree", "--name-only", request.branch)
 
-    async def test_a_push_that_fails_is_one_failure_of_all_its_branches(self, stage):
-        pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
-        await build(stage, pulls[0])
-        await stage.fault("fail_before", path="*/git-receive-pack", nth=1, status=502)
-        await build_together(stage, pulls)
-        await build(stage, pulls[0])
-        assert stage.built_by() == {("git", "default"): 2, ("rest", "push_refused"): 3}
-
     async def test_paths_of_a_conflict_are_exact_and_safe_to_show(self, stage):
         name = "dir/\x1b[31m \u202eline\n.txt"
         one = await stage.open({name: "1\n", "also.txt": "a\n"})
@@ -245,6 +237,21 @@ class TestPushes:
             await build_together(stage, pulls[8:])
         assert stage.built_by() == {("git", "default"): 13}
         assert [each for each in limits_learned(logs) if each == 2] == [2, 2]
+
+    async def test_a_push_without_an_answer_is_sent_once_more(self, stage):
+        pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
+        await stage.fault("fail_before", path="*/git-receive-pack", nth=1, status=502)
+        await build_together(stage, pulls)
+        assert stage.built_by() == {("git", "default"): 3}
+
+    async def test_pushes_that_fail_are_one_failure_of_all_builds_that_share_them(self, stage):
+        pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
+        await build(stage, pulls[0])
+        fault = {"path": "*/git-receive-pack", "status": 502, "times": 3}
+        await stage.fault("fail_before", nth=1, **fault)
+        await build_together(stage, pulls)
+        await build(stage, pulls[0])
+        assert stage.built_by() == {("git", "default"): 2, ("rest", "push_refused"): 3}
 
     async def test_a_push_that_a_rule_refuses_is_named_with_its_mend(self, stage):
         ruleset = {**stage.ruleset("creation"), "include": ["refs/heads/headgate/**"]}
