@@ -167,6 +167,8 @@ class TestChains:
             await stage.provider.build(request)
         assert refused.value.code is RefusedCode.NAME_TAKEN
         assert "x.txt" in stage.git("ls-tree", "--name-only", request.branch)
+        # To make the mirror, to fetch, and to push once.
+        assert stage.called("GET", "/info/refs") == 3
 
     async def test_paths_of_a_conflict_are_exact_and_safe_to_show(self, stage):
         name = "dir/\x1b[31m \u202eline\n.txt"
