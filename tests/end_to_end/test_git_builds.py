@@ -66,6 +66,19 @@ async def test_a_conflict_is_confirmed_by_github_and_names_its_files(world: Worl
     assert ours(world) == []
 
 
+async def test_github_confirms_a_conflict_once_however_many_are_behind(world: World) -> None:
+    await world.make_queue(concurrency=6, merge_method=MergeMethod.MERGE_COMMIT)
+    one, two = [await world.open(files={"shared.txt": words}) for words in ("one\n", "two\n")]
+    behind = [await world.open() for _ in range(4)]
+    for number in (one, two, *behind):
+        await world.comment("/merge", on=number)
+    await world.settle()
+    states = [await world.state(number) for number in (one, two, *behind)]
+    assert states == ["MERGED", "FAILED", *(["MERGED"] * 4)]
+    # Once with the first, and once with the target after the first has landed.
+    assert [path.rpartition("/")[2] for path in merge_calls(world)].count("refs") == 2
+
+
 class TestALineThatIsNeverEmpty:
     """Pull requests arrive while others land."""
 

@@ -369,3 +369,20 @@ def test_a_branch_that_is_yet_to_be_read_is_no_hold() -> None:
         following = explain.explain(unread, 1, START).next
         assert following is not None
         assert following.what is Next.RETRY
+
+
+@pytest.mark.parametrize(
+    ("outcome", "what"),
+    [
+        (CheckOutcome.RUNNING, Next.CHECK_REPORTS),
+        (CheckOutcome.FAILED, Next.FAILURE_COUNTS),
+    ],
+)
+def test_while_a_failed_check_may_still_be_reported_anew_no_report_is_awaited(
+    outcome: CheckOutcome, what: Next
+) -> None:
+    run = a_run(1, (1,), checks=(a_check("unit", outcome),), sha=TIP.sha)
+    queue = a_queue(QueueConfig(), an_entry(1, EntryState.TESTING, run=run.id), run)
+    following = explain.explain(queue, 1, START).next
+    assert following is not None
+    assert following.what is what

@@ -17,7 +17,7 @@ from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache
 from service.provider.errors import Unavailable
-from service.provider.values import BuildRequest, BuildResult
+from service.provider.values import BuildRequest, BuildResult, Conflicted
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, CheckOutcome, QueueRef, RepoRef, Sha
 from tests.harness.values import ValuesProvider, sha_of
@@ -37,12 +37,15 @@ class AskedProvider(ValuesProvider):
         self.discarded: list[str] = []
         self.prepared: list[tuple[str, str]] = []
         self.repeats = False
+        self.conflict: Conflicted | None = None
 
     async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
         return self.repeats
 
     async def build(self, request: BuildRequest) -> BuildResult:
         self.requests.append(request)
+        if self.conflict is not None:
+            return self.conflict
         raise Unavailable("It is away.", self.clock.now() + timedelta(seconds=1))
 
     async def prepare(self, repo: RepoRef, target: str) -> None:
@@ -88,16 +91,21 @@ def an_action(run: Run) -> BuildTestBranch:
     return BuildTestBranch(run.id, run.prs[0], "main", BASE, tuple(heads), (), bisection=False)
 
 
-async def asked(
-    runtime: Runtime, provider: AskedProvider, queue: QueueRef, *runs: Run, **fields
-) -> BuildRequest:
-    """What the provider is asked to build of the last run, while the others are live."""
+async def live(runtime: Runtime, queue: QueueRef, *runs: Run, **fields) -> None:
+    """These runs are those of the queue."""
     before = await turn.value(runtime, queue.id)
     after: MergeQueue = replace(before, runs={run.id: run for run in runs}, **fields)
     await runtime.store.run(
         lambda session: stored_queues.save(session, before, Step(after, (), (), None, None))
     )
     runtime.store.caches.of(QueueCache).drop(queue.id)
+
+
+async def asked(
+    runtime: Runtime, provider: AskedProvider, queue: QueueRef, *runs: Run, **fields
+) -> BuildRequest:
+    """What the provider is asked to build of the last run, while the others are live."""
+    await live(runtime, queue, *runs, **fields)
     with pytest.raises(Unavailable):
         await building.build(runtime, queue, an_action(runs[-1]))
     return provider.requests[-1]
@@ -208,6 +216,18 @@ async def test_it_waits_for_none_where_the_same_merge_gives_the_same_commit(
     behind = a_live_run("r2", [3, 4], base=[1, 2], built=False)
     await asked(runtime, provider, queue, ahead, behind)
     assert clock.waits == []
+
+
+@pytest.mark.parametrize(("number", "waits_s"), [(1, building.WAIT_FOR_BUILD_S), (2, 0.0)])
+async def test_after_a_conflict_ahead_it_waits_for_the_run_that_tests_that_head(
+    runtime, provider, queue, number, waits_s
+):
+    provider.repeats, provider.conflict = True, Conflicted(number, False, None, ())
+    ahead = a_live_run("r1", [1], built=False)
+    behind = a_live_run("r2", [2], base=[1], built=False)
+    await live(runtime, queue, ahead, behind)
+    await building.build(runtime, queue, an_action(behind))
+    assert sum(provider.clock.waits) == waits_s
 
 
 async def test_it_waits_for_none_that_parts_from_it_or_offers_no_more(

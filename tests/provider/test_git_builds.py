@@ -167,6 +167,8 @@ class TestChains:
             await stage.provider.build(request)
         assert refused.value.code is RefusedCode.NAME_TAKEN
         assert "x.txt" in stage.git("ls-tree", "--name-only", request.branch)
+        # To make the mirror, to fetch, and to push once.
+        assert stage.called("GET", "/info/refs") == 3
 
     async def test_paths_of_a_conflict_are_exact_and_safe_to_show(self, stage):
         name = "dir/\x1b[31m \u202eline\n.txt"
@@ -174,6 +176,15 @@ class TestChains:
         two = await stage.open({name: "2\n", "other.txt": "a\n"})
         conflict = await build(stage, one, two)
         assert conflict.paths == ("dir/\\x1b[31m \\u202eline\\n.txt",)
+
+    async def test_a_conflict_of_a_head_ahead_is_left_to_the_run_that_tests_it(self, stage):
+        pulls = [await stage.open({"shared.txt": words}) for words in ("1\n", "2\n")]
+        pulls.append(await stage.open({"own.txt": "3\n"}))
+        request = stage.request(*pulls)
+        ahead = tuple(untested(step) for step in request.steps[:2])
+        conflict = await stage.provider.build(replace(request, steps=(*ahead, request.steps[2])))
+        assert (conflict.number, conflict.paths) == (pulls[1][0], ("shared.txt",))
+        assert (stage.built_by(), stage.branches()) == ({}, {})
 
     async def test_unrelated_histories_are_a_conflict_without_paths(self, stage):
         objects = stage.world.git.objects
@@ -228,6 +239,21 @@ class TestPushes:
             await build_together(stage, pulls[8:])
         assert stage.built_by() == {("git", "default"): 13}
         assert [each for each in limits_learned(logs) if each == 2] == [2, 2]
+
+    async def test_a_push_without_an_answer_is_sent_once_more(self, stage):
+        pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
+        await stage.fault("fail_before", path="*/git-receive-pack", nth=1, status=502)
+        await build_together(stage, pulls)
+        assert stage.built_by() == {("git", "default"): 3}
+
+    async def test_pushes_that_fail_are_one_failure_of_all_builds_that_share_them(self, stage):
+        pulls = [await stage.open({f"{name}.txt": "x\n"}) for name in "abc"]
+        await build(stage, pulls[0])
+        fault = {"path": "*/git-receive-pack", "status": 502, "times": 3}
+        await stage.fault("fail_before", nth=1, **fault)
+        await build_together(stage, pulls)
+        await build(stage, pulls[0])
+        assert stage.built_by() == {("git", "default"): 2, ("rest", "push_refused"): 3}
 
     async def test_a_push_that_a_rule_refuses_is_named_with_its_mend(self, stage):
         ruleset = {**stage.ruleset("creation"), "include": ["refs/heads/headgate/**"]}

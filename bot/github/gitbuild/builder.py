@@ -124,6 +124,10 @@ class Seat:
         self.failures.add(now_s)
         self.failure = Failure(reason, words, now_s)
 
+    def has_failed_since(self, began_s: float) -> bool:
+        """Return whether a failure has been counted after this moment."""
+        return self.failure is not None and self.failure.at_s > began_s
+
     def is_mirror_being_made(self) -> bool:
         """Return whether its mirror is prepared or made now."""
         tasks = (self.preparing, self.creating)
@@ -194,17 +198,18 @@ class GitBuilder:
 
     async def build(self, client: RepositoryClient, request: BuildRequest) -> BuildResult:
         """Make, or find and complete, the test branch; see `testbranches.build`."""
-        seat = self._seat(client)
+        seat, began_s = self._seat(client), self._clock.monotonic_s()
         try:
             place = await self._place(client, request, seat)
             result = await testbranches.carry_out(GitBuild(client, self._pulls, request, place))
-        except Unusable as failure:
-            return await self._by_rest(client, request, seat, failure)
         except Conflicting as conflict:
             return await self._second_opinion(client, request, seat, conflict)
-        except OSError as failure:
-            lacking = Unusable(Reason.DISK, str(failure))
-            return await self._by_rest(client, request, seat, lacking)
+        except (Unusable, OSError) as failure:
+            why = failure if isinstance(failure, Unusable) else Unusable(Reason.DISK, str(failure))
+            # Builds at once share a push, and a disk.
+            if why.is_failure and not seat.has_failed_since(began_s):
+                seat.fail(why.reason, why.words, self._clock.monotonic_s())
+            return await self._by_rest(client, request, why)
         self._report(request, BuildMethod.GIT, Reason.DEFAULT)
         self._tend(seat, place)
         return result
@@ -255,24 +260,28 @@ class GitBuilder:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _by_rest(
-        self, client: RepositoryClient, request: BuildRequest, seat: Seat, failure: Unusable
+        self, client: RepositoryClient, request: BuildRequest, failure: Unusable
     ) -> BuildResult:
-        if failure.is_failure:
-            seat.fail(failure.reason, failure.words, self._clock.monotonic_s())
         self._report(request, BuildMethod.REST, failure.reason, failure.words)
         return await testbranches.build(client, self._pulls, request)
 
     async def _second_opinion(
         self, client: RepositoryClient, request: BuildRequest, seat: Seat, conflict: Conflicting
     ) -> BuildResult:
-        """Let GitHub confirm a conflict; its answer counts, and git knows the paths."""
+        """Let GitHub confirm a conflict; its answer counts, and git knows the paths.
+
+        One of a head ahead is confirmed by the run that tests it.
+        """
+        if not conflict.step.tested:
+            log.info("conflict_ahead", run=request.run_id, number=conflict.step.number)
+            return Conflicted(conflict.step.number, False, None, conflict.paths)
         self._report(request, BuildMethod.REST, Reason.CONFLICT)
         result = await testbranches.build(client, self._pulls, request)
         if not isinstance(result, Conflicted):
             seat.disagreements.add(self._clock.monotonic_s())
             self._telemetry.count("headgate_build_disagreements_total")
             log.warning("build_disagreement", repo=request.repo.slug, run=request.run_id)
-        elif result.number == conflict.number:
+        elif result.number == conflict.step.number:
             result = replace(result, paths=conflict.paths)
         return result
 

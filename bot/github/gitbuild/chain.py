@@ -21,11 +21,11 @@ MERGE = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
 
 
 class Conflicting(Exception):
-    """Git found a conflict, which GitHub must confirm; exact paths, at most 100."""
+    """Git found a conflict of the head of this step; exact paths, at most 100."""
 
-    def __init__(self, number: int, paths: tuple[str, ...]) -> None:
-        super().__init__(f"pr-{number}")
-        self.number = number
+    def __init__(self, step: BuildStep, paths: tuple[str, ...]) -> None:
+        super().__init__(f"pr-{step.number}")
+        self.step = step
         self.paths = paths
 
 
@@ -61,7 +61,7 @@ class GitBuild(testbranches.Build):
         async with self._mirror.held():
             made = await self._chained(start, reused)
         if isinstance(made, Stopped):
-            raise Conflicting(made.step.number, self._paths)
+            raise Conflicting(made.step, self._paths)
         if self.is_contained(made):
             return NothingToMerge()
         is_known = made[-1].tree in self.request.known_trees

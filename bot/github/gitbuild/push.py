@@ -23,6 +23,8 @@ LEARNED_S = 24 * 3600.0  # then more are tried again: an admin may have raised t
 BRANCHES_MAX = 5_000
 OUR_BRANCH = re.compile(r"headgate/[a-z0-9/-]+")
 DONE = ("*", "=", "-")
+SENT_AGAIN = frozenset({Reason.PUSH, Reason.PUSH_BUSY})
+"""GitHub refused no branch by a rule: it was busy, or there was no answer."""
 PUSH = (
     "push",
     "--porcelain",
@@ -85,12 +87,17 @@ class Pushes:
         """Create a branch; one that is there already is done. Raises Unusable."""
         if not OUR_BRANCH.fullmatch(creation.branch):
             raise Unusable(Reason.PUSH, "not a branch of ours")
-        words = await self._carry(creation)
-        if words:
+        for is_last in (False, True):
+            words = await self._carry(creation)
+            if not words:
+                break
             # Refused, or the answer was lost: only the branch itself knows.
-            client = creation.client
-            if await refs.read_head(client, creation.branch, is_awaited=True) != creation.sha:
-                raise push_refusals.unusable(words)
+            head = await refs.read_head(creation.client, creation.branch, is_awaited=True)
+            if head == creation.sha:
+                break
+            refused = push_refusals.unusable(words)
+            if is_last or head is not None or refused.reason not in SENT_AGAIN:
+                raise refused
         self._tips[creation.branch] = creation.sha
 
     async def delete(self, client: RepositoryClient, branch: str) -> bool:

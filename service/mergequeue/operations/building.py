@@ -73,6 +73,9 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
         inputs = await _gone(runtime, queue, run, gone.message)
     else:
         runtime.boundary.reach("act.build.after_send")
+        if isinstance(result, Conflicted) and not _is_tested(action, result.number):
+            # The run that tests this head finds the same, which ends this one.
+            await _wait_for_base(runtime, queue, action)
         inputs = [await _reported(runtime, queue, run, result), *_without_drafts(result)]
     runtime.boundary.reach("act.build.before_settle")
     await turn.take(runtime, queue.id, inputs)
@@ -133,6 +136,10 @@ def _continues_unbuilt(value: MergeQueue, action: BuildTestBranch) -> bool:
         and there < len(heads := _left_of(run, action)) == _shared(heads, wanted)
         for run in value.runs.values()
     )
+
+
+def _is_tested(action: BuildTestBranch, pr: int) -> bool:
+    return any(step.pr == pr and step.tested for step in action.steps)
 
 
 def _left_of(run: Run, action: BuildTestBranch) -> Sequence[tuple[int, Sha]]:

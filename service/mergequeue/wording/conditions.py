@@ -430,6 +430,7 @@ NEXT: dict[Next, str | tuple[str, str, str]] = {
     Next.SLOT_FREES: "A test run ends.",
     Next.BRANCH_BUILT: "Headgate creates the test branch.",
     Next.CHECK_REPORTS: "CI reports a required check.",
+    Next.FAILURE_COUNTS: "The failed check counts, unless CI reports it anew.",
     Next.EVIDENCE_ARRIVES: "The test results of the failure arrive.",
     Next.AHEAD_DECIDED: (
         "The PRs ahead are decided.",

@@ -114,6 +114,7 @@ class Next(StrEnum):
     SLOT_FREES = "slot_frees"
     BRANCH_BUILT = "branch_built"
     CHECK_REPORTS = "check_reports"
+    FAILURE_COUNTS = "failure_counts"
     EVIDENCE_ARRIVES = "evidence_arrives"
     AHEAD_DECIDED = "ahead_decided"
     SUCCESSOR_ENDS = "successor_ends"
@@ -294,6 +295,8 @@ def next_after(open_one: Condition) -> Next:
         return Next.RETRY
     if open_one.word == QueueState.SWITCHING_MODES:
         return Next.MODE_CHANGES
+    if open_one.code is ConditionCode.STATUS_PASSED and open_one.word == CheckOutcome.FAILED:
+        return Next.FAILURE_COUNTS
     return _NEXT.get(open_one.code, Next.FACTS_CHANGE)
 
 
