@@ -31,7 +31,7 @@ from tests.harness.clock import JumpingLoop
 from tests.harness.world import World, WorldOptions, living
 
 LEFT_H = 1.5
-REAL_S_MAX = 240.0
+REAL_S_MAX = 480.0
 CI_MINUTES = 10
 SEED = 7
 CI = f"""\
