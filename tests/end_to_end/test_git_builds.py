@@ -87,23 +87,16 @@ class TestALineThatIsNeverEmpty:
         """CI that ends when the story says so."""
         return WorldOptions(ci=gates.CI, settings={"build_method": "git"})
 
-    async def test_every_tested_commit_becomes_the_target_itself(self, world: World) -> None:
-        await world.make_queue(concurrency=3, merge_method=MergeMethod.MERGE_COMMIT)
-        numbers = [await world.open() for _ in range(7)]
+    @pytest.mark.parametrize(("count", "at_once"), [(7, 3), (10, 10)])
+    async def test_every_tested_commit_becomes_the_target_itself(
+        self, count: int, at_once: int, world: World
+    ) -> None:
+        await world.make_queue(concurrency=at_once, merge_method=MergeMethod.MERGE_COMMIT)
+        numbers = [await world.open() for _ in range(count)]
         for number in numbers:
             await world.comment("/merge", on=number)
         tested = [(await gates.ends(world, number)).sha for number in numbers]
         await world.settle()
         assert {await world.state(number) for number in numbers} == {"MERGED"}
-        moves = [one for one in world.sandbox.world.reflog if one.ref == "refs/heads/main"]
-        assert [one.after for one in moves][-len(tested) :] == tested
-
-    async def test_so_does_each_of_many_that_come_at_once(self, world: World) -> None:
-        await world.make_queue(concurrency=10, merge_method=MergeMethod.MERGE_COMMIT)
-        numbers = [await world.open() for _ in range(10)]
-        for number in numbers:
-            await world.comment("/merge", on=number)
-        tested = [(await gates.ends(world, number)).sha for number in numbers]
-        await world.settle()
         moves = [one for one in world.sandbox.world.reflog if one.ref == "refs/heads/main"]
         assert [one.after for one in moves][-len(tested) :] == tested

@@ -126,7 +126,10 @@ def note_probe(draft: Draft, run: Run) -> None:
 
 
 def end_if_passed(draft: Draft) -> None:
-    """Nobody can be tried: lift the holds if one has passed, which no run would lift any more."""
+    """Lift the holds if a pull request has passed; called when none is left that can be tried.
+
+    Only a run that passes lifts them otherwise, and no run would start.
+    """
     placed = (draft.entries[pr] for _, pr in draft.places.line)
     if any(entry.state is EntryState.TESTS_PASSED for entry in placed):
         holds.release_all(draft, BREAKER_HOLDS, "only pull requests that have passed can go on")

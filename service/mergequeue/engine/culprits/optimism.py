@@ -82,10 +82,10 @@ def _proves(run: Run, cleared: Sequence[Entry]) -> bool:
 
 
 def _cleared(draft: Draft, run: Run) -> list[Entry]:
-    """What has not passed below the run, and what passed with it or on top of it: all lands as one.
+    """The entries below the run that land with it: those that have not passed, and some that have.
 
-    A passed run proves what it tested as a whole. When a part of that has to pass again, the rest
-    needs the new proof too.
+    A passed run proves only the whole of what it tested. If a part of that has to pass again, the
+    other entries that it proved need the new run as their proof too.
     """
     beneath = [entry for entry in map(draft.entry_of, run.base) if entry is not None]
     ids = {entry.id for entry in beneath if entry.state in _NOT_PASSED}
