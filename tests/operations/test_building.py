@@ -16,10 +16,10 @@ from service.mergequeue.operations import building, naming, queues, turn
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache
-from service.provider.errors import Unavailable
-from service.provider.values import BuildRequest, BuildResult, Conflicted
+from service.provider.errors import Gone, GoneKind, Unavailable
+from service.provider.values import BuildRequest, BuildResult, Conflicted, PullRequest
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, CheckOutcome, QueueRef, RepoRef, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, RepoRef, Sha
 from tests.harness.values import ValuesProvider, sha_of
 from tests.operations.conftest import WaitingClock
 from tests.store.builders import a_check, a_run, an_entry
@@ -38,6 +38,14 @@ class AskedProvider(ValuesProvider):
         self.prepared: list[tuple[str, str]] = []
         self.repeats = False
         self.conflict: Conflicted | None = None
+        self.gone: set[int] = set()
+
+    async def pull_request(
+        self, repo: RepoRef, number: int, *, awaits_mergeability: bool = True
+    ) -> PullRequest:
+        if number in self.gone:
+            raise Gone(f"Pull request {number} is gone.", GoneKind.PULL_REQUEST)
+        return await super().pull_request(repo, number, awaits_mergeability=awaits_mergeability)
 
     async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
         return self.repeats
@@ -228,6 +236,19 @@ async def test_after_a_conflict_ahead_it_waits_for_the_run_that_tests_that_head(
     await live(runtime, queue, ahead, behind)
     await building.build(runtime, queue, an_action(behind))
     assert sum(provider.clock.waits) == waits_s
+
+
+async def test_one_that_is_gone_before_its_message_can_be_written_leaves_the_queue(
+    runtime, provider, queue
+):
+    config = QueueConfig(merge_method=MergeMethod.MERGE_COMMIT)
+    run = a_live_run("r1", [1, 2], config=config, built=False)
+    entries = {pr: an_entry(pr, run="r1", head=sha_of("head", pr)) for pr in (1, 2)}
+    await live(runtime, queue, run, entries=entries)
+    provider.gone.add(1)
+    await building.build(runtime, queue, an_action(run))
+    assert set((await turn.value(runtime, queue.id)).entries) == {2}
+    assert provider.requests == []
 
 
 async def test_it_waits_for_none_that_parts_from_it_or_offers_no_more(

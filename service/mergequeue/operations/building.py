@@ -60,9 +60,9 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
     run = value.runs.get(action.run)
     if run is None:
         return
-    request = await _request(runtime, queue, action, value)
-    runtime.boundary.reach("act.build.before_send")
     try:
+        request = await _request(runtime, queue, action, value)
+        runtime.boundary.reach("act.build.before_send")
         result = await provider.build(request)
     except Refused as refused:
         code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
