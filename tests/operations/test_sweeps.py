@@ -1,17 +1,25 @@
-"""What a sweep tells a queue of its pull requests, read many at a time."""
+"""What sweeps tell a queue of its pull requests, read many at a time, and what they delete."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.operations import pull_requests, reconcile, turn
+from service.mergequeue.operations import naming, pull_requests, reconcile, turn
 from service.mergequeue.operations.pull_requests import SubmitOptions
-from service.provider.errors import Gone, GoneKind
-from service.provider.values import Commit, PullRequest
+from service.provider.errors import (
+    Gone,
+    GoneKind,
+    OutcomeUnknown,
+    ProviderError,
+    Refused,
+    RefusedCode,
+)
+from service.provider.values import Commit, PullRequest, VehicleRef
 from service.runtime import Runtime
 from service.vocabulary import (
     Actor,
@@ -37,6 +45,9 @@ class ChangingProvider(ValuesProvider):
         self.changes: dict[int, dict[str, Any]] = {}
         self.gone: set[int] = set()
         self.asked: list[list[int]] = []
+        self.trouble: ProviderError | None = None
+        self.branches: list[str] = []
+        self.undeletable: dict[str, ProviderError] = {}
 
     async def pull_request(
         self, repo: RepoRef, number: int, *, awaits_mergeability: bool = True
@@ -51,6 +62,8 @@ class ChangingProvider(ValuesProvider):
         self, repo: RepoRef, numbers: Sequence[int]
     ) -> Mapping[int, PullRequest | None]:
         self.asked.append(list(numbers))
+        if self.trouble is not None:
+            raise self.trouble
         return {number: await self._changed(repo, number) for number in numbers}
 
     async def _changed(self, repo: RepoRef, number: int) -> PullRequest | None:
@@ -61,6 +74,14 @@ class ChangingProvider(ValuesProvider):
 
     async def contains(self, repo: RepoRef, ancestor: Sha, commit: Sha) -> bool:
         return True
+
+    async def vehicles(self, repo: RepoRef) -> Sequence[VehicleRef]:
+        return [VehicleRef(branch, self.main.sha) for branch in self.branches]
+
+    async def discard(self, repo: RepoRef, branch: str) -> None:
+        if branch in self.undeletable:
+            raise self.undeletable[branch]
+        self.branches.remove(branch)
 
 
 @pytest.fixture
@@ -119,6 +140,28 @@ async def test_a_pull_request_that_is_gone_leaves_and_the_others_stay(
     assert value.holds == ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "held"),
+    [
+        (GoneKind.PULL_REQUEST, []),
+        (GoneKind.BRANCH, []),
+        (GoneKind.REPOSITORY, [HoldReason.REPOSITORY_UNAVAILABLE]),
+    ],
+)
+async def test_only_a_repository_that_is_gone_holds_a_queue_that_is_swept(
+    runtime: Runtime,
+    queue: QueueRef,
+    provider: ChangingProvider,
+    kind: GoneKind,
+    held: list[HoldReason],
+):
+    await submit(runtime, queue, 1)
+    provider.trouble = Gone("/pulls/1: Not Found", kind)
+    await reconcile.read_live_queues(runtime)
+    value = await turn.value(runtime, queue.id)
+    assert [hold.reason for hold in value.holds] == held
+
+
 @pytest.mark.parametrize("known", [Mergeability.MERGEABLE, Mergeability.NOT_MERGEABLE])
 async def test_not_yet_knowing_whether_it_merges_changes_nothing(
     runtime: Runtime, queue: QueueRef, provider: ChangingProvider, known: Mergeability
@@ -154,3 +197,24 @@ async def test_those_merged_by_hand_are_looked_for_at_once_and_one_may_be_gone(
     assert provider.asked == [[1, 2, 3]]
     assert (await turn.value(runtime, queue.id)).holds == ()
     assert (await state(runtime, queue, 1))[0] is EntryState.MERGED
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Refused("Cannot delete this branch.", RefusedCode.RULE_DENIED),
+        OutcomeUnknown("DELETE: GitHub answered 502."),
+    ],
+    ids=lambda trouble: type(trouble).__name__,
+)
+async def test_a_leftover_that_cannot_be_deleted_keeps_no_other_from_being_deleted(
+    runtime: Runtime,
+    queue: QueueRef,
+    provider: ChangingProvider,
+    trouble: ProviderError,
+):
+    over = runtime.clock.now() - timedelta(minutes=1)
+    kept, other = (naming.dry_test_branch(over, letter * 36) for letter in "ab")
+    provider.branches, provider.undeletable = [kept, other], {kept: trouble}
+    await reconcile.restore_branches(runtime)
+    assert provider.branches == [kept]

@@ -5,7 +5,7 @@ signals call them at once. Everything lands with no signal at all, later.
 """
 
 from collections import defaultdict
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -31,6 +31,7 @@ from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.mergequeue.operations import facts, naming, repository_files, requirements, turn
 from service.mergequeue.store import queues, runs
+from service.mergequeue.store.runs import RecordedBranch
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -46,6 +47,8 @@ from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
 
 UNAVAILABLE = frozenset({HoldReason.PERMISSION_LOST, HoldReason.REPOSITORY_UNAVAILABLE})
+LOST = frozenset({GoneKind.REPOSITORY, GoneKind.INSTALLATION})
+"""Without one of these the queues hold; a pull request or a branch that is gone is read again."""
 
 log = structlog.get_logger()
 
@@ -349,23 +352,50 @@ async def restore_branches(runtime: Runtime) -> None:
         has_queue = bool(await runtime.store.read(queues.queues_of, repository.id))
         if not (recorded or has_queue) or repository.ref.host not in runtime.providers:
             continue
-        provider = runtime.providers[repository.ref.host]
         try:
-            present = {ref.branch for ref in await provider.vehicles(repository.ref)}
-            for branch, owner in recorded.items():
-                if owner.live and branch not in present:
-                    queue = await runtime.store.read(queues.ref_by_id, owner.queue_id)
-                    if queue is not None:
-                        await restore_branch(runtime, queue, owner.run_id)
-                elif not owner.live and branch in present:
-                    await provider.discard(repository.ref, branch)
-            for branch in present - recorded.keys():
-                # Whoever asked for the dry test did not end it.
-                end = naming.end_of_dry_test(branch)
-                if end is not None and end <= runtime.clock.now():
-                    await provider.discard(repository.ref, branch)
-        except (Unavailable, NotPermitted, Suspended, Gone) as trouble:
+            await _restore_branches_of(runtime, repository, recorded)
+        except ProviderError as trouble:
             log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)
+
+
+async def _restore_branches_of(
+    runtime: Runtime, repository: RepositoryRecord, recorded: Mapping[str, RecordedBranch]
+) -> None:
+    """Look at each branch of a repository; one that cannot be changed keeps no other from it."""
+    provider = runtime.providers[repository.ref.host]
+    present = {ref.branch for ref in await provider.vehicles(repository.ref)}
+    for branch in (*recorded, *sorted(present - recorded.keys())):
+        try:
+            await _restore_or_delete(
+                runtime, repository, branch, recorded.get(branch), is_there=branch in present
+            )
+        except Unavailable:
+            raise
+        except ProviderError as trouble:
+            log.warning("branch_left", branch=branch, why=trouble.message)
+
+
+async def _restore_or_delete(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    branch: str,
+    owner: RecordedBranch | None,
+    *,
+    is_there: bool,
+) -> None:
+    """Put back a branch that its run needs, or delete one that nothing needs any more."""
+    if owner is None:
+        # Whoever asked for a dry test did not end it.
+        end = naming.end_of_dry_test(branch)
+        is_left = end is not None and end <= runtime.clock.now()
+    else:
+        is_left = not owner.live
+    if is_left and is_there:
+        await runtime.providers[repository.ref.host].discard(repository.ref, branch)
+    elif owner is not None and owner.live and not is_there:
+        queue = await runtime.store.read(queues.ref_by_id, owner.queue_id)
+        if queue is not None:
+            await restore_branch(runtime, queue, owner.run_id)
 
 
 async def restore_branch(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
@@ -414,10 +444,11 @@ async def _guarded(runtime: Runtime, queue: QueueRef, reading: Awaitable[None]) 
         await reading
     except (NotPermitted, Suspended) as lost:
         await _hold(runtime, queue, HoldReason.PERMISSION_LOST, lost.message)
-    except Gone as gone:
-        await _hold(runtime, queue, HoldReason.REPOSITORY_UNAVAILABLE, gone.message)
-    except (Unavailable, Refused) as trouble:
-        log.warning("sweep_postponed", queue=queue.id, why=trouble.message)
+    except (Unavailable, Refused, Gone) as trouble:
+        if isinstance(trouble, Gone) and trouble.kind in LOST:
+            await _hold(runtime, queue, HoldReason.REPOSITORY_UNAVAILABLE, trouble.message)
+        else:
+            log.warning("sweep_postponed", queue=queue.id, why=trouble.message)
 
 
 async def _hold(runtime: Runtime, queue: QueueRef, hold: HoldReason, text: str) -> None:
