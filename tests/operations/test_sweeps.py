@@ -33,12 +33,17 @@ from service.vocabulary import (
     Sha,
 )
 from tests.harness.values import ValuesProvider, sha_of
+from tests.operations.conftest import WaitingClock
 
 ALICE = Actor(ActorKind.PERSON, "alice", "1")
 
 
 class ChangingProvider(ValuesProvider):
-    """Pull requests of which a test says what is different; `asked` are the numbers of each ask."""
+    """Pull requests of which a test says what is different; `asked` are the numbers of each ask.
+
+    `line`: the commits of the target, the oldest first; without any, each contains all others.
+    `shown_first`: tips that it shows one after the other before the present one.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,6 +51,8 @@ class ChangingProvider(ValuesProvider):
         self.gone: set[int] = set()
         self.asked: list[list[int]] = []
         self.trouble: ProviderError | None = None
+        self.line: list[Sha] = []
+        self.shown_first: list[Commit] = []
         self.branches: list[str] = []
         self.undeletable: dict[str, ProviderError] = {}
 
@@ -72,8 +79,15 @@ class ChangingProvider(ValuesProvider):
         plain = await super().pull_request(repo, number)
         return replace(plain, **self.changes.get(number, {}))
 
+    async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
+        if self.shown_first:
+            return self.shown_first.pop(0)
+        return self.main
+
     async def contains(self, repo: RepoRef, ancestor: Sha, commit: Sha) -> bool:
-        return True
+        if ancestor not in self.line or commit not in self.line:
+            return not self.line
+        return self.line.index(ancestor) <= self.line.index(commit)
 
     async def vehicles(self, repo: RepoRef) -> Sequence[VehicleRef]:
         return [VehicleRef(branch, self.main.sha) for branch in self.branches]
@@ -218,3 +232,45 @@ async def test_a_leftover_that_cannot_be_deleted_keeps_no_other_from_being_delet
     provider.branches, provider.undeletable = [kept, other], {kept: trouble}
     await reconcile.restore_branches(runtime)
     assert provider.branches == [kept]
+
+
+async def has_moved(runtime: Runtime, queue: QueueRef, provider: ChangingProvider) -> Commit:
+    """The queue knows that its target has moved; return the tip before that."""
+    before = provider.main
+    provider.main = Commit(sha_of("landed"), sha_of("another tree"), (before.sha,))
+    provider.line = [before.sha, provider.main.sha]
+    await reconcile.read_target(runtime, queue)
+    return before
+
+
+async def test_a_tip_that_is_shown_late_is_no_rewritten_history(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider
+):
+    before = await has_moved(runtime, queue, provider)
+    provider.shown_first = [before, before]
+    await reconcile.read_target(runtime, queue)
+    value = await turn.value(runtime, queue.id)
+    assert value.holds == ()
+    assert value.tip is not None
+    assert value.tip.sha == provider.main.sha
+
+
+async def test_a_branch_that_is_moved_back_has_a_rewritten_history_after_some_looks(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider, clock: WaitingClock
+):
+    provider.main = await has_moved(runtime, queue, provider)
+    await reconcile.read_target(runtime, queue)
+    value = await turn.value(runtime, queue.id)
+    assert [hold.reason for hold in value.holds] == [HoldReason.TARGET_REWRITTEN]
+    assert sum(clock.waits) == 15
+
+
+async def test_a_branch_with_other_commits_has_a_rewritten_history_at_once(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider, clock: WaitingClock
+):
+    before = await has_moved(runtime, queue, provider)
+    provider.main = Commit(sha_of("amended"), sha_of("a third tree"), (before.sha,))
+    await reconcile.read_target(runtime, queue)
+    value = await turn.value(runtime, queue.id)
+    assert [hold.reason for hold in value.holds] == [HoldReason.TARGET_REWRITTEN]
+    assert clock.waits == []

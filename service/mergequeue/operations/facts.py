@@ -23,6 +23,9 @@ from service.vocabulary import Mergeability, PullRequestState, QueueRef, RepoRef
 REMEMBERED_AT_ONCE = 50
 """Heads in one transaction: a sweep must not keep a webhook waiting for the database."""
 
+SHOWN_WITHIN_S = (1.0, 2.0, 4.0, 8.0)
+"""Waits between looks at a branch that has moved: a provider may show it late."""
+
 
 async def of(runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullRequest) -> Facts:
     """Return the facts of one pull request as just read, with its fork's authorization.
@@ -108,27 +111,39 @@ def _remember(
 
 async def target(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
     """Return inputs about the target branch that the queue lacks; empty if the tip is known."""
-    provider = runtime.providers[queue.repo.host]
-    tip = await provider.tip(queue.repo, queue.branch)
+    tip = await runtime.providers[queue.repo.host].tip(queue.repo, queue.branch)
     if tip is None:
         return [TargetGone()]
-    if value.tip is not None and value.tip.sha == tip.sha and not _is_missing(value):
+    if value.tip is None:
+        return [TargetMoved(Tip(tip.sha, tip.tree))]
+    if value.tip.sha == tip.sha and not _is_missing(value):
         return []
-    return [await _moved(runtime, queue, value, tip)]
+    return [await _moved(runtime, queue, value, value.tip, tip)]
 
 
 def _is_missing(value: MergeQueue) -> bool:
     return any(hold.reason is HoldReason.TARGET_MISSING for hold in value.holds)
 
 
-async def _moved(runtime: Runtime, queue: QueueRef, value: MergeQueue, tip: Commit) -> TargetMoved:
-    """Return the move to `tip`: whether history was rewritten, and PRs merged outside the queue."""
+async def _moved(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, known: Tip, tip: Commit
+) -> TargetMoved | TargetGone:
+    """Return the move to `tip`: whether history was rewritten, and PRs merged outside the queue.
+
+    A branch that seems to have moved back is read again: it may be shown as it was a moment ago.
+    """
     provider = runtime.providers[queue.repo.host]
-    now = Tip(tip.sha, tip.tree)
-    if value.tip is None:
-        return TargetMoved(now)
-    if not await provider.contains(queue.repo, value.tip.sha, tip.sha):
-        return TargetMoved(now, rewritten=True)
+    waits_s = iter(SHOWN_WITHIN_S)
+    while not await provider.contains(queue.repo, known.sha, tip.sha):
+        is_back = await provider.contains(queue.repo, tip.sha, known.sha)
+        wait_s = next(waits_s, None) if is_back else None
+        if wait_s is None:
+            return TargetMoved(Tip(tip.sha, tip.tree), rewritten=True)
+        await runtime.clock.sleep(wait_s)
+        newest = await provider.tip(queue.repo, queue.branch)
+        if newest is None:
+            return TargetGone()
+        tip = newest
     unmerged = await provider.open_pull_requests(queue.repo, queue.branch)
     still_open = {number for number, _ in unmerged}
     closed = await provider.pull_requests(queue.repo, sorted(set(value.entries) - still_open))
@@ -137,4 +152,4 @@ async def _moved(runtime: Runtime, queue: QueueRef, value: MergeQueue, tip: Comm
         for number, pull in closed.items()
         if pull is not None and pull.state is PullRequestState.MERGED
     )
-    return TargetMoved(now, prs=tuple(sorted(merged)))
+    return TargetMoved(Tip(tip.sha, tip.tree), prs=tuple(sorted(merged)))
