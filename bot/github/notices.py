@@ -4,16 +4,16 @@ The service makes the texts. A notice is found again by its hidden marker or ext
 its author, so that writing it twice changes nothing. A notice never stops a landing.
 """
 
-import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import assert_never
 from urllib.parse import quote
 
 import structlog
-from cachetools import LRUCache
 
 from bot.github import outcomes, reading, refs
 from bot.github.client import RepositoryClient
+from bot.github.reading import Fields, Words
 from bot.github.wire import Answer
 from service.provider import markers
 from service.provider.errors import GoneKind, NotPermitted, OutcomeUnknown
@@ -31,7 +31,6 @@ log = structlog.get_logger()
 
 BODY_CHARS_MAX = 60_000
 SUMMARY_BYTES_MAX = 65_000  # GitHub refuses a check run with more than 65,535
-WRITTEN_MAX = 10_000
 LOCKED = "locked"
 NO_LABEL = "none"
 
@@ -47,12 +46,10 @@ CHECK_WORDS: dict[CheckReportStatus, tuple[str, str | None]] = {
 
 
 class Notices:
-    """Writes notices; caches digests of written texts to skip writes without a change."""
+    """Writes notices. What it finds by itself is not written again if it says the same already."""
 
     def __init__(self, app_id: str) -> None:
         self._app_id = app_id
-        self._written: LRUCache[tuple[str, str], str] = LRUCache(WRITTEN_MAX)
-        self._completed: LRUCache[str, bool] = LRUCache(WRITTEN_MAX)
 
     async def say(self, client: RepositoryClient, notice: Notice) -> str | None:
         """Write a notice; return its id, None when the place takes no more notices."""
@@ -81,43 +78,37 @@ class Notices:
         body = markers.marked(notice.body, notice.marker, BODY_CHARS_MAX)
         known = notice.known_id
         if known is None and not notice.first:
-            known = await self._found_comment(client, notice.number, notice.marker)
+            found = await self._found_comment(client, notice.number, notice.marker)
+            if found is not None and found.body == body:
+                return found.id
+            known = None if found is None else found.id
         if known is not None:
-            if not notice.is_restored and self._stands(client, known, body):
-                return known
             tail = f"/issues/comments/{known}"
             answer = await client.create("PATCH", tail, {"body": body}, expects=(403, 404))
             if answer.status < 300:
-                return self._wrote(client, known, body)
+                return known
             if answer.status == 403:
                 return _drop(client, answer)
-        return await self._comment(client, notice.number, body)
+        return await _comment(client, notice.number, body)
 
     async def _reply(self, client: RepositoryClient, notice: Reply) -> str | None:
         marker = f"<!-- headgate:reply {notice.action_id} -->"
         if not notice.first:
             known = await self._found_comment(client, notice.number, marker)
             if known is not None:
-                return known
+                return known.id
         body = markers.marked(notice.body, marker, BODY_CHARS_MAX)
-        return await self._comment(client, notice.number, body)
-
-    async def _comment(self, client: RepositoryClient, number: int, body: str) -> str | None:
-        tail = f"/issues/{number}/comments"
-        answer = await client.create("POST", tail, {"body": body}, expects=(403,))
-        if answer.status == 403:
-            return _drop(client, answer)
-        return self._wrote(client, answer.fields.id("id"), body)
+        return await _comment(client, notice.number, body)
 
     async def _found_comment(
         self, client: RepositoryClient, number: int, marker: str
-    ) -> str | None:
+    ) -> Words | None:
         """Return the newest comment of our own App that contains the marker."""
         listed, _ = await client.listed(f"/issues/{number}/comments", missing=GoneKind.PULL_REQUEST)
         slug = await client.github.slug()
         found = [reading.words_of(each) for each in listed]
         ours = [
-            each.id
+            each
             for each in found
             if markers.is_marked(each.body, marker) and each.is_by_app(self._app_id, slug)
         ]
@@ -125,22 +116,21 @@ class Notices:
 
     async def _check(self, client: RepositoryClient, notice: CheckReport) -> str | None:
         body = _check_body(notice)
-        key = repr(body)
         known = notice.known_id
         if known is None and not notice.first:
-            known = await self._found_run(client, notice)
-        if known is not None and self._stands(client, known, key):
-            return known
-        is_over = CHECK_WORDS[notice.status][0] == outcomes.COMPLETED
-        # A completed run stays completed; another state needs a new run on the same commit.
-        if known is not None and (is_over or known not in self._completed):
+            found = await self._found_run(client, notice)
+            if found is not None and _says(found, body):
+                return found.id("id")
+            known = None if found is None else found.id("id")
+        if known is not None:
             answer = await client.create("PATCH", f"/check-runs/{known}", body, expects=(404,))
-            if answer.status < 300:
-                return self._ran(client, known, key, is_over=is_over)
+            # A completed run stays completed; another state needs a new run on the same commit.
+            if answer.status < 300 and answer.fields.text("status") == body["status"]:
+                return known
         made = await client.create("POST", "/check-runs", {**body, "head_sha": notice.sha})
-        return self._ran(client, made.fields.id("id"), key, is_over=is_over)
+        return made.fields.id("id")
 
-    async def _found_run(self, client: RepositoryClient, notice: CheckReport) -> str | None:
+    async def _found_run(self, client: RepositoryClient, notice: CheckReport) -> Fields | None:
         """Return our newest run on that commit for the same submission."""
         listed, _ = await client.listed(
             f"/commits/{notice.sha}/check-runs",
@@ -153,24 +143,15 @@ class Notices:
             for run in listed
             if (run.text("name"), run.words("external_id"), reading.app_id_of(run)) == wanted
         ]
-        if not ours:
-            return None
-        newest = max(ours, key=lambda run: run.number("id"))
-        if newest.text("status") == outcomes.COMPLETED:
-            self._completed[newest.id("id")] = True
-        return newest.id("id")
+        return max(ours, key=lambda run: run.number("id"), default=None)
 
-    def _ran(self, client: RepositoryClient, number: str, key: str, *, is_over: bool) -> str:
-        if is_over:
-            self._completed[number] = True
-        return self._wrote(client, number, key)
 
-    def _stands(self, client: RepositoryClient, number: str, text: str) -> bool:
-        return self._written.get((client.repo.slug, number)) == _digest(text)
-
-    def _wrote(self, client: RepositoryClient, number: str, text: str) -> str:
-        self._written[client.repo.slug, number] = _digest(text)
-        return number
+async def _comment(client: RepositoryClient, number: int, body: str) -> str | None:
+    tail = f"/issues/{number}/comments"
+    answer = await client.create("POST", tail, {"body": body}, expects=(403,))
+    if answer.status == 403:
+        return _drop(client, answer)
+    return answer.fields.id("id")
 
 
 async def _react(client: RepositoryClient, notice: Reaction) -> str | None:
@@ -216,6 +197,14 @@ def _check_body(notice: CheckReport) -> dict[str, object]:
     return body
 
 
+def _says(run: Fields, body: Mapping[str, object]) -> bool:
+    """Return whether a check run shows this state and this text; its buttons follow from both."""
+    output = run.inner_or_none("output") or Fields({})
+    shown = {"title": output.words("title"), "summary": output.words("summary")}
+    state = (run.words("status"), run.text_or("conclusion", None))
+    return state == (body["status"], body.get("conclusion")) and shown == body["output"]
+
+
 def _cut(summary: str) -> str:
     return summary.encode("utf-8", "replace")[:SUMMARY_BYTES_MAX].decode("utf-8", "ignore")
 
@@ -225,7 +214,3 @@ def _drop(client: RepositoryClient, answer: Answer) -> str | None:
     if LOCKED in answer.message.lower():
         return None
     raise client.github.error_of(answer, "/comments")
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -120,10 +120,9 @@ def _change(world: World, run: CheckRun, fields: Mapping[str, object]) -> None:
     if conclusion is not None:
         run.status, run.conclusion = "completed", str(conclusion)
         run.completed_at = world.now()
-    elif status is not None:
+    elif status is not None and run.status != "completed":
+        # A completed run stays completed: https://github.com/taskcluster/taskcluster/issues/5085
         run.status = str(status)
-        if run.status != "completed":
-            run.conclusion, run.completed_at = None, None
     run.name = str(fields.get("name", run.name))
     run.external_id = str(fields.get("external_id") or run.external_id)
     details = fields.get("details_url")

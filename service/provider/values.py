@@ -360,8 +360,7 @@ class StatusComment:
 
     `first` says that none of it can stand there yet: then it is not looked for. `is_final`: it is
     the last one of a submission, so it goes before the others. `is_refresh`: the state is the one
-    that it shows already, so it may wait for those with a new one. `is_restored`: a person changed
-    it, so it is written even if this text was the last one of ours.
+    that it shows already, so it may wait for those with a new one.
     """
 
     number: int
@@ -371,7 +370,6 @@ class StatusComment:
     first: bool = False
     is_final: bool = False
     is_refresh: bool = False
-    is_restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

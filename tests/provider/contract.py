@@ -557,12 +557,30 @@ class Notices:
         assert comment.startswith(f"{MARKER}\n{letter}")
         assert stage.own_checks(head) == [("completed", "success")]
 
-    async def test_the_same_text_is_not_sent_again(self, stage):
-        number, _ = await stage.open({"a.txt": "a\n"})
-        known = await stage.say(StatusComment(number, MARKER, "one"))
-        calls = len(stage.calls())
+    async def test_a_text_that_is_there_already_is_not_written_again(self, stage):
+        number, head = await stage.open({"a.txt": "a\n"})
+        for notice in (
+            StatusComment(number, MARKER, "one"),
+            stage.check(head, CheckReportStatus.QUEUED),
+            stage.check(head, CheckReportStatus.SUCCESS),
+        ):
+            written = await stage.say(notice)
+            before = len(stage.calls())
+            assert await stage.say(notice) == written
+            assert {call["method"] for call in stage.calls(since=before)} == {"GET"}
+
+    async def test_a_text_that_another_process_has_replaced_is_written_again(self, stage):
+        number, head = await stage.open({"a.txt": "a\n"})
+        known = await stage.say(StatusComment(number, MARKER, "one", first=True))
+        await stage.say_by_another_process(StatusComment(number, MARKER, "two", known_id=known))
         await stage.say(StatusComment(number, MARKER, "one", known_id=known))
-        assert len(stage.calls()) == calls
+        assert stage.comments(number) == [f"{MARKER}\none"]
+        queued = stage.check(head, CheckReportStatus.QUEUED, first=True)
+        known = await stage.say(queued)
+        running = stage.check(head, CheckReportStatus.IN_PROGRESS, known_id=known)
+        await stage.say_by_another_process(running)
+        await stage.say(stage.check(head, CheckReportStatus.QUEUED, known_id=known))
+        assert stage.own_checks(head) == [("queued", None)]
 
     async def test_anothers_comment_with_our_marker_is_not_ours(self, stage):
         number, _ = await stage.open({"a.txt": "a\n"})
@@ -642,6 +660,12 @@ class Notices:
         assert back != done
         found = await stage.say(stage.check(head, CheckReportStatus.FAILURE))
         assert found == back
+
+    async def test_going_back_from_what_another_process_completed_is_a_new_run(self, stage):
+        _, head = await stage.open({"a.txt": "a\n"})
+        done = await stage.say_by_another_process(stage.check(head, CheckReportStatus.SUCCESS))
+        await stage.say(stage.check(head, CheckReportStatus.IN_PROGRESS, known_id=done))
+        assert stage.own_checks(head) == [("completed", "success"), ("in_progress", None)]
 
     async def test_our_own_check_run_never_counts_as_a_report(self, stage):
         _, head = await stage.open({"a.txt": "a\n"})

@@ -34,6 +34,17 @@ async def test_a_run_of_the_app_goes_into_its_suite_on_the_commit(sandbox, app):
     assert changed.body["completed_at"] is not None
 
 
+async def test_a_completed_run_stays_completed_and_takes_another_conclusion(sandbox, app):
+    pull = await opened(sandbox)
+    body = {"name": "x", "head_sha": pull["head"], "conclusion": "success"}
+    path = f"{RUNS}/{(await app.call('POST', RUNS, body)).body['id']}"
+    shown = []
+    for change in ({"status": "in_progress"}, {"status": "completed", "conclusion": "failure"}):
+        run = (await app.call("PATCH", path, change)).body
+        shown.append((run["status"], run["conclusion"]))
+    assert shown == [("completed", "success"), ("completed", "failure")]
+
+
 async def test_only_apps_make_check_runs_and_only_their_own(sandbox, app, person):
     pull = await opened(sandbox)
     await sandbox.settle()

@@ -176,8 +176,6 @@ async def _place(
         if known.digest == digest:
             return True
         notice = replace(notice, known_id=known.provider_id)
-        if isinstance(notice, StatusComment) and known.digest == stored.EDITED:
-            notice = replace(notice, is_restored=True)
     if _is_left_out(runtime, queue.repo, text, notice):
         if notice.first:
             runtime.telemetry.count("headgate_notices_left_out_total", surface.value)
