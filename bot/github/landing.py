@@ -49,6 +49,8 @@ SHOWN_WAITS_S = (5.0, 10.0, 15.0, 30.0, 60.0)  # 120 s in all
 REFUSALS = (400, 403, 405, 409, 422, 423)
 # Errors of the mutation that no second try changes.
 DENIALS = frozenset({"FORBIDDEN", "undefinedField"})
+# The beginning of GitHub's words for a mutation that it ended midway: it may be done.
+UNFINISHED = "something went wrong while executing"
 
 
 def advance_stop_of(trouble: GraphQLTrouble) -> LandStopCode:
@@ -104,7 +106,10 @@ class Landing:
         return await self._read(client, request.target, facts.merge_commit, request.expect_parent)
 
     async def advance(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | LandStop:
-        """Send one compare-and-swap of target and test branch, once. Raises OutcomeUnknown."""
+        """Send one compare-and-swap of target and test branch, once. Raises OutcomeUnknown.
+
+        An error in the answer does not always mean that nothing was done.
+        """
         started_s = client.clock.monotonic_s()
         if not await refs.is_ancestor(client, request.expect, request.to):
             words = f"{request.to} does not descend from {request.expect}."
@@ -125,11 +130,15 @@ class Landing:
             return LandStop(LandStopCode.RULE_DENIED, quoted(refused.message))
         if not troubles:
             return await self._landed(client, request.target, request.to, request.expect)
+        words = quoted(troubles[0].message)
         tip = await refs.read_tip(client, request.target)
+        is_there = tip is not None and tip.sha == request.to
+        if is_there or UNFINISHED in words.lower():
+            raise OutcomeUnknown(f"The update of {request.target}: {words}")
         code = advance_stop_of(troubles[0])
         if tip is None or tip.sha != request.expect:
             code = LandStopCode.BASE_MOVED
-        return LandStop(code, quoted(troubles[0].message), answer.request_id)
+        return LandStop(code, words, answer.request_id)
 
     async def advanced(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | None:
         """Return what an advance landed; None while `to` is not in the target."""

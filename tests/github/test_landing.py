@@ -38,6 +38,12 @@ NODE = "graphql RepositoryId"
 SAID = "POST /issues/3/comments"
 CLOSED = "PATCH /pulls/3"
 REFUSED = "Something new"
+# https://github.com/orgs/community/discussions/24631, and that the changes may be done:
+# https://github.com/Skydio/revup/pull/114
+UNFINISHED = (
+    "Something went wrong while executing your query. This may be the result of a timeout, or it "
+    "could be a GitHub bug."
+)
 LANDED = Merged(MADE, (Commit(MADE, TREE, (BASE,)),))
 
 
@@ -543,6 +549,20 @@ async def test_a_refused_advance_says_whether_the_target_has_moved(
         table.says(TIP, a_commit(tip))
     stop = await landing.advance(client, ADVANCED)
     assert (stop.code, stop.message) == (code, REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("tip", "words"), [(BASE, UNFINISHED), (ELSEWHERE, UNFINISHED), (MADE, REFUSED)]
+)
+async def test_an_advance_that_github_may_have_carried_out_has_an_unknown_outcome(
+    table, client, landing, tip, words
+):
+    call, answer = related(BASE, MADE, "ahead")
+    table.says(call, answer)
+    table.says(ADVANCE, {"data": None, "errors": [{"message": words}]})
+    table.says(TIP, a_commit(tip, BASE))
+    with pytest.raises(OutcomeUnknown, match=words[:10]):
+        await landing.advance(client, ADVANCED)
 
 
 @pytest.mark.parametrize(("status", "is_landed"), [("ahead", True), ("diverged", False)])

@@ -149,6 +149,14 @@ class Faults(BranchFaults):
         assert (found is not None) is (kind in DONE)
         assert (stage.tip() == built.tip) is (kind in DONE)
 
+    async def test_an_advance_that_github_ended_midway_is_unknown_and_read_back(self, stage):
+        built = await stage.provider.build(stage.request(await stage.open({"a.txt": "a\n"})))
+        request = stage.advancing(built.tip, built.branch)
+        await stage.fault("graphql_partial", graphql="updateRefs")
+        with pytest.raises(OutcomeUnknown):
+            await stage.provider.advance(request)
+        assert isinstance(await stage.provider.advanced(request), Merged)
+
     async def test_a_landing_whose_proof_cannot_be_read_is_unknown(self, stage):
         number, head = await stage.open({"a.txt": "a\n"})
         request = stage.merging(number, head)
