@@ -242,7 +242,8 @@ async def reviews(client: RepositoryClient, numbers: Sequence[int]) -> list[tupl
 def _review_of(node: Fields) -> Review:
     author = node.inner_or_none("author")
     user = None
-    if author is not None:
+    # Only a person or a bot has a number here; no other account gives commands.
+    if author is not None and author.id_or_none("databaseId") is not None:
         is_bot = author.text("__typename") == "Bot"
         user = {
             "id": int(author.id("databaseId")),

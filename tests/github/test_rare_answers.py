@@ -4,16 +4,20 @@ The rules are in docs/design/provider.md 5 and 10.
 """
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from bot.github import people, pull_requests, refs
+from bot.github import comments, people, pull_requests, refs, translate
 from bot.github.graphql import Facts
+from bot.github.translate import OwnApp
 from service.provider.errors import Gone, NotPermitted, Unavailable
+from service.provider.signals import Asked, Where
 from service.provider.values import AccessLevel
-from service.vocabulary import Actor, ActorKind, Blocker, BlockerCode, Sha
-from tests.github.table import APP_ID, on_table
+from service.vocabulary import Actor, ActorKind, Blocker, BlockerCode, RepoId, Sha
+from tests.github.table import APP_ID, REPO, on_table
 from tests.github.test_land_stops import facts as a_pull
+from tests.provider.stage import HOST, START
 
 ALICE = Actor(ActorKind.PERSON, "alice", "7")
 FACTS = Facts(
@@ -78,3 +82,37 @@ async def test_an_error_inside_an_answer_of_graphql_is_an_error(
         table.says("graphql CommitHistory", {"data": {"repository": None}, "errors": [trouble]})
         with pytest.raises(error):
             await refs.count_history(client, Sha("a" * 40))
+
+
+def a_review(number: int, **author: object) -> dict[str, object]:
+    return {
+        "databaseId": number,
+        "body": "/merge",
+        "submittedAt": START.isoformat(),
+        "lastEditedAt": None,
+        "author": author,
+    }
+
+
+@pytest.mark.parametrize("kind", ["Mannequin", "Organization"])
+async def test_a_review_of_an_account_that_cannot_command_hides_no_other(kind: str) -> None:
+    """An import writes in the name of mannequins, and a person may have become an organization."""
+    reviews = [
+        a_review(1, __typename=kind, login="eve"),
+        a_review(2, __typename="User", login="alice", databaseId=7),
+    ]
+    repository = {"id": "R_1", "pr_3": {"reviews": {"nodes": reviews}}}
+    changed_at = (START + timedelta(minutes=1)).isoformat()
+    pull = {"number": 3, "updated_at": changed_at, "head": {"ref": "a", "sha": "a" * 40}}
+    async with on_table() as (table, client):
+        table.says("GET /pulls", [{**pull, "base": {"ref": "main"}}])
+        table.says("graphql Reviews", {"data": {"repository": repository}})
+        where, own = Where(RepoId(HOST, "1"), REPO), OwnApp(APP_ID, "headgate")
+        read = await comments.reviews_since(client, where, START, own)
+    found = [
+        signal
+        for delivery in read.deliveries
+        for signal in translate.signals_of(delivery, own)
+        if isinstance(signal, Asked)
+    ]
+    assert [(each.source_id, each.actor.login) for each in found] == [("2", "alice")]
