@@ -3,6 +3,7 @@
 The rules: docs/design/provider.md 11.
 """
 
+from bot.github import refs
 from bot.github.client import RepositoryClient
 from bot.github.limits import quoted
 from service.provider.errors import NotPermitted, Refused
@@ -22,8 +23,7 @@ async def find(client: RepositoryClient, pull: PullRequest) -> Stack | None:
     members = [StackMember(pull.number, pull.head_sha, PullRequestState.OPEN)]
     base = pull.base_branch
     while len(members) <= MEMBERS_MAX:
-        query = {"state": "open", "head": f"{client.repo.owner}:{base}"}
-        found, _ = await client.listed("/pulls", None, query)
+        found = await refs.pulls_from(client, base, "open")
         if not found:
             break
         below = found[0]

@@ -135,6 +135,24 @@ def _keep(client: RepositoryClient, answer: Fields) -> Commit:
     return client.caches.keep_commit(client.repo, reading.commit_of(answer))
 
 
+async def pulls_from(client: RepositoryClient, branch: str, state: str) -> list[Fields]:
+    """Return the pull requests that come from this branch of the repository, newest first.
+
+    What is listed is looked at again: a fork of the same owner may have a branch of that name, and
+    GitHub leaves out a head that it does not understand.
+    """
+    query = {"head": f"{client.repo.owner}:{branch}", "state": state}
+    listed, _ = await client.listed("/pulls", None, query)
+    return [pull for pull in listed if _is_from(pull, branch)]
+
+
+def _is_from(pull: Fields, branch: str) -> bool:
+    head, own = pull.inner("head"), pull.inner("base").inner("repo").id("id")
+    repository = head.inner_or_none("repo")
+    is_own = repository is not None and repository.id("id") == own
+    return is_own and head.text("ref") == branch
+
+
 async def create_branch(client: RepositoryClient, branch: str, sha: Sha) -> bool:
     """Create the branch; False when the name is taken. Raises Refused."""
     _check_prefix(branch)

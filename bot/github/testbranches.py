@@ -475,9 +475,7 @@ async def _pulls_of(
     client: RepositoryClient, branch: str, state: str
 ) -> list[tuple[int, Sha, str]]:
     """Return the pull requests with this branch of ours as head, newest first."""
-    query = {"head": f"{client.repo.owner}:{branch}", "state": state}
-    listed, _ = await client.listed("/pulls", None, query)
-    return [reading.pull_ref_of(each) for each in listed]
+    return [reading.pull_ref_of(each) for each in await refs.pulls_from(client, branch, state)]
 
 
 async def _set_state(client: RepositoryClient, number: int, state: str) -> None:
