@@ -13,7 +13,9 @@ from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode, Next
 from service.mergequeue.engine.model import (
     Bisection,
+    Breaker,
     Entry,
+    Hold,
     KeptMove,
     Landing,
     LandMode,
@@ -22,10 +24,10 @@ from service.mergequeue.engine.model import (
     Run,
     RunStep,
 )
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import HOLD_SCOPES, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.targets import Targets
-from service.vocabulary import CheckOutcome
+from service.vocabulary import SYSTEM, CheckOutcome
 from tests.mergequeue import stage, trees
 from tests.mergequeue.stage import ALICE, REQUIRED, START, a_check
 from tests.mergequeue.trees import Target
@@ -369,6 +371,17 @@ def test_a_branch_that_is_yet_to_be_read_is_no_hold() -> None:
         following = explain.explain(unread, 1, START).next
         assert following is not None
         assert following.what is Next.RETRY
+
+
+@pytest.mark.parametrize(("minutes", "is_named"), [(14, True), (15, False), (16, False)])
+def test_the_next_try_of_an_ill_ci_is_named_until_it_may_begin(
+    minutes: float, is_named: bool
+) -> None:
+    reason, at = HoldReason.CI_UNHEALTHY, START + timedelta(minutes=15)
+    held = Hold("h1", reason, HOLD_SCOPES[reason], SYSTEM, "", START)
+    queue = a_queue(QueueConfig(), an_entry(1))
+    queue = replace(queue, holds=(held,), breaker=Breaker(probe_at=at))
+    assert the(ConditionCode.NO_HOLD, queue, 1, minutes).at == (at if is_named else None)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.culprits import breaker, verdict
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, Run
 from service.mergequeue.engine.reasons import (
     BREAKER_HOLDS,
@@ -300,17 +300,18 @@ def next_after(open_one: Condition) -> Next:
     return _NEXT.get(open_one.code, Next.FACTS_CHANGE)
 
 
-def may_start(queue: MergeQueue) -> Iterator[Condition]:
+def may_start(draft: Draft) -> Iterator[Condition]:
     """Return the conditions under which the queue starts test runs."""
+    queue = draft.queue
     running = queue.state is QueueState.RUNNING
     yield _queue_is(queue, ConditionCode.QUEUE_RUNNING, met=running)
-    yield from _no_hold(queue, holds.stops_starts(queue))
+    yield from _no_hold(draft, holds.stops_starts(queue))
 
 
-def may_land(queue: MergeQueue, *, met: bool) -> Iterator[Condition]:
+def may_land(draft: Draft, *, met: bool) -> Iterator[Condition]:
     """Return the conditions under which passed entries may land; `met` by the queue's state."""
-    yield _queue_is(queue, ConditionCode.QUEUE_LANDS, met=met)
-    yield from _no_hold(queue, holds.stops_landings(queue))
+    yield _queue_is(draft.queue, ConditionCode.QUEUE_LANDS, met=met)
+    yield from _no_hold(draft, holds.stops_landings(draft.queue))
 
 
 def who(reason: Reason, *, met: bool) -> WhoMustAct:
@@ -347,28 +348,31 @@ def _queue_is(queue: MergeQueue, code: ConditionCode, *, met: bool) -> Condition
     return Condition(code, met, acts, since=queue.state_since, word=queue.state.value)
 
 
-def _no_hold(queue: MergeQueue, stops: tuple[Hold, ...]) -> Iterator[Condition]:
+def _no_hold(draft: Draft, stops: tuple[Hold, ...]) -> Iterator[Condition]:
+    queue = draft.queue
     known = queue.required is not None and queue.tip is not None and queue.kept_move is None
     if not stops and not known:
         # Nothing is wrong; the branch and its rules, or its newest move, are yet to be taken in.
         yield Condition(ConditionCode.NO_HOLD, met=False)
     elif not stops and not queue.holds:
         yield Condition(ConditionCode.NO_HOLD, met=True)
-    yield from _held(queue, stops)
+    yield from _held(draft, stops)
 
 
-def landing_holds(queue: MergeQueue) -> Iterator[Condition]:
+def landing_holds(draft: Draft) -> Iterator[Condition]:
     """Holds that let tests begin and nothing land: what an entry meets later on."""
-    starts = holds.stops_starts(queue)
-    later = tuple(hold for hold in holds.stops_landings(queue) if hold not in starts)
-    yield from _held(queue, later)
+    starts = holds.stops_starts(draft.queue)
+    later = tuple(hold for hold in holds.stops_landings(draft.queue) if hold not in starts)
+    yield from _held(draft, later)
 
 
-def _held(queue: MergeQueue, stops: tuple[Hold, ...]) -> Iterator[Condition]:
+def _held(draft: Draft, stops: tuple[Hold, ...]) -> Iterator[Condition]:
     for hold in stops:
         at = hold.until
-        if breaker.is_open(queue) and hold.reason in BREAKER_HOLDS:
-            at = queue.breaker.probe_at
+        if hold.reason in BREAKER_HOLDS:
+            # A try that may begin waits for a slot or a pull request, and not for a time.
+            probe_at = draft.queue.breaker.probe_at
+            at = probe_at if probe_at is not None and probe_at > draft.now else None
         yield Condition(
             ConditionCode.NO_HOLD,
             met=False,

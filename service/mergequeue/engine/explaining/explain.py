@@ -58,7 +58,7 @@ def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
     entry = draft.entries[pr]
     found = tuple(_CONDITIONS[entry.state](draft, entry))
     if entry.state in _LANDS_LATER:
-        found += tuple(conditions.landing_holds(queue))
+        found += tuple(conditions.landing_holds(draft))
     return Explained(
         entry.state,
         entry.reason,
@@ -84,7 +84,7 @@ def _next(draft: Draft, entry: Entry, found: tuple[Condition, ...]) -> NextEvent
 
 
 def _pending(draft: Draft, entry: Entry) -> Iterator[Condition]:
-    yield from conditions.may_start(draft.queue)
+    yield from conditions.may_start(draft)
     free = not entry.held_by
     acts = conditions.who(Reason.CONFLICT_AHEAD, met=free)
     yield Condition(ConditionCode.NO_CONFLICT_AHEAD, free, acts, prs=entry.held_by)
@@ -342,7 +342,7 @@ def _levels(draft: Draft, run: Run) -> list[tuple[Run, int]]:
 
 def _startable_behind(draft: Draft, entry: Entry) -> tuple[int, ...]:
     """Pending entries behind this one that would be tested on top of it."""
-    if any(not one.met for one in conditions.may_start(draft.queue)):
+    if any(not one.met for one in conditions.may_start(draft)):
         return ()
     waiting = [draft.entries[pr] for _, _, pr in draft.places.waiting]
     behind = [one for one in _placed(draft) if _rank(one) > _rank(entry)] + waiting
@@ -352,7 +352,7 @@ def _startable_behind(draft: Draft, entry: Entry) -> tuple[int, ...]:
 def _search(draft: Draft, entry: Entry, search: Bisection) -> Iterator[Condition]:
     running = [one for one in _in_progress(draft, _PROBES) if one.bisection == search.id]
     if not running:
-        yield from conditions.may_start(draft.queue)
+        yield from conditions.may_start(draft)
         yield _probe_slot(draft)
     failed = draft.runs.get(search.run)
     since = failed.finished_at if failed is not None else entry.state_since
@@ -376,7 +376,7 @@ def _search(draft: Draft, entry: Entry, search: Bisection) -> Iterator[Condition
 
 def _unsearched(draft: Draft, run: Run) -> Iterator[Condition]:
     """A failure that is sure, while no search may begin: its tree has to fail once more."""
-    yield from conditions.may_start(draft.queue)
+    yield from conditions.may_start(draft)
     if len(run.entries) == 1:
         yield Condition(ConditionCode.CONFIRMED, met=False)
     else:
@@ -385,7 +385,7 @@ def _unsearched(draft: Draft, run: Run) -> Iterator[Condition]:
 
 def _tests_passed(draft: Draft, entry: Entry) -> Iterator[Condition]:
     queue = draft.queue
-    yield from conditions.may_land(queue, met=queue.state in LANDS)
+    yield from conditions.may_land(draft, met=queue.state in LANDS)
     run = draft.runs[entry.verified_by or ""]
     unit = [one for one in draft.entries.values() if one.verified_by == run.id]
     together = {one.id for one in unit}
