@@ -53,6 +53,7 @@ async def test_without_queues_the_first_page_says_how_to_begin(store):
         page = await browser.see("/", host="localhost")
     assert "There are no queues yet" in page.text
     assert "comment /merge on a pull request" in page.text
+    assert "headgate setup-url" in page.text
 
 
 async def test_a_row_says_what_is_in_a_queue_and_how_many_merged(store):
