@@ -255,7 +255,7 @@ async def running(
     async with stage.running(folder, ports, parts, scenery) as staged:
         staged.set_pace(AT_ONCE)
         await staged.call("/createQueue", QUEUE, concurrency=CONCURRENCY, **PUSH_ONLY)
-        await staged.learn_weather(QUEUE, parts.clock)
+        await staged.learn_weather(QUEUE)
         history = staged.repository.git.objects.first_parents(staged.starts[QUEUE], NUMBERS_MAX)
         ground = Ground(Watch(staged), parts.clock, tell, history[-1].sha)
         ground.set_pace(ground.pace)

@@ -85,7 +85,7 @@ class Play:
         await self.make_queue(story.WEATHER)
         stage = self.watch.stage
         self.say(story.WEATHER, [], "CI tests the branch twice: once in the rain, once not")
-        await stage.learn_weather(story.WEATHER.branch, self.clock)
+        await stage.learn_weather(story.WEATHER.branch)
         self.say(story.WEATHER, [], "test_picnic is flaky, by CI's reports, and quarantined")
         stage.set_rain(is_on=True)
         await self.submit_all(story.WEATHER)

@@ -42,6 +42,11 @@ PUSH_ONLY: Json = {"createPrsForTestingBranches": False}
 
 POLL_S = 0.25
 
+AWAY, DONE_BEFORE = 503, 409
+AWAY_PAUSE_S = 1.0
+AWAY_TRIES = 30
+"""How often the service is asked while its database is late, with pauses in between."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
@@ -110,6 +115,7 @@ class Stage:
     starts: dict[str, str]
     heads: dict[int, str]
     session: aiohttp.ClientSession
+    clock: Clock
 
     @property
     def repository(self) -> Repository:
@@ -140,15 +146,22 @@ class Stage:
         return await self._ask(f"/flaky-tests/{name}", {"org_url_slug": story.OWNER, **members})
 
     async def _ask(self, path: str, members: Json) -> Json | None:
+        """Ask the service, and again while its database is late; what is done by then is done."""
         repo: Json = {"host": HOST, "owner": story.OWNER, "name": story.NAME}
         url, headers = f"{self.service}/v1{path}", {"x-api-token": self.token}
         body: Json = {"repo": repo, **members}
-        async with self.session.post(url, json=body, headers=headers) as response:
-            if response.status == 404:
-                return None
-            response.raise_for_status()
-            answer: Json = await response.json()
-            return answer
+        absent, left = {404}, AWAY_TRIES
+        while True:
+            left -= 1
+            async with self.session.post(url, json=body, headers=headers) as response:
+                if response.status in absent:
+                    return None
+                if response.status != AWAY or not left:
+                    response.raise_for_status()
+                    answer: Json = await response.json()
+                    return answer
+            absent = {404, DONE_BEFORE}
+            await self.clock.sleep(AWAY_PAUSE_S)
 
     def set_rain(self, *, is_on: bool) -> None:
         """Let it rain on the CI machine, or stop it."""
@@ -158,7 +171,7 @@ class Stage:
         else:
             rain.unlink(missing_ok=True)
 
-    async def learn_weather(self, branch: str, clock: Clock) -> None:
+    async def learn_weather(self, branch: str) -> None:
         """Make a test flaky in the eyes of Headgate, by reports alone.
 
         The test is pushed to the branch while it rains and fails; the job runs again in the sun
@@ -177,11 +190,11 @@ class Stage:
         pushed = await seeding.act(self.session, self.sandbox.url, body)
         self.starts[branch] = str(pushed["sha"])
         while not self.ci_has(branch, "failure"):
-            await clock.sleep(POLL_S)
+            await self.clock.sleep(POLL_S)
         self.set_rain(is_on=False)
         await self.act("alice", "rerun_ci", branch=branch)
         while not await self.of_flaky_tests():
-            await clock.sleep(POLL_S)
+            await self.clock.sleep(POLL_S)
 
     def set_pace(self, pace: float) -> None:
         """Let time pass faster or slower for the tests on the CI machine; 0 stops it."""
@@ -293,7 +306,7 @@ async def running(
         async with wiring.running(chosen, world) as service:
             sandbox.world.webhook_url = f"{service.url}{webhook.PATH}"
             token = await create_token(service.runtime)
-            yield Stage(service.url, sandbox, token, machine, starts, heads, session)
+            yield Stage(service.url, sandbox, token, machine, starts, heads, session, parts.clock)
 
 
 @asynccontextmanager

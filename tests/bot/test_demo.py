@@ -3,16 +3,22 @@
 import json
 import socket
 import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import web
 
 from bot.cli import app
 from bot.demo import play, run, stage, story, watching
 from bot.demo.run import DemoOptions
-from bot.demo.stage import Ports
+from bot.demo.stage import Ports, Stage
 from bot.demo.watching import Event, RunDetails, Submission
 from service.errors import StartRefused
 from tests.cli import processes
+from tests.provider.stage import START, SharedClock
 
 
 def an_event(sequence=1, message="", run=None, at="2026-03-02T14:20:00.000Z", **members):
@@ -175,6 +181,49 @@ def test_a_demo_that_is_not_over_in_time_ends_with_1_and_one_object_on_stdout(tm
     report = json.loads(capsys.readouterr().out)
     assert (report["ok"], report["faults"][0]) == (False, "the story was not over after 1 s")
     assert (tmp_path / "state/headgate.log").exists()
+
+
+@asynccontextmanager
+async def asked(*statuses):
+    """What a stage calls, which answers with these statuses; the last one for good."""
+    left, calls, clock = list(statuses), [], SharedClock(START)
+
+    async def answer(request):
+        calls.append((request.path, await request.json()))
+        return web.json_response({"calls": len(calls)}, status=left.pop(0) if left[1:] else left[0])
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, stage.LOOPBACK, 0).start()
+    url = f"http://{stage.LOOPBACK}:{runner.addresses[0][1]}"
+    async with aiohttp.ClientSession() as session:
+        sandbox: Any = None  # only the service is asked
+        yield Stage(url, sandbox, "token", Path(), {}, {}, session, clock), calls
+    await runner.cleanup()
+
+
+async def test_a_service_whose_database_is_late_is_asked_again():
+    async with asked(503, 503, 200) as (staged, calls):
+        assert await staged.call("/getQueue", "main") == {"calls": 3}
+        assert calls[0] == calls[2]
+        assert staged.clock.monotonic_s() == 2 * stage.AWAY_PAUSE_S
+
+
+async def test_what_was_done_although_the_database_was_late_is_not_a_fault():
+    async with asked(503, 409) as (staged, _):
+        assert await staged.call("/createQueue", "main") is None
+    async with asked(409) as (staged, _):
+        with pytest.raises(aiohttp.ClientResponseError):
+            await staged.call("/createQueue", "main")
+
+
+async def test_a_service_whose_database_stays_away_is_asked_a_limited_number_of_times():
+    async with asked(503) as (staged, calls):
+        with pytest.raises(aiohttp.ClientResponseError):
+            await staged.call("/getQueue", "main")
+        assert len(calls) == stage.AWAY_TRIES
 
 
 async def test_a_folder_with_something_in_it_is_not_played_in(tmp_path):
