@@ -114,6 +114,7 @@ async def test_the_page_shows_both_sides_and_its_look_comes_from_the_dashboard(
     for button in buttons.BUTTONS:
         assert f'value="{button.name}"' in page
     assert "Retry uploads" in page
+    assert "A test branch waits until 10 s after the push before it" in page
     for name in re.findall(r'(?:href|src)="/static/([^"]+)"', page):
         async with visitor.http.get(f"{visitor.address}static/{name}") as answer:
             assert (answer.status, len(await answer.read()) > 100) == (200, True)
