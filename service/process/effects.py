@@ -74,8 +74,8 @@ from service.testhealth.reports.collecting import CollectReports
 from service.vocabulary import SYSTEM, QueueRef
 
 ATTEMPTS_MAX = 12
-THROTTLED_ATTEMPTS_MAX = 100
-"""Tries of a notice that waits for the provider's limits: about a day."""
+AWAY_ATTEMPTS_MAX = 100
+"""Tries of a notice while the provider is away or limits how much is written: about a day."""
 BACKOFF_MAX = timedelta(minutes=15)
 DOUBLINGS_MAX = 10
 """More of them lie beyond the longest wait."""
@@ -152,7 +152,7 @@ async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> Non
     What may have been done stays unknown until it is read back.
     """
     is_away = isinstance(trouble, Unavailable | OutcomeUnknown)
-    most = THROTTLED_ATTEMPTS_MAX if isinstance(trouble, Throttled) else ATTEMPTS_MAX
+    most = AWAY_ATTEMPTS_MAX if is_away else ATTEMPTS_MAX
     is_spent = row.attempts >= most and (row.lane is Lane.NOTICE or not is_away)
     if is_spent and await give_up(runtime, row, trouble.message):
         await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)

@@ -129,6 +129,19 @@ async def test_a_landing_whose_answer_is_lost_in_a_long_outage_is_read_back_afte
     assert await reasons(world) == []
 
 
+async def test_a_landing_is_told_although_nothing_could_be_said_for_an_hour(world: World) -> None:
+    number = await ready(world)
+    for path in ("*/check-runs*", "*/comments*"):
+        await world.fault({"path": path}, "fail_before", status=503)
+    await world.comment("/merge", on=number)
+    await world.rest(3600)
+    assert await world.state(number) == "MERGED"
+    world.sandbox.world.faults.clear()
+    await world.rest(20 * 60)
+    assert world.check_on(number).endswith("(success)")
+    assert "Merged" in world.comment_on(number)
+
+
 async def test_what_is_said_in_an_outage_is_heard_soon_after_its_end(world: World) -> None:
     number = await ready(world)
     await world.fault({**MERGE, "nth": 1}, "fail_after", status=502)
