@@ -1,16 +1,20 @@
 """What sweeps tell a queue of its pull requests, read many at a time, and what they delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from service.accounts.store import access
+from service.mergequeue.engine.inputs import PlaceHold
 from service.mergequeue.engine.reasons import HoldReason, Reason
-from service.mergequeue.engine.states import EntryState
-from service.mergequeue.operations import naming, pull_requests, reconcile, turn
+from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.operations import naming, pull_requests, queues, reconcile, turn
 from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.queues import QueueRequest
+from service.mergequeue.store.cache import QueueCache
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -22,6 +26,7 @@ from service.provider.errors import (
 from service.provider.values import Commit, PullRequest, VehicleRef
 from service.runtime import Runtime
 from service.vocabulary import (
+    SYSTEM,
     Actor,
     ActorKind,
     Blocker,
@@ -52,6 +57,8 @@ class ChangingProvider(ValuesProvider):
         self.asked: list[list[int]] = []
         self.trouble: ProviderError | None = None
         self.line: list[Sha] = []
+        self.tips_asked: list[str] = []
+        self.broken_branch = ""
         self.shown_first: list[Commit] = []
         self.branches: list[str] = []
         self.undeletable: dict[str, ProviderError] = {}
@@ -80,6 +87,9 @@ class ChangingProvider(ValuesProvider):
         return replace(plain, **self.changes.get(number, {}))
 
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
+        self.tips_asked.append(branch)
+        if branch == self.broken_branch:
+            raise KeyError(branch)
         if self.shown_first:
             return self.shown_first.pop(0)
         return self.main
@@ -232,6 +242,47 @@ async def test_a_leftover_that_cannot_be_deleted_keeps_no_other_from_being_delet
     provider.branches, provider.undeletable = [kept, other], {kept: trouble}
     await reconcile.restore_branches(runtime)
     assert provider.branches == [kept]
+
+
+@pytest.mark.parametrize("sweep", [reconcile.read_live_queues, reconcile.read_all_queues])
+async def test_a_mistake_in_the_sweep_of_one_queue_stops_that_of_no_other(
+    runtime: Runtime,
+    queue: QueueRef,
+    provider: ChangingProvider,
+    sweep: Callable[[Runtime], Awaitable[None]],
+):
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    request = QueueRequest({}, QueueState.PAUSED)
+    other = (await queues.create(runtime, repository, "release", request, SYSTEM)).queue
+    await submit(runtime, queue, 1)
+    await submit(runtime, other, 2)
+    provider.tips_asked.clear()
+    provider.broken_branch = queue.branch
+    with pytest.raises(KeyError):
+        await sweep(runtime)
+    assert "release" in provider.tips_asked
+
+
+async def test_a_mistake_in_the_timers_of_one_queue_stops_those_of_no_other(
+    runtime: Runtime, queue: QueueRef, clock: WaitingClock
+):
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    made = [queue]
+    for branch in ("release", "next"):
+        request = QueueRequest({}, QueueState.PAUSED)
+        made.append((await queues.create(runtime, repository, branch, request, SYSTEM)).queue)
+    until = runtime.clock.now() + timedelta(minutes=1)
+    for each in made:
+        hold = PlaceHold(HoldReason.FREEZE, None, "wait", SYSTEM, until=until)
+        await turn.ask(runtime, each, hold)
+    await clock.sleep(120)
+    mistake: Any = None
+    broken = replace(await turn.value(runtime, queue.id), config=mistake)
+    runtime.store.caches.of(QueueCache).put(broken)
+    with pytest.raises(AttributeError):
+        await reconcile.pass_time(runtime)
+    for each in made[1:]:
+        assert (await turn.value(runtime, each.id)).holds == ()
 
 
 async def has_moved(runtime: Runtime, queue: QueueRef, provider: ChangingProvider) -> Commit:

@@ -4,8 +4,9 @@ Each function reads one thing afresh and tells the queue; the sweeps call them o
 signals call them at once. Everything lands with no signal at all, later.
 """
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -13,6 +14,7 @@ import structlog
 from service.accounts import repositories
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
+from service.errors import DatabaseUnavailable
 from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.inputs import (
     ChecksReported,
@@ -80,11 +82,14 @@ def is_reported_on(run: Run) -> bool:
 
 async def read_running_checks(runtime: Runtime) -> None:
     """Sweep: the checks of live runs, so that a lost event only delays (provider.md 8.2)."""
-    for queue in await _live(runtime):
-        value = await turn.value(runtime, queue.id)
-        due = [run for run in value.runs.values() if _is_swept(runtime, queue, run)]
-        if due:
-            await _guarded(runtime, queue, _sweep_checks(runtime, queue, due))
+    await _each(_sweep_queue(runtime, queue) for queue in await _live(runtime))
+
+
+async def _sweep_queue(runtime: Runtime, queue: QueueRef) -> None:
+    value = await turn.value(runtime, queue.id)
+    due = [run for run in value.runs.values() if _is_swept(runtime, queue, run)]
+    if due:
+        await _guarded(runtime, queue, _sweep_checks(runtime, queue, due))
 
 
 def _is_swept(runtime: Runtime, queue: QueueRef, run: Run) -> bool:
@@ -129,8 +134,7 @@ async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -
 
 async def read_live_queues(runtime: Runtime) -> None:
     """Sweep: tip, pull requests and required statuses of queues with live entries."""
-    for queue in await _live(runtime):
-        await _guarded(runtime, queue, read_queue(runtime, queue))
+    await _each(_read_guarded(runtime, queue) for queue in await _live(runtime))
 
 
 async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None) -> None:
@@ -139,13 +143,27 @@ async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None
     `hosts` None: of every host that a provider is set for.
     """
     chosen = runtime.providers.keys() if hosts is None else hosts
-    for repository in await runtime.store.read(access.repositories_of, None):
-        if repository.ref.host in chosen:
-            await read_repository(runtime, repository.id)
-    for queue in await runtime.store.read(queues.all_queues):
-        if queue.repo.host in chosen:
-            await _guarded(runtime, queue, read_queue(runtime, queue))
-            await _guarded(runtime, queue, repository_files.look(runtime, queue))
+    # First the repositories: queues are read by the names that these have now.
+    await _each(part(runtime, chosen) for part in (_read_repositories_of, _read_queues_of))
+
+
+async def _read_repositories_of(runtime: Runtime, hosts: Collection[str]) -> None:
+    known = await runtime.store.read(access.repositories_of, None)
+    await _each(read_repository(runtime, one.id) for one in known if one.ref.host in hosts)
+
+
+async def _read_queues_of(runtime: Runtime, hosts: Collection[str]) -> None:
+    every = [one for one in await runtime.store.read(queues.all_queues) if one.repo.host in hosts]
+    await _each(_read_whole(runtime, queue) for queue in every)
+
+
+async def _read_whole(runtime: Runtime, queue: QueueRef) -> None:
+    await _read_guarded(runtime, queue)
+    await _guarded(runtime, queue, repository_files.look(runtime, queue))
+
+
+async def _read_guarded(runtime: Runtime, queue: QueueRef) -> None:
+    await _guarded(runtime, queue, read_queue(runtime, queue))
 
 
 async def read_repository(
@@ -426,8 +444,7 @@ def _reachable_again(value: MergeQueue) -> list[Input]:
 async def pass_time(runtime: Runtime) -> bool:
     """Give every queue whose time has come the chance to act; whether there was any."""
     due = await runtime.store.read(queues.due, runtime.clock.now())
-    for queue_id in due:
-        await turn.take(runtime, queue_id, [TimePassed()])
+    await _each(turn.take(runtime, queue_id, [TimePassed()]) for queue_id in due)
     return bool(due)
 
 
@@ -436,6 +453,22 @@ async def next_wake(runtime: Runtime) -> datetime | None:
     wake = await runtime.store.read(queues.next_wake)
     times = [at for at in (wake, runtime.looks.next_at()) if at is not None]
     return min(times, default=None)
+
+
+async def _each(works: Iterable[Coroutine[None, None, object]]) -> None:
+    """Do one after another. A mistake in one stops no other: the first is raised at the end.
+
+    Raises DatabaseUnavailable at once, for all of them need the database.
+    """
+    mistakes: list[BaseException] = []
+    for work in works:
+        (outcome,) = await asyncio.gather(work, return_exceptions=True)
+        if isinstance(outcome, DatabaseUnavailable):
+            raise outcome
+        if isinstance(outcome, BaseException):
+            mistakes.append(outcome)
+    if mistakes:
+        raise mistakes[0]
 
 
 async def _guarded(runtime: Runtime, queue: QueueRef, reading: Awaitable[None]) -> None:
