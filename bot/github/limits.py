@@ -44,6 +44,10 @@ CONTENT: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("PUT", re.compile(r"/pulls/\d+/merge")),
 )
 
+# Parts of the message of a 422 that limits created content: what was sent is not to blame.
+# https://github.com/cli/cli/issues/4801, https://github.com/octokit/plugin-throttling.js/issues/775
+TOO_QUICK = ("submitted too quickly", "base abuse")
+
 # Parts of a message (lower case), first match wins.
 REFUSALS: tuple[tuple[str, RefusedCode], ...] = (
     ("without workflows permission", RefusedCode.WORKFLOWS),
@@ -78,9 +82,11 @@ def creates_content(method: str, tail: str) -> bool:
 
 def limit_of(status: int, headers: Mapping[str, str], message: str) -> Limit | None:
     """Return the rate limit that an answer reports; header names in lower case."""
+    wait, words = _seconds(headers.get("retry-after")), message.lower()
+    if status == 422 and any(part in words for part in TOO_QUICK):
+        return Limit(wait)
     if status not in (403, 429):
         return None
-    wait, words = _seconds(headers.get("retry-after")), message.lower()
     if wait is not None:
         return Limit(wait)
     if headers.get("x-ratelimit-remaining") == "0":

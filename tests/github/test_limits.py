@@ -37,6 +37,12 @@ NOW = datetime(2026, 3, 2, tzinfo=UTC)
         (403, {}, "You have exceeded a Secondary Rate Limit.", Limit()),
         (403, {}, "abuse detection mechanism", Limit()),
         (403, {"x-ratelimit-remaining": "12"}, "Must have admin", None),
+        # https://github.com/cli/cli/issues/4801
+        (422, {}, "Validation Failed; was submitted too quickly", Limit()),
+        # https://github.com/octokit/plugin-throttling.js/issues/775
+        (422, {}, "Validation Failed; base abuse", Limit()),
+        (422, {"retry-after": "9"}, "Validation Failed; was submitted too quickly", Limit(9.0)),
+        (422, {"retry-after": "9"}, "Validation Failed", None),
         (503, {"retry-after": "5"}, "", None),
     ],
 )

@@ -219,6 +219,15 @@ class Faults(BranchFaults):
             assert least_s <= stage.clock.monotonic_s() - before <= most_s
         assert len(stage.comments(number)) == 2
 
+    async def test_a_draft_that_is_refused_as_too_quick_is_waited_for(self, stage):
+        request = stage.request(await stage.open({"a.txt": "a\n"}))
+        before = stage.clock.monotonic_s()
+        words = "Validation Failed; was submitted too quickly"
+        await stage.fault("refuse", method="POST", path="*/pulls", status=422, message=words)
+        built = await stage.provider.build(request)
+        assert built.vehicle_number is not None
+        assert stage.clock.monotonic_s() - before >= 60
+
     async def test_a_long_limit_is_told_to_whoever_asks(self, stage):
         await stage.provider.tip(stage.repo, "main")
         await stage.fault("secondary_limit", retry_after=600)
