@@ -142,6 +142,22 @@ async def test_a_landing_is_told_although_nothing_could_be_said_for_an_hour(worl
     assert "Merged" in world.comment_on(number)
 
 
+async def test_a_check_run_that_is_refused_keeps_no_comment_from_being_written(
+    world: World,
+) -> None:
+    number = await ready(world)
+    lost = {"status": 403, "message": "Resource not accessible by integration"}
+    for method in ("POST", "PATCH"):
+        await world.fault({"method": method, "path": "*/check-runs*"}, "refuse", **lost)
+    await world.comment("/merge", on=number)
+    await world.rest(300)
+    assert await world.state(number) == "MERGED"
+    assert "Merged" in world.comment_on(number)
+    world.sandbox.world.faults.clear()
+    await world.rest(20 * 60)
+    assert world.check_on(number).endswith("(success)")
+
+
 async def test_what_is_said_in_an_outage_is_heard_soon_after_its_end(world: World) -> None:
     number = await ready(world)
     await world.fault({**MERGE, "nth": 1}, "fail_after", status=502)

@@ -5,7 +5,7 @@ limits notices thin out (docs/design/limits.md 8). Texts: `wording`.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from service.mergequeue.store import notices as stored
 from service.mergequeue.wording import failed_tests, notices
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provider.budget import Pressure
-from service.provider.errors import Throttled
+from service.provider.errors import OutcomeUnknown, ProviderError, Throttled, Unavailable
 from service.provider.values import (
     CheckReport,
     Emoji,
@@ -60,40 +60,54 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
 
     Writes the present texts, not those of the time of the action: a later change wins. `first`:
     no earlier attempt can have written a text, so the provider is not searched. A refresh waits
-    where the provider limits how much is written; the end of a submission does not. Raises
-    Throttled when a text was left out: the next state replaces this action, or it is tried again.
+    where the provider limits how much is written; the end of a submission does not. A text that is
+    refused keeps no other from being written. Raises the refusal then, and Throttled when a text
+    was left out: the next state replaces this action, or it is tried again.
     """
     text = await text_of(runtime, queue, action.pr, action.entry)
     if text is None:
         return
-    config = text.queue.config
-    newest = text.queue.entries.get(action.pr)
-    superseded = newest is not None and newest.id != action.entry
-    is_final = text.entry.state in FINAL
-    is_refresh = action.is_refresh and text.entry.state is action.state
-    is_whole = True
-    if config.status_check_enabled:
-        report = replace(
-            notices.check_report(text), first=first, is_final=is_final, is_refresh=is_refresh
-        )
-        is_whole = await _place(runtime, queue, text, report)
-    if config.comments_enabled and not superseded:
-        body = notices.status_comment(text)
-        marker = notices.status_marker(queue.branch)
-        comment = StatusComment(
-            action.pr, marker, body, first=first, is_final=is_final, is_refresh=is_refresh
-        )
-        is_whole = await _place(runtime, queue, text, comment, _essence(text)) and is_whole
-    if config.state_labels_enabled and not superseded:
-        label = StateLabel(
-            action.pr, notices.state_label(text), is_final=is_final, is_refresh=is_refresh
-        )
-        is_whole = await _place(runtime, queue, text, replace(label, first=first)) and is_whole
-    if is_final:
+    is_whole, refusals = True, []
+    for notice, essence in _notices_of(text, action, first=first):
+        try:
+            is_whole = await _place(runtime, queue, text, notice, essence) and is_whole
+        except (Unavailable, OutcomeUnknown):
+            raise
+        except ProviderError as refused:
+            refusals.append(refused)
+    if text.entry.state in FINAL:
         await _farewell(runtime, queue, text, first=first)
+    if refusals:
+        raise refusals[0]
     if not is_whole:
         later = runtime.clock.now() + LATER
         raise Throttled("Little of the provider's limits is left: this text waits.", later)
+
+
+def _notices_of(
+    text: PullRequestText, action: Tell, *, first: bool
+) -> Iterator[tuple[Kept, str | None]]:
+    """Yield what shows the state of a submission, each with its essence (see `_place`)."""
+    config, queue = text.queue.config, text.queue
+    newest = queue.entries.get(action.pr)
+    superseded = newest is not None and newest.id != action.entry
+    is_final = text.entry.state in FINAL
+    is_refresh = action.is_refresh and text.entry.state is action.state
+    if config.status_check_enabled:
+        report = notices.check_report(text)
+        yield replace(report, first=first, is_final=is_final, is_refresh=is_refresh), None
+    if config.comments_enabled and not superseded:
+        body, marker = notices.status_comment(text), notices.status_marker(queue.branch)
+        comment = StatusComment(
+            action.pr, marker, body, first=first, is_final=is_final, is_refresh=is_refresh
+        )
+        yield comment, _essence(text)
+    if config.state_labels_enabled and not superseded:
+        label = notices.state_label(text)
+        yield (
+            StateLabel(action.pr, label, first=first, is_final=is_final, is_refresh=is_refresh),
+            None,
+        )
 
 
 async def text_of(
@@ -162,7 +176,7 @@ async def _place(
     queue: QueueRef,
     text: PullRequestText,
     notice: Kept,
-    essence: str | None = None,
+    essence: str | None,
 ) -> bool:
     """Write one notice unless the provider already has this text; return False if it waits.
 
