@@ -2,6 +2,7 @@
 
 import pytest
 
+from bot.sandbox.acts import seeds
 from bot.sandbox.app import PERMISSIONS
 from service.mergequeue.engine.reasons import HoldReason
 from tests.harness.world import REPO, World
@@ -113,3 +114,28 @@ async def test_deliveries_doubled_and_out_of_order_change_nothing(world: World) 
     await world.settle()
     assert await world.state(number) == "MERGED"
     assert len(await world.landed_trees()) == 1
+
+
+async def test_our_own_check_that_rules_require_does_not_stay_passed_after_a_refusal(
+    world: World,
+) -> None:
+    seeds.set_rules(world.repository, {"required_checks": ["unit", "Headgate (main)"]})
+    await world.fault(MERGE, "refuse", status=405, message="Something new")
+    number = await submitted(world)
+
+    async def was_refused_again() -> bool:
+        calls = [call for call in world.sandbox.world.calls if call["method"] == "PUT"]
+        return len(calls) == 2
+
+    await world.until(was_refused_again, within_s=3600)
+    await world.rest(20)
+    assert await world.state(number) == "NOT_READY"
+    assert world.check_on(number).endswith("(queued)")
+    world.sandbox.world.faults.clear()
+
+    async def has_landed() -> bool:
+        return await world.state(number) == "MERGED"
+
+    await world.until(has_landed, within_s=3600)
+    await world.settle()
+    assert world.check_on(number).endswith("(success)")

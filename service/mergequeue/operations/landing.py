@@ -36,6 +36,7 @@ from service.mergequeue.operations import (
     counting,
     facts,
     head_branches,
+    notices,
     permits,
     proving,
     reconcile,
@@ -47,7 +48,6 @@ from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import landings, runs
 from service.mergequeue.store.landings import LandingOutcome
 from service.provider.errors import Gone, GoneKind, OutcomeUnknown
-from service.provider.port import Provider
 from service.provider.values import (
     AdvanceRequest,
     CheckReport,
@@ -170,9 +170,8 @@ async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandS
     if refusal is not None:
         return LandStop(LandStopCode.STALE, refusal)
     runtime.boundary.reach("landing.after_permit")
-    provider = runtime.providers[attempt.queue.repo.host]
     if fresh.own_required:
-        await _complete_own_check(provider, attempt)
+        await _complete_own_check(runtime, attempt)
     left_s = PERMIT_FOR.total_seconds() - (runtime.clock.monotonic_s() - started)
     if left_s < PERMIT_LEFT_S:
         return LandStop(LandStopCode.UNAVAILABLE, TOO_SLOW)
@@ -283,11 +282,12 @@ def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
     return None
 
 
-async def _complete_own_check(provider: Provider, attempt: Attempt) -> None:
+async def _complete_own_check(runtime: Runtime, attempt: Attempt) -> None:
     """Rules that require our own check see it succeed just before the call.
 
-    See docs/design/provider.md 14.
+    See docs/design/provider.md 11.
     """
+    provider = runtime.providers[attempt.queue.repo.host]
     for step in attempt.action.steps:
         name = requirements.own_check(attempt.queue.branch)
         report = CheckReport(
@@ -299,7 +299,9 @@ async def _complete_own_check(provider: Provider, attempt: Attempt) -> None:
             summary="Everything required passed on the test branch.",
             url=None,
         )
-        await provider.say(attempt.queue.repo, report)
+        written = await provider.say(attempt.queue.repo, report)
+        if written is not None:
+            await runtime.store.run(notices.note_completed_check, attempt.queue, step, written)
 
 
 async def _send(runtime: Runtime, attempt: Attempt, fresh: Fresh) -> Merged | LandStop:
@@ -450,6 +452,8 @@ async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome
     now = runtime.clock.now()
 
     value = await turn.value(runtime, attempt.queue.id)
+    entries = {step.entry for step in attempt.action.steps}
+    members = [entry for entry in value.entries.values() if entry.id in entries]
     deletes_branches = value.config.delete_branch and outcome.state is LandingState.LANDED
 
     def also(session: Tx) -> None:
@@ -458,6 +462,8 @@ async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome
         chains.ask_for(session, attempt.queue, value, landed, now)
         if deletes_branches:
             head_branches.ask_for(session, attempt.queue, landed, now)
+        if outcome.state is not LandingState.LANDED:
+            notices.write_checks_again(session, runtime, attempt.queue, members, now)
 
     resolved = [
         ReleaseHold(hold.id, "Read back at the provider.", SYSTEM)

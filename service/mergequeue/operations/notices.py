@@ -5,17 +5,18 @@ limits notices thin out (docs/design/limits.md 8). Texts: `wording`.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from service.accounts import page_addresses
 from service.accounts.store import access
+from service.database import outbox
 from service.database.database import Tx
 from service.database.records import LandingState, Placed, Spot, Surface
 from service.mergequeue.engine.model import Entry, MergeQueue
-from service.mergequeue.engine.outputs import Recorded, Tell
+from service.mergequeue.engine.outputs import LandStep, Recorded, Tell
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import FINAL, EntryState, RunPhase
@@ -297,6 +298,26 @@ async def _react(runtime: Runtime, repo: RepoRef, reaction: Reaction) -> None:
         runtime.telemetry.count("headgate_notices_left_out_total", "reaction")
         return
     await runtime.providers[repo.host].say(repo, reaction)
+
+
+def note_completed_check(session: Tx, queue: QueueRef, step: LandStep, provider_id: str) -> None:
+    """Note that a landing completes the check run of a submission, whatever it says."""
+    spot = Spot(queue.id, step.pr, Surface.CHECK, step.entry)
+    stored.place(session, spot, Placed(provider_id, stored.EDITED))
+
+
+def write_checks_again(
+    session: Tx, runtime: Runtime, queue: QueueRef, entries: Iterable[Entry], now: datetime
+) -> None:
+    """Have check runs written again that a landing has completed, as it did not happen."""
+    items = [
+        turn.item(runtime, Tell(entry.pr, entry.id, entry.state, entry.reason), now)
+        for entry in entries
+        if (known := stored.placed(session, Spot(queue.id, entry.pr, Surface.CHECK, entry.id)))
+        and known.digest == stored.EDITED
+    ]
+    if items:
+        outbox.append(session, queue.repository_id, queue.id, 0, items)
 
 
 def remember_command(session: Tx, queue_id: int, number: int, entry: str, comment_id: str) -> None:

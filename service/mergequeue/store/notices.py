@@ -10,7 +10,7 @@ from service.mergequeue.store.tables_queues import NoticeRow
 notices = NoticeRow.__table__
 
 EDITED = "edited"
-"""Instead of a digest: a person changed the text, so it is written again in any case."""
+"""Instead of a digest: a person or a landing changed it, so it is written again in any case."""
 
 
 def placed(session: Connection, spot: Spot) -> Placed | None:
