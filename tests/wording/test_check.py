@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.mergequeue.engine import targets
+from service.mergequeue.engine.model import RequiredSet
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import bodies, controls, notices
@@ -87,6 +88,15 @@ ENDINGS = [
 @pytest.mark.parametrize(("state", "reason", "by", "status"), ENDINGS)
 def test_only_what_a_person_did_is_shown_as_cancelled(state, reason, by, status):
     assert notices.check_report(stories.ended(state, reason, by=by)).status is status
+
+
+@pytest.mark.parametrize("reason", [Reason.API_REQUESTED, Reason.CI_INTERRUPTED])
+def test_a_check_that_rules_require_lets_nobody_merge_what_was_cancelled(reason):
+    """GitHub lets neutral checks pass as required ones."""
+    shown = stories.ended(EntryState.CANCELLED, reason, by=SYSTEM)
+    required = RequiredSet(notes=("self_required",))
+    shown = replace(shown, queue=replace(shown.queue, required=required))
+    assert notices.check_report(shown).status is CheckReportStatus.CANCELLED
 
 
 @settings(max_examples=40)

@@ -5,7 +5,15 @@ from urllib.parse import quote
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
 from service.mergequeue.engine.states import FINAL, EntryState
-from service.mergequeue.wording import aftermath, bodies, conditions, controls, endings, history
+from service.mergequeue.wording import (
+    aftermath,
+    bodies,
+    conditions,
+    controls,
+    endings,
+    history,
+    rule_notes,
+)
 from service.mergequeue.wording.situation import PullRequestText
 from service.provider.values import (
     CheckReport,
@@ -182,9 +190,15 @@ def _check_status(view: PullRequestText) -> CheckReportStatus:
     entry = view.entry
     if entry.state is EntryState.MERGED and entry.reason is Reason.MERGED_BY_HAND:
         return CheckReportStatus.NEUTRAL
-    if entry.state is EntryState.CANCELLED and _is_by_a_person(view):
+    if entry.state is EntryState.CANCELLED and (_is_by_a_person(view) or _is_required(view)):
         return CheckReportStatus.CANCELLED
     return _STATUS[entry.state]
+
+
+def _is_required(view: PullRequestText) -> bool:
+    """Return whether rules require our own check, for which a neutral one is as good as passed."""
+    required = view.queue.required
+    return required is not None and rule_notes.SELF_REQUIRED in required.notes
 
 
 def _is_by_a_person(view: PullRequestText) -> bool:

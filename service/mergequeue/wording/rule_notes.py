@@ -6,6 +6,9 @@ The names are those of the provider's rules, as `Known.notes` has them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+SELF_REQUIRED = "self_required"
+"""The branch requires our own check."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleNote:
@@ -63,7 +66,7 @@ TEXTS: Mapping[str, str] = {
     "commit_message_pattern": f"The branch restricts commit messages. {_PATTERN}",
     "commit_author_email_pattern": f"The branch restricts the emails of authors. {_PATTERN}",
     "committer_email_pattern": f"The branch restricts the emails of committers. {_PATTERN}",
-    "self_required": (
+    SELF_REQUIRED: (
         "The branch requires Headgate's own check. The queue does not wait for it, and completes "
         "it right before the merge."
     ),
