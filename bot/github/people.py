@@ -3,7 +3,7 @@
 from urllib.parse import quote
 
 from bot.github.client import RepositoryClient
-from service.provider.errors import GoneKind, NotPermitted
+from service.provider.errors import GoneKind
 from service.provider.values import (
     AccessLevel,
 )
@@ -17,19 +17,19 @@ ROLES = {
     "admin": AccessLevel.ADMIN,
 }
 
+HIDDEN = (403, 404)
+
 
 async def access(client: RepositoryClient, actor: Actor) -> AccessLevel:
     """Return the rights of an account; NONE unless GitHub clearly says otherwise.
 
     A login may have been taken by another account since the event, so the answer's number
-    must be the actor's; else the number's present login is looked up once.
+    must be the actor's; else the number's present login is looked up once. Raises NotPermitted
+    when our own token is refused, which says nothing of the account.
     """
     login = actor.login
     for _ in range(2):
-        try:
-            held = await _permission(client, login)
-        except NotPermitted:
-            return AccessLevel.NONE
+        held = await _permission(client, login)
         if held is not None and actor.id and held[0] == actor.id:
             return held[1]
         found = await _login_of(client, actor.id)
@@ -41,8 +41,8 @@ async def access(client: RepositoryClient, actor: Actor) -> AccessLevel:
 
 async def _permission(client: RepositoryClient, login: str) -> tuple[str, AccessLevel] | None:
     tail = f"/collaborators/{quote(login, safe='')}/permission"
-    answer = await client.get(tail, expects=(404,), missing=GoneKind.REPOSITORY, is_kept=True)
-    if answer.status == 404:
+    answer = await client.get(tail, expects=HIDDEN, missing=GoneKind.REPOSITORY, is_kept=True)
+    if answer.status in HIDDEN:
         return None
     role, user = answer.fields.words("role_name"), answer.fields.inner_or_none("user")
     older = answer.fields.words("permission")  # GitHub's older field has fewer roles

@@ -63,6 +63,20 @@ async def test_a_custom_role_has_the_rights_of_the_role_it_is_based_on(
         assert await people.access(client, ALICE) is level
 
 
+async def test_rights_that_github_does_not_show_are_none() -> None:
+    async with on_table() as (table, client):
+        table.denies("GET /collaborators/alice/permission", 403, "Must have push access")
+        table.says("GET /user/7", {"login": "alice"})
+        assert await people.access(client, ALICE) is AccessLevel.NONE
+
+
+async def test_a_token_that_is_refused_says_nothing_of_somebodys_rights() -> None:
+    async with on_table() as (table, client):
+        table.denies("GET /collaborators/alice/permission", 401, "Bad credentials")
+        with pytest.raises(NotPermitted):
+            await people.access(client, ALICE)
+
+
 @pytest.mark.parametrize(
     ("kind", "is_there", "error"),
     [
