@@ -124,7 +124,7 @@ def _comment_edited(event: Event) -> Signals:
     payload = event.payload
     issue, written = payload.inner("issue"), words_of(payload.inner("comment"))
     actor = event.sender(Channel.CHECKBOX)
-    is_ours = written.author is not None and event.actor(written.author).kind is ActorKind.SELF
+    is_ours = written.is_by_app(event.own.id, event.own.slug)
     if actor.kind is not ActorKind.PERSON or not is_ours:
         return ()
     restored = NoticeEdited(event.where, written.id)

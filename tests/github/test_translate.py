@@ -353,6 +353,14 @@ def test_others_pushing_onto_our_branches_and_us_landing_are_told():
     assert landed.actor.kind is ActorKind.SELF
 
 
+@pytest.mark.parametrize(("app", "told"), [(77, (EDITED, by_box(AskCancel()))), (78, ())])
+def test_a_comment_of_ours_is_known_by_the_app_before_our_name_is(app, told):
+    edit = an_edit(ONE_TICK)
+    edit["comment"]["performed_via_github_app"] = {"id": app}
+    unnamed = OwnApp(id=OWN.id, slug="")
+    assert translate.signals_of(a_delivery("issue_comment", "edited", **edit), unnamed) == told
+
+
 def test_a_missing_sender_is_a_ghost():
     moved = signals_of("push", None, **PUSH, sender=None)[0]
     assert moved.actor == Actor(ActorKind.PERSON, "ghost")
