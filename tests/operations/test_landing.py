@@ -176,3 +176,19 @@ async def test_trees_that_are_too_large_to_compare_prove_nothing(stage, runtime)
     assert await states(unit) == [LandingState.REFUSED]
     (record,) = await unit.records()
     assert "is not known to be apart from what landed beside it" in (record.evidence or "")
+
+
+async def test_one_that_is_gone_when_its_call_is_read_back_does_not_keep_the_queue_waiting(
+    stage, runtime, strikes
+):
+    number, head = await stage.open({"a.txt": "a\n"})
+    unit = await a_unit(runtime, stage, [(number, head)], merge_method=MergeMethod.SQUASH)
+    action = await unit.land([1], LandMode.CALL)
+    strikes.at = "act.land.before_send"
+    with pytest.raises(Struck):
+        await landing.land(runtime, unit.queue, action)
+    del stage.world.issues[number]
+    await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.REFUSED]
+    assert (await unit.value()).landing is None
+    assert stage.called("PUT", "/merge") == 0

@@ -317,7 +317,12 @@ async def _read_back(runtime: Runtime, attempt: Attempt) -> Merged | None:
     if attempt.action.mode is LandMode.CAS:
         return await provider.advanced(_advance_request(attempt))
     sent_until = max(row.permit_until for row in attempt.records if row.permit_until is not None)
-    return await provider.merged(replace(_merge_request(attempt), sent_until=sent_until))
+    try:
+        return await provider.merged(replace(_merge_request(attempt), sent_until=sent_until))
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        return None  # what landed of it shows as a move of the target
 
 
 def _merge_request(attempt: Attempt) -> MergeRequest:
