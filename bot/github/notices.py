@@ -125,7 +125,8 @@ class Notices:
         if known is not None:
             answer = await client.create("PATCH", f"/check-runs/{known}", body, expects=(404,))
             # A completed run stays completed; another state needs a new run on the same commit.
-            if answer.status < 300 and answer.fields.text("status") == body["status"]:
+            is_over = body["status"] == outcomes.COMPLETED
+            if answer.status < 300 and (is_over or _is_open(answer.fields)):
                 return known
         made = await client.create("POST", "/check-runs", {**body, "head_sha": notice.sha})
         return made.fields.id("id")
@@ -195,6 +196,10 @@ def _check_body(notice: CheckReport) -> dict[str, object]:
     if notice.url is not None:
         body["details_url"] = notice.url
     return body
+
+
+def _is_open(run: Fields) -> bool:
+    return run.words("status") != outcomes.COMPLETED
 
 
 def _says(run: Fields, body: Mapping[str, object]) -> bool:
