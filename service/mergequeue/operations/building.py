@@ -116,26 +116,34 @@ async def _wait_for_base(runtime: Runtime, queue: QueueRef, action: BuildTestBra
     """Wait for the build that this one continues, so that its commits are reused."""
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + WAIT_FOR_BUILD_S
+    awaited: str | None = None
     while True:
         seen = runtime.wakeups.version(topic)
         value = await turn.value(runtime, queue.id)
         left_s = deadline - runtime.clock.monotonic_s()
-        if left_s <= 0 or not _continues_unbuilt(value, action):
+        if not _is_being_built(value.runs.get(awaited or "")):
+            awaited = _unbuilt_base(value, action)
+        if left_s <= 0 or awaited is None:
             return
         await runtime.wakeups.wait(topic, seen, left_s)
 
 
-def _continues_unbuilt(value: MergeQueue, action: BuildTestBranch) -> bool:
-    """Return whether a run being built shares a longer prefix than the existing branches."""
-    wanted = _wanted(action)
-    there = len(_reusable(value, action))
-    return any(
-        run.phase is RunPhase.BUILDING
-        and run.status is RunStatus.IN_PROGRESS
-        and run.id != action.run
-        and there < len(heads := _left_of(run, action)) == _shared(heads, wanted)
-        for run in value.runs.values()
+def _is_being_built(run: Run | None) -> bool:
+    return (
+        run is not None and run.phase is RunPhase.BUILDING and run.status is RunStatus.IN_PROGRESS
     )
+
+
+def _unbuilt_base(value: MergeQueue, action: BuildTestBranch) -> str | None:
+    """Return the run being built with the longest prefix, if the existing branches have less."""
+    wanted = _wanted(action)
+    longest, found = len(_reusable(value, action)), None
+    for run in value.runs.values():
+        if _is_being_built(run) and run.id != action.run:
+            heads = _left_of(run, action)
+            if longest < len(heads) == _shared(heads, wanted):
+                longest, found = len(heads), run.id
+    return found
 
 
 def _is_tested(action: BuildTestBranch, pr: int) -> bool:

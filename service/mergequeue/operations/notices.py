@@ -14,13 +14,14 @@ from service.accounts import page_addresses
 from service.accounts.store import access
 from service.database.database import Tx
 from service.database.records import LandingState, Placed, Spot, Surface
-from service.mergequeue.engine.model import Entry
+from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.outputs import Recorded, Tell
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import FINAL, EntryState, RunPhase
 from service.mergequeue.operations import queue_views, turn
 from service.mergequeue.operations.run_failures import RunFailures
+from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import journal, landings, runs
 from service.mergequeue.store import notices as stored
 from service.mergequeue.wording import failed_tests, notices
@@ -107,34 +108,40 @@ async def text_of(
     if view is None:
         return None
     value = await turn.value(runtime, queue.id)
-    repository = await runtime.store.read(access.repository, queue.repository_id)
-    history = await runtime.store.read(journal.timeline, queue.id, number, view.entry.id)
-    last_run = view.entry.run or view.entry.verified_by or view.entry.detail.run
-    run = None if last_run is None else await runtime.store.read(runs.run, queue.id, last_run)
+    return await runtime.store.read(_text_of, runtime, value, view)
+
+
+def _text_of(
+    session: Tx, runtime: Runtime, value: MergeQueue, view: PullRequestView
+) -> PullRequestText:
+    """Read what is stored about a submission, in one snapshot."""
+    queue, entry = view.queue, view.entry
+    repository_url = access.repository(session, queue.repository_id).url
+    last_run = entry.run or entry.verified_by or entry.detail.run
+    run = None if last_run is None else runs.run(session, queue.id, last_run)
     tests = failed_tests.NONE
     if run is not None and value.sends_results:
-        named_in = runtime.links.of(RunFailures).named_in
-        tests = await runtime.store.read(named_in, runtime, queue, run)
+        tests = runtime.links.of(RunFailures).named_in(session, runtime, queue, run)
     landed: Landed | None = None
     pauses: tuple[Recorded, ...] = ()
-    if view.entry.state is EntryState.MERGED:
-        landed, pauses = await runtime.store.read(_landing_of, queue, view.entry)
+    if entry.state is EntryState.MERGED:
+        landed, pauses = _landing_of(session, queue, entry)
     now, options = runtime.clock.now(), runtime.options
     pages = page_addresses.of_queue(options, queue.repo, queue.branch)
     return PullRequestText(
         queue=value,
-        entry=view.entry,
-        explained=queue_views.explain_entry(value, view.entry, now),
+        entry=entry,
+        explained=queue_views.explain_entry(value, entry, now),
         run=run,
         position=view.position,
         length=view.length,
         left=view.eta,
-        history=history,
-        links=Links(_origin(repository.url), options.public_url, pages),
+        history=journal.timeline(session, queue.id, entry.pr, entry.id),
+        links=Links(_origin(repository_url), options.public_url, pages),
         now=now,
         version=runtime.options.version,
         tests=tests,
-        repository_url=repository.url,
+        repository_url=repository_url,
         landed=landed,
         pauses=pauses,
     )
