@@ -15,7 +15,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 16
 
-# One line that says what to install is worth more than pip's traceback.
+# One line that says what to install is worth more than pip's traceback. Most of what pip would
+# compile is never imported; Python compiles the rest when it is.
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || \
 	  { echo "$(PYTHON) is not on PATH: install Python 3.11 or newer, or give one by make PYTHON=..."; exit 1; }
@@ -25,7 +26,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "$(PYTHON) has no venv module: install it (Debian, Ubuntu: apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv .venv
 	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
-	  $(BIN)/python -m pip install --quiet -e '.[dev]'
+	  $(BIN)/python -m pip install --quiet --no-compile -e '.[dev]'
 	@touch $@
 
 assets: ## fetch what tests compare with (GitHub's descriptions) and load (axe-core)

@@ -117,7 +117,7 @@ def bring_required(requirements: Path, home: Path) -> None:
         subprocess.run(
             [
                 *(sys.executable, "-m", "pip", "install", "--quiet"),
-                *("--disable-pip-version-check", "--target", str(home)),
+                *("--disable-pip-version-check", "--no-compile", "--target", str(home)),
                 *("--requirement", str(requirements)),
             ],
             capture_output=True,

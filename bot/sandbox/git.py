@@ -1,12 +1,14 @@
 """Real bare git repositories: objects, refs, and what is reachable from what.
 
-Objects are read and written in git's own loose format in this process, because a test does
-thousands of reads; whatever needs git's judgement (merges, renames, packs, refs on disk) is
-asked of the `git` command. A fork shares its parent's object folder, as forks do at the
-provider, so a fork's head is a commit of the parent too. No rule of the provider is here.
+Objects and refs are read and written in git's own loose formats in this process, because a test
+does thousands of reads and a landing moves many refs; whatever needs git's judgement (merges
+within a file, renames, packs) is asked of the `git` command. Only this process moves refs. A fork
+shares its parent's object folder, as forks do at the provider, so a fork's head is a commit of
+the parent too. No rule of the provider is here.
 """
 
 import hashlib
+import heapq
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +16,35 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.sandbox import command
 from bot.sandbox.command import GitFailed
 
 ZERO = "0" * 40
 TREE_MODE = "040000"
 SHA = re.compile(r"[0-9a-f]{40}")
+FROM_ONE, FROM_OTHER, BELOW_A_BASE = 1, 2, 7
+"""From which ends a search for common ancestors has reached a commit."""
+REF_NAME = re.compile(r"refs(/(?!\.)((?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock))+(?<!\.)")
+"""What `git check-ref-format` lets pass."""
+PART_MAX = 250
+"""Bytes of a part of a name: it is the name of a file, for a moment with `.lock`."""
+
+# Packs would hide objects from the loose reader below, so git must never make one here.
+CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+[gc]
+\tauto = 0
+[receive]
+\tunpackLimit = 100000000
+\thideRefs = refs/pull
+[http]
+\treceivepack = true
+[uploadpack]
+\tallowAnySHA1InWant = true
+\tallowFilter = true
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +296,27 @@ class Objects:
 
     def merge_base(self, one: str, other: str) -> str | None:
         """A best common ancestor; None for unrelated histories."""
-        common = self.ancestors(one) & self.ancestors(other)
-        return max(common, key=lambda sha: (self.generation(sha), sha), default=None)
+        bases = self.merge_bases(one, other)
+        return max(bases, key=lambda sha: (self.generation(sha), sha), default=None)
+
+    def merge_bases(self, one: str, other: str) -> list[str]:
+        """All best common ancestors: those that no other common ancestor descends from."""
+        bases: list[str] = []
+        reached = {one: FROM_ONE}
+        reached[other] = reached.get(other, 0) | FROM_OTHER
+        # Descendants come first, so what reaches a commit is known when its turn comes.
+        todo = [(-self.generation(sha), sha) for sha in reached]
+        heapq.heapify(todo)
+        while any(reached[sha] != BELOW_A_BASE for _, sha in todo):
+            sha = heapq.heappop(todo)[1]
+            if reached[sha] == FROM_ONE | FROM_OTHER:
+                bases.append(sha)
+                reached[sha] = BELOW_A_BASE
+            for parent in self.a_commit(sha).parents:
+                if parent not in reached:
+                    heapq.heappush(todo, (-self.generation(parent), parent))
+                reached[parent] = reached.get(parent, 0) | reached[sha]
+        return bases
 
 
 class BareRepository:
@@ -283,25 +327,39 @@ class BareRepository:
         self.objects = objects
         self.refs: dict[str, str] = {}
 
-    async def move(self, updates: Sequence[tuple[str, str, str]]) -> None:
+    def move(self, updates: Sequence[tuple[str, str, str]]) -> None:
         """Set refs from (name, old, new), all or none; ZERO means absent.
 
         Raises GitFailed when an old value does not hold or a name cannot be taken.
         """
-        lines = [f"update {name}\0{new}\0{old}\0" for name, old, new in updates]
-        await command.run(
-            "update-ref",
-            "--no-deref",
-            "--stdin",
-            "-z",
-            cwd=self.folder,
-            feed="".join(lines).encode(),
-        )
+        for name, old, new in updates:
+            if self.refs.get(name, ZERO) != old:
+                raise GitFailed(f"{name} is not at {old}")
+            if new != ZERO:
+                self._check(name, [*self.refs, *(one[0] for one in updates)])
+                self.objects.a_commit(new)
         for name, _, new in updates:
             if new == ZERO:
                 self.refs.pop(name, None)
+                self._remove(self.folder / name)
             else:
                 self.refs[name] = new
+                _write_whole(self.folder / name, f"{new}\n")
+
+    def _check(self, name: str, others: Iterable[str]) -> None:
+        """Raise GitFailed when git has no file for a ref of this name beside the others."""
+        if not REF_NAME.fullmatch(name) or max(map(len, name.encode().split(b"/"))) > PART_MAX:
+            raise GitFailed(f"{name} is no name of a ref")
+        if any(one.startswith(f"{name}/") or name.startswith(f"{one}/") for one in others):
+            raise GitFailed(f"{name} is a folder of refs, or in a ref")
+
+    def _remove(self, path: Path) -> None:
+        """Remove a ref and the folders that were there for it alone."""
+        path.unlink(missing_ok=True)
+        for folder in path.parents:
+            if folder == self.folder / "refs" or any(folder.iterdir()):
+                return
+            folder.rmdir()
 
     def branch(self, name: str) -> str | None:
         """The tip of a branch, or None."""
@@ -312,37 +370,34 @@ class BareRepository:
         heads = sorted(ref for ref in self.refs if ref.startswith("refs/heads/"))
         return [ref.removeprefix("refs/heads/") for ref in heads]
 
-    async def point_head_at(self, branch: str) -> None:
+    def point_head_at(self, branch: str) -> None:
         """Make `branch` what a clone checks out."""
-        await command.run("symbolic-ref", "HEAD", f"refs/heads/{branch}", cwd=self.folder)
+        _write_whole(self.folder / "HEAD", f"ref: refs/heads/{branch}\n")
 
 
-async def create(
+def create(
     folder: Path, default_branch: str, parent: BareRepository | None = None
 ) -> BareRepository:
     """A new bare repository; one with a `parent` shares the parent's objects."""
-    await command.run(
-        "init",
-        "--quiet",
-        "--bare",
-        f"--initial-branch={default_branch}",
-        str(folder),
-        cwd=folder.parent,
-    )
-    # Packs would hide objects from the loose reader above, so git must never make one here.
-    config = (
-        "[gc]\n\tauto = 0\n[receive]\n\tunpackLimit = 100000000\n\thideRefs = refs/pull\n"
-        "[http]\n\treceivepack = true\n"
-        "[uploadpack]\n\tallowAnySHA1InWant = true\n\tallowFilter = true\n"
-    )
-    with (folder / "config").open("a") as file:
-        file.write(config)
+    (folder / "refs").mkdir(parents=True)
+    (folder / "config").write_text(CONFIG)
     if parent is None:
-        return BareRepository(folder, Objects(folder / "objects"))
-    for inner in ("objects/info", "objects/pack", "objects"):
-        (folder / inner).rmdir()
-    (folder / "objects").symlink_to(parent.objects.folder, target_is_directory=True)
-    return BareRepository(folder, parent.objects)
+        (folder / "objects").mkdir()
+        objects = Objects(folder / "objects")
+    else:
+        objects = parent.objects
+        (folder / "objects").symlink_to(objects.folder, target_is_directory=True)
+    made = BareRepository(folder, objects)
+    made.point_head_at(default_branch)
+    return made
+
+
+def _write_whole(path: Path, content: str) -> None:
+    """Replace a file at once; git passes over the new one while it is written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.lock")
+    fresh.write_text(content)
+    fresh.rename(path)
 
 
 def parse_commit(sha: str, body: bytes) -> Commit:

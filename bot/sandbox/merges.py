@@ -1,7 +1,8 @@
 """Merges, replays and differences as git itself computes them, without a work tree.
 
 Answers of `git merge-tree` and `git diff-tree` over the objects of git.py, which depend only
-on their arguments and are therefore remembered. What the provider does with them: acts/.
+on their arguments and are therefore remembered. Git is asked only where it must look inside a
+file or for a rename. What the provider does with them: acts/.
 """
 
 from collections import OrderedDict
@@ -9,9 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.sandbox import command
-from bot.sandbox.git import Commit, NewCommit, Objects, Signature
+from bot.sandbox.git import Commit, NewCommit, Objects, Signature, TreeItem
 
 REMEMBERED_MAX = 2000
+BINARY_WITHIN = 8000
+"""Bytes in which git looks for a zero, which makes a file a binary one."""
 MERGE = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
 # GitHub's merges follow no renames (docs/design/git-builds.md 6).
 NO_RENAMES = tuple(
@@ -33,6 +36,10 @@ class Conflict:
     """A merge that git cannot make; no paths for unrelated histories."""
 
     paths: tuple[str, ...]
+
+
+class BothChanged(Exception):
+    """Both sides of a merge changed a path, each in its own way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,9 @@ async def merge(objects: Objects, ours: str, theirs: str) -> Clean | Conflict:
 
 
 async def _merge_tree(objects: Objects, ours: str, theirs: str) -> Clean | Conflict:
+    plain = None if objects.follows_renames else plain_merge(objects, ours, theirs)
+    if plain is not None:
+        return Clean(plain)
     args = (*(() if objects.follows_renames else NO_RENAMES), *MERGE, ours, theirs)
     code, out, err = await command.run_raw(*args, cwd=objects.folder.parent)
     if code == 0:
@@ -73,6 +83,44 @@ async def _merge_tree(objects: Objects, ours: str, theirs: str) -> Clean | Confl
     if b"unrelated histories" in err:
         return Conflict(())
     raise command.GitFailed(err.decode(errors="replace").strip())
+
+
+def plain_merge(objects: Objects, ours: str, theirs: str) -> str | None:
+    """Return the tree of a merge in which no path was changed on both sides, or alike.
+
+    None: git must decide.
+    """
+    bases = objects.merge_bases(ours, theirs)
+    if len(bases) != 1:
+        return None
+    try:
+        return _joined(objects, *(objects.a_commit(one).tree for one in (*bases, ours, theirs)))
+    except BothChanged:
+        return None
+
+
+def _joined(objects: Objects, base: str | None, ours: str, theirs: str) -> str:
+    before, own, other = (
+        {item.name: item for item in (objects.tree(tree) if tree else None) or ()}
+        for tree in (base, ours, theirs)
+    )
+    joined: list[TreeItem] = []
+    for name in before | own | other:
+        old, mine, its = before.get(name), own.get(name), other.get(name)
+        if its == old:
+            item = mine
+        elif mine == old:
+            item = its
+        elif mine and its and all(one.kind == "tree" for one in (mine, its, old or mine)):
+            sha = _joined(objects, old.sha if old else None, mine.sha, its.sha)
+            item = replace(mine, sha=sha) if objects.tree(sha) else None
+        elif mine and mine == its:
+            item = mine
+        else:
+            # Git before 2.40 follows exact renames whatever its settings say.
+            raise BothChanged(name)
+        joined += [item] if item else []
+    return objects.write_tree(joined)
 
 
 async def replay(
@@ -118,11 +166,41 @@ async def changes(objects: Objects, before: str, after: str) -> tuple[FileChange
     """Return the differences of two commits or trees, by path, with renames as git finds them."""
     key = (_tree_of(objects, before), _tree_of(objects, after))
     if key not in _changes:
-        args = ("diff-tree", "-r", "-M", "-z", "--raw", "--numstat", *key)
-        _changes[key] = tuple(_parse_diff(await command.run(*args, cwd=objects.folder.parent)))
+        found = plain_changes(objects, *key)
+        if found is None:
+            args = ("diff-tree", "-r", "-M", "-z", "--raw", "--numstat", *key)
+            found = _parse_diff(await command.run(*args, cwd=objects.folder.parent))
+        _changes[key] = tuple(found)
         if len(_changes) > REMEMBERED_MAX:
             _changes.popitem(last=False)
     return _changes[key]
+
+
+def plain_changes(objects: Objects, before: str, after: str) -> list[FileChange] | None:
+    """Return the differences where files only came, or only went; None: git must look for more."""
+    olds: dict[str, TreeItem] = {}
+    news: dict[str, TreeItem] = {}
+    for path, old, new in objects.changed(before, after):
+        olds |= {path: old} if old else {}
+        news |= {path: new} if new else {}
+    if olds and news:
+        return None
+    found = []
+    for path, item in sorted((olds or news).items()):
+        content = objects.blob(item.sha)
+        if content is None:
+            return None
+        count = _lines_of(content)
+        numbers = (count, 0) if news else (0, count)
+        found.append(FileChange(path, None, "added" if news else "removed", item.sha, *numbers))
+    return found
+
+
+def _lines_of(content: bytes) -> int:
+    """Return how many lines git counts; none in a binary file, by git's own rule."""
+    if b"\0" in content[:BINARY_WITHIN]:
+        return 0
+    return content.count(b"\n") + (not content.endswith(b"\n") if content else 0)
 
 
 def _tree_of(objects: Objects, name: str) -> str:

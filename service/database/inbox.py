@@ -106,6 +106,7 @@ SELECT_NEXT_DUE = (
     .join_from(inbox, _heads, _heads.c.id == inbox.c.id)
     .where(_IS_OPEN)
 )
+SELECT_BEHIND = select(select(inbox.c.id).where(_IS_OPEN, inbox.c.claimed_until.is_(None)).exists())
 CLAIM_DUE = (
     update(inbox)
     .where(
@@ -230,6 +231,12 @@ def next_due(session: Connection) -> datetime | None:
     """Return when the next delivery may be claimed; None if none is open."""
     due: datetime | None = session.execute(SELECT_NEXT_DUE).scalar_one()
     return due
+
+
+def is_behind(session: Connection) -> bool:
+    """Return whether an open delivery is not claimed: it may wait for the end of one that is."""
+    found: bool = session.execute(SELECT_BEHIND).scalar_one()
+    return found
 
 
 def settle(session: Connection, row_id: int, note: str) -> None:

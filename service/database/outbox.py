@@ -29,14 +29,20 @@ ACTING = (*IN_ORDER, *REPLACED, Lane.REPORTS)
 """Lanes for which queues and people wait, in the order of their claims."""
 
 TOPICS: Mapping[Lane, str] = {
-    Lane.LANDING: "outbox/control",
+    Lane.LANDING: "outbox/landing",
     Lane.CONTROL: "outbox/control",
     Lane.EVIDENCE: "outbox/evidence",
     Lane.REPORTS: "outbox/reports",
     Lane.NOTICE: "outbox/notice",
     Lane.COLLECT: "outbox/collect",
 }
-"""Topics that wake the flow of each lane; lanes whose effects wait for each other share one."""
+"""Topics that wake the flow of each lane when effects were stored."""
+
+ENDS: Mapping[Lane, str] = {
+    lane: "outbox/in-order/ends" if lane in IN_ORDER else f"{topic}/ends"
+    for lane, topic in TOPICS.items()
+}
+"""Topics of the ends of effects; lanes whose effects wait for each other share one."""
 
 LAND = "land"
 """The kind of effect of which a queue performs one at a time."""
@@ -172,6 +178,9 @@ SELECT_OTHERS = SELECT_DUE.order_by(outbox.c.next_at, outbox.c.id)
 _LANES: BindParameter[str] = bindparam("of_lanes", expanding=True)
 SELECT_NEXT_DUE = select(func.min(outbox.c.next_at, type_=Utc)).where(
     outbox.c.lane.in_(_LANES), _WAITS, _MAY_GO
+)
+SELECT_BEHIND = select(
+    select(outbox.c.id).where(outbox.c.lane.in_(_LANES), _WAITS, ~_MAY_GO).exists()
 )
 _KEYS: BindParameter[str] = bindparam("of_keys", expanding=True)
 SELECT_KNOWN = select(outbox.c.idem_key).where(outbox.c.idem_key.in_(_KEYS))
@@ -348,6 +357,14 @@ def next_due(session: Connection, lanes: Sequence[Lane] = ACTING) -> datetime | 
     names = {"of_lanes": [lane.value for lane in lanes]}
     due: datetime | None = session.execute(SELECT_NEXT_DUE, names).scalar_one()
     return due
+
+
+def is_behind(session: Connection, lanes: Sequence[Lane]) -> bool:
+    """Return whether an effect of the lanes waits for the end of another effect."""
+    found: bool = session.execute(
+        SELECT_BEHIND, {"of_lanes": [lane.value for lane in lanes]}
+    ).scalar_one()
+    return found
 
 
 def mark_sent(session: Connection, by: str, row_id: int, now: datetime) -> bool:

@@ -79,12 +79,14 @@ Row = TypeVar("Row")
 class Claim(Generic[Row]):
     """Rows that a process has claimed; `next_due` is when the next one may be, None if none waits.
 
-    `given_back` counts the rows that the same transaction freed before.
+    `given_back` counts the rows that the same transaction freed before. `is_behind`: others may
+    wait for the end of a claimed one.
     """
 
     rows: tuple[Row, ...]
     next_due: datetime | None
     given_back: int = 0
+    is_behind: bool = True
 
 
 class OutboxState(StrEnum):

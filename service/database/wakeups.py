@@ -6,6 +6,7 @@ its topic, so that none is lost between two waits.
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 
 from service.clock import Clock
 
@@ -31,19 +32,24 @@ class Wakeups:
 
     async def wait(self, topic: str, seen: int, timeout_s: float) -> int:
         """Wait for a wake-up, at most `timeout_s`, unless the version is not `seen`; return it."""
-        if self.version(topic) != seen:
-            return self.version(topic)
+        await self.wait_for_any({topic: seen}, timeout_s)
+        return self.version(topic)
+
+    async def wait_for_any(self, seen: Mapping[str, int], timeout_s: float) -> None:
+        """Wait until one of the topics has another version than `seen`, at most `timeout_s`."""
+        if any(self.version(topic) != version for topic, version in seen.items()):
+            return
         woken = asyncio.get_running_loop().create_future()
-        self._waiting[topic].add(woken)
+        for topic in seen:
+            self._waiting[topic].add(woken)
         late = asyncio.ensure_future(self._clock.sleep(timeout_s))
         try:
             await asyncio.wait((woken, late), return_when=asyncio.FIRST_COMPLETED)
         finally:
             late.cancel()
             woken.cancel()
-            waiting = self._waiting.get(topic)
-            if waiting is not None:
+            for topic in seen:
+                waiting = self._waiting.get(topic, set())
                 waiting.discard(woken)
                 if not waiting:
-                    del self._waiting[topic]
-        return self.version(topic)
+                    self._waiting.pop(topic, None)

@@ -74,7 +74,7 @@ def _claim(
     if owned is not None:
         given_back = inbox.release_unowned(session, me, owned)
     rows = inbox.claim(session, me, runtime.clock.now(), limit)
-    return Claim(rows, inbox.next_due(session), given_back)
+    return Claim(rows, inbox.next_due(session), given_back, inbox.is_behind(session))
 
 
 async def take_up(runtime: Runtime, row: InboxRow) -> None:
@@ -136,3 +136,4 @@ async def _again(runtime: Runtime, row: InboxRow, again: Again, why: ProviderErr
         await runtime.store.run(inbox.poison, row.id, why.message)
         return
     await runtime.store.run(inbox.retry, row.id, again.at, why.message)
+    runtime.wakeups.wake("inbox")

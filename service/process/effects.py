@@ -111,7 +111,8 @@ def _claim(
         given_back = outbox.reopen_unowned(session, me, lanes, owned, now)
     rows = outbox.claim(session, now, limit, lanes)
     claimed = tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
-    return Claim(claimed, outbox.next_due(session, lanes), given_back)
+    next_due, is_behind = outbox.next_due(session, lanes), outbox.is_behind(session, lanes)
+    return Claim(claimed, next_due, given_back, is_behind)
 
 
 async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
@@ -169,6 +170,7 @@ async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> Non
     else:
         await runtime.store.run(outbox.retry, row, at, note)
         _count(runtime, row, "retried")
+    outbox.wake(runtime.wakeups, (row.lane,))
 
 
 def _count(runtime: Runtime, row: OutboxRow, outcome: str) -> None:

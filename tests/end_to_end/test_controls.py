@@ -127,9 +127,15 @@ async def test_re_run_on_the_check_run_of_a_test_restarts_it(world: World) -> No
     number = await world.open()
     await world.comment("/merge", on=number)
     await gates.under_test(world, number)
+    await world.until(lambda: is_shown(world, number))
     before = (await world.entry(number)).run
     await world.act("rerun_check", number=number)
     await world.until(lambda: is_tested(world, number, but=before))
+
+
+async def is_shown(world: World, number: int) -> bool:
+    """Whether our check is on a pull request."""
+    return world.check_on(number) != ""
 
 
 async def is_tested(world: World, number: int, but: str | None = None) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 
 import graphql
 import jsonschema_rs
+import orjson
 from aiohttp import web
 
 from bot.sandbox.world import Attempt, Courier
@@ -81,7 +82,7 @@ class Traffic:
             name = "-".join(part for part in (attempt.event, attempt.action) if part)
             name = name.replace("_", "-")
             if needs.lack_of_assets() is None:
-                self._note(f"webhook {name}", webhook_problems(name, json.loads(attempt.body)))
+                self._note(f"webhook {name}", webhook_problems(name, _json(attempt.body)))
             await courier(attempt)
 
         return carry
@@ -367,6 +368,6 @@ def _apply(node: Any, step: Mapping[str, Any]) -> None:
 
 def _json(raw: Any) -> Any:
     try:
-        return json.loads(raw) if raw else None
+        return orjson.loads(raw) if raw else None
     except ValueError:
         return None

@@ -8,7 +8,7 @@ that are forked have what was compiled before.
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from sqlalchemy import Compiled, Connection, Engine, event
+from sqlalchemy import Compiled, Engine
 from sqlalchemy.util import LRUCache
 
 STATEMENTS_MAX = 5000
@@ -47,9 +47,15 @@ def _of_kind(key: Key) -> Key:
 
 
 def pytest_configure() -> None:
-    """Let every connection of this process use one cache of compiled statements."""
-    shared = Shared()
+    """Let every engine of this process use one cache of compiled statements.
 
-    @event.listens_for(Engine, "engine_connect")
-    def use(connection: Connection) -> None:
-        connection.execution_options(compiled_cache=shared)
+    Not by an event of SQLAlchemy: with any of them each statement looks for listeners.
+    """
+    shared = Shared()
+    begin = Engine.__init__
+
+    def begin_sharing(engine: Engine, *args: Any, **more: Any) -> None:
+        begin(engine, *args, **more)
+        engine.update_execution_options(compiled_cache=shared)
+
+    Engine.__init__ = begin_sharing  # type: ignore[assignment,method-assign]  # as it is, shared

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, select
 
 from bot.sandbox.app import Sandbox
 from service.database.database import Tx
@@ -13,6 +13,20 @@ from service.runtime import Runtime
 
 SOON = timedelta(minutes=3)
 """What is due later than this is a clock of its own, not something left to do."""
+
+inbox, outbox = InboxRow.__table__, OutboxRow.__table__
+attempts = AttemptRow.__table__
+OPEN_DELIVERY = select(inbox.c.id).where(inbox.c.is_open.is_(True)).limit(1)
+OPEN_EFFECT = (
+    select(outbox.c.idem_key)
+    .where(outbox.c.is_open.is_(True), outbox.c.next_at <= bindparam("soon"))
+    .limit(1)
+)
+WAITING_MESSAGE = (
+    select(attempts.c.event)
+    .where(attempts.c.is_open.is_(True), attempts.c.next_at <= bindparam("soon"))
+    .limit(1)
+)
 
 
 async def is_still(runtime: Runtime, sandbox: Sandbox) -> str:
@@ -30,23 +44,14 @@ def _in_memory(runtime: Runtime, sandbox: Sandbox) -> str:
 
 
 def _rows(session: Tx, runtime: Runtime) -> str:
-    inbox, outbox = InboxRow.__table__, OutboxRow.__table__
-    now = runtime.clock.now()
-    open_deliveries = select(func.count()).where(inbox.c.is_open.is_(True))
-    if session.execute(open_deliveries).scalar_one():
+    soon = runtime.clock.now() + SOON
+    if session.execute(OPEN_DELIVERY).first() is not None:
         return "a delivery"
-    open_effects = select(outbox.c.idem_key).where(
-        outbox.c.is_open.is_(True), outbox.c.next_at <= now + SOON
-    )
-    effect = session.execute(open_effects.limit(1)).scalar_one_or_none()
+    effect = session.execute(OPEN_EFFECT, {"soon": soon}).scalar_one_or_none()
     if effect is not None:
         return f"effect {effect}"
-    attempts = AttemptRow.__table__
-    waiting = select(attempts.c.event).where(
-        attempts.c.is_open.is_(True), attempts.c.next_at <= now + SOON
-    )
-    attempt = session.execute(waiting.limit(1)).scalar_one_or_none()
-    if attempt is not None:
-        return f"a message of {attempt}"
-    due = queues.due(session, now + SOON)
+    waiting = session.execute(WAITING_MESSAGE, {"soon": soon}).scalar_one_or_none()
+    if waiting is not None:
+        return f"a message of {waiting}"
+    due = queues.due(session, soon)
     return f"queue {due[0]} has a clock running" if due else ""

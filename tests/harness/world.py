@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 from sqlalchemy import select
 
 from bot import wiring
@@ -75,6 +76,22 @@ class WorldOptions:
     database_url: str | None = None
     has_limits: bool = False
     is_compared: bool = True
+
+
+class GivenSettings(Settings):
+    """Settings of a test: the environment and `.env` of this machine have no part in them."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return what a test gives."""
+        return (init_settings,)
 
 
 @dataclass(slots=True)
@@ -335,4 +352,4 @@ def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Setti
     limited = {"github_limits": True, "github_write_spacing_ms": None}
     if options.has_limits:
         given |= limited
-    return Settings(**{**given, **options.settings})
+    return GivenSettings(**{**given, **options.settings})

@@ -410,7 +410,8 @@ async def test_reports_of_a_test_branch_do_not_wait_for_others(yard):
 async def test_the_lane_of_queues_does_not_wait_for_it(yard):
     run, _ = await yard.pushed({"a.txt": "a\n"})
     await yard.ended(run)
-    assert await effects.claim(yard.runtime, 32, lanes=outbox.ACTING) == Claim((), None)
+    claimed = await effects.claim(yard.runtime, 32, lanes=outbox.ACTING)
+    assert claimed == Claim((), None, is_behind=False)
     (row,) = (await effects.claim(yard.runtime, 4, lanes=(Lane.COLLECT,))).rows
     assert (row.lane, row.effect) == (Lane.COLLECT, CollectReports(run, 1))
     await yard.runtime.store.run(outbox.retry, row, yard.runtime.clock.now() + SECOND, "x")

@@ -181,7 +181,7 @@ async def _open(action: Action) -> Json:
     """Open a pull request; `files` makes its branch first, in a fork with `fork`."""
     value, source = action.value, action.repository
     if action.flag("fork", default=False):
-        source = await repositories.fork(action.repository, action.account)
+        source = repositories.fork(action.repository, action.account)
     base = str(value.get("base", action.repository.default_branch))
     branch = str(value.get("head", f"topic-{action.repository.next_number()}"))
     title = str(value.get("title", f"Change {branch}"))

@@ -69,7 +69,7 @@ async def open_pull(repository: Repository, actor: Actor, new: NewPull) -> PullR
         ci_due=True,
     )
     repository.issues[pull.number] = pull
-    await repository.git.move([(f"refs/pull/{pull.number}/head", ZERO, pull.head_sha)])
+    repository.git.move([(f"refs/pull/{pull.number}/head", ZERO, pull.head_sha)])
     pull_states.recompute_mergeability(pull)
     await pull_states.announce(pull, "opened", actor.account)
     return pull
@@ -151,7 +151,7 @@ async def reopen(pull: PullRequest, actor: Actor) -> None:
         raise custom("pull.reopen", "PullRequest")
     pull.open, pull.closed_at, pull.closed_by = True, None, None
     if tip != pull.head_sha:
-        await pull_states.set_head(pull, tip)
+        pull_states.set_head(pull, tip)
     pull.ci_due = True
     pull_states.recompute_mergeability(pull)
     await pull_states.announce(pull, "reopened", actor.account)

@@ -145,18 +145,18 @@ async def _show_head(pull: PullRequest, head: str, by_whom: Account) -> None:
     before = pull.head_sha
     pull.base_sha = pull.base_tip or pull.base_sha
     pull.touch()
-    await set_head(pull, head)
+    set_head(pull, head)
     _dismiss_stale(pull, by_whom)
     pull.ci_due = True
     recompute_mergeability(pull)
     await announce(pull, "synchronize", by_whom, before=before, after=head)
 
 
-async def set_head(pull: PullRequest, head: str) -> None:
+def set_head(pull: PullRequest, head: str) -> None:
     """Set the head of a pull request and its ref `refs/pull/<number>/head`."""
     ref, git = f"refs/pull/{pull.number}/head", pull.repository.git
     pull.head_sha = head
-    await git.move([(ref, git.refs.get(ref, ZERO), head)])
+    git.move([(ref, git.refs.get(ref, ZERO), head)])
 
 
 async def _follow_base(pull: PullRequest, update: Update, by_whom: Account) -> None:

@@ -56,7 +56,7 @@ async def move(repository: Repository, actor: Actor, moves: Sequence[Move], how:
             if ref.startswith(BRANCH):
                 _check_rules(repository, actor, update, how)
     try:
-        await repository.git.move([(ref, one.before, one.after) for ref, one in updates])
+        repository.git.move([(ref, one.before, one.after) for ref, one in updates])
     except GitFailed:
         raise refused("ref.cannot") from None
     app = actor.app.slug if actor.app is not None else None

@@ -29,7 +29,7 @@ class NewRepository:
     collaborators: Mapping[str, str] = field(default_factory=dict)
 
 
-async def create(world: World, new: NewRepository) -> Repository:
+def create(world: World, new: NewRepository) -> Repository:
     """Make a repository with one commit, and install the App on a new owner.
 
     Raises Refusal(400) for a name that is taken.
@@ -42,7 +42,7 @@ async def create(world: World, new: NewRepository) -> Repository:
         raise Refusal(400, f"{new.full_name!r} is not owner/name")
     owner = world.account(login) or world.add_account(login, Kind.ORGANIZATION)
     number, now = world.new_id("repository"), world.now()
-    bare = await git.create(world.folder / f"{number}.git", new.default_branch)
+    bare = git.create(world.folder / f"{number}.git", new.default_branch)
     lock = asyncio.Lock()
     made = Repository(
         world, number, owner, name, new.private, new.default_branch, bare, now, now, lock
@@ -53,7 +53,7 @@ async def create(world: World, new: NewRepository) -> Repository:
     files = dict(new.files) or {"README.md": f"# {name}\n".encode()}
     tree = bare.objects.tree_with(None, files)
     first = bare.objects.write_commit(NewCommit(tree, (), author, author, "Initial commit"))
-    await bare.move([(f"refs/heads/{new.default_branch}", ZERO, first.sha)])
+    bare.move([(f"refs/heads/{new.default_branch}", ZERO, first.sha)])
     world.add_repository(made)
     _announce_created(made)
     return made
@@ -69,17 +69,17 @@ def _announce_created(made: Repository) -> None:
         installations.announce_repositories(installation, [made], [], owner)
 
 
-async def fork(parent: Repository, owner: Account) -> Repository:
+def fork(parent: Repository, owner: Account) -> Repository:
     """The fork of a repository in an account, made when there is none."""
     world, branch = parent.world, parent.default_branch
     for one in world.repositories.values():
         if one.parent is parent and one.owner is owner:
             return one
     number, now = world.new_id("repository"), world.now()
-    bare = await git.create(world.folder / f"{number}.git", branch, parent.git)
+    bare = git.create(world.folder / f"{number}.git", branch, parent.git)
     tip = parent.git.branch(branch)
     if tip is not None:
-        await bare.move([(f"refs/heads/{branch}", ZERO, tip)])
+        bare.move([(f"refs/heads/{branch}", ZERO, tip)])
     name, lock = parent.name, parent.lock
     made = Repository(
         world, number, owner, name, parent.private, branch, bare, now, now, lock, parent
@@ -130,7 +130,7 @@ async def _rename_now(repository: Repository, actor: Actor, old: str, new: str) 
         is_default = repository.default_branch == old
         if is_default:
             repository.default_branch = new
-            await repository.git.point_head_at(new)
+            repository.git.point_head_at(new)
         if old in repository.protected:
             repository.protected[new] = repository.protected.pop(old)
         how = How(f"rename of {old}", is_allowed=True)
@@ -147,7 +147,7 @@ async def set_default_branch(repository: Repository, actor: Actor, branch: str) 
         raise refused("branch.absent")
     changes = {"default_branch": {"from": repository.default_branch}}
     repository.default_branch = branch
-    await repository.git.point_head_at(branch)
+    repository.git.point_head_at(branch)
     deliver.emit(repository, "repository", "edited", {"changes": changes}, actor.account)
 
 

@@ -35,7 +35,7 @@ async def seed(world: World, value: Json) -> Json:
         world.add_account(login)
     if "knobs" in value:
         set_knobs(world, value["knobs"])
-    made = [await _repository(world, one) for one in value.get("repositories", ())]
+    made = [_repository(world, one) for one in value.get("repositories", ())]
     return {"repositories": [{"id": one.id, "full_name": one.full_name} for one in made]}
 
 
@@ -45,7 +45,7 @@ def set_knobs(world: World, value: Mapping[str, Any]) -> None:
     world.knobs = _changed(world.knobs, floats)
 
 
-async def _repository(world: World, value: Json) -> Repository:
+def _repository(world: World, value: Json) -> Repository:
     new = NewRepository(
         value["full_name"],
         value.get("default_branch", "main"),
@@ -53,7 +53,7 @@ async def _repository(world: World, value: Json) -> Repository:
         as_files(value.get("files", {})),
         value.get("collaborators", PEOPLE),
     )
-    made = await repositories.create(world, new)
+    made = repositories.create(world, new)
     world.add_account(STRANGER)
     set_rules(made, value)
     return made

@@ -60,6 +60,37 @@ _LIVE = (
     & or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bindparam("now", type_=Utc))
 )
 # NO KEY UPDATE: rows that only refer to the organization may be written meanwhile.
+
+
+def _named(table: FromClause) -> tuple[ColumnElement[bool], ...]:
+    return (
+        table.c.host == bindparam("of_host"),
+        table.c.owner_key == bindparam("of_owner"),
+        table.c.name_key == bindparam("of_name"),
+    )
+
+
+SELECT_BY_ID = select(repositories).where(repositories.c.id == bindparam("of_id"))
+SELECT_BY_NAME = select(repositories).where(*_named(repositories))
+SELECT_BY_FORMER_NAME = (
+    select(repositories)
+    .join(aliases, aliases.c.repository_id == repositories.c.id)
+    .where(*_named(aliases))
+)
+SELECT_THIS = select(repositories).where(
+    repositories.c.host == bindparam("of_host"),
+    repositories.c.provider_id == bindparam("of_id"),
+)
+TAKE_NAME = (
+    update(repositories)
+    .where(
+        *_named(repositories),
+        (repositories.c.host != bindparam("not_host"))
+        | (repositories.c.provider_id != bindparam("not_id")),
+    )
+    .values(owner_key=None, name_key=None)
+)
+FORGET_ALIAS = delete(aliases).where(*_named(aliases))
 LOCK_ORGANIZATION = (
     select(organizations.c.id)
     .where(organizations.c.id == bindparam("of_org"))
@@ -153,12 +184,9 @@ def upsert_repository(session: Connection, org_id: int, seen: Repository) -> Rep
     the organization that owns it now.
     """
     owner_key, name_key = seen.ref.owner.lower(), seen.ref.name.lower()
-    has_name = _named(repositories, seen.ref)
-    is_this = (repositories.c.host == seen.id.host) & (repositories.c.provider_id == seen.id.id)
-    session.execute(
-        update(repositories).where(*has_name, ~is_this).values(owner_key=None, name_key=None)
-    )
-    session.execute(delete(aliases).where(*_named(aliases, seen.ref)))
+    name = _name_of(seen.ref)
+    session.execute(TAKE_NAME, {**name, "not_host": seen.id.host, "not_id": seen.id.id})
+    session.execute(FORGET_ALIAS, name)
     values: dict[str, object] = {
         "org_id": org_id,
         "owner": seen.ref.owner,
@@ -171,7 +199,7 @@ def upsert_repository(session: Connection, org_id: int, seen: Repository) -> Rep
         "available": not seen.archived,
         "url": seen.url,
     }
-    known = session.execute(select(repositories).where(is_this)).first()
+    known = session.execute(SELECT_THIS, {"of_host": seen.id.host, "of_id": seen.id.id}).first()
     if known is None:
         made = session.execute(
             insert(repositories).returning(*repositories.c),
@@ -213,40 +241,29 @@ def repository_by_ref(
     session: Connection, org_id: int | None, ref: RepoRef
 ) -> RepositoryRecord | None:
     """The repository that has this name, or had it last; None when another organization's."""
-    found = session.execute(select(repositories).where(*_named(repositories, ref))).first()
+    asked = _name_of(ref)
+    found = session.execute(SELECT_BY_NAME, asked).first()
     if found is None:
-        found = session.execute(
-            select(repositories)
-            .join(aliases, aliases.c.repository_id == repositories.c.id)
-            .where(*_named(aliases, ref))
-        ).first()
+        found = session.execute(SELECT_BY_FORMER_NAME, asked).first()
     if found is None or org_id not in (None, found.org_id):
         return None
     return _repository(found)
 
 
-def _named(table: FromClause, ref: RepoRef) -> tuple[ColumnElement[bool], ...]:
-    return (
-        table.c.host == ref.host,
-        table.c.owner_key == ref.owner.lower(),
-        table.c.name_key == ref.name.lower(),
-    )
+def _name_of(ref: RepoRef) -> dict[str, str]:
+    return {"of_host": ref.host, "of_owner": ref.owner.lower(), "of_name": ref.name.lower()}
 
 
 def repository_by_provider_id(
     session: Connection, host: str, provider_id: str
 ) -> RepositoryRecord | None:
     """The repository with the provider's own id."""
-    statement = select(repositories).where(
-        repositories.c.host == host, repositories.c.provider_id == provider_id
-    )
-    return _first(session.execute(statement).all())
+    return _first(session.execute(SELECT_THIS, {"of_host": host, "of_id": provider_id}).all())
 
 
 def repository(session: Connection, repository_id: int) -> RepositoryRecord:
     """The repository with our id. Raises NotFound(repository_not_found)."""
-    statement = select(repositories).where(repositories.c.id == repository_id)
-    found = _first(session.execute(statement).all())
+    found = _first(session.execute(SELECT_BY_ID, {"of_id": repository_id}).all())
     if found is None:
         raise NotFound("This repository does not exist.", code="repository_not_found")
     return found

@@ -54,8 +54,8 @@ async def with_chain(
 
 def ask_for(
     session: Tx, queue: QueueRef, value: MergeQueue, landed: Iterable[LandStep], now: datetime
-) -> None:
-    """Store the changes of base in the transaction that records the landings."""
+) -> set[Lane]:
+    """Store the changes of base in the transaction that records the landings; return their lane."""
     numbers = {step.pr for step in landed}
     # Its facts may be from before the landings of those further down.
     done = numbers | {step.pr for step in value.landed}
@@ -73,6 +73,7 @@ def ask_for(
         and not entry.facts.in_stack
     ]
     outbox.append(session, queue.repository_id, queue.id, 0, items)
+    return {item.lane for item in items}
 
 
 async def change_base(runtime: Runtime, queue: QueueRef, wanted: ChangeBase) -> None:

@@ -35,8 +35,8 @@ class DeleteHeadBranch:
 outbox.EFFECT.add(DeleteHeadBranch)
 
 
-def ask_for(session: Tx, queue: QueueRef, landed: Iterable[LandStep], now: datetime) -> None:
-    """Store the deletions in the transaction that records the landings."""
+def ask_for(session: Tx, queue: QueueRef, landed: Iterable[LandStep], now: datetime) -> set[Lane]:
+    """Store the deletions in the transaction that records the landings; return their lane."""
     items = [
         OutboxItem(
             lane=Lane.NOTICE,
@@ -48,6 +48,7 @@ def ask_for(session: Tx, queue: QueueRef, landed: Iterable[LandStep], now: datet
         for step in landed
     ]
     outbox.append(session, queue.repository_id, None, 0, items)
+    return {item.lane for item in items}
 
 
 async def delete(runtime: Runtime, repository_id: int, wanted: DeleteHeadBranch) -> None:

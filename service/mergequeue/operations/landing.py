@@ -12,7 +12,7 @@ import structlog
 
 from service.database import instances
 from service.database.database import Tx
-from service.database.records import LandingRecord, LandingState
+from service.database.records import LandingRecord, LandingState, Lane
 from service.mergequeue.engine.config import QueueConfig, Toggle
 from service.mergequeue.engine.inputs import (
     AdvanceRefused,
@@ -461,14 +461,15 @@ async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome
     members = [entry for entry in value.entries.values() if entry.id in entries]
     deletes_branches = value.config.delete_branch and outcome.state is LandingState.LANDED
 
-    def also(session: Tx) -> None:
+    def also(session: Tx) -> set[Lane]:
         _settle_rows(session, attempt, outcome, now)
         landed = [step for step in attempt.action.steps if step.position in outcome.trees]
-        chains.ask_for(session, attempt.queue, value, landed, now)
+        lanes = chains.ask_for(session, attempt.queue, value, landed, now)
         if deletes_branches:
-            head_branches.ask_for(session, attempt.queue, landed, now)
+            lanes |= head_branches.ask_for(session, attempt.queue, landed, now)
         if outcome.state is not LandingState.LANDED:
-            notices.write_checks_again(session, runtime, attempt.queue, members, now)
+            lanes |= notices.write_checks_again(session, runtime, attempt.queue, members, now)
+        return lanes
 
     resolved = [
         ReleaseHold(hold.id, "Read back at the provider.", SYSTEM)

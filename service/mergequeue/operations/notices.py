@@ -14,7 +14,7 @@ from service.accounts import page_addresses
 from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import LandingState, Placed, Spot, Surface
+from service.database.records import LandingState, Lane, Placed, Spot, Surface
 from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.outputs import LandStep, Recorded, Tell
 from service.mergequeue.engine.reasons import HoldReason
@@ -308,8 +308,11 @@ def note_completed_check(session: Tx, queue: QueueRef, step: LandStep, provider_
 
 def write_checks_again(
     session: Tx, runtime: Runtime, queue: QueueRef, entries: Iterable[Entry], now: datetime
-) -> None:
-    """Have check runs written again that a landing has completed, as it did not happen."""
+) -> set[Lane]:
+    """Have check runs written again that a landing has completed, as it did not happen.
+
+    Return the lane of these effects.
+    """
     items = [
         turn.item(runtime, Tell(entry.pr, entry.id, entry.state, entry.reason), now)
         for entry in entries
@@ -318,6 +321,7 @@ def write_checks_again(
     ]
     if items:
         outbox.append(session, queue.repository_id, queue.id, 0, items)
+    return {item.lane for item in items}
 
 
 def remember_command(session: Tx, queue_id: int, number: int, entry: str, comment_id: str) -> None:

@@ -5,7 +5,7 @@ Rows, journal, outbox, landing intents and audit entries are written together or
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -66,14 +66,15 @@ log = structlog.get_logger()
 class Along:
     """Rows to commit together with a turn, and its preconditions.
 
-    `on_taken` is kept only if no input is refused.
+    `also` returns the lanes for which it stored effects. `on_taken`, which stores none, is kept
+    only if no input is refused.
     `whole`: when one input is refused, none of them counts. `expected_version`: the
     queue's `revision` must be it, else Conflict(version_conflict). A token that asks must
     still be valid.
     """
 
     audit: AuditRow | None = None
-    also: Callable[[Tx], None] | None = None
+    also: Callable[[Tx], Collection[Lane]] | None = None
     on_taken: Callable[[Tx], None] | None = None
     whole: bool = False
     expected_version: int | None = None
@@ -154,19 +155,23 @@ async def _committed(runtime: Runtime, request: "_TurnRequest") -> tuple[Step, .
         runtime.store.caches.of(QueueCache).put(turned.saved)
         runtime.wakeups.wake(topic_of(request.queue_id))
         runtime.wakeups.wake("ticks")
-        outbox.wake(runtime.wakeups, _lanes_of(request, turned))
         if turned.has_messages:
             runtime.wakeups.wake(notifications.TOPIC)
+    outbox.wake(runtime.wakeups, turned.lanes)
     return turned.steps
 
 
 @dataclass(frozen=True, slots=True)
 class _Turned:
-    """The result of a turn. `saved` is the queue to be cached after the commit; None: unchanged."""
+    """The result of a turn. `saved` is the queue to be cached after the commit; None: unchanged.
+
+    `lanes` are those for which effects were stored.
+    """
 
     steps: tuple[Step, ...]
     saved: MergeQueue | None = None
     has_messages: bool = False
+    lanes: frozenset[Lane] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +180,6 @@ class _TurnRequest:
     inputs: tuple[Input, ...]
     along: Along
     now: datetime
-
-
-def _lanes_of(request: _TurnRequest, turned: _Turned) -> frozenset[Lane]:
-    """Return the lanes for which the turn stored effects; all where other rows came with it."""
-    if request.along.also is not None or request.along.on_taken is not None:
-        return frozenset(outbox.ACTING)
-    return frozenset(LANES[type(action)] for step in turned.steps for action in step.actions)
 
 
 def _turn(session: Tx, runtime: Runtime, request: _TurnRequest) -> _Turned:
@@ -205,8 +203,9 @@ def _turn(session: Tx, runtime: Runtime, request: _TurnRequest) -> _Turned:
         has_messages = record_result(session, runtime, result)
     if request.along.audit is not None:
         audit.append(session, _decided(request.along.audit, steps))
-    _keep_along(session, request.along, steps)
-    return _Turned(tuple(steps), saved, has_messages)
+    lanes = {LANES[type(action)] for action in whole.actions}
+    lanes.update(_keep_along(session, request.along, steps))
+    return _Turned(tuple(steps), saved, has_messages, frozenset(lanes))
 
 
 def _steps(queue: MergeQueue, request: _TurnRequest) -> list[Step]:
@@ -227,11 +226,12 @@ def _steps(queue: MergeQueue, request: _TurnRequest) -> list[Step]:
     return steps
 
 
-def _keep_along(session: Tx, along: Along, steps: Sequence[Step]) -> None:
-    if along.also is not None:
-        along.also(session)
+def _keep_along(session: Tx, along: Along, steps: Sequence[Step]) -> Collection[Lane]:
+    """Store the rows that come with a turn; return the lanes of their effects."""
+    lanes = along.also(session) if along.also is not None else ()
     if along.on_taken is not None and all(step.refusal is None for step in steps):
         along.on_taken(session)
+    return lanes
 
 
 def _is_clock(request: _TurnRequest) -> bool:

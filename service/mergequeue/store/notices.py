@@ -1,6 +1,6 @@
 """Our notices at the provider, recorded so that each is written once."""
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.records import Placed, Spot, Surface
@@ -12,13 +12,25 @@ notices = NoticeRow.__table__
 EDITED = "edited"
 """Instead of a digest: a person or a landing changed it, so it is written again in any case."""
 
+KEY = ("queue_id", "pr", "surface", "entry")
+SELECT_PLACED = select(notices.c.provider_id, notices.c.digest).where(
+    *(notices.c[name] == bindparam(f"of_{name}") for name in KEY)
+)
+_PLACED = upsert(notices).values(
+    **{name: bindparam(f"of_{name}") for name in KEY},
+    org_id=select(queues.c.org_id).where(queues.c.id == bindparam("of_queue_id")).scalar_subquery(),
+    provider_id=bindparam("of_provider"),
+    digest=bindparam("of_digest"),
+)
+PLACE = _PLACED.on_conflict_do_update(
+    index_elements=list(KEY),
+    set_={"provider_id": _PLACED.excluded.provider_id, "digest": _PLACED.excluded.digest},
+)
+
 
 def placed(session: Connection, spot: Spot) -> Placed | None:
     """Return the notice recorded for this spot, None if there is none."""
-    statement = select(notices.c.provider_id, notices.c.digest).where(
-        *(notices.c[name] == value for name, value in _key(spot).items())
-    )
-    row = session.execute(statement).first()
+    row = session.execute(SELECT_PLACED, _key(spot)).first()
     return None if row is None else Placed(row.provider_id, row.digest)
 
 
@@ -35,26 +47,16 @@ def comment_spot(session: Connection, queue_id: int, comment_id: str) -> Spot | 
 
 def place(session: Connection, spot: Spot, standing: Placed) -> None:
     """Record the notice now at this spot."""
-    statement = upsert(notices).values(
-        **_key(spot),
-        org_id=select(queues.c.org_id).where(queues.c.id == spot.queue_id).scalar_subquery(),
-        provider_id=standing.provider_id,
-        digest=standing.digest,
-    )
-    session.execute(
-        statement.on_conflict_do_update(
-            index_elements=["queue_id", "pr", "surface", "entry"],
-            set_={"provider_id": standing.provider_id, "digest": standing.digest},
-        )
-    )
+    stands = {"of_provider": standing.provider_id, "of_digest": standing.digest}
+    session.execute(PLACE, _key(spot) | stands)
 
 
-def _key(spot: Spot) -> dict[str, int | str]:
+def _key(spot: Spot) -> dict[str, object]:
     """Return the key: one comment and label for a pull request and queue, else by submission."""
     entry = "" if spot.surface in (Surface.COMMENT, Surface.LABEL) else spot.entry
     return {
-        "queue_id": spot.queue_id,
-        "pr": spot.pr,
-        "surface": spot.surface.value,
-        "entry": entry,
+        "of_queue_id": spot.queue_id,
+        "of_pr": spot.pr,
+        "of_surface": spot.surface.value,
+        "of_entry": entry,
     }

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, ScalarSelect, desc, select, tuple_
+from sqlalchemy import BindParameter, Connection, ScalarSelect, bindparam, desc, select, tuple_
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.codec import JsonCodec
@@ -25,6 +25,28 @@ forks = ForkAuthorizationRow.__table__
 impacted = ImpactedTargetsRow.__table__
 repositories = RepositoryRow.__table__
 
+_SEEN = upsert(pull_requests).values(
+    org_id=select(repositories.c.org_id)
+    .where(repositories.c.id == bindparam("of_repository"))
+    .scalar_subquery(),
+    repository_id=bindparam("of_repository"),
+    number=bindparam("of_number"),
+    head=bindparam("of_head"),
+    seen_at=bindparam("of_time"),
+)
+REMEMBER_HEAD = _SEEN.on_conflict_do_update(
+    index_elements=["repository_id", "number"],
+    set_={"head": _SEEN.excluded.head, "seen_at": _SEEN.excluded.seen_at},
+    where=(pull_requests.c.seen_at <= _SEEN.excluded.seen_at)
+    & (pull_requests.c.head != _SEEN.excluded.head),
+)
+_PAIRS: BindParameter[tuple[int, str]] = bindparam("of_pairs", expanding=True)
+_OF_PAIRS = (impacted.c.repository_id == bindparam("of_repository")) & tuple_(
+    impacted.c.number, impacted.c.head
+).in_(_PAIRS)
+SELECT_TARGETS = select(impacted.c.number, impacted.c.head, impacted.c.targets).where(_OF_PAIRS)
+SELECT_TARGETS_KNOWN = select(impacted.c.number, impacted.c.head).where(_OF_PAIRS)
+
 
 @dataclass(frozen=True, slots=True)
 class PullRequestHead:
@@ -37,17 +59,8 @@ class PullRequestHead:
 
 def remember_head(session: Connection, head: PullRequestHead, at: datetime) -> None:
     """Store the head at which the pull request was seen; known or older heads change nothing."""
-    statement = upsert(pull_requests).values(
-        org_id=_org_of(head), **_key(head), head=head.head, seen_at=at
-    )
-    session.execute(
-        statement.on_conflict_do_update(
-            index_elements=["repository_id", "number"],
-            set_={"head": statement.excluded.head, "seen_at": statement.excluded.seen_at},
-            where=(pull_requests.c.seen_at <= statement.excluded.seen_at)
-            & (pull_requests.c.head != statement.excluded.head),
-        )
-    )
+    seen = {"of_repository": head.repository_id, "of_number": head.number}
+    session.execute(REMEMBER_HEAD, {**seen, "of_head": head.head, "of_time": at})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +134,8 @@ def targets_of(
     wanted = list(pairs)
     if not wanted:
         return {}
-    statement = select(impacted.c.number, impacted.c.head, impacted.c.targets).where(
-        impacted.c.repository_id == repository_id,
-        tuple_(impacted.c.number, impacted.c.head).in_(wanted),
-    )
-    rows = session.execute(statement).all()
+    asked = {"of_repository": repository_id, "of_pairs": wanted}
+    rows = session.execute(SELECT_TARGETS, asked).all()
     held = target_sets.at_hand(session, (row.targets for row in rows))
     restored = ((row, target_sets.of_word(row.targets)) for row in rows)
     found = {(row.number, Sha(row.head)): each for row, each in restored if each is not None}
@@ -140,11 +150,9 @@ def targets_known(
     wanted = list(pairs)
     if not wanted:
         return frozenset()
-    statement = select(impacted.c.number, impacted.c.head).where(
-        impacted.c.repository_id == repository_id,
-        tuple_(impacted.c.number, impacted.c.head).in_(wanted),
-    )
-    return frozenset((row.number, Sha(row.head)) for row in session.execute(statement))
+    asked = {"of_repository": repository_id, "of_pairs": wanted}
+    rows = session.execute(SELECT_TARGETS_KNOWN, asked)
+    return frozenset((row.number, Sha(row.head)) for row in rows)
 
 
 def _key(head: PullRequestHead) -> dict[str, int]:

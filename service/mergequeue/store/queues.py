@@ -118,6 +118,14 @@ SELECT_REFS_AFTER = (
     .limit(bindparam("at_most"))
 )
 SELECT_REF_BY_ID = SELECT_REFS.where(queues.c.id == _QUEUE)
+_IS_THERE = queues.c.deleted.is_(False)
+SELECT_ALL_REFS = SELECT_REFS.where(_IS_THERE).order_by(queues.c.id)
+SELECT_REFS_OF_REPOSITORY = SELECT_REFS.where(
+    queues.c.repository_id == bindparam("of_repository"), _IS_THERE
+).order_by(queues.c.branch)
+SELECT_NEXT_WAKE = select(func.min(queues.c.wake_at, type_=queues.c.wake_at.type)).where(
+    queues.c.wake_at.is_not(None), _IS_THERE
+)
 SELECT_REF = SELECT_REFS.where(
     queues.c.repository_id == bindparam("of_repository"),
     queues.c.branch == bindparam("of_branch"),
@@ -204,16 +212,12 @@ def ref_by_id(session: Connection, queue_id: int) -> QueueRef | None:
 
 def queues_of(session: Connection, repository_id: int) -> tuple[QueueRef, ...]:
     """Return a repository's queues that are not deleted, by branch."""
-    statement = SELECT_REFS.where(
-        queues.c.repository_id == repository_id, queues.c.deleted.is_(False)
-    )
-    return _refs(session, statement.order_by(queues.c.branch), {})
+    return _refs(session, SELECT_REFS_OF_REPOSITORY, {"of_repository": repository_id})
 
 
 def all_queues(session: Connection) -> tuple[QueueRef, ...]:
     """Return every queue that is not deleted, by id."""
-    statement = SELECT_REFS.where(queues.c.deleted.is_(False))
-    return _refs(session, statement.order_by(queues.c.id), {})
+    return _refs(session, SELECT_ALL_REFS, {})
 
 
 def _refs(
@@ -299,10 +303,7 @@ def due(session: Connection, now: datetime) -> tuple[int, ...]:
 
 def next_wake(session: Connection) -> datetime | None:
     """Return the next wake-up time of a queue, None if there is none."""
-    statement = select(func.min(queues.c.wake_at, type_=queues.c.wake_at.type)).where(
-        queues.c.wake_at.is_not(None), queues.c.deleted.is_(False)
-    )
-    at: datetime | None = session.execute(statement).scalar_one()
+    at: datetime | None = session.execute(SELECT_NEXT_WAKE).scalar_one()
     return at
 
 

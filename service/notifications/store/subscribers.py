@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from service.database.codec import RowCodec
 from service.database.tables_tenants import OrganizationRow
@@ -46,6 +46,10 @@ organizations = OrganizationRow.__table__
 CODEC = RowCodec(Endpoint, endpoints)
 
 SELECT = select(*CODEC.columns)
+SELECT_ENABLED = SELECT.where(
+    endpoints.c.org_id == bindparam("of_org"),
+    endpoints.c.state == EndpointState.ENABLED.value,
+).order_by(endpoints.c.id)
 
 
 def create(session: Connection, endpoint: Endpoint) -> None:
@@ -74,9 +78,7 @@ def enabled(
     session: Connection, org_id: int, repository_id: int | None = None
 ) -> tuple[Endpoint, ...]:
     """Return an organization's enabled endpoints; of a repository: only those that include it."""
-    is_enabled = endpoints.c.state == EndpointState.ENABLED.value
-    statement = SELECT.where(endpoints.c.org_id == org_id, is_enabled).order_by(endpoints.c.id)
-    listed = [CODEC.value(row) for row in session.execute(statement)]
+    listed = [CODEC.value(row) for row in session.execute(SELECT_ENABLED, {"of_org": org_id})]
     return tuple(
         each
         for each in listed

@@ -48,10 +48,11 @@ Row = TypeVar("Row", bound=HasId)
 class Work(Generic[Row]):
     """How rows of one kind are claimed, carried out and given back.
 
-    `topic` wakes the flow, `at_once` bounds the tasks. `claim` takes a number of rows at most,
-    and once in a while the ids that tasks own: other rows that this process has claimed are freed
-    first, because the response to their claim was lost. `interrupted` settles a row whose work
-    ended with an unexpected error.
+    `topic` wakes the flow when rows were stored, `ends` when one has ended for which others may
+    wait; `at_once` bounds the tasks. `claim` takes a number of rows at most, and once in a while
+    the ids that tasks own: other rows that this process has claimed are freed first, because the
+    response to their claim was lost. `carry_out` wakes `topic` if the row is due again later.
+    `interrupted` settles a row whose work ended with an unexpected error.
     """
 
     topic: str
@@ -59,6 +60,7 @@ class Work(Generic[Row]):
     claim: Callable[[Runtime, int, Collection[int] | None], Awaitable[Claim[Row]]]
     carry_out: Callable[[Runtime, Row], Awaitable[None]]
     interrupted: Callable[[Runtime, Row, Exception], Awaitable[None]]
+    ends: str
 
 
 class Flow(Generic[Row]):
@@ -70,6 +72,7 @@ class Flow(Generic[Row]):
         self._owned: dict[int, asyncio.Task[None]] = {}
         # At the start nothing is owned, so whatever this process has claimed is given back.
         self._checked_at: datetime | None = None
+        self._is_behind = True
         self._is_stopping = False
 
     async def drain(self) -> bool:
@@ -114,11 +117,13 @@ class Flow(Generic[Row]):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _round(self) -> None:
-        woken = self._runtime.wakeups.version(self._work.topic)
+        wakeups, topic, ends = self._runtime.wakeups, self._work.topic, self._work.ends
+        woken, ended = wakeups.version(topic), wakeups.version(ends)
         until = await self._look(woken)
         if until is not None:
             left_s = (until - self._runtime.clock.now()).total_seconds()
-            await self._runtime.wakeups.wait(self._work.topic, woken, max(left_s, PAUSE_MIN_S))
+            seen = {topic: woken} | ({ends: ended} if self._is_behind else {})
+            await wakeups.wait_for_any(seen, max(left_s, PAUSE_MIN_S))
 
     async def _look(self, woken: int) -> datetime | None:
         """Start the rows that are due; return when to look again without a wake-up.
@@ -128,9 +133,12 @@ class Flow(Generic[Row]):
         free = self._work.at_once - len(self._owned)
         now = self._runtime.clock.now()
         if not free:
-            # Due rows must wait for a task to end, which wakes the topic.
+            # Due rows must wait for a task to end.
+            self._is_behind = True
             return now + FULL_PAUSE
         claimed = await self._claimed(free)
+        # Rows may wait for one of another process, of whose end no wake-up tells.
+        self._is_behind = claimed.is_behind or not self._runtime.store.is_alone
         for row in claimed.rows:
             self._own(row)
         if len(claimed.rows) == free or self._runtime.wakeups.version(self._work.topic) != woken:
@@ -175,10 +183,11 @@ class Flow(Generic[Row]):
         while error is not None:
             failed = await failure_of(topic, self._work.interrupted(self._runtime, row, error))
             if not isinstance(failed, DatabaseUnavailable):
+                self._runtime.wakeups.wake(topic)
                 return
             await self._runtime.clock.sleep(pause_s)
             pause_s = min(pause_s * 2, SETTLE_PAUSE_MAX_S)
 
     def _ended(self, row_id: int) -> None:
         del self._owned[row_id]
-        self._runtime.wakeups.wake(self._work.topic)
+        self._runtime.wakeups.wake(self._work.ends)

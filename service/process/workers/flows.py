@@ -34,6 +34,7 @@ def _effects_of(lane: Lane, at_once: int) -> Work[OutboxRow]:
         partial(effects.claim, lanes=lanes),
         effects.carry_out,
         effects.interrupted,
+        outbox.ENDS[lane],
     )
 
 
@@ -43,6 +44,7 @@ DELIVERIES = Work(
     deliveries.claim,
     deliveries.take_up,
     deliveries.interrupted,
+    "inbox/ends",
 )
 LANDINGS = _effects_of(Lane.LANDING, LANDINGS_AT_ONCE)
 CONTROL = _effects_of(Lane.CONTROL, EFFECTS_AT_ONCE)
@@ -56,4 +58,5 @@ NOTIFICATIONS = Work(
     notifications.claim,
     notifications.carry_out,
     notifications.interrupted,
+    f"{notifications.TOPIC}/ends",
 )
