@@ -36,7 +36,6 @@ LIMITED_TRIES = 3
 LANDING_SEND_S = 8.0  # less is not worth sending
 CACHED_ANSWERS_MAX = 5000
 CACHED_BYTES_MAX = 256 * 1024
-RATE_LIMITED = "RATE_LIMITED"
 PAGES_MAX = 50
 PER_PAGE = 100
 ABSENT = (404, 409, 422)  # missing; the repository is empty; not a commit
@@ -201,7 +200,7 @@ class GitHubClient:
             self.tokens.drop(call.repo)
             answer = await self._send(call)
         for _ in range(LIMITED_TRIES):
-            limit = _limit_of(answer)
+            limit = limits.limit_in(answer)
             if limit is None:
                 return answer
             await self._obey(call, limit)
@@ -477,13 +476,3 @@ def _repository_read(call: Call) -> Call:
         is_read=True,
         until_s=call.until_s,
     )
-
-
-def _limit_of(answer: Answer) -> Limit | None:
-    """Return the rate limit that an answer reports; GraphQL reports it inside a success."""
-    if answer.status == 200 and isinstance(answer.content, dict) and "errors" in answer.content:
-        kinds = [error.words("type") for error in Fields(answer.content).each("errors")]
-        if RATE_LIMITED in kinds:
-            reset = answer.headers.get("x-ratelimit-reset", "")
-            return Limit(is_primary=True, reset=float(reset) if reset.isdecimal() else None)
-    return limits.limit_of(answer.status, answer.headers, answer.message)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from bot.github.reading import Fields
 from bot.github.wire import Answer
 from service.provider.errors import (
     Gone,
@@ -48,6 +49,10 @@ CONTENT: tuple[tuple[str, re.Pattern[str]], ...] = (
 # https://github.com/cli/cli/issues/4801, https://github.com/octokit/plugin-throttling.js/issues/775
 TOO_QUICK = ("submitted too quickly", "base abuse")
 
+# Types of a GraphQL error: the second has taken the place of the first.
+# https://github.com/yanyongyu/githubkit/issues/271, https://github.com/chdsbd/kodiak/issues/906
+USED_UP = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
+
 # Parts of a message (lower case), first match wins.
 REFUSALS: tuple[tuple[str, RefusedCode], ...] = (
     ("without workflows permission", RefusedCode.WORKFLOWS),
@@ -78,6 +83,19 @@ PERMISSIONS: tuple[tuple[str, str], ...] = (
 def creates_content(method: str, tail: str) -> bool:
     """Return whether a call below a repository's address counts as created content."""
     return any(method == verb and form.fullmatch(tail) for verb, form in CONTENT)
+
+
+def limit_in(answer: Answer) -> Limit | None:
+    """Return the rate limit that an answer reports; GraphQL reports it inside a success."""
+    content, headers = answer.content, answer.headers
+    if answer.status != 200 or not isinstance(content, dict) or "errors" not in content:
+        return limit_of(answer.status, headers, answer.message)
+    errors = Fields(content).each("errors")
+    if any(error.words("type") in USED_UP for error in errors):
+        return Limit(is_primary=True, reset=_seconds(headers.get("x-ratelimit-reset")))
+    if any("secondary rate limit" in error.words("message").lower() for error in errors):
+        return Limit(_seconds(headers.get("retry-after")))
+    return None
 
 
 def limit_of(status: int, headers: Mapping[str, str], message: str) -> Limit | None:

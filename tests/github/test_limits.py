@@ -53,6 +53,22 @@ def test_an_answer_reports_a_limit(status, headers, message, limit):
 
 
 @pytest.mark.parametrize(
+    ("error", "limit"),
+    [
+        ({"type": "RATE_LIMITED"}, Limit(is_primary=True, reset=1_700_000_000.0)),
+        # https://github.com/yanyongyu/githubkit/issues/271
+        ({"type": "RATE_LIMIT"}, Limit(is_primary=True, reset=1_700_000_000.0)),
+        ({"message": "You have exceeded a secondary rate limit."}, Limit(wait_s=7.0)),
+        ({"type": "NOT_FOUND", "message": "Could not resolve."}, None),
+        ({"type": "SERVICE_UNAVAILABLE", "message": "Something went wrong."}, None),
+    ],
+)
+def test_a_success_of_graphql_reports_a_limit(error, limit):
+    headers = {"x-ratelimit-reset": "1700000000", "retry-after": "7"}
+    assert limits.limit_in(Answer(200, headers, {"errors": [error]})) == limit
+
+
+@pytest.mark.parametrize(
     ("status", "message", "kind"),
     [
         (200, "", NoneType),

@@ -77,7 +77,8 @@ def _primary_limit(world: World, fault: Fault, wait_s: float) -> web.Response:
     headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(reset_at) + 1)}
     if "graphql" not in fault.match:
         return _refused(403, say("limit.primary", 1), headers)
-    error = {"type": "RATE_LIMITED", "message": say("limit.primary_gql", 1)}
+    error = {"type": "RATE_LIMIT", "code": "graphql_rate_limit"}
+    error["message"] = say("limit.primary_gql", 1)
     return web.json_response({"errors": [error]}, headers=headers)
 
 
