@@ -4,6 +4,8 @@ Nothing here repeats a landing, repairs the target or judges what landed: commit
 trees are returned as read, and the service proves them.
 """
 
+from datetime import timedelta
+
 from bot.github import graphql, reading, refs, refusals, stacks
 from bot.github.client import RepositoryClient
 from bot.github.graphql import NO_COMMIT, RefUpdate
@@ -42,6 +44,7 @@ from service.vocabulary import (
 READS_S = 5.0  # ahead of an advance: its permit runs already
 # A read right after our own write may answer the state before it.
 TIP_WAITS_S = (0.0, 1.0, 2.0, 4.0, 8.0)
+SHOWN_FOR = timedelta(minutes=5)  # after it was sent, a merge may not yet show on its target
 WRITES = ("contents", "pull_requests")  # permissions that a landing needs
 SHOWN_WAITS_S = (5.0, 10.0, 15.0, 30.0, 60.0)  # 120 s in all
 
@@ -91,19 +94,23 @@ class Landing:
         found = await send(client, request.number, _merge_body(request))
         if isinstance(found, stacks.Refusal):
             return await self._stop(client, request, found)
-        return await self._landed(client, request.target, found, request.expect_parent)
+        landed = await self._landed(client, request.target, found, request.expect_parent)
+        return _shown(landed, request.target)
 
     async def merged(self, client: RepositoryClient, request: MergeRequest) -> Merged | None:
         """Return what a merge call landed; None while the pull request is not merged.
 
-        Raises OutcomeUnknown while a merge is or may be pending.
+        Raises OutcomeUnknown while a merge is or may be pending, or may not yet be shown.
         """
         await stacks.check_not_pending(client, request.number)
         facts = await self._pulls.pull_request_now(client, request.number)
         if facts.state is not PullRequestState.MERGED or facts.merge_commit is None:
             await stacks.check_is_over(client, request)
             return None
-        return await self._read(client, request.target, facts.merge_commit, request.expect_parent)
+        target, sent_until = request.target, request.sent_until
+        found = await self._read(client, target, facts.merge_commit, request.expect_parent)
+        is_young = sent_until is not None and client.clock.now() < sent_until + SHOWN_FOR
+        return _shown(found, target) if is_young else found
 
     async def advance(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | LandStop:
         """Send one compare-and-swap of target and test branch, once. Raises OutcomeUnknown.
@@ -267,6 +274,16 @@ class Landing:
             known = await graphql.repository_node(client)
             client.caches.keep_node(client.repo, known)
         return known
+
+
+def _shown(found: Merged, target: str) -> Merged:
+    """Return a landing that its target shows; raise OutcomeUnknown for one that it does not.
+
+    An old answer would pass for a target that something has moved back.
+    """
+    if found.chain == ():
+        raise OutcomeUnknown(f"{found.commit} landed, and {target} does not show it yet.")
+    return found
 
 
 def _stack_stop(stack: Stack | None, request: MergeRequest) -> LandStop | None:

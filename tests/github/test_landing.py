@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.github.landing import READS_S, SHOWN_WAITS_S, TIP_WAITS_S, Landing
+from bot.github.landing import READS_S, SHOWN_FOR, SHOWN_WAITS_S, TIP_WAITS_S, Landing
 from bot.github.notices import Notices
 from bot.github.protection import Protection
 from bot.github.pull_requests import PullRequests
@@ -179,6 +179,20 @@ async def test_a_landing_is_proved_by_the_first_tip_that_is_not_the_old_one(tabl
     before = client.clock.monotonic_s()
     assert await landing.merge(client, a_request()) == LANDED
     assert client.clock.monotonic_s() - before == sum(TIP_WAITS_S[:3])
+
+
+async def test_a_branch_that_shows_a_merge_late_does_not_pass_for_one_that_was_not_merged_into(
+    table, client, landing
+):
+    lands(table)
+    table.says(TIP, a_commit(BASE))
+    with pytest.raises(OutcomeUnknown, match="main does not show it"):
+        await landing.merge(client, a_request())
+    table.says(FACTS, merged_pull())
+    with pytest.raises(OutcomeUnknown, match="main does not show it"):
+        await landing.merged(client, a_request(sent_until=client.clock.now()))
+    long_ago = client.clock.now() - SHOWN_FOR
+    assert await landing.merged(client, a_request(sent_until=long_ago)) == Merged(MADE, ())
 
 
 async def test_a_branch_that_is_gone_leaves_a_landing_without_a_proof(table, client, landing):
