@@ -60,11 +60,19 @@ def test_failures_alone_that_convict(flake: float, p_fail: float, failures: int)
 
 @pytest.mark.parametrize(("p_fail", "is_convicted"), [(0.003, False), (0.1, True)])
 def test_a_failure_with_others_may_be_a_conflict(p_fail: float, is_convicted: bool) -> None:
-    # Those ahead have landed: alone the first failure says that it is broken or in conflict.
+    # Those ahead have passed: alone the first failure says that it is broken or in conflict.
     records = belief.cleared((a_record("r1", "c", base="ab"),), ["a", "b"])
     believed = Belief((*records, a_record("r2", "c")), Rates())
     assert believed.failing("c", PRIOR) >= belief.CONVICTED_MIN
     assert believed.is_convicted("c", p_fail, has_passed=False) == is_convicted
+
+
+def test_a_failure_on_what_has_merged_since_counts_in_full() -> None:
+    records = (a_record("r1", "c", base="ab"), a_record("r2", "c"))
+    one_left = belief.cleared(belief.merged(records, ["a"]), ["b"])
+    assert not Belief(one_left, Rates()).is_convicted("c", 0.003, has_passed=False)
+    believed = Belief(belief.merged(one_left, ["b"]), Rates())
+    assert believed.is_convicted("c", 0.003, has_passed=False)
 
 
 def test_no_failure_with_others_convicts() -> None:

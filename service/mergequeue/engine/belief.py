@@ -71,6 +71,10 @@ class Record:
         """Whether only one pull request could have caused it when it failed."""
         return len(self.suspects) == 1
 
+    def have_others_merged(self, entry: str) -> bool:
+        """Whether all the others that could have caused it have merged since."""
+        return all(one.has_merged for one in self.suspects if one.entry != entry)
+
     def cleared_of(self, good: Set[str], *, have_merged: bool) -> "Record":
         """The record after these have been shown to be good, or have merged."""
         suspects = tuple(
@@ -115,18 +119,21 @@ class Belief:
 
         What failed together with others may also be a conflict with one that has not landed, which
         says nothing against this one alone. So those runs prove no more than that it is broken
-        rather than in conflict.
+        rather than in conflict. Once all the others have merged, such a run counts in full: it
+        tested this one on what the target has now.
         """
         prior = odds_of(self.prior(p_fail, has_passed=has_passed))
-        together, alone = prior, (1.0 / self.flake) ** more
+        together, on_target, alone = prior, 1.0, (1.0 / self.flake) ** more
         for charge in self._charges.get(entry, ()):
             factor = 1.0 / (1.0 - (1.0 - self.flake) * charge.others_pass)
             if charge.record.is_alone:
                 alone *= factor
+            elif charge.record.have_others_merged(entry):
+                on_target *= factor
             else:
                 together *= factor
         rather = p_fail / max(self.rates.conflict, PRIOR_MIN)
-        odds = min(together, max(prior, rather)) * alone
+        odds = min(together, max(prior, rather)) * on_target * alone
         return alone > 1.0 and odds / (1.0 + odds) >= CONVICTED_MIN
 
     def prior(self, p_fail: float, *, has_passed: bool) -> float:

@@ -2,18 +2,19 @@
 
 Only with `batchSizing: ADAPTIVE`. While the group stays, its followers run in vain if it is broken;
 when it leaves, they restart and lose what they have run so far, unless they run in vain because of
-others. The cheaper of the two is done.
+others. The cheaper of the two is done. In a calm line, others are not expected to fail.
 """
 
+import math
 from collections.abc import Sequence
 
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import optimism, verdict
 from service.mergequeue.engine.model import Entry, Named, Run
-from service.mergequeue.engine.planning import screening
+from service.mergequeue.engine.planning import launching, screening
 from service.mergequeue.engine.state import bases, holds, ledger
 from service.mergequeue.engine.state.draft import Draft
-from service.mergequeue.engine.states import RunStatus
+from service.mergequeue.engine.states import EntryState, RunStatus
 
 DOUBTED_MIN = 0.3
 """Without followers a group leaves when it is broken with at least this chance."""
@@ -22,6 +23,19 @@ WAIT_WEIGHT = 2.0
 """How much a minute of waiting in vain weighs against a minute of lost tests: it delays everybody.
 
 F 60 x 24, seeds 501 to 503, with 1, 2 and 3: P95 4.01, 2.88 and 3.62.
+"""
+
+CALM_FREE_MIN, CALM_PASSING_MIN = 0.25, 0.5
+"""A line is calm while nobody waits for it, this share of the slots is free, and all of it passes
+with this chance.
+
+That is the chance before any failure, since one failure makes all in it suspicious.
+"""
+
+CALM_WAIT_WEIGHT = 1.5
+"""The same as WAIT_WEIGHT in a calm line, where it also does not count that others may fail.
+
+F 30 x 24, seeds 911 to 926: 1.80 runs for each merge without this rule, and 1.74 with it.
 """
 
 TELLING_SHARE = 0.1
@@ -58,6 +72,8 @@ def is_out(draft: Draft, run: Run) -> bool:
         return bad >= DOUBTED_MIN or not ahead
     soonest = min(_minutes_left(draft, one) for one in (*behind, *ahead))
     elapsed = sum(_minutes_run(draft, one) for one in behind) / len(behind)
+    if _is_calm(draft):
+        return bad * soonest * CALM_WAIT_WEIGHT >= (1.0 - bad) * elapsed
     useful = (1.0 - bad) * _rest_passing(draft, own)
     return bad * soonest * WAIT_WEIGHT >= useful * elapsed
 
@@ -69,6 +85,25 @@ def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
         screening.failed(draft, run, checks)
     else:
         screening.suspect(draft, run, checks)
+
+
+def _is_calm(draft: Draft) -> bool:
+    """Whether nobody waits for the line, slots are free, and it probably passes.
+
+    Then a failure is mostly the only one.
+    """
+    config, believed = draft.queue.config, ledger.belief_of(draft)
+    waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
+    if any(not screening.is_due(draft, entry) for entry in waiting):
+        return False
+    line = (draft.entries[pr] for _, pr in draft.places.line)
+    passing = math.prod(
+        1.0 - believed.prior(entry.p_fail, has_passed=entry.screened)
+        for entry in line
+        if entry.state is not EntryState.TESTS_PASSED
+    )
+    is_free = launching.unused(draft) >= CALM_FREE_MIN * config.concurrency
+    return is_free and passing >= CALM_PASSING_MIN
 
 
 def _rest_passing(draft: Draft, own: Sequence[Entry]) -> float:

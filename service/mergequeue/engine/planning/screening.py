@@ -12,7 +12,7 @@ from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import breaker, verdict
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import EntryPlaced, PlacedWhy
-from service.mergequeue.engine.planning import grouping, launching
+from service.mergequeue.engine.planning import admitting, grouping, launching
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving, ledger, line
@@ -41,7 +41,7 @@ def is_due(draft: Draft, entry: Entry) -> bool:
         return True
     if entry.screened or entry.priority == line.URGENT:
         return False
-    return entry.p_fail > RISK_MAX
+    return entry.p_fail > RISK_MAX and not admitting.is_within(draft, entry)
 
 
 def is_overtaken(draft: Draft, entry: Entry) -> bool:
