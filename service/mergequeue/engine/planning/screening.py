@@ -30,7 +30,20 @@ SUSPECTS_POOL_MIN = 0.5
 
 
 def is_due(draft: Draft, entry: Entry) -> bool:
-    """Whether a waiting entry has to be tried apart before it may be counted on."""
+    """Whether a waiting entry has to be tried apart before it may be counted on.
+
+    A risky one need not if it is admitted to a line for which nobody else waits.
+    """
+    if not _is_apart(draft, entry):
+        return False
+    if ledger.belief_of(draft).is_suspect(entry.id) or not admitting.is_within(draft, entry):
+        return True
+    waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
+    return any(not _is_apart(draft, other) for other in waiting)
+
+
+def _is_apart(draft: Draft, entry: Entry) -> bool:
+    """Whether a waiting entry is risky or suspected, and can be tested by itself."""
     config = draft.queue.config
     if config.batch_sizing is not BatchSizing.ADAPTIVE or entry.rank is not None:
         return False
@@ -41,7 +54,7 @@ def is_due(draft: Draft, entry: Entry) -> bool:
         return True
     if entry.screened or entry.priority == line.URGENT:
         return False
-    return entry.p_fail > RISK_MAX and not admitting.is_within(draft, entry)
+    return entry.p_fail > RISK_MAX
 
 
 def is_overtaken(draft: Draft, entry: Entry) -> bool:
