@@ -1,7 +1,7 @@
 """Set-up mode: register the App in a browser before the service starts.
 
-Only the set-up pages, `/healthz`, `/readyz` and the style sheet answer; other requests get 503
-`setup_required`.
+Only the set-up pages, `/healthz`, `/readyz` and the style sheet answer, and `/` leads to the first
+page; other requests get 503 `setup_required`.
 """
 
 import asyncio
@@ -94,6 +94,7 @@ class Registering:
         app = web.Application(client_max_size=FORM_BYTES_MAX)
         app.add_routes(
             [
+                web.get("/", self.home, allow_head=False),
                 web.get("/setup", self.form, allow_head=False),
                 web.post("/setup", self.ask),
                 web.get("/setup/callback", self.callback, allow_head=False),
@@ -102,6 +103,10 @@ class Registering:
         )
         listening.refuse_the_rest(app, {"setup": "running"}, NOT_SET_UP, retry_after_s=30)
         return app
+
+    async def home(self, _request: web.Request) -> web.Response:
+        """Lead a person to the set-up page, which says how to get in."""
+        return self._pages.redirect("/setup")
 
     async def form(self, request: web.Request) -> web.Response:
         """Show the form; a link is exchanged for a session first."""

@@ -104,7 +104,7 @@ async def answer_to(url, method="GET", **more):
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/"), ("POST", "/webhooks/github"), ("POST", "/v1/getQueue")]
+    ("method", "path"), [("GET", "/tokens"), ("POST", "/webhooks/github"), ("POST", "/v1/getQueue")]
 )
 async def test_everything_else_says_that_set_up_is_required(stage, method, path):
     status, text, headers = await answer_to(f"{stage.url}{path}", method)
@@ -118,7 +118,8 @@ async def test_a_balancer_sees_a_live_process_that_is_not_ready(stage):
 
 
 async def test_a_page_needs_a_link(stage):
-    for path in ("/setup", "/setup?token=", "/setup?token=wrong", "/setup/callback?code=c&state=s"):
+    paths = ("/", "/setup", "/setup?token=", "/setup?token=wrong", "/setup/callback?code=c&state=s")
+    for path in paths:
         page = await stage.browser.open(f"{stage.url}{path}")
         assert (page.status, "headgate setup-url" in page.text) == (403, True), path
 
