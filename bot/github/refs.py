@@ -138,8 +138,8 @@ def _keep(client: RepositoryClient, answer: Fields) -> Commit:
 async def pulls_from(client: RepositoryClient, branch: str, state: str) -> list[Fields]:
     """Return the pull requests that come from this branch of the repository, newest first.
 
-    What is listed is looked at again: a fork of the same owner may have a branch of that name, and
-    GitHub leaves out a head that it does not understand.
+    GitHub's filter is not enough: a fork of the same owner may have a branch of that name, and
+    GitHub ignores a `head` that it does not understand.
     """
     query = {"head": f"{client.repo.owner}:{branch}", "state": state}
     listed, _ = await client.listed("/pulls", None, query)

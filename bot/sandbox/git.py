@@ -1,10 +1,10 @@
 """Real bare git repositories: objects, refs, and what is reachable from what.
 
 Objects and refs are read and written in git's own loose formats in this process, because a test
-does thousands of reads and a landing moves many refs; whatever needs git's judgement (merges
-within a file, renames, packs) is asked of the `git` command. Only this process moves refs. A fork
-shares its parent's object folder, as forks do at the provider, so a fork's head is a commit of
-the parent too. No rule of the provider is here.
+does thousands of reads and a landing moves many refs. The `git` command does the rest: merges
+within a file, renames, packs. Only this process moves refs. A fork shares its parent's object
+folder, as forks do at the provider, so a fork's head is a commit of the parent too. No rule of
+the provider is here.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ SHA = re.compile(r"[0-9a-f]{40}")
 FROM_ONE, FROM_OTHER, BELOW_A_BASE = 1, 2, 7
 """From which ends a search for common ancestors has reached a commit."""
 REF_NAME = re.compile(r"refs(/(?!\.)((?!\.\.|@\{)[^\x00-\x20\x7f~^:?*\[\\/])+(?<!\.lock))+(?<!\.)")
-"""What `git check-ref-format` lets pass."""
+"""The names that `git check-ref-format` accepts."""
 PART_MAX = 250
 """Bytes of a part of a name: it is the name of a file, for a moment with `.lock`."""
 

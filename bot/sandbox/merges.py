@@ -117,7 +117,7 @@ def _joined(objects: Objects, base: str | None, ours: str, theirs: str) -> str:
         elif mine and mine == its:
             item = mine
         else:
-            # Git before 2.40 follows exact renames whatever its settings say.
+            # Git before 2.40 follows exact renames even if its settings turn that off: git decides.
             raise BothChanged(name)
         joined += [item] if item else []
     return objects.write_tree(joined)

@@ -6,13 +6,15 @@ all pull requests where it does not understand the head
 (https://github.com/PyGithub/PyGithub/issues/1566).
 """
 
+from dataclasses import replace
+
 import pytest
 
 from bot.github import chains, testbranches
 from service.provider.stacks import StackMember
-from service.provider.values import PullRequest
-from service.vocabulary import Mergeability, PullRequestState, Sha
+from service.vocabulary import PullRequestState, Sha
 from tests.github.table import REPO, on_table
+from tests.harness.values import ValuesProvider
 
 HEAD, BELOW = Sha("b" * 40), Sha("c" * 40)
 OWN, FORK = 1, 5
@@ -43,26 +45,9 @@ OTHERS = [
 ]
 
 
-def a_pull(base):
-    return PullRequest(
-        number=4,
-        title="t",
-        body="",
-        author="alice",
-        state=PullRequestState.OPEN,
-        draft=False,
-        base_branch=base,
-        base_tip=None,
-        head_branch="top",
-        head_sha=HEAD,
-        head_repo=REPO.slug,
-        is_fork=False,
-        merge_commit=None,
-        mergeability=Mergeability.MERGEABLE,
-        blockers=(),
-        labels=(),
-        url="https://x/4",
-    )
+async def a_pull(base):
+    """Pull request 4, onto this branch."""
+    return replace(await ValuesProvider().pull_request(REPO, 4), base_branch=base, head_sha=HEAD)
 
 
 async def test_only_the_draft_of_a_test_branch_is_closed_with_it(made):
@@ -85,13 +70,13 @@ async def test_only_the_draft_of_a_test_branch_is_opened_again_with_it(made):
 async def test_a_branch_of_the_same_name_in_a_fork_of_the_owner_is_no_link_of_a_chain(made):
     table, client = made
     table.says("GET /pulls", [listed(8, "part", FORK)], [])
-    assert await chains.find(client, a_pull("part")) is None
+    assert await chains.find(client, await a_pull("part")) is None
 
 
 async def test_a_chain_goes_on_beside_a_branch_of_the_same_name_in_a_fork(made):
     table, client = made
     table.says("GET /pulls", [listed(8, "part", FORK), listed(3, "part")], [])
-    found = await chains.find(client, a_pull("part"))
+    found = await chains.find(client, await a_pull("part"))
     assert found is not None
     assert found.members == (
         StackMember(3, BELOW, PullRequestState.OPEN),

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 from sqlalchemy import select
 
+from bot import settings as all_settings
 from bot import wiring
 from bot.sandbox import app as sandbox_app
 from bot.sandbox.acts import seeds
@@ -76,22 +76,6 @@ class WorldOptions:
     database_url: str | None = None
     has_limits: bool = False
     is_compared: bool = True
-
-
-class GivenSettings(Settings):
-    """Settings of a test: the environment and `.env` of this machine have no part in them."""
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return what a test gives."""
-        return (init_settings,)
 
 
 @dataclass(slots=True)
@@ -352,4 +336,4 @@ def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Setti
     limited = {"github_limits": True, "github_write_spacing_ms": None}
     if options.has_limits:
         given |= limited
-    return GivenSettings(**{**given, **options.settings})
+    return all_settings.alone(**{**given, **options.settings})

@@ -59,7 +59,6 @@ _LIVE = (
     & tokens.c.revoked_at.is_(None)
     & or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bindparam("now", type_=Utc))
 )
-# NO KEY UPDATE: rows that only refer to the organization may be written meanwhile.
 
 
 def _named(table: FromClause) -> tuple[ColumnElement[bool], ...]:
@@ -91,6 +90,7 @@ TAKE_NAME = (
     .values(owner_key=None, name_key=None)
 )
 FORGET_ALIAS = delete(aliases).where(*_named(aliases))
+# NO KEY UPDATE: rows that only refer to the organization may be written meanwhile.
 LOCK_ORGANIZATION = (
     select(organizations.c.id)
     .where(organizations.c.id == bindparam("of_org"))

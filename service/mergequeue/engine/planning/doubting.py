@@ -26,10 +26,10 @@ F 60 x 24, seeds 501 to 503, with 1, 2 and 3: P95 4.01, 2.88 and 3.62.
 """
 
 CALM_FREE_MIN, CALM_PASSING_MIN = 0.25, 0.5
-"""A line is calm while nobody waits for it, this share of the slots is free, and all of it passes
-with this chance.
+"""A line is calm while no entry waits for it, at least this share of the slots is free, and
+everything in it passes with at least this chance.
 
-That is the chance before any failure, since one failure makes all in it suspicious.
+The chance is the one before any failure, because one failure makes all in the line suspicious.
 """
 
 CALM_WAIT_WEIGHT = 1.5
@@ -88,7 +88,7 @@ def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
 
 
 def _is_calm(draft: Draft) -> bool:
-    """Whether nobody waits for the line, slots are free, and it probably passes.
+    """Whether no entry waits for the line, slots are free, and everything in it probably passes.
 
     Then a failure is mostly the only one.
     """

@@ -32,7 +32,7 @@ SUSPECTS_POOL_MIN = 0.5
 def is_due(draft: Draft, entry: Entry) -> bool:
     """Whether a waiting entry has to be tried apart before it may be counted on.
 
-    A risky one need not if it is admitted to a line for which nobody else waits.
+    A risky one need not if the line admits it and no other entry waits for the line.
     """
     if not _is_apart(draft, entry):
         return False
