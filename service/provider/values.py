@@ -326,13 +326,17 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceRequest:
-    """One atomic move of the target from `expect` to `to`, which also deletes the test branch."""
+    """One atomic move of the target from `expect` to `to`, which also deletes the test branch.
+
+    `sent_until`: until when the same update may have been sent before; None if it was not.
+    """
 
     repo: RepoRef
     target: str
     expect: Sha
     to: Sha
     test_branch: str
+    sent_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -430,8 +430,14 @@ async def _restore_or_delete(
 
 
 async def restore_branch(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
-    """Put a live run's branch back at its commit, the first time; then the queue must know."""
+    """Put a live run's branch back at its commit, the first time; then the queue must know.
+
+    While the run is landing it stays as it is: the landing may have deleted it, and a landing is
+    read back by that.
+    """
     value = await turn.value(runtime, queue.id)
+    if value.landing is not None and value.landing.run == run_id:
+        return
     run = value.runs.get(run_id)
     if run is None or run.sha is None or run.branch is None or run.kind is RunKind.DIRECT:
         return
