@@ -32,7 +32,7 @@ MERGEABILITIES = {
 FIELDS = """
 fragment PullRequestFields on PullRequest {
   number title body url state isDraft merged
-  author { login }
+  author { login ... on User { databaseId } ... on Bot { databaseId } }
   labels(first: 100) { nodes { name } }
   baseRefName
   baseRef {
@@ -448,6 +448,7 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         labels=tuple(each.text("name") for each in _nodes(pull, "labels")),
         url=pull.text("url"),
         approved_by=_approved_by(pull),
+        author_id=None if author is None else author.id_or_none("databaseId"),
     )
 
 

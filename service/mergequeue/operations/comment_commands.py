@@ -108,8 +108,9 @@ class CommentCommand:
 
     @property
     def is_by_author(self) -> bool:
-        """Whether the author of the command is the author of the pull request."""
-        return self.asked.actor.login == self.pull.author
+        """Whether the author of the command is the author of the pull request, by the account."""
+        author = self.pull.author_id
+        return author is not None and self.asked.actor.id == author
 
 
 async def carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
