@@ -143,7 +143,7 @@ async def test_an_author_without_rights_may_cancel_and_nothing_else(runtime, que
 
 
 @pytest.mark.parametrize(
-    ("login", "number", "emoji"),
+    ("login", "account", "emoji"),
     [
         ("renamed", "49699333", "confused"),
         ("dependabot", "5", "-1"),  # GraphQL shows bots without their suffix
@@ -151,10 +151,10 @@ async def test_an_author_without_rights_may_cancel_and_nothing_else(runtime, que
     ],
 )
 async def test_an_author_is_known_by_the_account_and_not_by_its_name(
-    runtime, queue, provider, login, number, emoji
+    runtime, queue, login, account, emoji
 ):
-    provider.author = ("dependabot", "49699333")
-    person = Actor(ActorKind.PERSON, login, number)
+    runtime.providers[queue.repo.host].author = ("dependabot", "49699333")
+    person = Actor(ActorKind.PERSON, login, account)
     assert (await said(runtime, queue, AskCancel(), by=person))[0] == emoji
 
 

@@ -30,6 +30,7 @@ STORIES = {
     "testing-without-check-run": stories.without_check_run(),
     "testing-again": stories.testing_again(),
     "check-silent": stories.silent(),
+    "check-unread": stories.unread(),
     "no-check-started": stories.no_checks(),
     "passed": stories.passed(),
     "about-to-merge": stories.landing(),
