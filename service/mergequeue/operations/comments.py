@@ -185,7 +185,7 @@ async def answer_label(
         actor=changed.actor,
         ask=AskSubmit() if changed.added else AskCancel(),
         source=AskSource.LABEL,
-        source_id=_label_event_id(changed),
+        source_id=changed.source_id,
         at=changed.at,
     )
     if await _was_answered(runtime, repository, asked):
@@ -196,12 +196,6 @@ async def answer_label(
     has_effect = changed.added or changed.number in command.value.entries
     if has_effect and _is_queue_label(command.config, changed.label):
         await _answer(runtime, command)
-
-
-def _label_event_id(changed: LabelChanged) -> str:
-    """Return an id for the event: the provider sends none for label changes."""
-    change = "added" if changed.added else "removed"
-    return f"label-{changed.number}-{change}-{changed.at.isoformat()}"
 
 
 async def _is_any_queue_label(runtime: Runtime, repository: RepositoryRecord, label: str) -> bool:
