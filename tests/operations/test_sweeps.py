@@ -13,6 +13,7 @@ from service.mergequeue.engine.inputs import PlaceHold
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import (
+    estimates,
     missed_comments,
     naming,
     pull_requests,
@@ -329,6 +330,20 @@ async def test_a_mistake_in_the_timers_of_one_queue_stops_those_of_no_other(
         await reconcile.pass_time(runtime)
     for each in made[1:]:
         assert (await turn.value(runtime, each.id)).holds == ()
+
+
+async def test_a_mistake_in_the_estimates_of_one_queue_stops_those_of_no_other(
+    runtime: Runtime, queue: QueueRef
+):
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    request = QueueRequest({}, QueueState.PAUSED)
+    other = (await queues.create(runtime, repository, "release", request, SYSTEM)).queue
+    mistake: Any = None
+    broken = replace(await turn.value(runtime, queue.id), entries=mistake)
+    runtime.store.caches.of(QueueCache).put(broken)
+    with pytest.raises(AttributeError):
+        await estimates.refresh(runtime)
+    assert other.id in runtime.memory.pasts
 
 
 async def has_moved(runtime: Runtime, queue: QueueRef, provider: ChangingProvider) -> Commit:
