@@ -142,6 +142,7 @@ class Landing:
         except Refused as refused:
             return LandStop(LandStopCode.RULE_DENIED, quoted(refused.message))
         if not troubles:
+            client.caches.keep_advanced(client.repo, request.to)
             landed = await self._landed(client, request.target, request.to, request.expect)
             return _shown(landed, request.target)
         words = quoted(troubles[0].message)
@@ -157,15 +158,16 @@ class Landing:
     async def advanced(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | None:
         """Return what an advance landed; None if it was not done, or if a later push removed it.
 
-        GitHub updates both branches or none. So the advance was done if the test branch is gone,
-        although the target shows its old tip: an old answer, or a person has moved it back. Raises
-        OutcomeUnknown while the answer may be an old one.
+        GitHub updates both branches or none. So the advance was done if GitHub has answered so, or
+        if the test branch is gone, although the target shows its old tip: an old answer, or a
+        person has moved it back. Raises OutcomeUnknown while the answer may be an old one.
         """
         tip = await refs.read_tip(client, request.target)
         if tip is None:
             return None
         if tip.sha == request.expect:
-            if await refs.read_head(client, request.test_branch) is not None:
+            is_done = client.caches.is_advanced(client.repo, request.to)
+            if not is_done and await refs.read_head(client, request.test_branch) is not None:
                 return None
             found = Merged(request.to, ())
             return _shown(found, request.target) if _is_young(client, request) else found

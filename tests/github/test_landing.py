@@ -625,6 +625,20 @@ async def test_a_branch_that_shows_an_advance_late_does_not_pass_for_one_that_di
     assert await landing.advanced(client, long_ago) == Merged(MADE, ())
 
 
+async def test_an_advance_that_github_has_answered_was_done_although_both_branches_look_old(
+    table, client, landing
+):
+    call, answer = related(BASE, MADE, "ahead")
+    table.says(call, answer)
+    table.says(TESTED, {"ref": "refs/heads/headgate/merge/pr-3/r1", "object": {"sha": MADE}})
+    assert await landing.advanced(client, ADVANCED) is None
+    with pytest.raises(OutcomeUnknown, match="main does not show it"):
+        await landing.advance(client, ADVANCED)
+    with pytest.raises(OutcomeUnknown, match="main does not show it"):
+        await landing.advanced(client, replace(ADVANCED, sent_until=client.clock.now()))
+    assert await landing.advanced(client, ADVANCED) == Merged(MADE, ())
+
+
 async def test_a_target_that_did_not_move_or_is_gone_landed_nothing(table, client, landing):
     call, answer = related(MADE, BASE, "ahead")
     table.says(call, answer)
