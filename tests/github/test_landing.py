@@ -611,10 +611,6 @@ async def test_an_advance_landed_if_the_tip_contains_what_was_sent(
 async def test_a_branch_that_shows_an_advance_late_does_not_pass_for_one_that_did_not_move(
     table, client, landing
 ):
-    call, answer = related(BASE, MADE, "ahead")
-    table.says(call, answer)
-    with pytest.raises(OutcomeUnknown, match="main does not show it"):
-        await landing.advance(client, ADVANCED)
     # The update deletes the test branch as well, or does nothing.
     table.denies(TESTED, 404, "Not Found")
     for kept_s in (0, SHOWN_FOR.total_seconds() - 1):
