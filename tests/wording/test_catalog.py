@@ -363,6 +363,13 @@ def test_holds_causes_refusals_and_conditions_of_entry_are_inert(text):
 @pytest.mark.parametrize(("tries", "words"), [(0, "once"), (1, "twice"), (2, "3 times")])
 def test_interruptions_are_counted_by_the_tries_that_the_queue_allows(tries, words):
     config = builders.replaced_config(auto_retry_limit=tries)
+    entry = builders.an_entry(EntryState.NOT_READY, Reason.CI_INTERRUPTED)
+    text = reasons.message(entry, builders.a_queue(config=config))
+    assert f"CI stopped its checks {words}; your change is not at fault" in text
+
+
+def test_of_one_that_ci_has_made_leave_the_hours_are_told():
+    config = builders.replaced_config(not_ready_timeout_hours=6)
     entry = builders.an_entry(EntryState.CANCELLED, Reason.CI_INTERRUPTED)
     text = reasons.message(entry, builders.a_queue(config=config))
-    assert text == (f"Removed: CI stopped its checks {words}; your change is not at fault.")
+    assert text == "Removed: CI stopped its checks for 6 h; your change is not at fault."

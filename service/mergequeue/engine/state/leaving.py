@@ -137,14 +137,35 @@ def set_aside(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHI
 
 
 def wait_for_ci(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING) -> None:
-    """Set the entry aside because CI gave no result; it tries again by itself, later each time."""
+    """Set the entry aside because CI gave no result; it tries again by itself, later each time.
+
+    It leaves once it has waited so for as long as an entry may be not ready.
+    """
+    hours = draft.queue.config.not_ready_timeout_hours
+    if hours and _waited_for_ci(entry) >= timedelta(hours=hours):
+        leave(draft, entry, EntryState.CANCELLED, reason, detail)
+        return
     times = entry.restarts.get(reason.value, 0)
-    wait = min(CI_WAIT_FIRST * 2 ** min(times, 10), CI_WAIT_MAX)
+    wait = _wait_after(times)
     aside = replace(
         entry, barred=(reason,), retries=0, restarts={**entry.restarts, reason.value: times + 1}
     )
     set_aside(draft, aside, reason, detail)
     draft.put(replace(draft.entries[entry.pr], build_after=draft.now + wait))
+
+
+def _wait_after(times: int) -> timedelta:
+    doubled: timedelta = CI_WAIT_FIRST * 2 ** min(times, 10)
+    return min(doubled, CI_WAIT_MAX)
+
+
+def _waited_for_ci(entry: Entry) -> timedelta:
+    """Return the sum of the waits of this submission."""
+    waited = timedelta()
+    for reason in CI_WAITS:
+        for times in range(entry.restarts.get(reason.value, 0)):
+            waited += _wait_after(times)
+    return waited
 
 
 def try_again(draft: Draft, entries: Iterable[Entry]) -> None:
