@@ -65,9 +65,6 @@ STORIES = {
     "not-ready-timeout": stories.given_up(),
     "ci-interrupted": stories.ended(CANCELLED, Reason.CI_INTERRUPTED, Detail(checks=(TEST,))),
     "ci-failed": stories.ended(CANCELLED, Reason.INFRASTRUCTURE, Detail(checks=(TEST,))),
-    "ci-failed-on-hold": stories.ended(
-        CANCELLED, Reason.INFRASTRUCTURE, Detail(text="4 tries failed while the queue was held: x")
-    ),
     "check-never-started": stories.ended(
         CANCELLED, Reason.CHECK_NEVER_STARTED, Detail(checks=(Named("test (3.12)", ""),))
     ),
@@ -91,7 +88,6 @@ ANNOUNCED = {
     "merge-refused",
     "not-ready-timeout",
     "ci-failed",
-    "ci-failed-on-hold",
     "ci-interrupted",
     "check-never-started",
     "interaction",

@@ -131,9 +131,7 @@ def _interrupted(situation: Situation) -> Phrase:
 
 def _infrastructure(situation: Situation) -> Phrase:
     if situation.detail.text:
-        waited = _waited(situation)
-        attempts = f"every test attempt in {waited}" if waited else "every test attempt"
-        return phrase(f"{attempts} failed while the queue was on hold")
+        return phrase("every test attempt failed while the queue was on hold")
     return phrase(f"CI failed {_tries(situation)} without a test result{_NOT_YOUR_CHANGE}")
 
 
