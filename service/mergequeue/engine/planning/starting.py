@@ -54,6 +54,8 @@ def start(draft: Draft) -> None:
         _bisect(draft, ground)
     blocked = grouping.Reach(not draft.is_parallel)
     _start_each(draft, ground, _placed, blocked)
+    if draft.line_changed:
+        return
     if shares:
         _bisect(draft, ground)
     _screen(draft, ground, share=LANE_SHARE)
@@ -158,13 +160,17 @@ def _start_each(
     order_of: Callable[[Draft], Sequence[int]],
     blocked: grouping.Reach,
 ) -> None:
-    """Start groups in order; none starts before one that it overlaps and that could not start."""
+    """Start groups in order; none starts before one that it overlaps and that could not start.
+
+    When a group is gathered, runs behind it lose their base. Nothing more starts before they have
+    been let go: it might start on top of them.
+    """
     slots = launching.free_slots(draft)
     may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
     order = order_of(draft) if slots > 0 or may_be_direct else ()
     limit = wide.Limit(draft)
     for index, pr in enumerate(order):
-        if slots < 1 and not may_be_direct:
+        if draft.line_changed or (slots < 1 and not may_be_direct):
             return
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
