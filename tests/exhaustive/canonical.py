@@ -347,9 +347,9 @@ class _Words:
                 for one in memory.failures
             ),
             tuple(self._named(group) for group in memory.troubled),
-            self._clock(memory.probe_at),
-            self.runs.get(memory.probe_run or "", OUT_OF_SIGHT),
-            tuple(sorted((self.prs[int(pr)], count) for pr, count in memory.probes.items())),
+            self._clock(memory.try_at),
+            tuple(sorted((self.prs[int(pr)], count) for pr, count in memory.tries.items())),
+            tuple(sorted((self.prs[int(pr)], time) for pr, time in memory.minutes.items())),
         )
 
     def _record(self, one: Record) -> tuple:
