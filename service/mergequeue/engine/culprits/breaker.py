@@ -69,7 +69,11 @@ def is_open(queue: MergeQueue) -> bool:
 
 
 def note_pass(draft: Draft, run: Run) -> None:
-    """A run passed by checks of its own: not everything fails, and a hold is lifted."""
+    """A run passed by checks of its own: not everything fails, and a hold is lifted.
+
+    Not by one that began before the failed run that placed the hold: CI may fail only what began
+    later.
+    """
     if run.reused_from is not None or run.contained or run.kind is RunKind.DIRECT:
         return
     _forget_streak(draft)
@@ -77,10 +81,13 @@ def note_pass(draft: Draft, run: Run) -> None:
     kept = tuple(one for one in memory.failures if not one.fingerprint.startswith(CHECK))
     if kept != memory.failures:
         _put(draft, replace(memory, failures=kept))
-    held = _held(draft.queue)
+    held, memory = _held(draft.queue), draft.queue.breaker
+    if held and _is_from_before(memory, run):
+        _put(draft, replace(memory, older_pass=True))
+        return
     holds.release_all(draft, BREAKER_HOLDS, "a test run passed again")
     if held and run.kind is RunKind.TRY:
-        _restart_older(draft, run, _RETURN_REASONS[held[0]])
+        _restart_older(draft, run, memory, _RETURN_REASONS[held[0]])
 
 
 def fails_all_since(queue: MergeQueue, run_id: str) -> bool:
@@ -100,6 +107,7 @@ def takes(draft: Draft, run: Run, finding: Finding) -> bool:
     if not holds.has(draft.queue, hold.reason):
         holds.place(draft, hold)
         _forgive(draft, hold)
+        _put(draft, replace(draft.queue.breaker, since=run.created_at))
         note_try(draft, TRY_PERIOD)
     draft.finish(run, _end_of(finding), finding)
     _note_minutes(draft, run)
@@ -174,15 +182,20 @@ def _take_back(draft: Draft, run: Run, reason: Reason, finding: Finding) -> None
         leaving.restart(draft, run, reason, detail)
 
 
-def _restart_older(draft: Draft, passed: Run, reason: Reason) -> None:
+def _is_from_before(memory: Breaker, run: Run) -> bool:
+    return memory.since is not None and run.created_at < memory.since
+
+
+def _restart_older(draft: Draft, passed: Run, memory: Breaker, reason: Reason) -> None:
     """Restart what began before the try that passed and is under way still.
 
-    Nothing else has passed since the hold was placed, so those runs would fail as well, or not
-    finish.
+    None of those has passed under the hold, so the others would fail as well, or not finish. If
+    only what began before the hold did, that goes on.
     """
     for run in list(draft.runs.values()):
         is_older = run.status is RunStatus.IN_PROGRESS and run.created_at < passed.created_at
-        if is_older and run.kind not in SPARE and run.id in draft.runs:
+        is_spared = run.kind in SPARE or (memory.older_pass and _is_from_before(memory, run))
+        if is_older and not is_spared and run.id in draft.runs:
             _take_back(draft, run, reason, Finding())
 
 
