@@ -347,10 +347,16 @@ class _Words:
                 for one in memory.failures
             ),
             tuple(self._named(group) for group in memory.troubled),
-            self._clock(memory.probe_at),
-            self.runs.get(memory.probe_run or "", OUT_OF_SIGHT),
-            tuple(sorted((self.prs[int(pr)], count) for pr, count in memory.probes.items())),
+            self._from_before(memory.since),
+            memory.older_pass,
+            self._clock(memory.try_at),
+            tuple(sorted((self.prs[int(pr)], count) for pr, count in memory.tries.items())),
+            tuple(sorted((self.prs[int(pr)], time) for pr, time in memory.minutes.items())),
         )
+
+    def _from_before(self, since: datetime | None) -> tuple:
+        """Which runs began before the run that placed a hold."""
+        return tuple(since is not None and run.created_at < since for run in self.order)
 
     def _record(self, one: Record) -> tuple:
         """A failed run: who is suspected how much, and what failed."""

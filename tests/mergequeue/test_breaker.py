@@ -7,8 +7,9 @@ import pytest
 
 from service.mergequeue.engine import inputs, targets
 from service.mergequeue.engine.config import BatchSizing, ConfirmFailures, Mode, QueueConfig
+from service.mergequeue.engine.culprits.breaker import TRY_PERIOD
 from service.mergequeue.engine.model import Run
-from service.mergequeue.engine.states import RunStatus
+from service.mergequeue.engine.states import RunKind, RunStatus
 from service.vocabulary import CheckOutcome, Sha
 from tests.mergequeue.stage import Stage, a_check
 
@@ -56,3 +57,29 @@ def test_broken_pull_requests_that_are_left_alone_are_decided(
     failing.goes_on(stage.now + WITHIN)
     assert not stage.queue.entries
     assert len(stage.runs) <= RUNS_MAX * count
+
+
+OUTAGE = timedelta(hours=6)
+
+
+@pytest.mark.parametrize(
+    ("count", "concurrency", "in_period"),
+    [(8, 30, 1), (70, 30, 3), (120, 40, 5), (120, 2, 2)],
+)
+def test_in_a_long_outage_few_are_tried_and_nobody_is_rejected(
+    count: int, concurrency: int, in_period: int
+) -> None:
+    config = QueueConfig(mode=Mode.PARALLEL, batch_sizing=BatchSizing.ADAPTIVE)
+    failing = Failing(replace(config, concurrency=concurrency, bisection_concurrency=0))
+    stage = failing.stage
+    for pr in range(1, count + 1):
+        stage.tell(stage.submit(pr, p_fail=0.01, targets=targets.of([str(pr)])))
+    failing.goes_on(stage.now + OUTAGE)
+    tries = [run for run in stage.last.values() if run.kind is RunKind.TRY]
+    begun = sorted(run.created_at for run in tries)
+    assert max(_in_span(begun, at, TRY_PERIOD) for at in begun) == in_period
+    assert len(stage.queue.entries) == count
+
+
+def _in_span(instants: list[datetime], start: datetime, span: timedelta) -> int:
+    return sum(start <= at < start + span for at in instants)

@@ -380,8 +380,16 @@ def test_the_next_try_of_an_ill_ci_is_named_until_it_may_begin(
     reason, at = HoldReason.CI_UNHEALTHY, START + timedelta(minutes=15)
     held = Hold("h1", reason, HOLD_SCOPES[reason], SYSTEM, "", START)
     queue = a_queue(QueueConfig(), an_entry(1))
-    queue = replace(queue, holds=(held,), breaker=Breaker(probe_at=at))
+    queue = replace(queue, holds=(held,), breaker=Breaker(try_at=at))
     assert the(ConditionCode.NO_HOLD, queue, 1, minutes).at == (at if is_named else None)
+
+
+def test_what_is_tried_now_is_named() -> None:
+    reason = HoldReason.BASE_RED
+    held = Hold("h1", reason, HOLD_SCOPES[reason], SYSTEM, "", START)
+    tries = [a_run(number, (number,), kind=RunKind.TRY) for number in (1, 2)]
+    queue = a_queue(QueueConfig(), *waiting(3), *tries)
+    assert the(ConditionCode.NO_HOLD, replace(queue, holds=(held,)), 3).prs == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,10 @@ IN_LANES = [
 ]
 SEARCHED = (478, 480, 482, 485)
 AMONG_OTHERS = [
+    Condition(ConditionCode.NO_HOLD, met=False, word="base_red"),
+    Condition(ConditionCode.NO_HOLD, met=False, word="base_red", at=builders.NOW),
+    Condition(ConditionCode.NO_HOLD, met=False, word="base_red", prs=(478,)),
+    Condition(ConditionCode.NO_HOLD, met=False, word="base_red", prs=(478, 480), at=builders.NOW),
     Condition(ConditionCode.FEW_RUNS, met=False, count=140, total=12),
     Condition(ConditionCode.FEW_RUNS, met=False, count=13, total=12),
     Condition(ConditionCode.FEW_ON_ALL, met=True, prs=(478,), count=127, total=128),

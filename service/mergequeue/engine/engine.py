@@ -105,8 +105,8 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
             yield hold.until
     if queue.land_after is not None:
         yield queue.land_after
-    if breaker.is_open(queue) and queue.breaker.probe_at is not None:
-        yield queue.breaker.probe_at
+    if breaker.is_open(queue) and queue.breaker.try_at is not None:
+        yield queue.breaker.try_at
     yield from _of_entries(draft)
 
 

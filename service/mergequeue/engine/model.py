@@ -425,15 +425,19 @@ class Failure:
 class Breaker:
     """Memory of repeated failures (docs/design/testing.md 6).
 
-    `troubled` are the groups of the present streak of attempts without a result, `probe_at` the
-    earliest next probe, `probes` failed probes by first pull request.
+    `troubled` are the groups of the present streak of attempts without a result. The rest is of a
+    hold: `since` is when the run began that placed it, and `older_pass` says that one which began
+    earlier has passed since. The next try may begin at `try_at`; by pull request, `tries` counts
+    those that failed, and `minutes` is how long its last failed tests took.
     """
 
     failures: tuple[Failure, ...] = ()
     troubled: tuple[tuple[int, ...], ...] = ()
-    probe_at: datetime | None = None
-    probe_run: str | None = None
-    probes: Mapping[str, int] = field(default_factory=dict)
+    since: datetime | None = None
+    older_pass: bool = False
+    try_at: datetime | None = None
+    tries: Mapping[str, int] = field(default_factory=dict)
+    minutes: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

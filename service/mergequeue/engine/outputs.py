@@ -155,7 +155,6 @@ class PlacedWhy(StrEnum):
 
     URGENT = "urgent"
     REJOIN = "rejoin"
-    PROBE = "probe"
     BATCH = "batch"
     PROVEN = "proven"
     SCREENED = "screened"

@@ -44,6 +44,7 @@ class RunKind(StrEnum):
     HEDGE = "hedge"
     SCREEN = "screen"
     SECOND_LOOK = "second_look"
+    TRY = "try"
     DIRECT = "direct"
 
 
@@ -59,8 +60,8 @@ class QueueState(StrEnum):
 FINAL = frozenset({EntryState.MERGED, EntryState.FAILED, EntryState.CANCELLED})
 """Nothing leaves these; submitting again makes a new entry."""
 
-SPARE = frozenset({RunKind.HEDGE, RunKind.SECOND_LOOK})
-"""Runs in slots that nothing else can use: they give way, and count for nothing as they are."""
+SPARE = frozenset({RunKind.HEDGE, RunKind.SECOND_LOOK, RunKind.TRY})
+"""Runs in slots that nothing else uses: they give way, and prove nothing for their entries."""
 
 MAIN_SLOTS = frozenset({RunKind.MAIN, RunKind.SCREEN}) | SPARE
 """Runs that take main slots while in progress (docs/design/testing.md 3)."""

@@ -21,7 +21,7 @@ from service.mergequeue.engine.explaining.conditions import (
     NextEvent,
 )
 from service.mergequeue.engine.model import Hold, MergeQueue, Run
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import BREAKER_HOLDS, HoldReason, Reason
 from service.mergequeue.wording import holds, readiness
 from service.mergequeue.wording.situation import PullRequestText, Wanted
 from service.text import markdown, phrases, times
@@ -175,7 +175,22 @@ def _no_hold(condition: Condition, _: MergeQueue) -> Phrase:
         return phrase("the queue is not on hold")
     if not condition.word:
         return phrase("Headgate has read the branch and its rules")
-    return Phrase((f"the hold “{condition.word.replace('_', ' ')}” on the queue ends",))
+    words = Phrase((f"the hold “{condition.word.replace('_', ' ')}” on the queue ends",))
+    if HoldReason(condition.word) not in BREAKER_HOLDS:
+        return words
+    return _but(words, condition, _tries(condition))
+
+
+def _tries(condition: Condition) -> Phrase:
+    """What is tested to see whether the hold can end, and when the next test begins."""
+    found = []
+    if condition.prs:
+        are = phrases.are(condition.prs)
+        found.append(phrase(f"{{}} {are} being tested now", few(condition.prs)))
+    if condition.at is not None:
+        at = times.clock_time(condition.at, condition.at)
+        found.append(phrase("the next test begins at {}", at))
+    return phrases.joined(found, "; ")
 
 
 def _turn(condition: Condition, queue: MergeQueue) -> Phrase:

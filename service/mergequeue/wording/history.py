@@ -43,7 +43,6 @@ _PLACED = {
     PlacedWhy.IMPACTS_ALL: "moved next to another PR that impacts every target",
     PlacedWhy.URGENT: "went ahead as urgent",
     PlacedWhy.REJOIN: "rejoined the queue behind the PRs that are being tested",
-    PlacedWhy.PROBE: "moved back so that another PR is tested first",
 }
 
 
@@ -177,6 +176,7 @@ _WHY_STARTED = {
     RunKind.HEDGE: " as well, without a PR ahead that may fail",
     RunKind.SECOND_LOOK: " a second time in advance, in case the first run fails",
     RunKind.SCREEN: " alone, before it joins the others",
+    RunKind.TRY: " to see whether tests pass again",
 }
 """The purpose of each special kind of test run."""
 

@@ -16,7 +16,7 @@ from service.text.phrases import Code, Phrase, phrase
 
 ALL_BRANCHES = Code("headgate/**/*")
 DOCTOR = phrase("{}", Code("headgate doctor"))
-_PROBE = " Headgate runs a test every 15 min and continues when one passes."
+_TRIES = " Headgate tests single PRs, at least one every 15 min, and continues when one passes."
 _RESUME = phrase("A maintainer resumes the queue with {}.", Code("/merge resume"))
 _STOPPED = " The queue stopped itself; a person must check what happened."
 
@@ -145,11 +145,11 @@ def _refused(words: str, step: Phrase) -> Callable[[Held], Phrase]:
 
 HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
     HoldReason.FREEZE: _freeze,
-    HoldReason.BASE_RED: "{target} itself fails its required checks." + _PROBE,
+    HoldReason.BASE_RED: "{target} itself fails its required checks." + _TRIES,
     HoldReason.REPEATED_FAILURE: (
-        "3 unrelated PRs failed in the same way, so the cause is {target} or CI." + _PROBE
+        "3 unrelated PRs failed in the same way, so the cause is {target} or CI." + _TRIES
     ),
-    HoldReason.CI_UNHEALTHY: "CI gave no result 3 times in a row." + _PROBE,
+    HoldReason.CI_UNHEALTHY: "CI gave no result 3 times in a row." + _TRIES,
     HoldReason.REQUIRED_STATUSES_MISSING: (
         "No required checks are known for {target}. Add one in branch protection, or set required "
         "checks for the queue."

@@ -107,8 +107,8 @@ def conflicted(draft: Draft, one: TestBranchConflicted) -> None:
     run = _building(draft, one.run)
     if run is None:
         return
-    entry = next((other for other in draft.own(run) if other.pr == one.pr), None)
-    own = draft.own(run)
+    own = _tested_for(draft, run)
+    entry = next((other for other in own if other.pr == one.pr), None)
     if run.kind is RunKind.SCREEN and not one.with_base and len(own) > 1:
         # No entry is ahead of another here: each is tried alone.
         _give_up(draft, run, own, Detail(paths=one.paths, prs=(one.pr,), run=run.id))
@@ -148,7 +148,7 @@ def refused(draft: Draft, one: TestBranchRefused) -> None:
     if run is None:
         return
     detail = Detail(text=one.text or one.code.value, run=run.id)
-    own = draft.own(run)
+    own = _tested_for(draft, run)
     if one.code is BuildRefusal.WORKFLOWS and own:
         named = [entry for entry in own if one.pr in (None, entry.pr)]
         if named:
@@ -238,8 +238,13 @@ def _give_up(draft: Draft, run: Run, own: tuple[Entry, ...], detail: Detail) -> 
 def _examined(draft: Draft, run: Run) -> tuple[Entry, ...]:
     """Return the entries of the run; for a probe, the undecided ones of its bisection."""
     if not bisecting.is_examining(draft, run):
-        return draft.own(run)
+        return _tested_for(draft, run)
     return bisecting.undecided(draft, draft.queue.bisections[run.bisection or ""])
+
+
+def _tested_for(draft: Draft, run: Run) -> tuple[Entry, ...]:
+    """Return the entries that the branch is built for: a try has none of its own."""
+    return draft.tested(run) if run.kind is RunKind.TRY else draft.own(run)
 
 
 def _repeat(draft: Draft, run: Run, reason: Reason, detail: Detail) -> None:

@@ -1,7 +1,7 @@
 """The breaker: recognize failures of the target or of CI, not of any entry's change.
 
-docs/design/testing.md 6. Under a breaker hold one entry at a time is tried, going round the line; a
-pass lifts the hold.
+docs/design/testing.md 6. Under a breaker hold single entries are tried (planning/trying.py); a pass
+lifts the hold.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import holds, leaving, ledger, line
+from service.mergequeue.engine.state import holds, leaving, ledger
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
 
@@ -40,10 +40,10 @@ UNKNOWN_P_FAIL = 0.05
 CHECK = "check "
 """Begins the fingerprint of a failure without test results: the name of the check follows."""
 
-PROBE_PERIOD = timedelta(minutes=15)
-"""Time between two tries under a breaker hold."""
+TRY_PERIOD = timedelta(minutes=15)
+"""Time until the first try under a breaker hold, and the longest between two."""
 
-PROBES_MAX = 3
+TRIES_MAX = 3
 """Failed tries after which an entry waits beside the line, longer each time."""
 
 TAKEN_BACK_MAX = 6
@@ -69,15 +69,25 @@ def is_open(queue: MergeQueue) -> bool:
 
 
 def note_pass(draft: Draft, run: Run) -> None:
-    """A run passed by checks of its own: not everything fails, and a hold is lifted."""
-    if run.reused_from is not None or run.kind is RunKind.DIRECT:
+    """A run passed by checks of its own: not everything fails, and a hold is lifted.
+
+    Not by one that began before the failed run that placed the hold: CI may fail only what began
+    later.
+    """
+    if run.reused_from is not None or run.contained or run.kind is RunKind.DIRECT:
         return
     _forget_streak(draft)
     memory = draft.queue.breaker
     kept = tuple(one for one in memory.failures if not one.fingerprint.startswith(CHECK))
     if kept != memory.failures:
         _put(draft, replace(memory, failures=kept))
+    held, memory = _held(draft.queue), draft.queue.breaker
+    if held and _is_from_before(memory, run):
+        _put(draft, replace(memory, older_pass=True))
+        return
     holds.release_all(draft, BREAKER_HOLDS, "a test run passed again")
+    if held and run.kind is RunKind.TRY:
+        _restart_older(draft, run, memory, _RETURN_REASONS[held[0]])
 
 
 def fails_all_since(queue: MergeQueue, run_id: str) -> bool:
@@ -94,43 +104,53 @@ def takes(draft: Draft, run: Run, finding: Finding) -> bool:
     hold = _hold_for(draft, run, finding)
     if hold is None:
         return False
-    is_probe = draft.queue.breaker.probe_run == run.id
     if not holds.has(draft.queue, hold.reason):
         holds.place(draft, hold)
         _forgive(draft, hold)
-        _put(draft, replace(draft.queue.breaker, probe_at=draft.now + PROBE_PERIOD))
-    # Failed if a required check failed, else cancelled (docs/design/engine.md 3.2).
-    never = finding.cause in (Cause.INTERRUPTED, Cause.NEVER_STARTED)
-    draft.finish(run, RunStatus.CANCELLED if never else RunStatus.FAILED, finding)
+        _put(draft, replace(draft.queue.breaker, since=run.created_at))
+        note_try(draft, TRY_PERIOD)
+    draft.finish(run, _end_of(finding), finding)
+    _note_minutes(draft, run)
     _take_back(draft, draft.runs[run.id], _RETURN_REASONS[hold.reason], finding)
-    if is_probe:
-        _count_probe(draft, run)
     return True
 
 
-def may_try(draft: Draft) -> bool:
-    """Return whether an entry may be tried now under a breaker hold.
-
-    Not while a run is in progress, other than in a spare slot, nor before the period since the last
-    try is over.
-    """
-    probe_at = draft.queue.breaker.probe_at
-    if probe_at is not None and probe_at > draft.now:
-        return False
-    going = (run for run in draft.runs.values() if run.status is RunStatus.IN_PROGRESS)
-    return all(run.kind in SPARE for run in going)
+def is_try_due(draft: Draft) -> bool:
+    """Return whether another try may begin now under a breaker hold."""
+    try_at = draft.queue.breaker.try_at
+    return try_at is None or try_at <= draft.now
 
 
-def next_probe(draft: Draft, candidates: Sequence[Entry]) -> Entry | None:
-    """Return the entry to try now under a breaker hold: the one tried least, the first of them."""
-    tried = draft.queue.breaker.probes
-    return min(candidates, key=lambda entry: tried.get(str(entry.pr), 0), default=None)
+def note_try(draft: Draft, wait: timedelta) -> None:
+    """A try began, or a hold: the next one may begin after this wait."""
+    _put(draft, replace(draft.queue.breaker, try_at=draft.now + wait))
 
 
-def note_probe(draft: Draft, run: Run) -> None:
-    """A try began."""
-    probe_at = draft.now + PROBE_PERIOD
-    _put(draft, replace(draft.queue.breaker, probe_run=run.id, probe_at=probe_at))
+def try_failed(draft: Draft, run: Run, finding: Finding) -> None:
+    """End a try that did not pass, which says nothing against its entry."""
+    draft.finish(run, _end_of(finding), finding)
+    if is_open(draft.queue):
+        _note_minutes(draft, run)
+        end_try(draft, run)
+
+
+def end_try(draft: Draft, run: Run) -> None:
+    """Count a try that did not lift the hold; after `TRIES_MAX` its entry waits for longer."""
+    held = _held(draft.queue)
+    why = _RETURN_REASONS[held[0]]
+    draft.retire(draft.runs[run.id], why)
+    (entry,) = draft.tested(run)
+    memory = draft.queue.breaker
+    count = memory.tries.get(str(entry.pr), 0) + 1
+    _put(draft, replace(memory, tries={**memory.tries, str(entry.pr): count}))
+    times = entry.restarts.get(why.value, 0) + 1
+    draft.put(replace(entry, restarts={**entry.restarts, why.value: times}))
+    if count >= TRIES_MAX:
+        names = ", ".join(reason.value for reason in held)
+        text = f"{count} tries failed while the queue was held: {names}"
+        mine, detail = draft.entries[entry.pr], Detail(text=text, run=run.id)
+        leaving.wait_for_ci(draft, mine, Reason.INFRASTRUCTURE, detail)
+        _end_doubt(draft, count)
 
 
 def end_if_passed(draft: Draft) -> None:
@@ -162,21 +182,36 @@ def _take_back(draft: Draft, run: Run, reason: Reason, finding: Finding) -> None
         leaving.restart(draft, run, reason, detail)
 
 
-def _count_probe(draft: Draft, run: Run) -> None:
-    memory = draft.queue.breaker
-    first = str(run.entries[0].pr)
-    count = memory.probes.get(first, 0) + 1
-    _put(draft, replace(memory, probe_run=None, probes={**memory.probes, first: count}))
-    tested = draft.tested(run)
-    if count < PROBES_MAX:
-        line.let_others_first(draft, [entry for entry in tested if entry.rank is not None])
+def _is_from_before(memory: Breaker, run: Run) -> bool:
+    return memory.since is not None and run.created_at < memory.since
+
+
+def _restart_older(draft: Draft, passed: Run, memory: Breaker, reason: Reason) -> None:
+    """Restart what began before the try that passed and is under way still.
+
+    None of those has passed under the hold, so the others would fail as well, or not finish. If
+    only what began before the hold did, that goes on.
+    """
+    for run in list(draft.runs.values()):
+        is_older = run.status is RunStatus.IN_PROGRESS and run.created_at < passed.created_at
+        is_spared = run.kind in SPARE or (memory.older_pass and _is_from_before(memory, run))
+        if is_older and not is_spared and run.id in draft.runs:
+            _take_back(draft, run, reason, Finding())
+
+
+def _end_of(finding: Finding) -> RunStatus:
+    """Failed if a required check failed, else cancelled (docs/design/engine.md 3.2)."""
+    no_result = finding.cause in (Cause.INTERRUPTED, Cause.NEVER_STARTED, Cause.NO_EVIDENCE)
+    return RunStatus.CANCELLED if no_result else RunStatus.FAILED
+
+
+def _note_minutes(draft: Draft, run: Run) -> None:
+    """Remember how long the tests of an entry took until they failed: the quick are tried first."""
+    if run.built_at is None or len(run.entries) > 1:
         return
-    text = f"{count} tries failed while the queue was held: {_held_because(draft.queue)}"
-    detail = Detail(text=text, run=run.id)
-    for entry in tested:
-        mine = draft.entries[entry.pr]
-        leaving.wait_for_ci(draft, mine, Reason.INFRASTRUCTURE, detail)
-    _end_doubt(draft, count)
+    memory, took = draft.queue.breaker, draft.now - run.built_at
+    minutes = {**memory.minutes, str(run.entries[0].pr): took.total_seconds() / 60.0}
+    _put(draft, replace(memory, minutes=minutes))
 
 
 def _end_doubt(draft: Draft, count: int) -> None:
@@ -190,8 +225,8 @@ def _end_doubt(draft: Draft, count: int) -> None:
             holds.release(draft, hold, f"{count} tries of one pull request failed")
 
 
-def _held_because(queue: MergeQueue) -> str:
-    return ", ".join(hold.reason.value for hold in queue.holds if hold.reason in BREAKER_HOLDS)
+def _held(queue: MergeQueue) -> list[HoldReason]:
+    return [hold.reason for hold in queue.holds if hold.reason in BREAKER_HOLDS]
 
 
 def _hold_for(draft: Draft, run: Run, finding: Finding) -> holds.HoldRequest | None:

@@ -23,7 +23,7 @@ from service.mergequeue.engine.reasons import (
 )
 from service.mergequeue.engine.state import holds, leaving, readiness
 from service.mergequeue.engine.state.draft import Draft
-from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.states import QueueState, RunKind
 from service.vocabulary import BlockerCode, CheckOutcome
 
 
@@ -79,7 +79,8 @@ class Condition:
     """One condition.
 
     `name` is a check, rule, hold id or base branch, `word` the outcome of a status or the reason
-    of a hold, OWN for the entry's own landing; `at` when a clock ends it. `count` of `total`:
+    of a hold, OWN for the entry's own landing; `at` when a clock ends it, or the next try under a
+    hold begins, in which `prs` are tried now. `count` of `total`:
     slots in use, runs under way, members of a batch, levels of successors; entries before it have
     no total. Of a stack `name` lists the members to be merged first, `prs` those that are not in
     the queue. Of a bisection `prs` are all that it searches, the first `count` proven, the first
@@ -369,15 +370,18 @@ def landing_holds(draft: Draft) -> Iterator[Condition]:
 def _held(draft: Draft, stops: tuple[Hold, ...]) -> Iterator[Condition]:
     for hold in stops:
         at = hold.until
+        tried: tuple[int, ...] = ()
         if hold.reason in BREAKER_HOLDS:
             # A try that may begin waits for a slot or a pull request, and not for a time.
-            probe_at = draft.queue.breaker.probe_at
-            at = probe_at if probe_at is not None and probe_at > draft.now else None
+            try_at = draft.queue.breaker.try_at
+            at = try_at if try_at is not None and try_at > draft.now else None
+            tried = tuple(pr for run in draft.runs.of_kind(RunKind.TRY) for pr in run.prs)
         yield Condition(
             ConditionCode.NO_HOLD,
             met=False,
             who_must_act=holds.who_lifts(hold.reason),
             since=hold.since,
+            prs=tried,
             name=hold.id,
             word=hold.reason.value,
             at=at,

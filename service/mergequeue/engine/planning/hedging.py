@@ -90,9 +90,10 @@ def give_up(draft: Draft, run: Run, reason: Reason) -> None:
     """Let a run in a spare slot be that cannot be tested.
 
     It stays as a cancelled run until its case is decided, so that the same is not tried again
-    and again: without somebody ahead its group may conflict with the target.
+    and again: without somebody ahead its group may conflict with the target. A try does not stay:
+    the next ones have their time.
     """
-    if run.status is RunStatus.IN_PROGRESS:
+    if run.status is RunStatus.IN_PROGRESS and run.kind is not RunKind.TRY:
         draft.finish(run, RunStatus.CANCELLED, Finding())
     elif run.status is not RunStatus.CANCELLED:
         draft.retire(run, reason)

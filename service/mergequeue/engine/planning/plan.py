@@ -16,6 +16,7 @@ from service.mergequeue.engine.planning import (
     screening,
     settling,
     starting,
+    trying,
 )
 from service.mergequeue.engine.state import holds, ledger, readiness
 from service.mergequeue.engine.state.draft import Draft
@@ -23,6 +24,7 @@ from service.mergequeue.engine.state.draft import Draft
 PASSES: tuple[Callable[[Draft], None], ...] = (
     holds.expire,
     readiness.ready,
+    trying.review,
     settling.settle,
     ledger.review,
     doubting.review,

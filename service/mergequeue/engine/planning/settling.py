@@ -189,6 +189,9 @@ def _of_failed(draft: Draft, run: Run, one: Verdict) -> None:
 
 def _ended(draft: Draft, run: Run, one: Verdict) -> None:
     finding = Finding(one.cause, one.failed)
+    if run.kind is RunKind.TRY:
+        breaker.try_failed(draft, run, finding)
+        return
     if run.kind not in SPARE and breaker.takes(draft, run, finding):
         return
     if one.word is Word.NO_EVIDENCE:

@@ -15,6 +15,7 @@ from service.mergequeue.engine.planning import (
     reuse,
     screening,
     settling,
+    trying,
     wide,
 )
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, Reason
@@ -47,13 +48,15 @@ def start(draft: Draft) -> None:
     if ground is None:
         return
     if breaker.is_open(draft.queue):
-        _start_probe(draft, ground)
+        trying.start(draft, ground)
         return
     shares = draft.queue.config.bisection_concurrency == 0
     if not shares:
         _bisect(draft, ground)
     blocked = grouping.Reach(not draft.is_parallel)
     _start_each(draft, ground, _placed, blocked)
+    if draft.line_changed:
+        return
     if shares:
         _bisect(draft, ground)
     _screen(draft, ground, share=LANE_SHARE)
@@ -126,45 +129,23 @@ def _ground(draft: Draft) -> launching.Ground | None:
     return launching.Ground(queue.tip, queue.required)
 
 
-def _start_probe(draft: Draft, ground: launching.Ground) -> None:
-    if not breaker.may_try(draft):
-        return
-    if not _triable(draft):
-        # Only entries under search are left. They wait until a run passes, but none would start.
-        for searched in list(draft.queue.bisections.values()):
-            leaving.abandon(draft, searched, Reason.BASE_RED, Detail(run=searched.run))
-    entry = breaker.next_probe(draft, _triable(draft))
-    if entry is None:
-        breaker.end_if_passed(draft)
-        return
-    if entry.rank is None:
-        entry = line.append(draft, entry)
-    line.rotate_to(draft, entry)
-    run = _begin(draft, ground, [draft.entries[entry.pr]])
-    breaker.note_probe(draft, run)
-
-
-def _triable(draft: Draft) -> list[Entry]:
-    return [
-        entry
-        for entry in _order(draft)
-        if not entry.facts.below and grouping.is_startable(draft, entry)
-    ]
-
-
 def _start_each(
     draft: Draft,
     ground: launching.Ground,
     order_of: Callable[[Draft], Sequence[int]],
     blocked: grouping.Reach,
 ) -> None:
-    """Start groups in order; none starts before one that it overlaps and that could not start."""
+    """Start groups in order; none starts before one that it overlaps and that could not start.
+
+    When a group is gathered, runs behind it lose their base. Nothing more starts before they have
+    been let go: it might start on top of them.
+    """
     slots = launching.free_slots(draft)
     may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
     order = order_of(draft) if slots > 0 or may_be_direct else ()
     limit = wide.Limit(draft)
     for index, pr in enumerate(order):
-        if slots < 1 and not may_be_direct:
+        if draft.line_changed or (slots < 1 and not may_be_direct):
             return
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
@@ -253,11 +234,6 @@ def _placed(draft: Draft) -> list[int]:
 
 def _waiting(draft: Draft) -> Sequence[int]:
     return wide.in_order(draft, [pr for _, _, pr in draft.places.waiting])
-
-
-def _order(draft: Draft) -> Iterator[Entry]:
-    for pr in (*_placed(draft), *_waiting(draft)):
-        yield draft.entries[pr]
 
 
 def _bisect(draft: Draft, ground: launching.Ground) -> None:

@@ -99,26 +99,6 @@ def put_before(draft: Draft, other: Entry, movers: Sequence[Entry]) -> None:
     _place_behind(draft, anchor, movers, PlacedWhy.PROVEN)
 
 
-def rotate_to(draft: Draft, entry: Entry) -> None:
-    """Put the pending entries before `entry` behind the whole line, so that it is the first."""
-    movers = [
-        other
-        for rank, pr in draft.places.line
-        if entry.rank is not None
-        and rank < entry.rank
-        and (other := draft.entries[pr]).state is EntryState.PENDING
-        and not other.held_by
-    ]
-    let_others_first(draft, movers)
-
-
-def let_others_first(draft: Draft, movers: Sequence[Entry]) -> None:
-    """Put entries, in their order, behind all others of the line."""
-    last = draft.entries[draft.places.line[-1][1]]
-    if movers and last.pr != movers[-1].pr:
-        _place_behind(draft, last, movers, PlacedWhy.PROBE)
-
-
 def _is_before_urgent(draft: Draft, entry: Entry) -> bool:
     if entry.priority == URGENT:
         return True

@@ -1,0 +1,107 @@
+"""Try whether tests pass again under a breaker hold (docs/design/testing.md 6).
+
+A try tests one entry on the target, beside the line. The entry keeps its state and its place: a try
+that fails does not blame it, and one that passes lifts the hold. So a try need not wait for the
+runs that are under way, and none of them loses its base.
+"""
+
+from datetime import timedelta
+
+from service.mergequeue.engine.culprits import breaker
+from service.mergequeue.engine.model import Detail, Entry, Run
+from service.mergequeue.engine.planning import grouping, launching
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state import leaving, ledger
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
+
+ONE_MORE_FOR = 30
+"""In each period one more try begins for so many entries that can be tried.
+
+A pass is found sooner, yet each entry is tried more seldom than in a small queue.
+"""
+
+WAIT_MIN = timedelta(minutes=1)
+"""The least time between two tries."""
+
+SHARE = 0.25
+"""This part of the slots is for tries, and at least one."""
+
+RISK_MAX = 0.1
+"""An entry that fails with a greater chance is tried after the others."""
+
+
+def review(draft: Draft) -> None:
+    """End the tries that tell nothing more."""
+    for run in draft.runs.of_kind(RunKind.TRY):
+        has_passed = run.status is RunStatus.SUCCEEDED
+        if not breaker.is_open(draft.queue):
+            draft.retire(run, Reason.RUN_PASSED if has_passed else Reason.AHEAD_CHANGED)
+        elif run.base_tip != draft.queue.tip:
+            draft.retire(run, Reason.TARGET_MOVED)
+        elif not _is_waiting(draft, run):
+            draft.retire(run, Reason.AHEAD_CHANGED)
+        elif has_passed:
+            # Its commits are in the target already: nothing was tested.
+            breaker.end_try(draft, run)
+
+
+def start(draft: Draft, ground: launching.Ground) -> None:
+    """Begin the try that is due."""
+    if not breaker.is_try_due(draft):
+        return
+    candidates = _candidates(draft)
+    if not candidates:
+        _without_candidates(draft)
+        return
+    under_way = {run.entries for run in draft.runs.of_kind(RunKind.TRY)}
+    most = max(1, int(draft.queue.config.concurrency * SHARE))
+    if len(under_way) >= most or launching.unused(draft) < 1:
+        return
+    for entry in candidates:
+        members = (draft.member_of(entry),)
+        if members not in under_way:
+            plan = launching.Plan(RunKind.TRY, members, (), ground.tip, ground.required.names)
+            launching.begin(draft, plan, fresh=True)
+            in_period = 1 + len(candidates) // ONE_MORE_FOR
+            breaker.note_try(draft, max(WAIT_MIN, breaker.TRY_PERIOD / in_period))
+            return
+
+
+def _is_waiting(draft: Draft, run: Run) -> bool:
+    entry = draft.entry_of(run.entries[0])
+    return entry is not None and entry.state is EntryState.PENDING
+
+
+def _candidates(draft: Draft) -> list[Entry]:
+    """The entries that can be tried: first those tried least, then the safe ones, then the quick.
+
+    Others follow in the order in which they start.
+    """
+    idle = sorted((draft.entries[pr] for pr in draft.places.idle), key=lambda one: one.rank or 0)
+    waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
+    found = [
+        entry
+        for entry in (*idle, *waiting)
+        if not entry.facts.below and grouping.is_startable(draft, entry)
+    ]
+    tries, minutes = draft.queue.breaker.tries, draft.queue.breaker.minutes
+
+    def precedence(entry: Entry) -> tuple[int, bool, float]:
+        key = str(entry.pr)
+        is_risky = ledger.failing(draft, entry) > RISK_MAX
+        return tries.get(key, 0), is_risky, minutes.get(key, float("inf"))
+
+    found.sort(key=precedence)
+    return found
+
+
+def _without_candidates(draft: Draft) -> None:
+    """Let entries under search be tried where no other is left and no run under way tells more."""
+    going = (run for run in draft.runs.values() if run.status is RunStatus.IN_PROGRESS)
+    if any(run.kind not in SPARE for run in going):
+        return
+    for searched in list(draft.queue.bisections.values()):
+        leaving.abandon(draft, searched, Reason.BASE_RED, Detail(run=searched.run))
+    if not _candidates(draft):
+        breaker.end_if_passed(draft)
