@@ -15,6 +15,7 @@ from service.mergequeue.engine.explaining.conditions import (
     Next,
     NextEvent,
 )
+from service.mergequeue.engine.explaining.risks import Why
 from service.mergequeue.engine.model import NOTHING, Detail, Named
 from service.mergequeue.engine.outputs import (
     BisectionClosed,
@@ -132,6 +133,13 @@ AMONG_OTHERS = [
     Condition(ConditionCode.FEW_RUNS, met=False, count=13, total=12),
     Condition(ConditionCode.FEW_ON_ALL, met=True, prs=(478,), count=127, total=128),
     Condition(ConditionCode.FEW_ON_ALL, met=False, prs=(478,), count=128, total=128),
+    *(
+        Condition(ConditionCode.ALONE_FIRST, met=True, word=why, count=12, total=5, prs=prs)
+        for why in Why
+        for prs in ((), (478,))
+        if prs or why is not Why.OTHERS_WAIT
+    ),
+    Condition(ConditionCode.FOLLOWERS_AWAITED, met=False, prs=(478,), count=25),
     Condition(ConditionCode.BATCH_COMPLETE, met=True, count=3, total=4),
     Condition(ConditionCode.BATCH_COMPLETE, met=False, count=1, total=4),
     Condition(ConditionCode.FREE_SLOT, met=False, prs=tuple(range(1, 9)), count=2, total=2),
