@@ -53,10 +53,14 @@ def fixed(told: StrategyConfig) -> Changes:
 
 
 def plain(told: StrategyConfig) -> Changes:
-    """No batches: what is to be compared with `prefix`. Spare slots hedge."""
+    """No batches: what is to be compared with `prefix`.
+
+    Spare slots hedge where every run tests the whole tree. In a monorepo they make fixed batches
+    slower (S 300 x 300, seed 1201: P95 2.9 times the ideal against 2.0).
+    """
     return {
         "can_optimistically_merge": told.full_suite,
-        "hedging": Hedging.SPARE_SLOTS,
+        "hedging": Hedging.SPARE_SLOTS if told.full_suite else Hedging.OFF,
     }
 
 
