@@ -49,12 +49,17 @@ class Token:
 
 @dataclass(slots=True)
 class Credentials:
-    """The credentials of one repository: its installation and its token."""
+    """The credentials of one repository: its installation and its token.
+
+    `failure` is why the newest of `failures` attempts to get a token failed.
+    """
 
     installation: str | None = None
     looked_up_s: float = 0.0
     token: Token | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    failure: ProviderError | None = None
+    failures: int = 0
 
 
 class Tokens:
@@ -100,14 +105,20 @@ class Tokens:
     async def of(self, repo: RepoRef) -> Token:
         """Return a token for one repository that is valid for at least 5 minutes.
 
-        Raises Suspended, Gone, NotPermitted, Unavailable.
+        Calls that wait for the same attempt share its failure: otherwise each would wait for its
+        own time-out, one after the other. Raises Suspended, Gone, NotPermitted, Unavailable.
         """
         seat = self._seats[repo.slug.lower()]
+        failures = seat.failures
         async with seat.lock:
+            if seat.failure is not None and seat.failures != failures:
+                raise seat.failure
             try:
                 return await self._grant(repo, seat)
-            except (Gone, Suspended):
-                seat.token, seat.installation = None, None
+            except ProviderError as failure:
+                seat.failure, seat.failures = failure, seat.failures + 1
+                if isinstance(failure, Gone | Suspended):
+                    seat.token, seat.installation = None, None
                 raise
 
     async def _grant(self, repo: RepoRef, seat: Credentials) -> Token:
@@ -227,6 +238,8 @@ class Tokens:
         """Send a request, and again while GitHub cannot be used; each of these may be repeated."""
         words = ""
         for attempt in range(limits.READ_TRIES):
+            if attempt:
+                await self._clock.sleep(limits.retry_wait_s(attempt - 1, exchange.url))
             try:
                 answer = await self._wire.send(exchange, follows=True)
             except Broken as failure:
@@ -235,7 +248,6 @@ class Tokens:
                 if answer.status < 500:
                     return answer
                 words = f"GitHub answered {answer.status}"
-            await self._clock.sleep(limits.retry_wait_s(attempt, exchange.url))
         raise Unavailable(f"GitHub cannot be asked for a token: {words}.", self._later())
 
     def _url(self, path: str) -> str:

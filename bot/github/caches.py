@@ -32,6 +32,7 @@ class Caches:
         self._files: LRUCache[tuple[str, int], Files] = LRUCache(PULLS_MAX)
         self._unstacked: LRUCache[tuple[str, int], Sha] = LRUCache(PULLS_MAX)
         self._merges: LRUCache[tuple[str, int], str] = LRUCache(PULLS_MAX)
+        self._advanced: LRUCache[tuple[str, Sha], bool] = LRUCache(PULLS_MAX)
         self._crowded: LRUCache[str, float] = LRUCache(NAMES_MAX)
         self._workflows: LRUCache[tuple[str, int, Sha], bool] = LRUCache(PULLS_MAX)
 
@@ -82,6 +83,14 @@ class Caches:
     def merge(self, repo: RepoRef, number: int) -> str | None:
         """Return the id of the pending merge request, None if none is known."""
         return self._merges.get((repo.slug, number))
+
+    def keep_advanced(self, repo: RepoRef, to: Sha) -> None:
+        """Remember that GitHub has answered that an atomic update to this commit was done."""
+        self._advanced[repo.slug, to] = True
+
+    def is_advanced(self, repo: RepoRef, to: Sha) -> bool:
+        """Return whether GitHub has answered so."""
+        return (repo.slug, to) in self._advanced
 
     def keep_crowded(self, repo: RepoRef, now_s: float) -> None:
         """Remember that a repository has more artifacts than one page lists."""

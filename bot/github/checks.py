@@ -20,6 +20,9 @@ from service.vocabulary import Check, CheckKind, CheckOutcome, Sha
 SUITES_MAX = 50
 SUITES_OF_MANY_MAX = 20
 COMMITS_MAX = 10
+# https://docs.github.com/en/rest/checks/runs#list-check-runs-for-a-git-reference: of a commit with
+# more suites, only the runs of the newest ones are listed.
+SUITES_LISTED_MAX = 1_000
 CHECKS = """
 query CommitChecks($owner: String!, $name: String!, %(oids)s) {
   repository(owner: $owner, name: $name) {
@@ -140,6 +143,7 @@ class Reports:
         found = [check for check in found if check.source_id != self._app_id]
         tail = f"/commits/{sha}/check-suites"
         suites, _ = await client.listed(tail, "check_suites", is_kept=True)
+        is_complete = is_complete and len(suites) <= SUITES_LISTED_MAX
         shaped = [
             Suite(reading.app_id_of(suite), suite.id("id"), suite.words("status"))
             for suite in suites

@@ -32,7 +32,7 @@ MERGEABILITIES = {
 FIELDS = """
 fragment PullRequestFields on PullRequest {
   number title body url state isDraft merged
-  author { login }
+  author { login ... on User { databaseId } ... on Bot { databaseId } }
   labels(first: 100) { nodes { name } }
   baseRefName
   baseRef {
@@ -164,6 +164,7 @@ class Facts:
     has_open_thread: bool
     contexts: tuple[Context, ...]
     repository_node: str
+    contexts_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +187,11 @@ class Trouble:
 
 
 async def facts(client: RepositoryClient, number: int) -> Facts:
-    """Read one pull request with all pages of its checks and threads. Raises Gone(PULL_REQUEST)."""
+    """Read one pull request with 1,100 of its checks and threads. Raises Gone(PULL_REQUEST)."""
     repository, pull = await _page(client, number, None, None)
     found = _facts_of(pull, repository.text("id"))
+    contexts, threads = _next(_contexts(pull)), _next(pull.inner_or_none("reviewThreads"))
     for _ in range(PAGES_MAX):
-        contexts, threads = _next(_contexts(pull)), _next(pull.inner_or_none("reviewThreads"))
         if contexts is None and threads is None:
             break
         _, pull = await _page(client, number, contexts, threads)
@@ -200,7 +201,10 @@ async def facts(client: RepositoryClient, number: int) -> Facts:
             contexts=found.contexts + (more.contexts if contexts else ()),
             has_open_thread=found.has_open_thread or more.has_open_thread,
         )
-    return found
+        # The list that has ended is read from its beginning again: its next page is known.
+        contexts = _next(_contexts(pull)) if contexts else None
+        threads = _next(pull.inner_or_none("reviewThreads")) if threads else None
+    return replace(found, contexts_complete=contexts is None)
 
 
 async def facts_of_many(
@@ -448,6 +452,7 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         labels=tuple(each.text("name") for each in _nodes(pull, "labels")),
         url=pull.text("url"),
         approved_by=_approved_by(pull),
+        author_id=None if author is None else author.id_or_none("databaseId"),
     )
 
 

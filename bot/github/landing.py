@@ -100,16 +100,22 @@ class Landing:
     async def merged(self, client: RepositoryClient, request: MergeRequest) -> Merged | None:
         """Return what a merge call landed; None while the pull request is not merged.
 
-        Raises OutcomeUnknown while a merge is or may be pending, or may not yet be shown.
+        Raises OutcomeUnknown while a merge is or may be pending, or may not yet be shown. None also
+        if GitHub does not name the commit later either, which its schema allows:
+        https://docs.github.com/en/graphql/reference/objects#pullrequest
         """
         await stacks.check_not_pending(client, request.number)
         facts = await self._pulls.pull_request_now(client, request.number)
-        if facts.state is not PullRequestState.MERGED or facts.merge_commit is None:
+        if facts.state is not PullRequestState.MERGED:
             await stacks.check_is_over(client, request)
             return None
-        target, sent_until = request.target, request.sent_until
+        is_young = _is_young(client, request)
+        if facts.merge_commit is None:
+            if is_young:
+                raise OutcomeUnknown(f"GitHub does not name the commit of {request.number} yet.")
+            return None  # its commits show as a move of the target
+        target = request.target
         found = await self._read(client, target, facts.merge_commit, request.expect_parent)
-        is_young = sent_until is not None and client.clock.now() < sent_until + SHOWN_FOR
         return _shown(found, target) if is_young else found
 
     async def advance(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | LandStop:
@@ -136,7 +142,9 @@ class Landing:
         except Refused as refused:
             return LandStop(LandStopCode.RULE_DENIED, quoted(refused.message))
         if not troubles:
-            return await self._landed(client, request.target, request.to, request.expect)
+            client.caches.keep_advanced(client.repo, request.to)
+            landed = await self._landed(client, request.target, request.to, request.expect)
+            return _shown(landed, request.target)
         words = quoted(troubles[0].message)
         tip = await refs.read_tip(client, request.target)
         is_there = tip is not None and tip.sha == request.to
@@ -148,10 +156,21 @@ class Landing:
         return LandStop(code, words, answer.request_id)
 
     async def advanced(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | None:
-        """Return what an advance landed; None while `to` is not in the target."""
+        """Return what an advance landed; None if it was not done, or if a later push removed it.
+
+        GitHub updates both branches or none. So the advance was done if GitHub has answered so, or
+        if the test branch is gone, although the target shows its old tip: an old answer, or a
+        person has moved it back. Raises OutcomeUnknown while the answer may be an old one.
+        """
         tip = await refs.read_tip(client, request.target)
-        if tip is None or tip.sha == request.expect:
+        if tip is None:
             return None
+        if tip.sha == request.expect:
+            is_done = client.caches.is_advanced(client.repo, request.to)
+            if not is_done and await refs.read_head(client, request.test_branch) is not None:
+                return None
+            found = Merged(request.to, ())
+            return _shown(found, request.target) if _is_young(client, request) else found
         if not await refs.is_ancestor(client, request.to, tip.sha):
             return None
         return Merged(request.to, await refs.first_parents(client, tip, request.expect))
@@ -284,6 +303,12 @@ def _shown(found: Merged, target: str) -> Merged:
     if found.chain == ():
         raise OutcomeUnknown(f"{found.commit} landed, and {target} does not show it yet.")
     return found
+
+
+def _is_young(client: RepositoryClient, request: MergeRequest | AdvanceRequest) -> bool:
+    """Return whether the call was sent so lately that its target may not show it yet."""
+    sent_until = request.sent_until
+    return sent_until is not None and client.clock.now() < sent_until + SHOWN_FOR
 
 
 def _stack_stop(stack: Stack | None, request: MergeRequest) -> LandStop | None:

@@ -224,6 +224,7 @@ def _label(event: Event) -> Signals:
         actor,
         label.text("name"),
         event.delivery.action == "labeled",
+        event.delivery.id,
         pull.moment("updated_at"),
     )
     return (changed, *_pull(event))

@@ -27,8 +27,11 @@ from service.database.tables_deliveries import InboxRow as Row
 from service.database.types import Utc
 from service.provider.signals import Delivery
 
-CLAIM = timedelta(seconds=60)
-"""How long a claim of a delivery lasts."""
+CLAIM = timedelta(hours=1)
+"""How long a claim of a delivery lasts: longer than any work on one.
+
+The claims of an instance that is gone, or that none of its tasks owns, are released before.
+"""
 
 NOTE_LENGTH_MAX = 500
 
@@ -198,7 +201,7 @@ def known(session: Connection, host: str, ids: Sequence[str]) -> frozenset[str]:
 
 
 def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[InboxRow, ...]:
-    """Claim the oldest open delivery of each lane for 60 s; at most `limit`, oldest first.
+    """Claim the oldest open delivery of each lane for an hour; at most `limit`, oldest first.
 
     Skips a lane whose oldest open delivery is claimed or not yet due. `attempts` includes this one.
     """

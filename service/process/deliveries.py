@@ -60,7 +60,7 @@ def _is_silent(runtime: Runtime, delivery: Delivery) -> bool:
 async def claim(
     runtime: Runtime, limit: int, owned: Collection[int] | None = None
 ) -> Claim[InboxRow]:
-    """Take the oldest open delivery of each repository, at most `limit`, for 60 s.
+    """Take the oldest open delivery of each repository, at most `limit`, for an hour.
 
     If `owned` ids are given, other deliveries that this process has claimed are freed first.
     """

@@ -222,7 +222,11 @@ class Provider(Protocol):
         ...
 
     async def advanced(self, request: AdvanceRequest) -> Merged | None:
-        """Read back an advance: what landed, or None when `to` is not in the target."""
+        """Read back an advance: what landed, or None if `to` is not in the target.
+
+        If the advance was done and the target shows its old tip, `chain` is empty: a person has
+        moved the target back. Raises OutcomeUnknown while that may be an old answer.
+        """
         ...
 
     async def same_change(

@@ -174,13 +174,17 @@ class NoticeEdited:
 
 @dataclass(frozen=True, slots=True)
 class LabelChanged:
-    """Somebody put a label on a pull request or took it off; the queue knows if it matters."""
+    """Somebody put a label on a pull request or took it off; the queue knows if it matters.
+
+    `source_id` is the same whenever this change is delivered, and no other change has it.
+    """
 
     where: Where
     number: int
     actor: Actor
     label: str
     added: bool
+    source_id: str
     at: datetime
 
 

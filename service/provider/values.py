@@ -39,11 +39,13 @@ class Repository:
 class PullRequest:
     """Fresh facts of one pull request; `author` is `ghost` when the account is gone.
 
-    `base_tip` is the target's commit as read in the same moment, `merge_commit` the commit that
-    merged it. `skipped_checks` and `failed_checks` are names of checks on its own head, sorted;
-    a name with a passed report is in neither. `stack` is None outside of a native stack and for
-    a closed pull request. `approved_by` are logins of people with write access whose newest
-    review approves it; it is empty where many pull requests are read at once.
+    `author_id` is the number of that account, None if the provider shows none: a bot's login may
+    look like a person's, and a login may belong to another account later. `base_tip` is the
+    target's commit as read in the same moment, `merge_commit` the commit that merged it.
+    `skipped_checks` and `failed_checks` are names of checks on its own head, sorted; a name with a
+    passed report is in neither. `stack` is None outside of a native stack and for a closed pull
+    request. `approved_by` are logins of people with write access whose newest review approves it;
+    it is empty where many pull requests are read at once.
     """
 
     number: int
@@ -67,6 +69,7 @@ class PullRequest:
     failed_checks: tuple[str, ...] = ()
     stack: Stack | None = None
     approved_by: tuple[str, ...] = ()
+    author_id: str | None = None
 
     @property
     def target_branch(self) -> str:
@@ -326,13 +329,17 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceRequest:
-    """One atomic move of the target from `expect` to `to`, which also deletes the test branch."""
+    """One atomic move of the target from `expect` to `to`, which also deletes the test branch.
+
+    `sent_until`: until when the same update may have been sent before; None if it was not.
+    """
 
     repo: RepoRef
     target: str
     expect: Sha
     to: Sha
     test_branch: str
+    sent_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,11 @@ def pulls(numbers: Sequence[int], last: str = "and") -> Phrase:
     return listed([Phrase((Pull(number),)) for number in numbers], PULLS_SHOWN_MAX, last)
 
 
+def few(numbers: Sequence[int]) -> Phrase:
+    """At most five pull requests, then `and 3 more`: those that share a slot may be many."""
+    return listed([Phrase((Pull(pr),)) for pr in numbers], NAMES_SHOWN_MAX)
+
+
 def stacked(target: str, numbers: Sequence[int]) -> Phrase:
     """Return what a test is built on: `main`, `main and #1`, `main, #1 and #2`."""
     ahead = [Phrase((Pull(number),)) for number in numbers]

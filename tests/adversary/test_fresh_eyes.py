@@ -178,7 +178,7 @@ async def test_a_late_label_does_not_overtake_a_cancel(world: World) -> None:
     await _said(world, number, AskCancel(), at + timedelta(seconds=60))
     actor = _alice(world, Channel.LABEL)
     where = _where(await _repository(world))
-    added = LabelChanged(where, number, actor, "merge it", True, at)
+    added = LabelChanged(where, number, actor, "merge it", True, "d-1", at)
     await comments.answer_label(world.runtime, await _repository(world), added)
     assert dict((await world.value()).entries) == {}
 
@@ -190,7 +190,8 @@ async def test_labels_of_the_same_second_are_all_heard(world: World) -> None:
     actor = _alice(world, Channel.LABEL)
     record = await _repository(world)
     for number in numbers:
-        added = LabelChanged(_where(record), number, actor, "merge it", True, at)
+        source = f"d-{number}"
+        added = LabelChanged(_where(record), number, actor, "merge it", True, source, at)
         await comments.answer_label(world.runtime, record, added)
     assert sorted((await world.value()).entries) == numbers
 

@@ -155,6 +155,27 @@ async def test_the_queues_label_submits_and_taken_off_it_cancels(world: World) -
     assert await world.state(number) == "CANCELLED"
 
 
+@pytest.mark.parametrize(
+    ("acts", "state"),
+    [
+        (("label", "unlabel", "label"), "PENDING"),
+        (("label", "unlabel", "label", "unlabel"), "CANCELLED"),
+    ],
+)
+async def test_the_last_change_of_a_label_counts_although_all_are_of_one_second(
+    world: World, acts: tuple[str, ...], state: str
+) -> None:
+    number = await world.open()
+    await world.make_queue(state=QueueState.PAUSED)
+    await world.settle()
+    twice = {"kind": "duplicate", "n": 1}
+    await world.sandbox.control.add_fault({"match": {"event": "pull_request"}, "fault": twice})
+    for act in acts:
+        await world.act(act, number=number, label="headgate-submit")
+    await world.settle()
+    assert await world.state(number) == state
+
+
 async def test_any_other_label_costs_no_call(world: World) -> None:
     number = await world.open()
     await world.make_queue(state=QueueState.PAUSED)

@@ -1,13 +1,15 @@
 """Keys and clocks of the App, before the sandbox (docs/design/provider.md 4)."""
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from bot.github.limits import READ_TRIES
 from bot.github.options import GitHubOptions, addresses_of, parse_private_key
 from bot.github.provider import GitHubProvider
-from service.provider.errors import Gone, NotPermitted
+from service.provider.errors import Gone, NotPermitted, Unavailable
 from service.vocabulary import RepoRef
 from tests.github.table import a_key
 from tests.provider.stage import HOST, on_sandbox
@@ -90,6 +92,27 @@ async def test_a_token_is_minted_once_for_many_calls_at_once(stage, provider_wit
     for _ in range(10):
         await provider.tip(stage.repo, "main")
     assert stage.called("POST", "/access_tokens") <= 3
+
+
+async def test_calls_that_wait_for_a_token_share_the_failure_of_one_attempt(stage, provider_with):
+    provider = provider_with()
+    await stage.fault("fail_before", method="POST", path="*/access_tokens", nth=None, status=503)
+    waits = [provider.tip(stage.repo, "main") for _ in range(8)]
+    found = await asyncio.gather(*waits, return_exceptions=True)
+    assert {type(each) for each in found} == {Unavailable}
+    assert stage.called("POST", "/access_tokens") == READ_TRIES
+    stage.clear_faults()
+    assert await provider.tip(stage.repo, "main") is not None
+
+
+async def test_a_call_after_a_failed_attempt_makes_its_own(stage, provider_with):
+    provider = provider_with()
+    await stage.fault("fail_before", method="POST", path="*/access_tokens", nth=None, status=503)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await provider.tip(stage.repo, "main")
+        await stage.clock.sleep(3600)
+    assert stage.called("POST", "/access_tokens") == 2 * READ_TRIES
 
 
 async def test_a_token_is_narrowed_to_its_repository(stage, provider_with):

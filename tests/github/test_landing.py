@@ -3,6 +3,7 @@
 What a refusal means is in test_corpus.py, whole landings in tests/provider/contract_landing.py.
 """
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -35,6 +36,7 @@ QUEUED = "graphql IsInMergeQueue"
 COMMITS = "GET /pulls/3/commits"
 ADVANCE = "graphql Advance"
 NODE = "graphql RepositoryId"
+TESTED = "GET /git/ref/heads/headgate/merge/pr-3/r1"
 SAID = "POST /issues/3/comments"
 CLOSED = "PATCH /pulls/3"
 REFUSED = "Something new"
@@ -218,6 +220,17 @@ async def test_a_merge_call_landed_if_the_pull_request_is_merged_and_its_commit_
     table.says(FACTS, facts)
     table.says(TIP, a_commit(MADE, BASE))
     assert await landing.merged(client, a_request()) == found
+
+
+# Seen in https://github.com/aviator-co/av/pull/503
+async def test_a_merge_whose_commit_github_does_not_name_yet_is_not_taken_for_none(
+    table, client, landing
+):
+    table.says(FACTS, merged_pull(None))
+    with pytest.raises(OutcomeUnknown, match="does not name the commit"):
+        await landing.merged(client, a_request(sent_until=client.clock.now()))
+    long_ago = client.clock.now() - SHOWN_FOR
+    assert await landing.merged(client, a_request(sent_until=long_ago)) is None
 
 
 # Members of a native stack.
@@ -595,9 +608,37 @@ async def test_an_advance_landed_if_the_tip_contains_what_was_sent(
         assert [each.sha for each in found.chain] == [ELSEWHERE, MADE]
 
 
+async def test_a_branch_that_shows_an_advance_late_does_not_pass_for_one_that_did_not_move(
+    table, client, landing
+):
+    # The update deletes the test branch as well, or does nothing.
+    table.denies(TESTED, 404, "Not Found")
+    for kept_s in (0, SHOWN_FOR.total_seconds() - 1):
+        sent_until = client.clock.now() - timedelta(seconds=kept_s)
+        with pytest.raises(OutcomeUnknown, match="main does not show it"):
+            await landing.advanced(client, replace(ADVANCED, sent_until=sent_until))
+    long_ago = replace(ADVANCED, sent_until=client.clock.now() - SHOWN_FOR)
+    assert await landing.advanced(client, long_ago) == Merged(MADE, ())
+
+
+async def test_an_advance_that_github_has_answered_was_done_although_both_branches_look_old(
+    table, client, landing
+):
+    call, answer = related(BASE, MADE, "ahead")
+    table.says(call, answer)
+    table.says(TESTED, {"ref": "refs/heads/headgate/merge/pr-3/r1", "object": {"sha": MADE}})
+    assert await landing.advanced(client, ADVANCED) is None
+    with pytest.raises(OutcomeUnknown, match="main does not show it"):
+        await landing.advance(client, ADVANCED)
+    with pytest.raises(OutcomeUnknown, match="main does not show it"):
+        await landing.advanced(client, replace(ADVANCED, sent_until=client.clock.now()))
+    assert await landing.advanced(client, ADVANCED) == Merged(MADE, ())
+
+
 async def test_a_target_that_did_not_move_or_is_gone_landed_nothing(table, client, landing):
     call, answer = related(MADE, BASE, "ahead")
     table.says(call, answer)
+    table.says(TESTED, {"ref": "refs/heads/headgate/merge/pr-3/r1", "object": {"sha": MADE}})
     assert await landing.advanced(client, ADVANCED) is None
     table.denies(TIP, 404, "Not Found")
     assert await landing.advanced(client, ADVANCED) is None

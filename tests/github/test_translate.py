@@ -148,7 +148,7 @@ LABEL = {"label": {"name": "headgate-submit"}}
 def labelled(added):
     actor = Actor(ActorKind.PERSON, "alice", "11", Channel.LABEL)
     at = datetime(2026, 1, 2, 3, tzinfo=UTC)
-    return LabelChanged(WHERE, 3, actor, "headgate-submit", added, at)
+    return LabelChanged(WHERE, 3, actor, "headgate-submit", added, "d-1", at)
 
 
 BOXES = "- [ ] Remove <!-- headgate:box=cancel -->\n- [ ] Restart <!-- headgate:box=retry -->\n"

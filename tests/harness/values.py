@@ -115,6 +115,7 @@ class ValuesProvider:
             title=f"Change {number}",
             body="",
             author="alice",
+            author_id="1",
             state=PullRequestState.OPEN if merged is None else PullRequestState.MERGED,
             draft=False,
             base_branch="main",

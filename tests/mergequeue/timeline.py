@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from service.mergequeue.engine import outputs
-from service.mergequeue.engine.explaining.conditions import Condition
+from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Detail
 from service.mergequeue.engine.outputs import Event, Recorded
@@ -161,7 +161,8 @@ def _condition(one: Condition) -> str:
     if one.total is not None:
         words.append(f"{one.count} of {one.total}")
     elif one.count:
-        words.append(f"{one.count} before it")
+        is_place = one.code is ConditionCode.ITS_TURN
+        words.append(f"{one.count} before it" if is_place else f"{one.count} %")
     if one.at is not None:
         words.append(f"until {one.at:%d %H:%M:%S}")
     if not one.met and one.who_must_act.value != "nobody":

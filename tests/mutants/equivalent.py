@@ -16,6 +16,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "The organization that was found is the one that would be ensured."
         ),
     },
+    "service/mergequeue/operations/proving.py": {
+        "_call_fault: True -> False": "Both have as many: another number of commits is a fault.",
+        "_positions: True -> False": "The same, and the fault was looked for before.",
+    },
     "service/mergequeue/engine/culprits/verdict.py": {
         "_failing_ids: one.outcome is CheckOutcome.FAILED and one.check is not None -> "
         "one.outcome is CheckOutcome.FAILED": "A standing that failed has the report that failed.",

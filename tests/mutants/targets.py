@@ -22,6 +22,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_landing_answers.py",
         "tests/operations/test_landing_lanes.py",
     ),
+    "service/mergequeue/operations/landing_calls.py": (
+        "tests/operations/test_landing_undone.py",
+        "tests/operations/test_landing.py",
+        "tests/operations/test_landing_answers.py",
+    ),
     "service/mergequeue/engine/culprits/verdict.py": ("tests/mergequeue/test_verdict.py",),
     "service/mergequeue/engine/state/readiness.py": ("tests/mergequeue/test_readiness.py",),
     "service/mergequeue/engine/planning/landing.py": (
@@ -54,6 +59,7 @@ HELD = (
     "service/mergequeue/engine/planning/landing.py",
     "service/mergequeue/engine/planning/landing_stops.py",
     "service/mergequeue/operations/landing.py",
+    "service/mergequeue/operations/landing_calls.py",
     "bot/github/protection.py",
     "bot/github/landing.py",
 )

@@ -64,6 +64,7 @@ class Rights(ValuesProvider):
     def __init__(self) -> None:
         super().__init__()
         self.level = NONE
+        self.author: tuple[str, str | None] = ("alice", "1")
         self.paths: tuple[str, ...] = ("app.py",)
 
     async def access(self, repo: RepoRef, actor: Actor) -> AccessLevel:
@@ -73,7 +74,8 @@ class Rights(ValuesProvider):
         self, repo: RepoRef, number: int, *, awaits_mergeability: bool = True
     ) -> PullRequest:
         found = await super().pull_request(repo, number)
-        return replace(found, is_fork=number == 9)
+        login, account = self.author
+        return replace(found, is_fork=number == 9, author=login, author_id=account)
 
     async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
         return ChangedFiles(self.paths, complete=True)
@@ -133,11 +135,34 @@ async def test_outsiders_are_told_once_on_each_pull_request(runtime, queue, prov
 
 
 async def test_an_author_without_rights_may_cancel_and_nothing_else(runtime, queue, provider):
-    author = Actor(ActorKind.PERSON, "alice", "5")
+    author = Actor(ActorKind.PERSON, "alice", "1")
     for ask, _ in NEEDS[4:]:
         assert await said(runtime, queue, ask, by=author) == ("-1", True)
     emoji, _ = await said(runtime, queue, AskCancel(), by=author)
     assert emoji != "-1"
+
+
+@pytest.mark.parametrize(
+    ("login", "account", "emoji"),
+    [
+        ("renamed", "49699333", "confused"),
+        ("dependabot", "5", "-1"),  # GraphQL shows bots without their suffix
+        ("dependabot", "", "-1"),
+    ],
+)
+async def test_an_author_is_known_by_the_account_and_not_by_its_name(
+    runtime, queue, login, account, emoji
+):
+    runtime.providers[queue.repo.host].author = ("dependabot", "49699333")
+    person = Actor(ActorKind.PERSON, login, account)
+    assert (await said(runtime, queue, AskCancel(), by=person))[0] == emoji
+
+
+async def test_a_deleted_account_is_the_author_of_nothing(runtime, queue, provider):
+    provider.author = ("ghost", None)
+    for number in ("10137", ""):
+        ghost = Actor(ActorKind.PERSON, "ghost", number)
+        assert (await said(runtime, queue, AskCancel(), by=ghost))[0] == "-1"
 
 
 @pytest.mark.parametrize("path", [".github/workflows/ci.yml", ".trunk/trunk.yaml"])

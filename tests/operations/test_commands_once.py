@@ -1,6 +1,6 @@
 """A command is done once, although the process ends between doing and answering it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from sqlalchemy import select
@@ -22,9 +22,11 @@ from service.provider.signals import (
     AskSubmit,
     Where,
 )
+from service.provider.values import AccessLevel
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, Actor, ActorKind, QueueRef, RepoId
+from service.vocabulary import SYSTEM, Actor, ActorKind, QueueRef, RepoId, RepoRef
 from tests.harness.database_faults import Fault, put_between
+from tests.harness.values import ValuesProvider
 
 pytestmark = pytest.mark.each_database
 
@@ -32,6 +34,26 @@ PERSON = Actor(ActorKind.PERSON, "zoe", "77")
 NUMBER = 7
 WRITES_MAX = 20
 """More than any of these commands has; a write that is never reached fails nothing."""
+
+
+class Slow(ValuesProvider):
+    """While somebody's rights are read, something else happens, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def access(self, repo: RepoRef, actor: Actor) -> AccessLevel:
+        act, self.meanwhile = self.meanwhile, None
+        if act is not None:
+            await act()
+        return await super().access(repo, actor)
+
+
+@pytest.fixture
+def provider() -> Slow:
+    """Instead of the provider that answers at once."""
+    return Slow()
 
 
 def commented(runtime: Runtime, queue: QueueRef, ask: Ask) -> Asked:
@@ -128,6 +150,23 @@ async def test_a_pause_is_not_repeated_after_the_queue_was_resumed(
         assert await answers(runtime, asked) == 1
         await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
     assert was_done.count(True) > 1, "no write failed between doing and answering"
+
+
+async def test_a_command_that_two_workers_have_at_once_is_done_once(
+    runtime: Runtime, queue: QueueRef, provider: Slow
+):
+    asked = commented(runtime, queue, AskSubmit())
+
+    async def by_another_worker() -> None:
+        assert await taken_up(runtime, queue, asked)
+        assert await is_queued(runtime, queue)
+        assert await taken_up(runtime, queue, commented(runtime, queue, AskCancel()))
+        assert not await is_queued(runtime, queue)
+
+    provider.meanwhile = by_another_worker
+    assert await taken_up(runtime, queue, asked)
+    assert not await is_queued(runtime, queue)
+    assert await answers(runtime, asked) == 1
 
 
 async def state_of(runtime: Runtime, queue: QueueRef) -> QueueState:

@@ -333,6 +333,17 @@ async def test_another_tree_than_was_tested_shows_the_real_tip_and_ends_what_lan
     assert value.entries == {}
 
 
+async def test_a_pull_request_that_is_gone_during_the_proof_leaves_the_mismatch_known(
+    stage, moments, one
+):
+    unit = await one()
+    await stage.fault("other_tree", **MERGE_CALL)
+    moments.at["landing.before_proof"] = lambda _: stage.world.issues.pop(1)
+    assert (await land(unit)).startswith("other_tree: ")
+    assert await states(unit) == [LandingState.MISMATCH]
+    assert [hold.reason for hold in (await unit.value()).holds] == [HoldReason.LANDING_MISMATCH]
+
+
 async def test_a_large_unit_is_told_of_in_parts_and_is_one_attempt(
     stage, runtime, moments, monkeypatch
 ):

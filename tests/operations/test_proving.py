@@ -180,13 +180,27 @@ def test_a_landing_is_not_proved_if(name: str) -> None:
     assert proved(action, *commits, at=at) == Unproved(cause, text)
 
 
-@pytest.mark.parametrize("chain", [None, ()])
+def test_members_that_land_by_one_rebase_end_where_their_trees_are() -> None:
+    both = replace(REBASE, steps=STEPS)
+    first = Commit(sha("5"), TREES[0], (TIP.sha,))
+    between = Commit(sha("4"), sha("6"), (first.sha,))
+    last = Commit(sha("2"), TREES[1], (between.sha,))
+    expected = ((STEPS[0], first.sha, first.tree), (STEPS[1], last.sha, last.tree))
+    assert proved(both, first, between, last) == Proved(expected, None)
+    other = replace(first, tree=sha("7"))
+    words = f"no commit has the tree {TREES[0]}, with which it was tested"
+    assert proved(both, other, between, last) == Unproved("other_tree", words)
+
+
+@pytest.mark.parametrize(
+    ("chain", "words"), [(None, "within 250 commits"), ((), f"the target is at {TIP.sha} again")]
+)
 def test_a_landing_that_does_not_lead_back_to_the_expected_tip_is_not_proved(
-    chain: tuple[Commit, ...] | None,
+    chain: tuple[Commit, ...] | None, words: str
 ) -> None:
     found = proving.proof_of(SQUASH, Merged(SQUASHED.sha, chain))
     assert isinstance(found, Unproved)
-    assert (found.cause, "within 250 commits" in found.text) == (FOREIGN, True)
+    assert (found.cause, words in found.text) == (FOREIGN, True)
 
 
 def test_beside_another_lane_the_tree_is_compared_elsewhere() -> None:

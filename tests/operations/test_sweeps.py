@@ -2,16 +2,25 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from service.accounts import repositories
 from service.accounts.store import access
 from service.mergequeue.engine.inputs import PlaceHold
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.operations import naming, pull_requests, queues, reconcile, turn
+from service.mergequeue.operations import (
+    estimates,
+    missed_comments,
+    naming,
+    pull_requests,
+    queues,
+    reconcile,
+    turn,
+)
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store.cache import QueueCache
@@ -23,7 +32,8 @@ from service.provider.errors import (
     Refused,
     RefusedCode,
 )
-from service.provider.values import Commit, PullRequest, VehicleRef
+from service.provider.signals import Where
+from service.provider.values import CommentsRead, Commit, PullRequest, VehicleRef
 from service.runtime import Runtime
 from service.vocabulary import (
     SYSTEM,
@@ -34,6 +44,7 @@ from service.vocabulary import (
     Mergeability,
     PullRequestState,
     QueueRef,
+    RepoId,
     RepoRef,
     Sha,
 )
@@ -62,6 +73,8 @@ class ChangingProvider(ValuesProvider):
         self.shown_first: list[Commit] = []
         self.branches: list[str] = []
         self.undeletable: dict[str, ProviderError] = {}
+        self.broken_repository = ""
+        self.swept: list[str] = []
 
     async def pull_request(
         self, repo: RepoRef, number: int, *, awaits_mergeability: bool = True
@@ -100,7 +113,16 @@ class ChangingProvider(ValuesProvider):
         return self.line.index(ancestor) <= self.line.index(commit)
 
     async def vehicles(self, repo: RepoRef) -> Sequence[VehicleRef]:
+        self.swept.append(repo.name)
+        if repo.name == self.broken_repository:
+            raise KeyError(repo.name)
         return [VehicleRef(branch, self.main.sha) for branch in self.branches]
+
+    async def comments_since(self, where: Where, since: datetime) -> CommentsRead:
+        self.swept.append(where.ref.name)
+        if where.ref.name == self.broken_repository:
+            raise KeyError(where.ref.name)
+        return await super().comments_since(where, since)
 
     async def discard(self, repo: RepoRef, branch: str) -> None:
         if branch in self.undeletable:
@@ -263,6 +285,31 @@ async def test_a_mistake_in_the_sweep_of_one_queue_stops_that_of_no_other(
     assert "release" in provider.tips_asked
 
 
+@pytest.mark.parametrize("sweep", [reconcile.restore_branches, missed_comments.read_where_queued])
+@pytest.mark.parametrize("broken", ["widgets", "gadgets"])
+async def test_a_mistake_in_the_sweep_of_one_repository_stops_that_of_no_other(
+    runtime: Runtime,
+    queue: QueueRef,
+    provider: ChangingProvider,
+    sweep: Callable[[Runtime], Awaitable[None]],
+    broken: str,
+):
+    first = await runtime.store.read(access.repository, queue.repository_id)
+    fresh = replace(
+        await provider.repository(first.ref),
+        ref=replace(first.ref, name="gadgets"),
+        id=RepoId(first.ref.host, "2"),
+    )
+    second = await runtime.store.run(repositories.keep, fresh)
+    request = QueueRequest({}, QueueState.PAUSED)
+    await queues.create(runtime, second, "main", request, SYSTEM)
+    provider.swept.clear()
+    provider.broken_repository = broken
+    with pytest.raises(KeyError):
+        await sweep(runtime)
+    assert provider.swept == ["widgets", "gadgets"]
+
+
 async def test_a_mistake_in_the_timers_of_one_queue_stops_those_of_no_other(
     runtime: Runtime, queue: QueueRef, clock: WaitingClock
 ):
@@ -283,6 +330,20 @@ async def test_a_mistake_in_the_timers_of_one_queue_stops_those_of_no_other(
         await reconcile.pass_time(runtime)
     for each in made[1:]:
         assert (await turn.value(runtime, each.id)).holds == ()
+
+
+async def test_a_mistake_in_the_estimates_of_one_queue_stops_those_of_no_other(
+    runtime: Runtime, queue: QueueRef
+):
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    request = QueueRequest({}, QueueState.PAUSED)
+    other = (await queues.create(runtime, repository, "release", request, SYSTEM)).queue
+    mistake: Any = None
+    broken = replace(await turn.value(runtime, queue.id), entries=mistake)
+    runtime.store.caches.of(QueueCache).put(broken)
+    with pytest.raises(AttributeError):
+        await estimates.refresh(runtime)
+    assert other.id in runtime.memory.pasts
 
 
 async def has_moved(runtime: Runtime, queue: QueueRef, provider: ChangingProvider) -> Commit:

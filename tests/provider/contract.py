@@ -71,6 +71,7 @@ class Reads:
         assert (found.author, found.state, found.draft) == ("alice", PullRequestState.OPEN, False)
         assert (found.base_branch, found.base_tip) == ("main", stage.tip())
         assert (found.head_sha, found.head_repo) == (head, stage.repo.slug)
+        assert found.author_id == stage.actor("alice").id
         assert found.labels == ("urgent",)
         assert found.mergeability is Mergeability.MERGEABLE
         assert (found.is_fork, found.merge_commit, found.blockers) == (False, None, ())

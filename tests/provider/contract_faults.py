@@ -16,6 +16,7 @@ from service.provider.values import (
     CheckReportStatus,
     Emoji,
     Known,
+    LandStop,
     Merged,
     Reaction,
     Reply,
@@ -156,6 +157,23 @@ class Faults(BranchFaults):
         with pytest.raises(OutcomeUnknown):
             await stage.provider.advance(request)
         assert isinstance(await stage.provider.advanced(request), Merged)
+
+    @pytest.mark.parametrize("kind", ["reset_after", "graphql_partial"])
+    async def test_an_advance_that_a_person_has_undone_is_not_taken_for_one_never_done(
+        self, stage, kind
+    ):
+        built = await stage.provider.build(stage.request(await stage.open({"a.txt": "a\n"})))
+        request = stage.advancing(built.tip, built.branch, sent_until=stage.clock.now())
+        await stage.fault(kind, graphql="updateRefs")
+        with pytest.raises(OutcomeUnknown):
+            await stage.provider.advance(request)
+        await stage.act("force_push", branch="main", to=request.expect, bypass=True)
+        with pytest.raises(OutcomeUnknown):
+            await stage.provider.advanced(request)
+        stage.clock.advance(600)
+        assert await stage.provider.advanced(request) == Merged(built.tip, ())
+        assert isinstance(await stage.provider.advance(request), LandStop)
+        assert stage.tip() == request.expect
 
     async def test_a_landing_whose_proof_cannot_be_read_is_unknown(self, stage):
         number, head = await stage.open({"a.txt": "a\n"})

@@ -97,11 +97,18 @@ def test_a_taken_delivery_holds_its_lane_until_it_is_settled(session: Connection
     assert claimed(session, seconds=61) == ["guid-2"]
 
 
-def test_a_delivery_is_free_again_after_a_minute(session: Connection):
+def test_a_delivery_that_takes_long_is_taken_by_no_other_worker(session: Connection):
+    accept_all(session, a_delivery(1), a_delivery(2))
+    assert claimed(session, seconds=10) == ["guid-1"]
+    for minutes in (1, 10, 59):
+        assert inbox.claim(session, "another", NOW + minutes * MINUTE, 8) == ()
+
+
+def test_a_delivery_is_free_again_after_an_hour(session: Connection):
     accept_all(session, a_delivery(1))
     assert claimed(session, seconds=10) == ["guid-1"]
-    assert claimed(session, seconds=69) == []
-    (row,) = inbox.claim(session, ME, NOW + 70 * SECOND, 8)
+    assert claimed(session, seconds=3609) == []
+    (row,) = inbox.claim(session, ME, NOW + 3610 * SECOND, 8)
     assert row.attempts == 2
 
 

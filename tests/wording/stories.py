@@ -309,6 +309,13 @@ def silent() -> PullRequestText:
     return replace(testing(), run=a_run(checks=reported, last_report_at=at(10)))
 
 
+def unread() -> PullRequestText:
+    """Under test, with so many reports that a required check may be among the unread ones."""
+    shown = silent()
+    assert shown.run is not None
+    return replace(shown, run=replace(shown.run, checks_complete=False))
+
+
 def without_check_run() -> PullRequestText:
     """Under test, in a queue that writes comments only."""
     config = replace(builders.a_queue().config, status_check_enabled=False)

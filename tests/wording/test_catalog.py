@@ -15,6 +15,7 @@ from service.mergequeue.engine.explaining.conditions import (
     Next,
     NextEvent,
 )
+from service.mergequeue.engine.explaining.risks import Why
 from service.mergequeue.engine.model import NOTHING, Detail, Named
 from service.mergequeue.engine.outputs import (
     BisectionClosed,
@@ -132,6 +133,13 @@ AMONG_OTHERS = [
     Condition(ConditionCode.FEW_RUNS, met=False, count=13, total=12),
     Condition(ConditionCode.FEW_ON_ALL, met=True, prs=(478,), count=127, total=128),
     Condition(ConditionCode.FEW_ON_ALL, met=False, prs=(478,), count=128, total=128),
+    *(
+        Condition(ConditionCode.ALONE_FIRST, met=True, word=why, count=12, total=5, prs=prs)
+        for why in Why
+        for prs in ((), (478,))
+        if prs or why is not Why.OTHERS_WAIT
+    ),
+    Condition(ConditionCode.FOLLOWERS_AWAITED, met=False, prs=(478,), count=25),
     Condition(ConditionCode.BATCH_COMPLETE, met=True, count=3, total=4),
     Condition(ConditionCode.BATCH_COMPLETE, met=False, count=1, total=4),
     Condition(ConditionCode.FREE_SLOT, met=False, prs=tuple(range(1, 9)), count=2, total=2),
@@ -367,6 +375,13 @@ def test_holds_causes_refusals_and_conditions_of_entry_are_inert(text):
 @pytest.mark.parametrize(("tries", "words"), [(0, "once"), (1, "twice"), (2, "3 times")])
 def test_interruptions_are_counted_by_the_tries_that_the_queue_allows(tries, words):
     config = builders.replaced_config(auto_retry_limit=tries)
+    entry = builders.an_entry(EntryState.NOT_READY, Reason.CI_INTERRUPTED)
+    text = reasons.message(entry, builders.a_queue(config=config))
+    assert f"CI stopped its checks {words}; your change is not at fault" in text
+
+
+def test_of_one_that_ci_has_made_leave_the_hours_are_told():
+    config = builders.replaced_config(not_ready_timeout_hours=6)
     entry = builders.an_entry(EntryState.CANCELLED, Reason.CI_INTERRUPTED)
     text = reasons.message(entry, builders.a_queue(config=config))
-    assert text == (f"Removed: CI stopped its checks {words}; your change is not at fault.")
+    assert text == "Removed: CI stopped its checks for 6 h; your change is not at fault."

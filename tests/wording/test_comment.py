@@ -30,6 +30,7 @@ STORIES = {
     "testing-without-check-run": stories.without_check_run(),
     "testing-again": stories.testing_again(),
     "check-silent": stories.silent(),
+    "check-unread": stories.unread(),
     "no-check-started": stories.no_checks(),
     "passed": stories.passed(),
     "about-to-merge": stories.landing(),
@@ -63,6 +64,7 @@ STORIES = {
     "pushed": stories.pushed(),
     "not-ready-timeout": stories.given_up(),
     "ci-interrupted": stories.ended(CANCELLED, Reason.CI_INTERRUPTED, Detail(checks=(TEST,))),
+    "ci-failed": stories.ended(CANCELLED, Reason.INFRASTRUCTURE, Detail(checks=(TEST,))),
     "check-never-started": stories.ended(
         CANCELLED, Reason.CHECK_NEVER_STARTED, Detail(checks=(Named("test (3.12)", ""),))
     ),
@@ -85,6 +87,7 @@ ANNOUNCED = {
     "build-refused",
     "merge-refused",
     "not-ready-timeout",
+    "ci-failed",
     "ci-interrupted",
     "check-never-started",
     "interaction",

@@ -155,6 +155,7 @@ class PlacedWhy(StrEnum):
 
     URGENT = "urgent"
     REJOIN = "rejoin"
+    RETURNED = "returned"
     BATCH = "batch"
     PROVEN = "proven"
     SCREENED = "screened"

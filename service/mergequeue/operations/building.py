@@ -19,7 +19,7 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Run, RunStep
 from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RetireRun
 from service.mergequeue.engine.states import RunPhase, RunStatus
-from service.mergequeue.operations import merge_messages, naming, turn, vehicles
+from service.mergequeue.operations import merge_messages, naming, sweeping, turn, vehicles
 from service.mergequeue.store import landings, queues, runs
 from service.provider.errors import Gone, GoneKind, ProviderError, Refused, RefusedCode
 from service.provider.values import (
@@ -94,8 +94,8 @@ async def prepare(runtime: Runtime, repository: RepoRef, branch: str) -> None:
 
 async def prepare_all(runtime: Runtime) -> None:
     """Sweep: the same for every queue, after a start with other options or an empty disk."""
-    for queue in await runtime.store.read(queues.all_queues):
-        await prepare(runtime, queue.repo, queue.branch)
+    every = await runtime.store.read(queues.all_queues)
+    await sweeping.one_by_one(prepare(runtime, queue.repo, queue.branch) for queue in every)
 
 
 def _without_drafts(result: BuildResult) -> list[Input]:

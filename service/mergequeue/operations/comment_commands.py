@@ -5,7 +5,7 @@ from typing import assert_never
 
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.errors import Conflict
+from service.errors import Conflict, ServiceError
 from service.mergequeue.engine.config import ForkPolicy, QueueConfig
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Refused, Step
@@ -108,8 +108,9 @@ class CommentCommand:
 
     @property
     def is_by_author(self) -> bool:
-        """Whether the author of the command is the author of the pull request."""
-        return self.asked.actor.login == self.pull.author
+        """Whether the author of the command is the author of the pull request, by the account."""
+        author = self.pull.author_id
+        return author is not None and self.asked.actor.id == author
 
 
 async def carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
@@ -134,12 +135,20 @@ async def carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
             assert_never(ask)
 
 
+class AlreadyAnswered(ServiceError):
+    """Another worker has run the same command since this one began with it."""
+
+
 def _by(runtime: Runtime, command: CommentCommand) -> Requester:
-    """Return the requester, whose turn also records the command so that it never runs again."""
+    """Return the requester, whose turn also records the command so that it never runs again.
+
+    The turn counts only if its record is the first: AlreadyAnswered undoes it.
+    """
     now = runtime.clock.now()
 
     def record_command(session: Tx) -> None:
-        answered_commands.record(session, command.record, now)
+        if not answered_commands.record(session, command.record, now):
+            raise AlreadyAnswered(f"The command {command.asked.source_id} has been run.")
 
     return Requester(command.actor, record_command)
 

@@ -18,7 +18,7 @@ from service.database.records import Lane, RepositoryRecord
 from service.errors import Conflict, Invalid, NotFound
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.operations import chains, comment_commands, turn
-from service.mergequeue.operations.comment_commands import CommentCommand
+from service.mergequeue.operations.comment_commands import AlreadyAnswered, CommentCommand
 from service.mergequeue.store import answered_commands, queues
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Right
@@ -149,7 +149,11 @@ async def _answer(runtime: Runtime, command: CommentCommand) -> None:
         if reply is not None:
             await runtime.store.run(audit.append, _denial_audit_row(runtime, command))
     if reply is None:
-        reply = await _carry_out(runtime, command)
+        try:
+            reply = await _carry_out(runtime, command)
+        except AlreadyAnswered:
+            await _was_answered(runtime, command.repository, command.asked)
+            return
         is_done = True
     await _send_answer(runtime, command, reply, is_done=is_done)
 
@@ -185,7 +189,7 @@ async def answer_label(
         actor=changed.actor,
         ask=AskSubmit() if changed.added else AskCancel(),
         source=AskSource.LABEL,
-        source_id=_label_event_id(changed),
+        source_id=changed.source_id,
         at=changed.at,
     )
     if await _was_answered(runtime, repository, asked):
@@ -196,12 +200,6 @@ async def answer_label(
     has_effect = changed.added or changed.number in command.value.entries
     if has_effect and _is_queue_label(command.config, changed.label):
         await _answer(runtime, command)
-
-
-def _label_event_id(changed: LabelChanged) -> str:
-    """Return an id for the event: the provider sends none for label changes."""
-    change = "added" if changed.added else "removed"
-    return f"label-{changed.number}-{change}-{changed.at.isoformat()}"
 
 
 async def _is_any_queue_label(runtime: Runtime, repository: RepositoryRecord, label: str) -> bool:

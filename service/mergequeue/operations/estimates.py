@@ -16,7 +16,7 @@ from service.mergequeue.engine.explaining.rates import Outcomes
 from service.mergequeue.engine.inputs import EstimateChanged, Input, RatesMeasured
 from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.reported import Facts, Rates
-from service.mergequeue.operations import turn
+from service.mergequeue.operations import sweeping, turn
 from service.mergequeue.store import history, outcomes, queues
 from service.mergequeue.store.history import Judged
 from service.runtime import Runtime
@@ -45,13 +45,17 @@ def of_submission(runtime: Runtime, queue: QueueRef, facts: Facts) -> float:
 
 async def refresh(runtime: Runtime) -> bool:
     """Read the past of every queue; whether any chance or rate has changed noticeably."""
-    found = False
-    for queue in await runtime.store.read(queues.all_queues):
+    changed: list[bool] = []
+
+    async def refresh_queue(queue: QueueRef) -> None:
         try:
-            found = await _refresh_one(runtime, queue) or found
+            changed.append(await _refresh_one(runtime, queue))
         except NotFound:
             runtime.memory.pasts.pop(queue.id, None)
-    return found
+
+    every = await runtime.store.read(queues.all_queues)
+    await sweeping.one_by_one(refresh_queue(queue) for queue in every)
+    return any(changed)
 
 
 async def _refresh_one(runtime: Runtime, queue: QueueRef) -> bool:

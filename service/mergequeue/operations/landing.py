@@ -36,6 +36,7 @@ from service.mergequeue.operations import (
     counting,
     facts,
     head_branches,
+    landing_calls,
     notices,
     permits,
     proving,
@@ -44,22 +45,22 @@ from service.mergequeue.operations import (
     turn,
 )
 from service.mergequeue.operations.commit_values import CommitTexts
+from service.mergequeue.operations.landing_calls import Attempt
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import landings, runs
 from service.mergequeue.store.landings import LandingOutcome
 from service.provider.errors import Gone, GoneKind, OutcomeUnknown
+from service.provider.port import Provider
 from service.provider.values import (
-    AdvanceRequest,
     CheckReport,
     CheckReportStatus,
     LandStop,
     LandStopCode,
     Merged,
-    MergeRequest,
     PullRequest,
 )
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, MergeMethod, PullRequestState, QueueRef, Sha
+from service.vocabulary import SYSTEM, MergeMethod, PullRequestState, QueueRef, RepoRef, Sha
 
 TOLD_AT_ONCE = 32
 """Positions recorded in one turn, which takes 64 inputs; a unit may have a thousand."""
@@ -83,21 +84,6 @@ TOO_SLOW = "The provider answers too slowly: the permit ran out before the call 
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A landing in progress: the queue, the action, its rows, the run's branch."""
-
-    queue: QueueRef
-    action: Land
-    records: tuple[LandingRecord, ...]
-    branch: str
-
-    @property
-    def position(self) -> int:
-        """The first position of the landing, by which its outcome is reported."""
-        return self.action.steps[0].position
-
-
 async def land(runtime: Runtime, queue: QueueRef, action: Land) -> None:
     """Carry out one landing and report the result to the queue.
 
@@ -110,7 +96,7 @@ async def land(runtime: Runtime, queue: QueueRef, action: Land) -> None:
     if all(row.state in _SETTLED for row in mine):
         return
     if any(row.state in _MAYBE_SENT for row in mine):
-        merged = await _read_back(runtime, attempt)
+        merged = await landing_calls.read_back(runtime, attempt)
         if merged is not None:
             await _record(runtime, attempt, merged)
             return
@@ -177,7 +163,7 @@ async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandS
         return LandStop(LandStopCode.UNAVAILABLE, TOO_SLOW)
     runtime.boundary.reach("act.land.before_send")
     try:
-        answer = await _send(runtime, attempt, fresh)
+        answer = await landing_calls.send(runtime, attempt, fresh.texts)
     except OutcomeUnknown:
         await _settle(runtime, attempt, LandingState.UNKNOWN)
         raise
@@ -304,51 +290,6 @@ async def _complete_own_check(runtime: Runtime, attempt: Attempt) -> None:
             await runtime.store.run(notices.note_completed_check, attempt.queue, step, written)
 
 
-async def _send(runtime: Runtime, attempt: Attempt, fresh: Fresh) -> Merged | LandStop:
-    provider = runtime.providers[attempt.queue.repo.host]
-    if attempt.action.mode is LandMode.CAS:
-        return await provider.advance(_advance_request(attempt))
-    request = _merge_request(attempt)
-    return await provider.merge(replace(request, title=fresh.texts.title, message=fresh.texts.body))
-
-
-async def _read_back(runtime: Runtime, attempt: Attempt) -> Merged | None:
-    provider = runtime.providers[attempt.queue.repo.host]
-    if attempt.action.mode is LandMode.CAS:
-        return await provider.advanced(_advance_request(attempt))
-    sent_until = max(row.permit_until for row in attempt.records if row.permit_until is not None)
-    try:
-        return await provider.merged(replace(_merge_request(attempt), sent_until=sent_until))
-    except Gone as gone:
-        if gone.kind is not GoneKind.PULL_REQUEST:
-            raise
-        return None  # what landed of it shows as a move of the target
-
-
-def _merge_request(attempt: Attempt) -> MergeRequest:
-    action = attempt.action
-    *below, step = action.steps
-    return MergeRequest(
-        repo=attempt.queue.repo,
-        target=attempt.queue.branch,
-        number=step.pr,
-        head_sha=step.head,
-        method=action.method,
-        expect_parent=action.expected_tip.sha,
-        below=tuple((one.pr, one.head) for one in below),
-    )
-
-
-def _advance_request(attempt: Attempt) -> AdvanceRequest:
-    return AdvanceRequest(
-        repo=attempt.queue.repo,
-        target=attempt.queue.branch,
-        expect=attempt.action.expected_tip.sha,
-        to=attempt.action.steps[-1].commit,
-        test_branch=attempt.branch,
-    )
-
-
 async def _record(runtime: Runtime, attempt: Attempt, merged: Merged) -> None:
     """Prove the landing from what was read back, and store and report it in one commit."""
     runtime.boundary.reach("landing.before_proof")
@@ -388,15 +329,20 @@ async def _mismatch(runtime: Runtime, attempt: Attempt, evidence: str) -> Landin
     fresh = await provider.tip(attempt.queue.repo, attempt.queue.branch)
     real = attempt.action.expected_tip if fresh is None else Tip(fresh.sha, fresh.tree)
     repo, steps = attempt.queue.repo, attempt.action.steps
-    pulls = await asyncio.gather(
-        *(provider.pull_request(repo, step.pr, awaits_mergeability=False) for step in steps)
-    )
-    merged = tuple(
-        step.position
-        for step, pull in zip(steps, pulls, strict=True)
-        if pull.state is PullRequestState.MERGED
-    )
+    are_merged = await asyncio.gather(*(_is_merged(provider, repo, step.pr) for step in steps))
+    merged = tuple(step.position for step, is_in in zip(steps, are_merged, strict=True) if is_in)
     return LandingMismatch(attempt.action.run, attempt.position, merged, real, evidence)
+
+
+async def _is_merged(provider: Provider, repo: RepoRef, number: int) -> bool:
+    """Return whether the provider shows a pull request as merged; False for one that is gone."""
+    try:
+        pull = await provider.pull_request(repo, number, awaits_mergeability=False)
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        return False
+    return pull.state is PullRequestState.MERGED
 
 
 @dataclass(frozen=True, slots=True)

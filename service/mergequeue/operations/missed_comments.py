@@ -12,6 +12,7 @@ from service.accounts.store import access
 from service.database import inbox
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
+from service.mergequeue.operations import sweeping
 from service.mergequeue.store import answered_commands, cursors, queues
 from service.provider.errors import ProviderError
 from service.provider.signals import AskSource, Where
@@ -37,17 +38,22 @@ async def read_where_unqueued(runtime: Runtime) -> None:
 
 
 async def _read_repositories(runtime: Runtime, *, has_queue: bool) -> None:
-    """Read one repository after another; an error in one does not stop the others."""
     queued = {queue.repo for queue in await runtime.store.read(queues.all_queues)}
-    for repository in await runtime.store.read(access.repositories_of, None):
-        is_selected = repository.available and (repository.ref in queued) is has_queue
-        if not is_selected or repository.ref.host not in runtime.providers:
-            continue
-        try:
-            await read_missed(runtime, repository, AskSource.COMMENT)
-            await read_missed(runtime, repository, AskSource.REVIEW)
-        except ProviderError as error:
-            log.warning("sweep_postponed", repo=repository.ref.slug, why=error.message)
+    await sweeping.one_by_one(
+        _read_repository(runtime, repository)
+        for repository in await runtime.store.read(access.repositories_of, None)
+        if repository.available
+        and (repository.ref in queued) is has_queue
+        and repository.ref.host in runtime.providers
+    )
+
+
+async def _read_repository(runtime: Runtime, repository: RepositoryRecord) -> None:
+    try:
+        await read_missed(runtime, repository, AskSource.COMMENT)
+        await read_missed(runtime, repository, AskSource.REVIEW)
+    except ProviderError as error:
+        log.warning("sweep_postponed", repo=repository.ref.slug, why=error.message)
 
 
 async def read_missed(runtime: Runtime, repository: RepositoryRecord, source: AskSource) -> int:

@@ -47,7 +47,13 @@ def proof_of(action: Land, merged: Merged) -> Proved | Unproved:
     have landed since the base, `changes.py` compares what it changed instead.
     """
     chain = merged.chain
-    if not chain:
+    if chain == ():
+        return Unproved(
+            "foreign_push",
+            f"{merged.commit} has landed, and the target is at {action.expected_tip.sha} again, "
+            "where it was before.",
+        )
+    if chain is None:
         return Unproved(
             "foreign_push",
             f"{merged.commit} does not lead back to the expected parent "

@@ -4,9 +4,8 @@ Each function reads one thing afresh and tells the queue; the sweeps call them o
 signals call them at once. Everything lands with no signal at all, later.
 """
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -14,7 +13,6 @@ import structlog
 from service.accounts import repositories
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
-from service.errors import DatabaseUnavailable
 from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.inputs import (
     ChecksReported,
@@ -31,7 +29,14 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
-from service.mergequeue.operations import facts, naming, repository_files, requirements, turn
+from service.mergequeue.operations import (
+    facts,
+    naming,
+    repository_files,
+    requirements,
+    sweeping,
+    turn,
+)
 from service.mergequeue.store import queues, runs
 from service.mergequeue.store.runs import RecordedBranch
 from service.provider.errors import (
@@ -82,7 +87,7 @@ def is_reported_on(run: Run) -> bool:
 
 async def read_running_checks(runtime: Runtime) -> None:
     """Sweep: the checks of live runs, so that a lost event only delays (provider.md 8.2)."""
-    await _each(_sweep_queue(runtime, queue) for queue in await _live(runtime))
+    await sweeping.one_by_one(_sweep_queue(runtime, queue) for queue in await _live(runtime))
 
 
 async def _sweep_queue(runtime: Runtime, queue: QueueRef) -> None:
@@ -134,7 +139,7 @@ async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -
 
 async def read_live_queues(runtime: Runtime) -> None:
     """Sweep: tip, pull requests and required statuses of queues with live entries."""
-    await _each(_read_guarded(runtime, queue) for queue in await _live(runtime))
+    await sweeping.one_by_one(_read_guarded(runtime, queue) for queue in await _live(runtime))
 
 
 async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None) -> None:
@@ -144,17 +149,21 @@ async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None
     """
     chosen = runtime.providers.keys() if hosts is None else hosts
     # First the repositories: queues are read by the names that these have now.
-    await _each(part(runtime, chosen) for part in (_read_repositories_of, _read_queues_of))
+    await sweeping.one_by_one(
+        part(runtime, chosen) for part in (_read_repositories_of, _read_queues_of)
+    )
 
 
 async def _read_repositories_of(runtime: Runtime, hosts: Collection[str]) -> None:
     known = await runtime.store.read(access.repositories_of, None)
-    await _each(read_repository(runtime, one.id) for one in known if one.ref.host in hosts)
+    await sweeping.one_by_one(
+        read_repository(runtime, one.id) for one in known if one.ref.host in hosts
+    )
 
 
 async def _read_queues_of(runtime: Runtime, hosts: Collection[str]) -> None:
     every = [one for one in await runtime.store.read(queues.all_queues) if one.repo.host in hosts]
-    await _each(_read_whole(runtime, queue) for queue in every)
+    await sweeping.one_by_one(_read_whole(runtime, queue) for queue in every)
 
 
 async def _read_whole(runtime: Runtime, queue: QueueRef) -> None:
@@ -364,19 +373,23 @@ async def _all_facts(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> li
 
 async def restore_branches(runtime: Runtime) -> None:
     """Sweep: put back a live run's lost branch once, delete leftovers."""
-    for repository in await runtime.store.read(access.repositories_of, None):
-        recorded = await runtime.store.read(runs.recorded_branches, repository.id)
-        # A dry test leaves no record, and may come before the first test branch of a queue.
-        has_queue = bool(await runtime.store.read(queues.queues_of, repository.id))
-        if not (recorded or has_queue) or repository.ref.host not in runtime.providers:
-            continue
-        try:
-            await _restore_branches_of(runtime, repository, recorded)
-        except ProviderError as trouble:
-            log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)
+    known = await runtime.store.read(access.repositories_of, None)
+    await sweeping.one_by_one(_restore_branches_of(runtime, repository) for repository in known)
 
 
-async def _restore_branches_of(
+async def _restore_branches_of(runtime: Runtime, repository: RepositoryRecord) -> None:
+    recorded = await runtime.store.read(runs.recorded_branches, repository.id)
+    # A dry test leaves no record, and may come before the first test branch of a queue.
+    has_queue = bool(await runtime.store.read(queues.queues_of, repository.id))
+    if not (recorded or has_queue) or repository.ref.host not in runtime.providers:
+        return
+    try:
+        await _look_at_branches(runtime, repository, recorded)
+    except ProviderError as trouble:
+        log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)
+
+
+async def _look_at_branches(
     runtime: Runtime, repository: RepositoryRecord, recorded: Mapping[str, RecordedBranch]
 ) -> None:
     """Look at each branch of a repository; one that cannot be changed keeps no other from it."""
@@ -417,8 +430,14 @@ async def _restore_or_delete(
 
 
 async def restore_branch(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
-    """Put a live run's branch back at its commit, the first time; then the queue must know."""
+    """Put a live run's branch back at its commit, the first time; then the queue must know.
+
+    While the run is landing it stays as it is: the landing may have deleted it, and a landing is
+    read back by that.
+    """
     value = await turn.value(runtime, queue.id)
+    if value.landing is not None and value.landing.run == run_id:
+        return
     run = value.runs.get(run_id)
     if run is None or run.sha is None or run.branch is None or run.kind is RunKind.DIRECT:
         return
@@ -444,7 +463,7 @@ def _reachable_again(value: MergeQueue) -> list[Input]:
 async def pass_time(runtime: Runtime) -> bool:
     """Give every queue whose time has come the chance to act; whether there was any."""
     due = await runtime.store.read(queues.due, runtime.clock.now())
-    await _each(turn.take(runtime, queue_id, [TimePassed()]) for queue_id in due)
+    await sweeping.one_by_one(turn.take(runtime, queue_id, [TimePassed()]) for queue_id in due)
     return bool(due)
 
 
@@ -453,22 +472,6 @@ async def next_wake(runtime: Runtime) -> datetime | None:
     wake = await runtime.store.read(queues.next_wake)
     times = [at for at in (wake, runtime.looks.next_at()) if at is not None]
     return min(times, default=None)
-
-
-async def _each(works: Iterable[Coroutine[None, None, object]]) -> None:
-    """Do one after another. A mistake in one stops no other: the first is raised at the end.
-
-    Raises DatabaseUnavailable at once, for all of them need the database.
-    """
-    mistakes: list[BaseException] = []
-    for work in works:
-        (outcome,) = await asyncio.gather(work, return_exceptions=True)
-        if isinstance(outcome, DatabaseUnavailable):
-            raise outcome
-        if isinstance(outcome, BaseException):
-            mistakes.append(outcome)
-    if mistakes:
-        raise mistakes[0]
 
 
 async def _guarded(runtime: Runtime, queue: QueueRef, reading: Awaitable[None]) -> None:

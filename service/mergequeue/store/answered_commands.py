@@ -14,7 +14,7 @@ KEPT = timedelta(days=14)
 
 heard = HeardCommandRow.__table__
 
-NOTE = upsert(heard).on_conflict_do_nothing()
+NOTE = upsert(heard).on_conflict_do_nothing().returning(heard.c.source_id)
 _OF_REPOSITORY = heard.c.repository_id == bindparam("of_repository")
 SELECT_ANSWERED = select(heard.c.source_id).where(
     _OF_REPOSITORY,
@@ -44,9 +44,9 @@ class AnsweredCommand:
     said_at: datetime
 
 
-def record(session: Connection, command: AnsweredCommand, at: datetime) -> None:
-    """Record that the command was answered. Idempotent."""
-    session.execute(
+def record(session: Connection, command: AnsweredCommand, at: datetime) -> bool:
+    """Record that the command was answered; return False, without a change, if it is known."""
+    recorded = session.execute(
         NOTE,
         {
             "repository_id": command.repository_id,
@@ -58,6 +58,7 @@ def record(session: Connection, command: AnsweredCommand, at: datetime) -> None:
             "heard_at": at,
         },
     )
+    return recorded.scalar_one_or_none() is not None
 
 
 def answered_among(

@@ -22,10 +22,10 @@ from service.mergequeue.engine.explaining.conditions import (
 )
 from service.mergequeue.engine.model import Hold, MergeQueue, Run
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, HoldReason, Reason
-from service.mergequeue.wording import holds, readiness
+from service.mergequeue.wording import holds, readiness, risks
 from service.mergequeue.wording.situation import PullRequestText, Wanted
 from service.text import markdown, phrases, times
-from service.text.phrases import Code, Page, Phrase, Pull, phrase
+from service.text.phrases import Code, Page, Phrase, phrase
 from service.vocabulary import CheckOutcome
 
 Text = tuple[str, str] | Callable[[Condition, MergeQueue], Phrase]
@@ -186,7 +186,7 @@ def _tries(condition: Condition) -> Phrase:
     found = []
     if condition.prs:
         are = phrases.are(condition.prs)
-        found.append(phrase(f"{{}} {are} being tested now", few(condition.prs)))
+        found.append(phrase(f"{{}} {are} being tested now", phrases.few(condition.prs)))
     if condition.at is not None:
         at = times.clock_time(condition.at, condition.at)
         found.append(phrase("the next test begins at {}", at))
@@ -198,7 +198,7 @@ def _turn(condition: Condition, queue: MergeQueue) -> Phrase:
     if queue.config.mode is Mode.PARALLEL and condition.prs:
         verbs = ("shares", "goes") if len(condition.prs) == 1 else ("share", "go")
         words = f"{{}} {verbs[0]} impacted targets with it and {verbs[1]} first"
-        first = phrase(words, few(condition.prs))
+        first = phrase(words, phrases.few(condition.prs))
     else:
         first = phrases.counted(before, "PR goes first", "PRs go first")
     return _but(phrase("it is its turn"), condition, first if before else Phrase())
@@ -212,7 +212,7 @@ def _few_runs(condition: Condition, _: MergeQueue) -> Phrase:
 
 def _few_on_all(condition: Condition, _: MergeQueue) -> Phrase:
     number = condition.total or 0
-    words = phrase("fewer than {} PRs are tested on {}", number, few(condition.prs))
+    words = phrase("fewer than {} PRs are tested on {}", number, phrases.few(condition.prs))
     why = "{} are; it impacts every target, so its failure would restart their tests"
     return _but(words, condition, phrase(why, condition.count or 0))
 
@@ -222,12 +222,12 @@ def _batch(condition: Condition, _: MergeQueue) -> Phrase:
         return phrase("its batch does not wait for more PRs")
     so_far = phrase("{} of {} so far", condition.count or 0, condition.total or 0)
     if condition.prs:
-        so_far += phrase(", with {}", few(condition.prs))
+        so_far += phrase(", with {}", phrases.few(condition.prs))
     return _but(phrase("its batch is complete"), condition, so_far)
 
 
 def _startable(condition: Condition, queue: MergeQueue) -> Phrase:
-    late = phrase(f"{{}} {phrases.are(condition.prs)} not yet", few(condition.prs))
+    late = phrase(f"{{}} {phrases.are(condition.prs)} not yet", phrases.few(condition.prs))
     shares = " that shares impacted targets with it"
     which = shares if queue.config.mode is Mode.PARALLEL else ""
     words = phrase("everything ahead" + which + " is being tested")
@@ -239,7 +239,7 @@ def _slot(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.total is not None:
         used = phrase("{} of {} in use", condition.count or 0, condition.total)
     if condition.prs:
-        used += phrase(" by {}", few(condition.prs))
+        used += phrase(" by {}", phrases.few(condition.prs))
     return _but(phrase("a test slot is free"), condition, used)
 
 
@@ -269,7 +269,7 @@ def _successors(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met or not condition.prs:
         return phrase("no remaining test run on top of it can clear it")
     are = phrases.are(condition.prs)
-    words = phrase(f"{{}}, tested on top of it, {are} decided", few(condition.prs))
+    words = phrase(f"{{}}, tested on top of it, {are} decided", phrases.few(condition.prs))
     levels = Phrase()
     if condition.total is not None and condition.total > 1:
         levels = phrase("; {} of {} levels failed", condition.count or 0, condition.total)
@@ -283,9 +283,9 @@ def _search(condition: Condition, _: MergeQueue) -> Phrase:
         return phrase("the cause is found")
     if condition.met:
         return phrase("the search for the cause has only {} left", phrases.pulls(suspects))
-    where = [phrase("among {}", few(suspects))]
+    where = [phrase("among {}", phrases.few(suspects))]
     if proven:
-        where.append(phrase("{} passed", few(condition.prs[:proven])))
+        where.append(phrase("{} passed", phrases.few(condition.prs[:proven])))
     if condition.runs:
         runs = phrases.counted(condition.runs, "test run", "test runs")
         where.append(phrase("{} under way", runs))
@@ -307,16 +307,13 @@ def _landing_free(condition: Condition, _: MergeQueue) -> Phrase:
 
 def _takeover(condition: Condition) -> Phrase:
     """That the instance that merges stopped answering, and when another takes over."""
-    stopped = phrase("the Headgate instance that merges {} stopped answering", few(condition.prs))
+    stopped = phrase(
+        "the Headgate instance that merges {} stopped answering", phrases.few(condition.prs)
+    )
     if condition.at is None:
         return stopped
     at = times.clock_time(condition.at, condition.at)
     return stopped + phrase("; another one takes over at {}", at)
-
-
-def few(prs: Sequence[int]) -> Phrase:
-    """At most five pull requests, then `and 3 more`: those that share a slot may be many."""
-    return phrases.listed([Phrase((Pull(pr),)) for pr in prs], phrases.NAMES_SHOWN_MAX)
 
 
 _FIELDS: dict[str, Callable[[Sequence[int]], Phrase]] = {
@@ -345,6 +342,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.BATCH_COMPLETE: _batch,
     ConditionCode.BASE_STARTABLE: _startable,
     ConditionCode.FREE_SLOT: _slot,
+    ConditionCode.ALONE_FIRST: risks.alone_first,
     ConditionCode.BRANCH_BUILT: _built,
     ConditionCode.STATUS_PASSED: _status,
     ConditionCode.EVIDENCE_RECEIVED: (_RESULTS_ARE_IN, _RESULTS_ARE_IN),
@@ -353,6 +351,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
         "{prs} ahead {are} decided",
     ),
     ConditionCode.SUCCESSORS_DECIDED: _successors,
+    ConditionCode.FOLLOWERS_AWAITED: risks.followers,
     ConditionCode.BISECTION_DONE: _search,
     ConditionCode.CONFIRMED: (
         "a second test run has confirmed or cleared the failure",

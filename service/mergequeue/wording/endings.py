@@ -109,7 +109,18 @@ def _not_ready(situation: Situation) -> Phrase:
     return Phrase((f"not ready for {hours:g} h",))
 
 
+def _waited(situation: Situation) -> str:
+    """Return how long one waited for CI that has left because of it; empty for any other."""
+    hours = situation.config.not_ready_timeout_hours if situation.config else 0
+    has_left = situation.state is EntryState.CANCELLED
+    return f"{hours:g} h" if has_left and hours else ""
+
+
 def _tries(situation: Situation) -> str:
+    """Return how often it was tried; of one that has left, for how long."""
+    waited = _waited(situation)
+    if waited:
+        return f"for {waited}"
     return times.times(situation.config.auto_retry_limit + 1) if situation.config else "again"
 
 

@@ -43,6 +43,7 @@ _PLACED = {
     PlacedWhy.IMPACTS_ALL: "moved next to another PR that impacts every target",
     PlacedWhy.URGENT: "went ahead as urgent",
     PlacedWhy.REJOIN: "rejoined the queue behind the PRs that are being tested",
+    PlacedWhy.RETURNED: "moved ahead of newer PRs that restart as well",
 }
 
 

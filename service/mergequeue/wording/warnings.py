@@ -16,6 +16,8 @@ _SIMILARITY = 0.6
 
 def of_run(run: Run, now: datetime) -> list[Phrase]:
     """Sentences about checks that stay away, before the run is given up for it."""
+    if run.checks and not run.checks_complete:
+        return [_unread(name) for name in verdict.silent_of(run)[: phrases.NAMES_SHOWN_MAX]]
     warns_at = verdict.warns_at(run)
     if warns_at is None or now < warns_at:
         return []
@@ -33,6 +35,14 @@ def _none_started() -> Phrase:
         "No check has started on the test branch. Your CI may not run on {}: add that pattern "
         "to the branches your workflows run for.",
         TEST_BRANCHES,
+    )
+
+
+def _unread(name: RequiredName) -> Phrase:
+    return phrase(
+        "The test branch has more reports than Headgate reads. {} may be among those that it did "
+        "not read.",
+        name.name,
     )
 
 

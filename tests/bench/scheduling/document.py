@@ -46,7 +46,8 @@ Strategies:
 
 - `headgate`: the recommended settings: batches sized by load
   (`tests/bench/scheduling/settings.py`)
-- `headgate-fixed`, `headgate-plain`: batches of four; no batches
+- `headgate-fixed`, `headgate-plain`: batches of four; no batches. Both hedge in spare slots, and
+  merge optimistically where every run tests the whole tree
 - `oracle`: the ideal with as many workers as the cell has
 - `oracle-batch`: the same; it may also batch and reorder
 - `proto`: a prototype of what a queue can reach without knowing the truth

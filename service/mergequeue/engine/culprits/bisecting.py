@@ -12,7 +12,7 @@ from itertools import combinations
 from service.mergequeue.engine.config import BatchSizing, ConfirmFailures, OptimizationMode
 from service.mergequeue.engine.culprits import optimism, verdict
 from service.mergequeue.engine.model import Bisection, Detail, Entry, Member, Run
-from service.mergequeue.engine.outputs import BisectionNarrowed, BisectionOpened
+from service.mergequeue.engine.outputs import BisectionNarrowed, BisectionOpened, PlacedWhy
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving, line
@@ -457,5 +457,5 @@ def _go_first(draft: Draft, entries: Sequence[Entry]) -> None:
         if other.state is EntryState.PENDING and any(
             bases.meets(draft, other, entry) for entry in entries
         ):
-            line.put_before(draft, other, entries)
+            line.put_before(draft, other, entries, PlacedWhy.PROVEN)
             return

@@ -61,11 +61,13 @@ class ConditionCode(StrEnum):
     BATCH_COMPLETE = "batch_complete"
     BASE_STARTABLE = "base_startable"
     FREE_SLOT = "free_slot"
+    ALONE_FIRST = "alone_first"
     BRANCH_BUILT = "branch_built"
     STATUS_PASSED = "status_passed"
     EVIDENCE_RECEIVED = "evidence_received"
     AHEAD_DECIDED = "ahead_decided"
     SUCCESSORS_DECIDED = "successors_decided"
+    FOLLOWERS_AWAITED = "followers_awaited"
     BISECTION_DONE = "bisection_done"
     CONFIRMED = "confirmed"
     QUEUE_LANDS = "queue_lands"
@@ -84,7 +86,8 @@ class Condition:
     slots in use, runs under way, members of a batch, levels of successors; entries before it have
     no total. Of a stack `name` lists the members to be merged first, `prs` those that are not in
     the queue. Of a bisection `prs` are all that it searches, the first `count` proven, the first
-    `total` known to fail, and `runs` of its test runs are under way.
+    `total` known to fail, and `runs` of its test runs are under way. Of a risk `count` is the
+    chance of failing in percent, `total` the limit, and `word` the reason (`risks.Why`).
     """
 
     code: ConditionCode
@@ -161,6 +164,7 @@ _NEXT: Mapping[ConditionCode, Next] = {
     ConditionCode.EVIDENCE_RECEIVED: Next.EVIDENCE_ARRIVES,
     ConditionCode.AHEAD_DECIDED: Next.AHEAD_DECIDED,
     ConditionCode.SUCCESSORS_DECIDED: Next.SUCCESSOR_ENDS,
+    ConditionCode.FOLLOWERS_AWAITED: Next.SUCCESSOR_ENDS,
     ConditionCode.BISECTION_DONE: Next.PROBE_ENDS,
     ConditionCode.CONFIRMED: Next.CONFIRMATION_ENDS,
     ConditionCode.AHEAD_LANDED: Next.LANDING_ENDS,

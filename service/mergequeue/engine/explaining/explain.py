@@ -10,7 +10,7 @@ from datetime import datetime
 
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import BatchSizing, Mode
-from service.mergequeue.engine.explaining import conditions
+from service.mergequeue.engine.explaining import conditions, risks
 from service.mergequeue.engine.explaining.conditions import (
     Condition,
     ConditionCode,
@@ -104,6 +104,7 @@ def _pending(draft: Draft, entry: Entry) -> Iterator[Condition]:
     stopped = tuple(pr for pr in _unstarted_base(draft, group) if pr not in together)
     yield Condition(ConditionCode.BASE_STARTABLE, not stopped, prs=stopped)
     yield _main_slot(draft)
+    yield from risks.alone_first(draft, entry)
 
 
 def _few_runs(draft: Draft, entry: Entry) -> Iterator[Condition]:
@@ -268,6 +269,7 @@ def _free_slot(running: Sequence[Run], slots: int) -> Condition:
 def _testing(draft: Draft, entry: Entry) -> Iterator[Condition]:
     run = draft.runs[entry.run or ""]
     built = run.phase is RunPhase.TESTING
+    yield from risks.alone_first(draft, entry)
     yield Condition(ConditionCode.BRANCH_BUILT, built, since=run.created_at)
     if not built:
         return
@@ -289,7 +291,7 @@ def _pending_failure(draft: Draft, entry: Entry) -> Iterator[Condition]:
     decided = not open_ones
     yield Condition(ConditionCode.AHEAD_DECIDED, decided, since=run.finished_at, prs=open_ones)
     waits = not decided
-    for one in _successors(draft, entry, run):
+    for one in (*_successors(draft, entry, run), *_followers(draft, entry, run)):
         waits = waits or not one.met
         yield one
     yield from conditions.evidence(run, draft.now)
@@ -319,6 +321,13 @@ def _successors(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
         count=done,
         total=depth,
     )
+
+
+def _followers(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
+    """While a failed group of adaptive batches waits for a run behind it that may clear it."""
+    behind = [one for one, _ in _levels(draft, run)]
+    running = [one for one in behind if one.status is RunStatus.IN_PROGRESS]
+    yield from risks.awaited_followers(draft, entry, running)
 
 
 def _levels(draft: Draft, run: Run) -> list[tuple[Run, int]]:

@@ -53,6 +53,7 @@ def start(draft: Draft) -> None:
     shares = draft.queue.config.bisection_concurrency == 0
     if not shares:
         _bisect(draft, ground)
+    line.take_places_again(draft)
     blocked = grouping.Reach(not draft.is_parallel)
     _start_each(draft, ground, _placed, blocked)
     if draft.line_changed:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from service.mergequeue.engine.model import NOTHING, Bisection, Detail, Entry, Run
 from service.mergequeue.engine.outputs import BisectionClosed
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import BREAKER_HOLDS, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, line
 from service.mergequeue.engine.state.draft import Draft
@@ -137,14 +137,37 @@ def set_aside(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHI
 
 
 def wait_for_ci(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING) -> None:
-    """Set the entry aside because CI gave no result; it tries again by itself, later each time."""
+    """Set the entry aside because CI gave no result; it tries again by itself, later each time.
+
+    It leaves once it has waited so for as long as an entry may be not ready. Under a breaker hold
+    no entry leaves, and further waits do not count, for an outage of CI ejects nobody.
+    """
+    hours = draft.queue.config.not_ready_timeout_hours
+    is_outage = any(hold.reason in BREAKER_HOLDS for hold in draft.queue.holds)
+    if hours and not is_outage and _waited_for_ci(entry) >= timedelta(hours=hours):
+        leave(draft, entry, EntryState.CANCELLED, reason, detail)
+        return
     times = entry.restarts.get(reason.value, 0)
-    wait = min(CI_WAIT_FIRST * 2 ** min(times, 10), CI_WAIT_MAX)
-    aside = replace(
-        entry, barred=(reason,), retries=0, restarts={**entry.restarts, reason.value: times + 1}
-    )
+    wait = _wait_after(times)
+    counted = times if is_outage and wait == CI_WAIT_MAX else times + 1
+    restarts = {**entry.restarts, reason.value: counted}
+    aside = replace(entry, barred=(reason,), retries=0, restarts=restarts)
     set_aside(draft, aside, reason, detail)
     draft.put(replace(draft.entries[entry.pr], build_after=draft.now + wait))
+
+
+def _wait_after(times: int) -> timedelta:
+    doubled: timedelta = CI_WAIT_FIRST * 2 ** min(times, 10)
+    return min(doubled, CI_WAIT_MAX)
+
+
+def _waited_for_ci(entry: Entry) -> timedelta:
+    """Return the sum of the waits of this submission."""
+    waited = timedelta()
+    for reason in CI_WAITS:
+        for times in range(entry.restarts.get(reason.value, 0)):
+            waited += _wait_after(times)
+    return waited
 
 
 def try_again(draft: Draft, entries: Iterable[Entry]) -> None:

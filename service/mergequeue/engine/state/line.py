@@ -5,6 +5,7 @@ Ranks are integers far apart, so that a place in between needs no other entry to
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import Entry
@@ -91,12 +92,33 @@ def gather(draft: Draft, group: Sequence[Entry]) -> None:
         _place_behind(draft, first, rest, PlacedWhy.BATCH)
 
 
-def put_before(draft: Draft, other: Entry, movers: Sequence[Entry]) -> None:
-    """Put proven entries right before one that is ahead of them; their order is kept."""
+def put_before(draft: Draft, other: Entry, movers: Sequence[Entry], why: PlacedWhy) -> None:
+    """Put entries right before one that is ahead of them; their order is kept."""
     line = draft.places.line
     index = bisect_left(line, (other.rank or 0, other.pr))
     anchor = draft.entries[line[index - 1][1]] if index else None
-    _place_behind(draft, anchor, movers, PlacedWhy.PROVEN)
+    _place_behind(draft, anchor, movers, why)
+
+
+def take_places_again(draft: Draft) -> None:
+    """Let members of failed batches go before newer entries that wait for runs behind the others.
+
+    They came back behind entries under test. When those restart, this restarts no run any more.
+    """
+    idle = [draft.entries[pr] for _, pr in reversed(draft.places.line)]
+    idle = list(takewhile(_may_be_overtaken, idle))
+    idle.reverse()
+    for place, mover in enumerate(idle):
+        if not mover.failed_batches or mover.facts.below:
+            continue
+        newer = next((one for one in idle[:place] if (one.seq or 0) > (mover.seq or 0)), None)
+        if newer is not None:
+            put_before(draft, newer, [mover], PlacedWhy.RETURNED)
+
+
+def _may_be_overtaken(entry: Entry) -> bool:
+    is_idle = entry.state is EntryState.PENDING and not entry.held_by
+    return is_idle and entry.priority != URGENT
 
 
 def _is_before_urgent(draft: Draft, entry: Entry) -> bool:

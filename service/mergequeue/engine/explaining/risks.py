@@ -1,0 +1,102 @@
+"""Why a risky pull request is tested alone first or in the line, and why a failed group waits.
+
+Only with `batchSizing: ADAPTIVE` (docs/design/testing.md 11). Values only; the sentences are made
+in `wording`.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from service.mergequeue.engine.config import BatchSizing
+from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
+from service.mergequeue.engine.model import Entry, Run
+from service.mergequeue.engine.planning import admitting, screening
+from service.mergequeue.engine.state import ledger
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.line import URGENT
+from service.mergequeue.engine.states import RunKind
+
+
+class Why(StrEnum):
+    """Why a pull request is tested apart from the line first, or is not.
+
+    The first four are reasons for a test apart. RISKY: its chance of failing is above the limit.
+    OTHERS_WAIT, LINE_BUSY: the same, and the line does not admit it at once for this reason.
+    """
+
+    HAS_FAILED = "has_failed"
+    RISKY = "risky"
+    OTHERS_WAIT = "others_wait"
+    LINE_BUSY = "line_busy"
+    IDLE_LINE = "idle_line"
+    URGENT = "urgent"
+    STACKED = "stacked"
+
+
+def alone_first(draft: Draft, entry: Entry) -> Iterator[Condition]:
+    """Why a risky or suspected entry, which waits or is under test, is tested apart first or not.
+
+    Empty for all others. The condition is always met: it says what was decided.
+    """
+    if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
+        return
+    run = draft.runs.get(entry.run or "")
+    is_apart = screening.is_due(draft, entry) if run is None else run.kind is RunKind.SCREEN
+    why = _why_apart(draft, entry) if is_apart else _why_in_line(entry)
+    if why is None:
+        return
+    prs = () if run is None or not is_apart else run.prs
+    if why is Why.OTHERS_WAIT:
+        waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
+        prs = tuple(one.pr for one in waiting if not screening.is_due(draft, one))
+    yield Condition(
+        ConditionCode.ALONE_FIRST,
+        met=True,
+        prs=tuple(pr for pr in prs if pr != entry.pr),
+        word=why.value,
+        count=percent_of(entry.p_fail),
+        total=percent_of(screening.RISK_MAX),
+    )
+
+
+def _why_apart(draft: Draft, entry: Entry) -> Why:
+    if ledger.belief_of(draft).is_suspect(entry.id):
+        return Why.HAS_FAILED
+    if entry.run is not None or not draft.queue.config.can_optimistically_merge:
+        # Why the line did not admit a pull request under test is not known any more.
+        return Why.RISKY
+    return Why.OTHERS_WAIT if admitting.is_within(draft, entry) else Why.LINE_BUSY
+
+
+def _why_in_line(entry: Entry) -> Why | None:
+    """Return why a risky entry needs no test apart; None if it is not risky, or has its place."""
+    has_place = entry.run is None and entry.rank is not None
+    if entry.screened or entry.p_fail <= screening.RISK_MAX or has_place:
+        return None
+    if entry.facts.below:
+        return Why.STACKED
+    return Why.URGENT if entry.priority == URGENT else Why.IDLE_LINE
+
+
+def awaited_followers(draft: Draft, entry: Entry, running: Sequence[Run]) -> Iterator[Condition]:
+    """Why a failed group stays in the line: runs on top of it may clear it.
+
+    `running` are those that are under way. Empty if there are none.
+    """
+    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
+    if not is_adaptive or not entry.kept or not running:
+        return
+    run = draft.runs[entry.run or ""]
+    yield Condition(
+        ConditionCode.FOLLOWERS_AWAITED,
+        met=False,
+        since=run.finished_at,
+        prs=tuple(pr for one in running for pr in one.prs),
+        count=percent_of(ledger.any_failing(draft, draft.own(run))),
+    )
+
+
+def percent_of(chance: float) -> int:
+    """The chance in percent, rounded up: so one above a limit is never shown as equal to it."""
+    return math.ceil(round(100 * chance, 6))
