@@ -10,7 +10,7 @@ from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.explaining.estimates import PRIOR
 from service.mergequeue.engine.reported import Evidence, Rates
-from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.states import QueueState, RunKind
 from service.mergequeue.operations import estimates, pull_requests, queues, turn
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.simulation.history import Arrival, Fate, history_of
@@ -174,6 +174,34 @@ async def test_a_pass_after_the_machines_failed_is_no_flake(runtime, clock, why,
     await report("3", CheckOutcome.PASSED)
     runs = await runtime.store.read(outcomes.of_runs, queue.id)
     assert (runs.passed, runs.flaked) == (1, flaked)
+
+
+async def test_a_try_under_a_hold_that_failed_is_no_flake(runtime, clock):
+    queue = await recorded.made(runtime)
+    arrival = Arrival(at=BEGIN, pr=1, head=sha_of("h", "1"))
+    recording = Recording(runtime, clock, queue, history_of([arrival], (600.0,), 0.0))
+    await recording.tell(inputs.RepositoryChanged(available=True, sends_results=True))
+    await recording.tell(inputs.TargetMoved(recording.target.tip))
+    await recording.tell(inputs.Submit(recorded.facts_of(arrival), recorded.ALICE))
+
+    async def ends(outcome: CheckOutcome, why: Explanation, wait: timedelta) -> RunKind:
+        (run,) = (await turn.value(runtime, queue.id)).runs.values()
+        assert run.sha is not None
+        check = Check(CheckKind.SUITE_RUN, "unit", "7", "", "2", outcome, "-", "https://ci.test")
+        await recording.tell(inputs.ChecksReported(run.id, run.sha, (check,), True))
+        clock.present += timedelta(minutes=1)
+        await recording.tell(inputs.EvidenceReported(run.id, Evidence(1, {"unit": why})))
+        clock.present += wait
+        await recording.tell(inputs.TimePassed())
+        return run.kind
+
+    wait = timedelta(minutes=15)
+    await ends(CheckOutcome.FAILED, Explanation.BASE_RED, wait)
+    assert await ends(CheckOutcome.FAILED, Explanation.UNEXPLAINED, wait) is RunKind.TRY
+    assert await ends(CheckOutcome.PASSED, Explanation.UNEXPLAINED, wait) is RunKind.TRY
+    assert not (await turn.value(runtime, queue.id)).entries
+    runs = await runtime.store.read(outcomes.of_runs, queue.id)
+    assert (runs.passed, runs.flaked) == (0, 0)
 
 
 async def test_housekeeping_tells_chances_every_ten_minutes(runtime, clock):

@@ -31,7 +31,8 @@ OUTSIDE = frozenset({Cause.INFRA, Cause.INTERRUPTED, Cause.NEVER_STARTED, Cause.
 _QUEUE: BindParameter[int] = bindparam("of_queue")
 _IS_TEST = and_(
     runs.c.queue_id == _QUEUE,
-    runs.c.kind != RunKind.DIRECT.value,
+    # A try is made while everything fails.
+    runs.c.kind.not_in([RunKind.DIRECT.value, RunKind.TRY.value]),
     runs.c.contained.is_(False),
     runs.c.reused_from.is_(None),
 )
