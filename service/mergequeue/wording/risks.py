@@ -12,13 +12,13 @@ from service.text.phrases import Phrase, phrase
 
 _ADMITTED = (
     f"it enters the line at once only while {admitting.FREE_MIN:.0%} of the test slots are free "
-    f"and at most {admitting.FAILURES_MAX:g} failures are expected in the line"
+    f"and at most {admitting.FAILURES_MAX:g} failures are expected of all PRs under test"
 ).replace("%", " %")
 
 _IN_THE_LINE: dict[Why, str] = {
     Why.IDLE_LINE: (
         f"no other PR waited for the line, and at most {admitting.FAILURES_MAX:g} failures were "
-        "expected in it"
+        "expected of all PRs under test"
     ),
     Why.URGENT: "it is urgent",
     Why.STACKED: "its head contains the PRs below it in its stack",
