@@ -58,13 +58,13 @@ def test_failures_alone_that_convict(flake: float, p_fail: float, failures: int)
         assert convicts == (count == failures)
 
 
-def test_a_failure_with_others_does_not_count_in_a_verdict() -> None:
+@pytest.mark.parametrize(("p_fail", "is_convicted"), [(0.003, False), (0.1, True)])
+def test_a_failure_with_others_may_be_a_conflict(p_fail: float, is_convicted: bool) -> None:
     # Those ahead have passed: alone the first failure says that it is broken or in conflict.
     records = belief.cleared((a_record("r1", "c", base="ab"),), ["a", "b"])
     believed = Belief((*records, a_record("r2", "c")), Rates())
     assert believed.failing("c", PRIOR) >= belief.CONVICTED_MIN
-    assert not believed.is_convicted("c", 0.1, has_passed=False)
-    assert believed.is_convicted("c", 0.1, has_passed=False, more=1)
+    assert believed.is_convicted("c", p_fail, has_passed=False) == is_convicted
 
 
 def test_a_failure_on_what_has_merged_since_counts_in_full() -> None:

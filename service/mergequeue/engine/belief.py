@@ -118,16 +118,23 @@ class Belief:
         """Whether its failures alone, and so many more of them, are enough to reject this one.
 
         What failed together with others may also be a conflict with one that has not landed, which
-        says nothing against this one alone: it does not count. Once all the others have merged,
-        such a run counts like a failure alone: it tested this one on what the target has now.
+        says nothing against this one alone. So those runs prove no more than that it is broken
+        rather than in conflict. Once all the others have merged, such a run counts in full: it
+        tested this one on what the target has now.
         """
-        odds = odds_of(self.prior(p_fail, has_passed=has_passed)) / self.flake**more
-        alone = more
+        prior = odds_of(self.prior(p_fail, has_passed=has_passed))
+        together, on_target, alone = prior, 1.0, (1.0 / self.flake) ** more
         for charge in self._charges.get(entry, ()):
-            if charge.record.have_others_merged(entry):
-                odds /= 1.0 - (1.0 - self.flake) * charge.others_pass
-                alone += charge.record.is_alone
-        return alone > 0 and odds / (1.0 + odds) >= CONVICTED_MIN
+            factor = 1.0 / (1.0 - (1.0 - self.flake) * charge.others_pass)
+            if charge.record.is_alone:
+                alone *= factor
+            elif charge.record.have_others_merged(entry):
+                on_target *= factor
+            else:
+                together *= factor
+        rather = p_fail / max(self.rates.conflict, PRIOR_MIN)
+        odds = min(together, max(prior, rather)) * on_target * alone
+        return alone > 1.0 and odds / (1.0 + odds) >= CONVICTED_MIN
 
     def prior(self, p_fail: float, *, has_passed: bool) -> float:
         """The chance that one fails before any failure; `has_passed`: it did alone."""

