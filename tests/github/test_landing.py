@@ -70,16 +70,6 @@ async def made():
 
 
 @pytest.fixture
-def table(made):
-    return made[0]
-
-
-@pytest.fixture
-def client(made):
-    return made[1]
-
-
-@pytest.fixture
 def kept(client):
     return Protection(client.clock, APP_ID)
 

@@ -20,16 +20,6 @@ async def made():
         yield found
 
 
-@pytest.fixture
-def table(made):
-    return made[0]
-
-
-@pytest.fixture
-def client(made):
-    return made[1]
-
-
 @pytest.mark.parametrize("beyond", [0, 1])
 async def test_a_commit_with_more_suites_than_github_lists_runs_of_is_not_read_whole(
     table, client, beyond

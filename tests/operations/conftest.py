@@ -1,5 +1,6 @@
 """A runtime over both databases, a provider made of values, time that only waiting moves."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,6 +21,7 @@ from service.notifications.sender import HttpSender
 from service.runtime import Options, Runtime
 from service.vocabulary import SYSTEM, QueueRef
 from tests.harness.values import ValuesProvider
+from tests.provider.stage import Stage, on_sandbox
 
 
 class WaitingClock:
@@ -79,3 +81,9 @@ async def queue(runtime: Runtime, provider: ValuesProvider) -> QueueRef:
     await queues.create(runtime, record, "main", QueueRequest({}, QueueState.PAUSED), SYSTEM)
     (found,) = await runtime.store.read(stored_queues.all_queues)
     return found
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with on_sandbox() as made:
+        yield made

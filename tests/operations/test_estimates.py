@@ -152,14 +152,20 @@ async def test_a_run_that_failed_for_its_own_change_is_no_flake(runtime, clock):
     assert (runs.passed, runs.flaked) == (8, 0)
 
 
-@pytest.mark.parametrize(("why", "flaked"), [(Explanation.INFRA, 0), (Explanation.FLAKY, 1)])
-async def test_a_pass_after_the_machines_failed_is_no_flake(runtime, clock, why, flaked):
+async def a_queue_with_one(runtime, clock):
+    """Return a queue that sends test results, with one pull request under test."""
     queue = await recorded.made(runtime)
     arrival = Arrival(at=BEGIN, pr=1, head=sha_of("h", "1"))
     recording = Recording(runtime, clock, queue, history_of([arrival], (600.0,), 0.0))
     await recording.tell(inputs.RepositoryChanged(available=True, sends_results=True))
     await recording.tell(inputs.TargetMoved(recording.target.tip))
     await recording.tell(inputs.Submit(recorded.facts_of(arrival), recorded.ALICE))
+    return queue, recording
+
+
+@pytest.mark.parametrize(("why", "flaked"), [(Explanation.INFRA, 0), (Explanation.FLAKY, 1)])
+async def test_a_pass_after_the_machines_failed_is_no_flake(runtime, clock, why, flaked):
+    queue, recording = await a_queue_with_one(runtime, clock)
     (run,) = (await turn.value(runtime, queue.id)).runs.values()
 
     async def report(number: str, outcome: CheckOutcome) -> None:
@@ -177,12 +183,7 @@ async def test_a_pass_after_the_machines_failed_is_no_flake(runtime, clock, why,
 
 
 async def test_a_try_under_a_hold_that_failed_is_no_flake(runtime, clock):
-    queue = await recorded.made(runtime)
-    arrival = Arrival(at=BEGIN, pr=1, head=sha_of("h", "1"))
-    recording = Recording(runtime, clock, queue, history_of([arrival], (600.0,), 0.0))
-    await recording.tell(inputs.RepositoryChanged(available=True, sends_results=True))
-    await recording.tell(inputs.TargetMoved(recording.target.tip))
-    await recording.tell(inputs.Submit(recorded.facts_of(arrival), recorded.ALICE))
+    queue, recording = await a_queue_with_one(runtime, clock)
 
     async def ends(outcome: CheckOutcome, why: Explanation, wait: timedelta) -> RunKind:
         (run,) = (await turn.value(runtime, queue.id)).runs.values()

@@ -1,7 +1,6 @@
 """Landings of several pull requests: at once or one by one, again after a kill, or not at all."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,7 +14,7 @@ from service.metrics.queue_families import Kind
 from service.runtime import Runtime
 from service.vocabulary import MergeMethod
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
-from tests.provider.stage import Stage, on_sandbox
+from tests.provider.stage import Stage
 
 LANDING = Kind.LANDING.value
 MERGES = MergeMethod.MERGE_COMMIT
@@ -37,12 +36,6 @@ class Strikes:
         if name == self.at:
             self.at = ""
             raise Struck(name)
-
-
-@pytest.fixture
-async def stage() -> AsyncIterator[Stage]:
-    async with on_sandbox() as made:
-        yield made
 
 
 @pytest.fixture

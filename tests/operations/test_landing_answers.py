@@ -6,7 +6,7 @@ See docs/design/landing.md 3.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -34,7 +34,7 @@ from service.vocabulary import SYSTEM
 from tests.harness.databases import Hasty, connected
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
 from tests.operations.test_landing import MERGES, Struck, counted, states
-from tests.provider.stage import Stage, on_sandbox
+from tests.provider.stage import Stage
 
 MERGE_CALL = {"method": "PUT", "path": "*/merge"}
 IN_PROGRESS = "Merge already in progress"
@@ -51,12 +51,6 @@ class Moments:
         self.passed[name] += 1
         if name in self.at:
             self.at[name](self.passed[name])
-
-
-@pytest.fixture
-async def stage() -> AsyncIterator[Stage]:
-    async with on_sandbox() as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Landings beside other lanes, and of a base that was cleared with its run."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from service.database.database import Store
@@ -12,13 +10,7 @@ from service.mergequeue.operations import landing
 from service.runtime import Runtime
 from tests.operations.landing_stage import a_unit, runtime_of, three
 from tests.operations.test_landing import MERGES
-from tests.provider.stage import Stage, on_sandbox
-
-
-@pytest.fixture
-async def stage() -> AsyncIterator[Stage]:
-    async with on_sandbox() as made:
-        yield made
+from tests.provider.stage import Stage
 
 
 @pytest.fixture

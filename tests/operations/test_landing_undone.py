@@ -3,8 +3,6 @@
 Headgate never lands a second time what a person may have taken out of the branch.
 """
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from bot.github.landing import SHOWN_FOR
@@ -18,13 +16,7 @@ from service.provider.errors import OutcomeUnknown
 from service.runtime import Runtime
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
 from tests.operations.test_landing import MERGES, states
-from tests.provider.stage import Stage, on_sandbox
-
-
-@pytest.fixture
-async def stage() -> AsyncIterator[Stage]:
-    async with on_sandbox() as made:
-        yield made
+from tests.provider.stage import Stage
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 Each case breaks one condition of the permit alone; everything else is as the queue decided.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ from tests.mergequeue import trees
 from tests.mergequeue.stage import START, a_check
 from tests.mergequeue.stage import Stage as Engine
 from tests.operations.landing_stage import a_unit, runtime_of
-from tests.provider.stage import Stage, on_sandbox
+from tests.provider.stage import Stage
 
 pytestmark = pytest.mark.each_database
 
@@ -158,12 +158,6 @@ def test_a_landing_is_not_permitted_if(decided: tuple[MergeQueue, Land], name: s
 def test_a_landing_is_permitted_though(decided: tuple[MergeQueue, Land], name: str) -> None:
     queue, action = decided
     assert permits.against(NOT_AGAINST[name](queue), action, START) is None
-
-
-@pytest.fixture
-async def stage() -> AsyncIterator[Stage]:
-    async with on_sandbox() as made:
-        yield made
 
 
 @pytest.fixture

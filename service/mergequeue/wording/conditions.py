@@ -182,7 +182,7 @@ def _no_hold(condition: Condition, _: MergeQueue) -> Phrase:
 
 
 def _tries(condition: Condition) -> Phrase:
-    """What is tested to see whether the hold can end, and when the next test begins."""
+    """Return which pull requests are tested to end the hold, and when the next test begins."""
     found = []
     if condition.prs:
         are = phrases.are(condition.prs)

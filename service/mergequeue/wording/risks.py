@@ -11,9 +11,9 @@ from service.text import phrases
 from service.text.phrases import Phrase, phrase
 
 _ADMITTED = (
-    f"it enters the line at once only while {admitting.FREE_MIN:.0%} of the test slots are free "
-    f"and at most {admitting.FAILURES_MAX:g} failures are expected of all PRs under test"
-).replace("%", " %")
+    f"it enters the line at once only while {100 * admitting.FREE_MIN:g} % of the test slots are "
+    f"free and at most {admitting.FAILURES_MAX:g} failures are expected of all PRs under test"
+)
 
 _IN_THE_LINE: dict[Why, str] = {
     Why.IDLE_LINE: (

@@ -16,9 +16,9 @@ from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
 
 ONE_MORE_FOR = 30
-"""In each period one more try begins for so many entries that can be tried.
+"""A queue with this many entries that can be tried begins one more try in each period.
 
-A pass is found sooner, yet each entry is tried more seldom than in a small queue.
+So a large queue finds a pass sooner, and still tries each entry less often than a small one.
 """
 
 WAIT_MIN = timedelta(minutes=1)
@@ -97,7 +97,10 @@ def _candidates(draft: Draft) -> list[Entry]:
 
 
 def _without_candidates(draft: Draft) -> None:
-    """Let entries under search be tried where no other is left and no run under way tells more."""
+    """Give up the searches, so that their entries can be tried, unless a run is still under way.
+
+    If no entry can be tried even then, a pull request that has passed ends the hold.
+    """
     going = (run for run in draft.runs.values() if run.status is RunStatus.IN_PROGRESS)
     if any(run.kind not in SPARE for run in going):
         return

@@ -140,7 +140,7 @@ def wait_for_ci(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOT
     """Set the entry aside because CI gave no result; it tries again by itself, later each time.
 
     It leaves once it has waited so for as long as an entry may be not ready. Under a breaker hold
-    no entry leaves, and further waits do not count, for an outage of CI ejects nobody.
+    no entry leaves, because an outage of CI must reject nobody, and the longest waits do not count.
     """
     hours = draft.queue.config.not_ready_timeout_hours
     is_outage = any(hold.reason in BREAKER_HOLDS for hold in draft.queue.holds)

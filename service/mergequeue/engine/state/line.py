@@ -105,8 +105,8 @@ def take_places_again(draft: Draft) -> None:
 
     They came back behind entries under test. When those restart, this restarts no run any more.
     """
-    idle = [draft.entries[pr] for _, pr in reversed(draft.places.line)]
-    idle = list(takewhile(_may_be_overtaken, idle))
+    backwards = (draft.entries[pr] for _, pr in reversed(draft.places.line))
+    idle = list(takewhile(_may_be_overtaken, backwards))
     idle.reverse()
     for place, mover in enumerate(idle):
         if not mover.failed_batches or mover.facts.below:
