@@ -328,4 +328,6 @@ def _evidence(
         judged.weights,
         judged.gaps,
         judged.new_texts,
+        failed_tests=judged.failed_tests,
+        unexplained_tests=judged.unexplained_tests,
     )

@@ -13,9 +13,9 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
-from service.mergequeue.engine.belief import Record
 from service.mergequeue.engine.model import Bisection, Breaker, Entry, Member, Run
 from service.mergequeue.engine.outputs import BuildTestBranch
+from service.mergequeue.engine.records import Record
 from service.mergequeue.engine.reported import Evidence
 from service.mergequeue.engine.states import RunPhase
 from service.mergequeue.engine.targets import Targets

@@ -4,8 +4,18 @@ import itertools
 
 import pytest
 
-from service.mergequeue.engine import belief
-from service.mergequeue.engine.belief import Belief, Record, Suspect
+from service.mergequeue.engine import belief, blame
+from service.mergequeue.engine.belief import Belief
+from service.mergequeue.engine.records import (
+    RECORDS_MAX,
+    Record,
+    Suspect,
+    cleared,
+    live,
+    merged,
+    with_failure,
+    without,
+)
 from service.mergequeue.engine.reported import Rates
 
 PRIOR = 0.06
@@ -53,7 +63,7 @@ def test_failures_alone_that_convict(flake: float, p_fail: float, failures: int)
     rates = Rates(flake=flake)
     records: tuple[Record, ...] = ()
     for count in range(1, failures + 1):
-        records = belief.with_failure(records, a_record(f"r{count}", "a"))
+        records = with_failure(records, a_record(f"r{count}", "a"))
         convicts = Belief(records, rates).is_convicted("a", p_fail, has_passed=False)
         assert convicts == (count == failures)
 
@@ -61,7 +71,7 @@ def test_failures_alone_that_convict(flake: float, p_fail: float, failures: int)
 @pytest.mark.parametrize(("p_fail", "is_convicted"), [(0.003, False), (0.1, True)])
 def test_a_failure_with_others_may_be_a_conflict(p_fail: float, is_convicted: bool) -> None:
     # Those ahead have passed: alone the first failure says that it is broken or in conflict.
-    records = belief.cleared((a_record("r1", "c", base="ab"),), ["a", "b"])
+    records = cleared((a_record("r1", "c", base="ab"),), ["a", "b"])
     believed = Belief((*records, a_record("r2", "c")), Rates())
     assert believed.failing("c", PRIOR) >= belief.CONVICTED_MIN
     assert believed.is_convicted("c", p_fail, has_passed=False) == is_convicted
@@ -69,9 +79,9 @@ def test_a_failure_with_others_may_be_a_conflict(p_fail: float, is_convicted: bo
 
 def test_a_failure_on_what_has_merged_since_counts_in_full() -> None:
     records = (a_record("r1", "c", base="ab"), a_record("r2", "c"))
-    one_left = belief.cleared(belief.merged(records, ["a"]), ["b"])
+    one_left = cleared(merged(records, ["a"]), ["b"])
     assert not Belief(one_left, Rates()).is_convicted("c", 0.003, has_passed=False)
-    believed = Belief(belief.merged(one_left, ["b"]), Rates())
+    believed = Belief(merged(one_left, ["b"]), Rates())
     assert believed.is_convicted("c", 0.003, has_passed=False)
 
 
@@ -81,27 +91,27 @@ def test_no_failure_with_others_convicts() -> None:
 
 
 def test_a_run_that_failed_counts_once() -> None:
-    records = belief.with_failure((), a_record("r1", "a"))
-    assert belief.with_failure(records, a_record("r1", "a")) == records
+    records = with_failure((), a_record("r1", "a"))
+    assert with_failure(records, a_record("r1", "a")) == records
 
 
 def test_a_landing_sharpens_what_is_believed_of_the_others() -> None:
     records = (a_record("r1", "c", base="ab"),)
     before = Belief(records, Rates()).failing("c", PRIOR)
-    after = Belief(belief.cleared(records, ["a", "b"]), Rates()).failing("c", PRIOR)
+    after = Belief(cleared(records, ["a", "b"]), Rates()).failing("c", PRIOR)
     assert before < 0.4
     assert after > 0.7
 
 
 def test_one_that_is_cleared_is_believed_as_before() -> None:
-    records = belief.cleared((a_record("r1", "ab"), a_record("r2", "a")), ["a"])
+    records = cleared((a_record("r1", "ab"), a_record("r2", "a")), ["a"])
     assert Belief(records, Rates()).failing("a", PRIOR) == PRIOR
     assert not Belief(records, Rates()).is_suspect("a")
 
 
 def test_a_culprit_explains_its_failures_and_no_others() -> None:
     records = (a_record("r1", "ab"), a_record("r2", "bc"), a_record("r3", "c"))
-    assert belief.explained(records, ["a"]) == records[1:]
+    assert blame.explained(records, ["a"]) == records[1:]
 
 
 def test_only_what_a_run_tested_is_suspected() -> None:
@@ -111,10 +121,10 @@ def test_only_what_a_run_tested_is_suspected() -> None:
 
 
 def test_a_batch_that_failed_is_remembered_after_its_members_are_cleared() -> None:
-    records = belief.cleared((a_record("r1", "ab"),), ["a", "b"])
-    records = belief.live(records, lambda one: True)
+    records = cleared((a_record("r1", "ab"),), ["a", "b"])
+    records = live(records, lambda one: True)
     assert Belief(records, Rates()).failed_together("a") == [frozenset("ab")]
-    assert belief.live(records, lambda one: one.entry == "a") == ()
+    assert live(records, lambda one: one.entry == "a") == ()
 
 
 def test_a_flake_rate_of_zero_and_of_one_are_not_believed() -> None:
@@ -132,12 +142,12 @@ def test_one_that_cannot_fail_is_rejected_in_the_end() -> None:
 
 def test_records_are_bounded() -> None:
     records: tuple[Record, ...] = ()
-    for count in range(belief.RECORDS_MAX + 5):
-        records = belief.with_failure(records, a_record(f"r{count}", "a"))
-    assert len(records) == belief.RECORDS_MAX
-    assert records[-1].run == f"r{belief.RECORDS_MAX + 4}"
+    for count in range(RECORDS_MAX + 5):
+        records = with_failure(records, a_record(f"r{count}", "a"))
+    assert len(records) == RECORDS_MAX
+    assert records[-1].run == f"r{RECORDS_MAX + 4}"
 
 
 def test_a_run_that_passes_after_all_is_forgotten() -> None:
     records = (a_record("r1", "a"), a_record("r2", "a"))
-    assert belief.without(records, {"r1"}) == records[1:]
+    assert without(records, {"r1"}) == records[1:]

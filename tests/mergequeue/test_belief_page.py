@@ -3,8 +3,9 @@
 import math
 from pathlib import Path
 
-from service.mergequeue.engine import belief
-from service.mergequeue.engine.belief import Belief, Record, Suspect
+from service.mergequeue.engine import blame
+from service.mergequeue.engine.belief import Belief
+from service.mergequeue.engine.records import Record, Suspect, cleared, with_failure
 from service.mergequeue.engine.reported import Rates
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "belief.md"
@@ -24,12 +25,12 @@ def _computed() -> list[list[str]]:
     rows = [_believed(records)]
     records = _failed(records, "batch", *NUMBERS)
     rows.append(_believed(records))
-    records = belief.cleared(records, ["11", "12"])
+    records = cleared(records, ["11", "12"])
     rows.append(_believed(records))
     for run in ("alone", "alone again"):
         records = _failed(records, run, 13)
         rows.append(_believed(records))
-    rows.append(_believed(belief.explained(records, ["13"])))
+    rows.append(_believed(blame.explained(records, ["13"])))
     return rows
 
 
@@ -47,4 +48,4 @@ def _failed(records: tuple[Record, ...], run: str, *numbers: int) -> tuple[Recor
         Suspect(str(number), number, _failing(records, number), is_tested=True)
         for number in numbers
     )
-    return belief.with_failure(records, Record(run, suspects, ("unit",)))
+    return with_failure(records, Record(run, suspects, ("unit",)))

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
-from service.mergequeue.engine import belief, suspicion
-from service.mergequeue.engine.belief import Record, Suspect
+from service.mergequeue.engine import suspicion
+from service.mergequeue.engine.belief import Belief
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.records import Record, Suspect, cleared, merged
+from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.suspicion import FailedTogether, Fate, Other, Suspicion
 from service.mergequeue.wording import notices
@@ -35,7 +37,7 @@ def believed(records: tuple[Record, ...], *entries: Entry, pr: int = 1) -> Suspi
 
 def test_it_has_the_failures_alone_and_those_with_others_and_what_became_of_these() -> None:
     records: tuple[Record, ...] = (a_record("r1", 1, 4, base=(2, 3, 5)), a_record("r2", 1))
-    records = belief.cleared(belief.merged(records, ["e2"]), ["e4"])
+    records = cleared(merged(records, ["e2"]), ["e4"])
     passed = an_entry(5, EntryState.TESTS_PASSED)
     found = believed(records, an_entry(1), an_entry(4), passed)
     assert found is not None
@@ -67,18 +69,17 @@ def test_the_percentage_is_whole_and_100_only_after_a_verdict() -> None:
     found = believed(records, an_entry(1))
     assert found is not None
     assert found.percent == 99
-    convicted = suspicion.made_of(
-        "e1", records, 0.9999, lambda one: Fate.UNDECIDED, is_convicted=True
-    )
+    charges = Belief(records, Rates()).charges_against("e1")
+    convicted = suspicion.made_of(charges, 0.9999, lambda one: Fate.UNDECIDED, is_convicted=True)
     assert convicted.percent == 100
     believed_good = suspicion.made_of(
-        "e1", records, 0.001, lambda one: Fate.UNDECIDED, is_convicted=False
+        charges, 0.001, lambda one: Fate.UNDECIDED, is_convicted=False
     )
     assert believed_good.percent == 1
 
 
 def test_there_is_none_of_one_that_only_was_in_a_base_or_is_cleared() -> None:
-    records = belief.cleared((a_record("r1", 1, base=(2,)), a_record("r2", 3)), ["e3"])
+    records = cleared((a_record("r1", 1, base=(2,)), a_record("r2", 3)), ["e3"])
     entries = (an_entry(1), an_entry(2), an_entry(3))
     assert believed(records, *entries, pr=1) is not None
     assert believed(records, *entries, pr=2) is None

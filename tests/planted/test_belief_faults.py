@@ -5,8 +5,9 @@ import random
 
 import pytest
 
-from service.mergequeue.engine import belief
-from service.mergequeue.engine.belief import Belief, Record, Suspect
+from service.mergequeue.engine import belief, records
+from service.mergequeue.engine.belief import Belief
+from service.mergequeue.engine.records import Record, Suspect
 from service.mergequeue.engine.reported import Rates
 from tests.planted.planting import Fault, replaced
 
@@ -16,14 +17,14 @@ WRONG_MAX = 0.001
 """Of the good ones, the error budget of rejections."""
 
 
-def _twice(records: tuple[Record, ...], newest: Record) -> tuple[Record, ...]:
-    return (*records, newest, newest)
+def _twice(kept: tuple[Record, ...], newest: Record) -> tuple[Record, ...]:
+    return (*kept, newest, newest)
 
 
 FAULTS: dict[str, tuple[Fault, float, float]] = {
-    "a failure counts twice": (replaced(belief, "with_failure", _twice), 0.02, 0.02),
+    "a failure counts twice": (replaced(records, "with_failure", _twice), 0.02, 0.02),
     "what one was charged with before it passed still counts": (
-        replaced(belief, "cleared", lambda records, entries: records),
+        replaced(records, "cleared", lambda kept, entries: kept),
         0.02,
         0.02,
     ),
@@ -88,7 +89,7 @@ class _Case:
             self._note(one=BROKEN)
             if Belief(self.records, self.rates).failing("one", BROKEN) >= belief.CONVICTED_MIN:
                 return True
-        self.records = belief.cleared(self.records, ["one"])
+        self.records = records.cleared(self.records, ["one"])
         return False
 
     def _fails(self, is_bad: bool) -> bool:
@@ -100,4 +101,4 @@ class _Case:
             Suspect(entry, 1, prior, is_tested=True) for entry, prior in priors.items()
         )
         newest = Record(f"run {self.runs}", suspects, ("unit",))
-        self.records = belief.with_failure(self.records, newest)
+        self.records = records.with_failure(self.records, newest)

@@ -16,9 +16,11 @@ At 5 % flakes it takes three, and one that fails more often than not needs only 
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
+from service.mergequeue.engine import blame
+from service.mergequeue.engine.records import Record, Suspect
 from service.mergequeue.engine.reported import Rates
 
 CONVICTED_MIN = 0.98
@@ -39,58 +41,29 @@ PRIOR_MIN, CHANCE_MAX = 0.01, 0.98
 BELIEF_MAX = 0.9999
 """Nothing is believed for certain."""
 
-RECORDS_MAX = 100
-"""Records that are kept, the newest: a queue at the limit of its slots has about 20."""
-
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
-    """A pull request in a failed run.
+class Charge:
+    """What a record says against one of its suspects.
 
-    `chance` is what was believed of it just before; 0: it is cleared. `is_tested`: it was in the
-    batch that the run tested, and not in its base. `has_merged`: it has since.
+    `others` could be a part of the cause as well; `others_pass` is the chance that none of them
+    is the cause.
     """
-
-    entry: str
-    pr: int
-    chance: float
-    is_tested: bool
-    has_merged: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A failed run: who could have caused it, and the required checks that failed."""
-
-    run: str
-    suspects: tuple[Suspect, ...]
-    checks: tuple[str, ...]
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether only one pull request could have caused it when it failed."""
-        return len(self.suspects) == 1
-
-    def have_others_merged(self, entry: str) -> bool:
-        """Whether all the others that could have caused it have merged since."""
-        return all(one.has_merged for one in self.suspects if one.entry != entry)
-
-    def cleared_of(self, good: Set[str], *, have_merged: bool) -> "Record":
-        """The record after these have been shown to be good, or have merged."""
-        suspects = tuple(
-            replace(one, chance=0.0, has_merged=have_merged) if one.entry in good else one
-            for one in self.suspects
-        )
-        return replace(self, suspects=suspects)
-
-
-@dataclass(frozen=True, slots=True)
-class _Charge:
-    """What a record says against one of its suspects."""
 
     record: Record
     suspect: Suspect
+    others: tuple[Suspect, ...]
     others_pass: float
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody else could have caused the failure when it happened."""
+        return not self.others
+
+    @property
+    def have_others_merged(self) -> bool:
+        """Whether all the others that could have caused it have merged since."""
+        return all(one.has_merged for one in self.others)
 
 
 class Belief:
@@ -100,17 +73,19 @@ class Belief:
         self.records = records
         self.rates = rates
         self.flake = min(max(rates.flake, FLAKE_MIN), FLAKE_MAX)
-        self._charges: dict[str, list[_Charge]] = {}
+        self._charges: dict[str, list[Charge]] = {}
         self._together: dict[str, list[frozenset[str]]] = {}
+        causes = blame.causes(records)
         for record in records:
-            self._note(record)
+            self._note(record, causes.get(record.run, {}).values())
 
     def failing(self, entry: str, prior: float) -> float:
         """The chance that this one fails, from its chance before any failure."""
         if not prior or entry not in self._charges:
             return prior
-        odds = odds_of(prior)
-        for charge in self._charges[entry]:
+        charges = self._charges[entry]
+        odds = odds_of(prior) * max(charge.suspect.weight for charge in charges)
+        for charge in charges:
             odds /= 1.0 - (1.0 - self.flake) * charge.others_pass
         return min(BELIEF_MAX, odds / (1.0 + odds))
 
@@ -124,11 +99,14 @@ class Belief:
         """
         prior = odds_of(self.prior(p_fail, has_passed=has_passed))
         together, on_target, alone = prior, 1.0, (1.0 / self.flake) ** more
-        for charge in self._charges.get(entry, ()):
+        charges = self._charges.get(entry, ())
+        if any(charge.suspect.fails_alone for charge in charges):
+            alone /= self.flake
+        for charge in charges:
             factor = 1.0 / (1.0 - (1.0 - self.flake) * charge.others_pass)
-            if charge.record.is_alone:
+            if charge.is_alone:
                 alone *= factor
-            elif charge.record.have_others_merged(entry):
+            elif charge.have_others_merged:
                 on_target *= factor
             else:
                 together *= factor
@@ -149,11 +127,11 @@ class Belief:
     def failures_alone(self, entry: str) -> tuple[Record, ...]:
         """The failed runs in which nobody else could be the cause, the oldest first."""
         charges = self._charges.get(entry, ())
-        return tuple(charge.record for charge in charges if charge.record.is_alone)
+        return tuple(charge.record for charge in charges if charge.is_alone)
 
-    def records_against(self, entry: str) -> tuple[Record, ...]:
-        """The failed runs that this one could have caused, the oldest first."""
-        return tuple(charge.record for charge in self._charges.get(entry, ()))
+    def charges_against(self, entry: str) -> tuple[Charge, ...]:
+        """What the failed runs say that this one could have caused, the oldest first."""
+        return tuple(self._charges.get(entry, ()))
 
     def records_of(self, entry: str) -> frozenset[str]:
         """The runs of the records that charge this one."""
@@ -163,70 +141,46 @@ class Belief:
         """The batches with this one that have failed."""
         return self._together.get(entry, [])
 
-    def _note(self, record: Record) -> None:
-        total = sum(math.log1p(-one.chance) for one in record.suspects)
-        for one in record.suspects:
-            if one.chance:
-                others = math.exp(min(0.0, total - math.log1p(-one.chance)))
-                self._charges.setdefault(one.entry, []).append(_Charge(record, one, others))
+    def _note(self, record: Record, causes: Iterable[blame.Cause]) -> None:
+        """Charge each suspect with the failed test that the others are least likely to have caused.
+
+        Of a record without tests everyone may be the cause.
+        """
+        everyone = frozenset(one.entry for one in record.suspects)
+        charges: dict[str, Charge] = {}
+        for cause in set(causes) or {blame.Cause(everyone, everyone)}:
+            for charge in _charges_of(record, cause):
+                known = charges.setdefault(charge.suspect.entry, charge)
+                if charge.others_pass > known.others_pass:
+                    charges[charge.suspect.entry] = charge
+        for entry, charge in charges.items():
+            self._charges.setdefault(entry, []).append(charge)
         tested = frozenset(one.entry for one in record.suspects if one.is_tested)
         for entry in tested if len(tested) > 1 else ():
             self._together.setdefault(entry, []).append(tested)
 
 
+def _charges_of(record: Record, cause: blame.Cause) -> list[Charge]:
+    """What a failure with this cause says against each suspect that is not cleared."""
+    partners = [one for one in record.suspects if one.entry in cause.partners]
+    logs = {
+        one.entry: one.weight * math.log1p(-one.chance)
+        for one in partners
+        if one.entry in cause.suspects
+    }
+    total = sum(logs.values())
+    return [
+        Charge(
+            record,
+            one,
+            tuple(other for other in partners if other is not one),
+            math.exp(min(0.0, total - logs[one.entry])),
+        )
+        for one in partners
+        if one.entry in cause.suspects and one.chance
+    ]
+
+
 def odds_of(chance: float) -> float:
     """The odds of a chance below 1."""
     return chance / (1.0 - chance)
-
-
-def with_failure(records: tuple[Record, ...], newest: Record) -> tuple[Record, ...]:
-    """The records with one more; a run is a record once."""
-    if any(record.run == newest.run for record in records):
-        return records
-    return (*records, newest)[-RECORDS_MAX:]
-
-
-def without(records: tuple[Record, ...], runs: Collection[str]) -> tuple[Record, ...]:
-    """The records without these runs, which say nothing about their entries after all."""
-    return tuple(record for record in records if record.run not in runs)
-
-
-def cleared(records: tuple[Record, ...], entries: Iterable[str]) -> tuple[Record, ...]:
-    """The records after these entries have been shown to be good."""
-    return _cleared(records, set(entries), have_merged=False)
-
-
-def merged(records: tuple[Record, ...], entries: Iterable[str]) -> tuple[Record, ...]:
-    """The records after these entries have merged, which clears them as well."""
-    return _cleared(records, set(entries), have_merged=True)
-
-
-def _cleared(
-    records: tuple[Record, ...], good: Set[str], *, have_merged: bool
-) -> tuple[Record, ...]:
-    return tuple(
-        record.cleared_of(good, have_merged=have_merged)
-        if any(one.entry in good for one in record.suspects)
-        else record
-        for record in records
-    )
-
-
-def explained(records: tuple[Record, ...], culprits: Iterable[str]) -> tuple[Record, ...]:
-    """The records that these culprits, which are convicted, do not explain."""
-    bad = set(culprits)
-    return tuple(
-        record
-        for record in records
-        if not any(one.entry in bad and one.chance for one in record.suspects)
-    )
-
-
-def live(records: tuple[Record, ...], is_there: Callable[[Suspect], bool]) -> tuple[Record, ...]:
-    """The records that matter still: for a suspect, or for two that failed in one batch."""
-    return tuple(record for record in records if _matters(record, is_there))
-
-
-def _matters(record: Record, is_there: Callable[[Suspect], bool]) -> bool:
-    there = [one for one in record.suspects if is_there(one)]
-    return any(one.chance for one in there) or sum(one.is_tested for one in there) > 1

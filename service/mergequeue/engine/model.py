@@ -11,9 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 
-from service.mergequeue.engine.belief import Record
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
+from service.mergequeue.engine.records import Record
 from service.mergequeue.engine.reported import Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion

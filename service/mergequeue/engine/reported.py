@@ -70,6 +70,9 @@ class Evidence:
     checks that are not explained to what their reports lack; `new_texts` are ids of quarantined
     tests that failed in a way not seen before. The queue shows both and decides nothing by them.
     `silent` checks are unexplained because no results of them ever come.
+
+    `failed_tests` are the ids of all tests that failed in a check, for each failed check whose
+    report is complete; of these the run is asked about the `unexplained_tests`.
     """
 
     attempt: int
@@ -80,6 +83,8 @@ class Evidence:
     gaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     new_texts: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
+    failed_tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unexplained_tests: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

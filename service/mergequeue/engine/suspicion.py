@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from service.mergequeue.engine.belief import Record, Suspect
+from service.mergequeue.engine.belief import Charge
+from service.mergequeue.engine.records import Suspect
 
 RUNS_MAX = 3
 """Failed runs with others that are kept, the newest."""
@@ -61,25 +62,23 @@ class Suspicion:
 
 
 def made_of(
-    entry: str,
-    records: Sequence[Record],
+    charges: Sequence[Charge],
     chance: float,
     fate_of: Callable[[Suspect], Fate],
     *,
     is_convicted: bool,
 ) -> Suspicion:
-    """Return what the records that charge this entry say of it."""
-    together = [record for record in records if not record.is_alone]
+    """Return what these charges say of the entry that they are against."""
+    together = [charge for charge in charges if not charge.is_alone]
     percent = max(1, round(100 * chance))
     return Suspicion(
         percent=percent if is_convicted else min(percent, UNDECIDED_PERCENT_MAX),
-        alone=len(records) - len(together),
+        alone=len(charges) - len(together),
         together=len(together),
-        newest_together=tuple(_others(entry, one, fate_of) for one in together[-RUNS_MAX:]),
+        newest_together=tuple(_others(one, fate_of) for one in together[-RUNS_MAX:]),
     )
 
 
-def _others(entry: str, record: Record, fate_of: Callable[[Suspect], Fate]) -> FailedTogether:
-    others = [one for one in record.suspects if one.entry != entry]
-    shown = tuple(Other(one.pr, fate_of(one)) for one in others[:OTHERS_MAX])
-    return FailedTogether(record.run, shown, len(others) - len(shown))
+def _others(charge: Charge, fate_of: Callable[[Suspect], Fate]) -> FailedTogether:
+    shown = tuple(Other(one.pr, fate_of(one)) for one in charge.others[:OTHERS_MAX])
+    return FailedTogether(charge.record.run, shown, len(charge.others) - len(shown))

@@ -18,6 +18,9 @@ from service.vocabulary import Explanation
 
 FINGERPRINT_FAILURES_MAX = 50
 FINGERPRINT_HEX_DIGITS = 16
+FAILED_TESTS_MAX = 50
+"""A check in which more tests failed is known by its name alone."""
+
 KNOWN_KEYS_ENOUGH = 5
 """A test that has failed in so many ways may fail in another one."""
 
@@ -104,6 +107,8 @@ class Knowledge:
     requests whose own head fails the same tests. `weights` has those above 1. `new_texts` are
     ids of excused tests that failed in a way not seen before. `gaps` says what is missing in
     the reports of checks. One that would be excused otherwise has no explanation: more may arrive.
+    `failed_tests` are the ids of all failed tests of each check whose report is complete, and
+    `unexplained_tests` those of them that the run is to be asked about.
     """
 
     explanations: Mapping[str, Explanation]
@@ -112,6 +117,8 @@ class Knowledge:
     weights: Mapping[int, float] = field(default_factory=dict)
     new_texts: tuple[str, ...] = ()
     gaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    failed_tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unexplained_tests: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,7 @@ def judge(
     every = [one for relations in standings.values() for one in relations]
     excused = {test.id for test, standing in every if standing is Relation.EXCUSED}
     is_too_much = len(excused) > rules.excused_max
-    explanations, gaps = {}, {}
+    explanations, gaps, failed_tests = {}, {}, {}
     changes = [each for each in (*suspects, *below) if each.paths is not None]
     for check in checks:
         relations = {standing for _, standing in standings[check.name]}
@@ -160,6 +167,8 @@ def judge(
             explanations[check.name] = why
         if not check.is_reported and missing:
             gaps[check.name] = missing
+        if _names_all(check) and not missing:
+            failed_tests[check.name] = tuple(sorted(test.id for test in check.tests))
     own = [test for test, standing in every if standing is Relation.OWN]
     own_ids = {test.id for test in own}
     return Knowledge(
@@ -177,7 +186,15 @@ def judge(
             )
         ),
         gaps=gaps,
+        failed_tests=failed_tests,
+        unexplained_tests=tuple(sorted(own_ids)),
     )
+
+
+def _names_all(check: FailedCheck) -> bool:
+    """Whether the tests of a check are all that failed in it."""
+    is_known = check.is_reported and not check.is_mass and (check.failed_steps or 0) <= 1
+    return is_known and 0 < len(check.tests) <= FAILED_TESTS_MAX
 
 
 def _gaps_of(check: FailedCheck, changes: Sequence[Suspect]) -> tuple[str, ...]:

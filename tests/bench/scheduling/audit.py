@@ -105,6 +105,16 @@ class Ledger:
                             return False
         return True
 
+    def failed_tests(self, run: Run) -> set[str]:
+        """The tests that the run's tree fails: one for each broken one and each conflicting pair."""
+        members = {*run.base, *run.prs}
+        found = {f"broken {pr}" for pr in members if self.workload.broken[pr]}
+        for pr in members:
+            for other in self.workload.conflicts[pr]:
+                if other in members or self.merge_seq[other] < run.main_seq:
+                    found.add(f"conflict of {min(pr, other)} and {max(pr, other)}")
+        return found
+
     def is_doomed(self, run: Run) -> bool:
         """Whether the run's tree holds two that conflict: it fails whoever else is in it."""
         members = {*run.base, *run.prs}

@@ -32,3 +32,12 @@ def noise(d_noise: float, key: int) -> float:
 def flakes(flake: float, key: int) -> bool:
     """Whether a run of a good tree fails."""
     return unit(key ^ 0xF1A) < flake
+
+
+FLAKY_TESTS = 10
+"""Tests that flake, each as often as the others."""
+
+
+def flaky_test(seed: int, run: int) -> int:
+    """Which test fails in a run that flakes."""
+    return mix(mix(seed) ^ run) % FLAKY_TESTS

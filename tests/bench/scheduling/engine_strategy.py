@@ -15,10 +15,12 @@ from service.mergequeue.engine import engine, targets
 from service.mergequeue.engine.inputs import (
     Cancel,
     ChecksReported,
+    EvidenceReported,
     Input,
     Landed,
     RatesMeasured,
     Report,
+    RepositoryChanged,
     RequiredChanged,
     Submit,
     TargetMoved,
@@ -38,7 +40,7 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.reported import Evidence, Facts
 from service.mergequeue.engine.states import EntryState
 from service.vocabulary import (
     Actor,
@@ -120,12 +122,15 @@ class EngineStrategy:
         self.prefixes: dict[tuple[int, Sha], tuple[RunStep, int]] = {}
         self.commits = 0
         self.untested: dict[str, Sha] = {}
+        self.failed_tests: dict[str, tuple[str, ...]] = {}
         self.steps = 0
         self.tested = 0
         self.out: list[Action] = []
         self._take(TargetMoved(FIRST_TIP))
         self._take(RequiredChanged(REQUIRED))
         self._take(_rates_of(told))
+        if told.sends_results:
+            self._take(RepositoryChanged(sends_results=True))
 
     def answer(self, event: Event) -> list[Action]:
         self.now = START + timedelta(seconds=event.t)
@@ -133,6 +138,7 @@ class EngineStrategy:
             self._take(_submission(event.pr))
         elif isinstance(event, RunFinished):
             run, sha = self.unfinished.pop(event.run)
+            self.failed_tests[run] = event.failed_tests
             self._take(ChecksReported(run, sha, REPORTS[event.passed], complete=True))
         elif isinstance(event, PrCancelled):
             self._take(Cancel(event.pr + 1, Reason.USER_REQUESTED, AUTHOR))
@@ -198,7 +204,9 @@ class EngineStrategy:
                 return ()
             case RerunChecks(run=run):
                 raise ProtocolError(f"run {run} is to be repeated, but no check is ever flawed")
-            case AskEvidence() | Tell():
+            case AskEvidence():
+                return (self._evidence(action),)
+            case Tell():
                 return ()
 
     # -- the shell -------------------------------------------------------------------------------
@@ -230,6 +238,18 @@ class EngineStrategy:
                 self.numbers[action.run] = self.numbers[run.reused_from]
             elif commit is not None:
                 self._test(action, commit)
+
+    def _evidence(self, asked: AskEvidence) -> EvidenceReported:
+        """The tests that failed in a run, whose results are complete and excuse nothing."""
+        tests = self.failed_tests[asked.run]
+        evidence = Evidence(
+            asked.attempt,
+            explanations={},
+            fingerprint=", ".join(tests),
+            failed_tests={UNIT: tests},
+            unexplained_tests=tests,
+        )
+        return EvidenceReported(asked.run, evidence)
 
     def _below(self, tree: int, head: HeadToMerge) -> tuple[RunStep, int]:
         """A step that is not the last: made once, and used by every branch that begins so."""

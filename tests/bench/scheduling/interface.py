@@ -38,11 +38,15 @@ class PrSubmitted(NamedTuple):
 
 
 class RunFinished(NamedTuple):
-    """A run that nobody cancelled has ended; `run` is the id the strategy chose."""
+    """A run that nobody cancelled has ended; `run` is the id the strategy chose.
+
+    `failed_tests` are known only where CI sends the results of its tests.
+    """
 
     t: float
     run: int
     passed: bool
+    failed_tests: tuple[str, ...] = ()
 
 
 class PrCancelled(NamedTuple):
@@ -119,7 +123,7 @@ class StrategyConfig(NamedTuple):
     `conflict_prior` and `flake_prior` are the chances that two which may conflict do, and that a
     run of a good tree fails; `full_suite`: whether every run tests its whole tree. As history
     would show them: `conflict_rate` is the chance that one conflicts with others that came shortly
-    before, `minutes` how long a run usually takes.
+    before, `minutes` how long a run usually takes. `sends_results`: CI sends which tests failed.
     """
 
     workers: int
@@ -129,6 +133,7 @@ class StrategyConfig(NamedTuple):
     full_suite: bool = False
     conflict_rate: float = 0.03
     minutes: float = 20.0
+    sends_results: bool = False
 
 
 MakeStrategy = Callable[[StrategyConfig], Strategy]

@@ -75,6 +75,9 @@ WORLDS: dict[str, Changes] = {
 }
 """Worlds of one cell each. 99 authors, of whom nine are bots, send 1,000 in one hour."""
 
+WORLDS |= {
+    f"{n}, reports": {**c, "sends_results": True} for n, c in [*WORLDS.items(), *VARIATIONS.items()]
+}
 CELLS_OF_WORLDS: tuple[tuple[str, float, int, str], ...] = (
     *(("F", 30, 24, name) for name in WORLDS if name != "99 authors"),
     ("F", 1000, 100, "99 authors"),

@@ -113,6 +113,7 @@ class _Simulator:
                 full_suite=config.full_suite,
                 conflict_rate=config.conflict_rate,
                 minutes=config.minutes,
+                sends_results=config.sends_results,
             )
         )
         self.ledger = Ledger(workload, options.is_oracle)
@@ -189,10 +190,19 @@ class _Simulator:
         self.free += 1
         self.result.runs_finished += 1
         self.result.busy += t - run.t_start
+        is_flake = not run.passed
         run.passed = run.passed and self.ledger.passes(run)
-        if not self.options.is_oracle and self.workload.is_hit(run.t_start, t):
+        is_hit = not self.options.is_oracle and self.workload.is_hit(run.t_start, t)
+        if is_hit:
             run.passed = False
-        return RunFinished(t, run.id, run.passed)
+        if run.passed or not self.workload.config.sends_results:
+            return RunFinished(t, run.id, run.passed)
+        failed = self.ledger.failed_tests(run)
+        if is_flake:
+            failed.add(f"flaky {chance.flaky_test(self.workload.config.seed, run.id)}")
+        if is_hit:
+            failed.add("outage")
+        return RunFinished(t, run.id, run.passed, tuple(sorted(failed)))
 
     def _apply(self, event: Event) -> None:
         for action in self.strategy.answer(event):

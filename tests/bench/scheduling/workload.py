@@ -33,7 +33,8 @@ class WorkloadConfig:
     `outage`: so long CI fails every run that it touches, from the middle arrival on. `gaps`: times
     between arrivals with a mean of 1, over and over, in place of drawn ones. `short_share`: share
     of pull requests whose CI takes `short_median`. Of the `authors`, if any, the first `bots` are
-    programs; they send half of the pull requests.
+    programs; they send half of the pull requests. `sends_results`: of a failed run it is known which
+    tests failed.
     """
 
     n: int = 2000
@@ -65,6 +66,7 @@ class WorkloadConfig:
     short_median: float = 300.0
     authors: int = 0
     bots: int = 0
+    sends_results: bool = False
 
     @property
     def minutes(self) -> float:

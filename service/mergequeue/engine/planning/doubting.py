@@ -63,8 +63,13 @@ def review(draft: Draft) -> None:
 
 
 def is_out(draft: Draft, run: Run) -> bool:
-    """Whether a failed run's group leaves the line now."""
+    """Whether a failed run's group leaves the line now.
+
+    It stays if others have caused all that failed: they are ahead of it.
+    """
     own = draft.own(run)
+    if not any(ledger.belief_of(draft).is_suspect(entry.id) for entry in own):
+        return False
     bad = ledger.any_failing(draft, own)
     ahead = [one for one in _runs_ahead(draft, run) if one.status is RunStatus.IN_PROGRESS]
     behind = _runs_behind(draft, own) if draft.queue.config.can_optimistically_merge else []

@@ -7,13 +7,13 @@ tried here, in pools that will pass about as often as not, until what is believe
 
 from bisect import bisect_left
 
-from service.mergequeue.engine.belief import Suspect
 from service.mergequeue.engine.config import BatchSizing
-from service.mergequeue.engine.culprits import breaker, verdict
+from service.mergequeue.engine.culprits import breaker, failed_tests, verdict
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import EntryPlaced, PlacedWhy
 from service.mergequeue.engine.planning import admitting, grouping, launching
 from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.records import Suspect
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving, ledger, line
 from service.mergequeue.engine.state.draft import Draft
@@ -162,7 +162,7 @@ def passed(draft: Draft, run: Run) -> None:
 
 def failed(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     """Tried apart and red: one that was alone fails if it is probable enough that it is broken."""
-    ledger.note_failure(draft, run, checks)
+    failed_tests.note_failure(draft, run, checks)
     own = draft.own(run)
     if len(own) == 1 and _is_rejected(draft, own[0]):
         _convict(draft, own[0], run, checks)

@@ -4,7 +4,7 @@ See docs/design/testing.md 4; docs/design/engine.md 1.
 """
 
 from service.mergequeue.engine.config import BatchSizing
-from service.mergequeue.engine.culprits import bisecting, breaker, optimism, verdict
+from service.mergequeue.engine.culprits import bisecting, breaker, failed_tests, optimism, verdict
 from service.mergequeue.engine.culprits.verdict import Verdict, Word
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import AskEvidence, RerunChecks, RunRetried
@@ -218,7 +218,7 @@ def _failed(draft: Draft, run: Run, one: Verdict) -> None:
 def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
     is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
     if is_adaptive and bases.broken(draft, run) is None:
-        ledger.note_failure(draft, run, one.failed)
+        failed_tests.note_failure(draft, run, one.failed)
         if doubting.is_out(draft, run):
             doubting.doubt(draft, run, one.failed)
             return

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Sequence
 
-from service.mergequeue.engine import belief, suspicion
-from service.mergequeue.engine.belief import Belief, Record, Suspect
-from service.mergequeue.engine.model import Entry, Named, Run
+from service.mergequeue.engine import belief, blame, records, suspicion
+from service.mergequeue.engine.belief import Belief
+from service.mergequeue.engine.model import Entry, Run
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.records import Record, Suspect
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft
@@ -43,8 +44,7 @@ def suspicion_of(draft: Draft, entry: Entry, *, is_convicted: bool = False) -> S
     if not believed.is_suspect(entry.id):
         return None
     return suspicion.made_of(
-        entry.id,
-        believed.records_against(entry.id),
+        believed.charges_against(entry.id),
         failing(draft, entry),
         lambda one: _fate(draft, one),
         is_convicted=is_convicted,
@@ -70,8 +70,8 @@ def any_failing(draft: Draft, group: Sequence[Entry]) -> float:
     return 1.0 - passes
 
 
-def note_failure(draft: Draft, run: Run, checks: Sequence[Named]) -> None:
-    """Record that a run failed: its own entries or those of its base that are not proven yet."""
+def suspects_of(draft: Draft, run: Run) -> tuple[Suspect, ...]:
+    """Who can have caused a failure: a run's own entries, and those of its base without proof."""
     own = draft.own(run)
     made = bases.progress(draft, run)
     landed = made.landed if made is not None else frozenset()
@@ -82,31 +82,32 @@ def note_failure(draft: Draft, run: Run, checks: Sequence[Named]) -> None:
         and member.pr not in landed
         and entry.state is not EntryState.TESTS_PASSED
     ]
-    suspects = [_suspect(draft, entry, is_tested=False) for entry in beneath]
-    suspects += [_suspect(draft, entry, is_tested=True) for entry in own]
-    names = tuple(check.name for check in checks)
-    _put(
-        draft,
-        belief.with_failure(draft.queue.records, Record(run.id, tuple(suspects), names)),
-    )
+    suspects = [_suspect(draft, run, entry, is_tested=False) for entry in beneath]
+    suspects += [_suspect(draft, run, entry, is_tested=True) for entry in own]
+    return tuple(suspects)
+
+
+def note_failure(draft: Draft, newest: Record) -> None:
+    """Keep the record of a failed run."""
+    _put(draft, records.with_failure(draft.queue.records, newest))
 
 
 def forget(draft: Draft, runs: Collection[str]) -> None:
     """Forget failures: the run passed after all, or something else than the entries failed."""
-    _put(draft, belief.without(draft.queue.records, runs))
+    _put(draft, records.without(draft.queue.records, runs))
 
 
 def clear(draft: Draft, entries: Sequence[Entry]) -> None:
     """These passed with nobody ahead of them: what they are charged with, others did."""
     good = [entry.id for entry in entries]
-    _put(draft, _live(draft, belief.cleared(draft.queue.records, good)))
+    _put(draft, _live(draft, records.cleared(draft.queue.records, good)))
 
 
 def review(draft: Draft) -> None:
     """Draw what follows for the records from those that have left."""
-    records, finals = draft.queue.records, draft.finished_entries.values()
-    if not records or draft.finished_entries.keys().isdisjoint(
-        one.entry for record in records for one in record.suspects
+    kept, finals = draft.queue.records, draft.finished_entries.values()
+    if not kept or draft.finished_entries.keys().isdisjoint(
+        one.entry for record in kept for one in record.suspects
     ):
         return
     merged = [final.id for final in finals if final.state is EntryState.MERGED]
@@ -115,23 +116,33 @@ def review(draft: Draft) -> None:
         for final in finals
         if final.state is EntryState.FAILED and final.reason in _CONVICTED
     ]
-    records = belief.explained(belief.merged(records, merged), culprits)
-    _put(draft, _live(draft, records))
+    kept = blame.explained(records.merged(kept, merged), culprits)
+    _put(draft, _live(draft, kept))
 
 
-def _live(draft: Draft, records: tuple[Record, ...]) -> tuple[Record, ...]:
+def _live(draft: Draft, kept: tuple[Record, ...]) -> tuple[Record, ...]:
     def is_there(one: Suspect) -> bool:
         entry = draft.entries.get(one.pr)
         return entry is not None and entry.id == one.entry
 
-    return belief.live(records, is_there)
+    return records.live(kept, is_there)
 
 
-def _suspect(draft: Draft, entry: Entry, *, is_tested: bool) -> Suspect:
+def _suspect(draft: Draft, run: Run, entry: Entry, *, is_tested: bool) -> Suspect:
     chance = min(belief.CHANCE_MAX, failing(draft, entry))
-    return Suspect(entry.id, entry.pr, chance, is_tested)
+    known = run.evidence
+    if known is None:
+        return Suspect(entry.id, entry.pr, chance, is_tested)
+    return Suspect(
+        entry.id,
+        entry.pr,
+        chance,
+        is_tested,
+        weight=max(1.0, known.weights.get(entry.pr, 1.0)),
+        fails_alone=entry.pr in known.own_head,
+    )
 
 
-def _put(draft: Draft, records: tuple[Record, ...]) -> None:
-    if records != draft.queue.records:
-        draft.put_queue(replace(draft.queue, records=records))
+def _put(draft: Draft, kept: tuple[Record, ...]) -> None:
+    if kept != draft.queue.records:
+        draft.put_queue(replace(draft.queue, records=kept))

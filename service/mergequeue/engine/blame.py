@@ -1,0 +1,98 @@
+"""Who can have caused a failure, judged by the tests that failed in each run.
+
+Two rules, where the failed tests are known:
+
+1. A pull request that breaks a test breaks it in each run. So one that was in a failed run in which
+   the test passed did not break it.
+2. Two runs in which one test failed have one cause, which is in both.
+
+If they leave nobody, the test is flaky, or more than one breaks it: then each pull request of the
+run is a suspect, as if nothing were known of its tests.
+
+A pull request may also fail only together with another one. So whoever is cleared by the first rule
+alone may still be a part of the cause: a `partner`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from service.mergequeue.engine.records import FailedTest, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The entries that can have caused a failure, and those that can be a part of its cause."""
+
+    suspects: frozenset[str]
+    partners: frozenset[str]
+
+
+def causes(records: Sequence[Record]) -> dict[str, dict[FailedTest, Cause]]:
+    """The possible causes of each unexplained failed test, by run; of runs that name any."""
+    seen = _Seen(records)
+    return {
+        record.run: {failed: seen.cause_of(record, failed) for failed in record.unexplained}
+        for record in records
+        if record.unexplained
+    }
+
+
+def explained(records: tuple[Record, ...], culprits: Iterable[str]) -> tuple[Record, ...]:
+    """The records that these culprits, which are convicted, do not explain.
+
+    A culprit explains the failed tests that it can have caused, and of a run that names none all.
+    """
+    bad = set(culprits)
+    known = causes(records)
+    left = [_left_of(record, known.get(record.run, {}), bad) for record in records]
+    return tuple(record for record in left if record is not None)
+
+
+def _left_of(record: Record, known: Mapping[FailedTest, Cause], bad: set[str]) -> Record | None:
+    charged = {one.entry for one in record.suspects if one.chance} & bad
+    if not charged:
+        return record
+    left = tuple(each for each, cause in known.items() if cause.suspects.isdisjoint(charged))
+    if not left:
+        return None
+    return replace(record.cleared_of(charged, have_merged=False), unexplained=left)
+
+
+class _Seen:
+    """Which runs had which entries, and in which of them each test failed or passed.
+
+    Sets of runs are numbers with one bit for each.
+    """
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.having: defaultdict[str, int] = defaultdict(int)
+        self.failing: defaultdict[FailedTest, int] = defaultdict(int)
+        self.passing: defaultdict[str, int] = defaultdict(int)
+        self.naming: defaultdict[str, int] = defaultdict(int)
+        for place, record in enumerate(records):
+            for one in record.suspects:
+                self.having[one.entry] |= 1 << place
+            for check, tests in record.tests.items():
+                self._note(record, check, tests, 1 << place)
+
+    def _note(self, record: Record, check: str, tests: Sequence[str], run: int) -> None:
+        for test in tests:
+            self.failing[FailedTest(check, test)] |= run
+        if record.is_whole and not tests:
+            self.passing[check] |= run
+        elif record.is_whole and "" not in tests:
+            self.naming[check] |= run
+
+    def cause_of(self, record: Record, failed: FailedTest) -> Cause:
+        """Who of the record's suspects can have caused this failure."""
+        everyone = frozenset(one.entry for one in record.suspects)
+        passed, together = self.passing[failed.check], 0
+        if failed.test:
+            together = self.failing[failed]
+            passed |= self.naming[failed.check] & ~together
+        partners = frozenset(one for one in everyone if not together & ~self.having[one])
+        suspects = frozenset(one for one in partners if not passed & self.having[one])
+        if any(one.chance for one in record.suspects if one.entry in suspects):
+            return Cause(suspects, partners)
+        return Cause(everyone, everyone)

@@ -1,0 +1,102 @@
+"""Records of failed runs: who could have caused each, and which tests failed in it."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+
+RECORDS_MAX = 100
+"""Records that are kept, the newest: a queue at the limit of its slots has about 20."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTest:
+    """A test that failed in a check, by its id; `test` is "" if only the check is known."""
+
+    check: str
+    test: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A pull request in a failed run.
+
+    `chance` is what was believed of it just before; 0: it is cleared. `is_tested`: it was in the
+    batch that the run tested, and not in its base. `has_merged`: it has since. `weight` says how
+    much more the failed tests point to it than to others, `fails_alone` that its own head fails
+    some of them.
+    """
+
+    entry: str
+    pr: int
+    chance: float
+    is_tested: bool
+    has_merged: bool = False
+    weight: float = 1.0
+    fails_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A failed run: who could have caused it, and the required checks that failed.
+
+    `tests` are the ids of all tests that failed in a check, for each check of which they are known;
+    there are none if it passed. `unexplained` are those that need a cause. `is_whole`: the checks
+    test the whole tree, so every other test of a check in `tests` passed.
+    """
+
+    run: str
+    suspects: tuple[Suspect, ...]
+    checks: tuple[str, ...]
+    tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unexplained: tuple[FailedTest, ...] = ()
+    is_whole: bool = False
+
+    def cleared_of(self, good: Set[str], *, have_merged: bool) -> "Record":
+        """The record after these have been shown to be good, or have merged."""
+        suspects = tuple(
+            replace(one, chance=0.0, has_merged=have_merged) if one.entry in good else one
+            for one in self.suspects
+        )
+        return replace(self, suspects=suspects)
+
+
+def with_failure(records: tuple[Record, ...], newest: Record) -> tuple[Record, ...]:
+    """The records with one more; a run is a record once."""
+    if any(record.run == newest.run for record in records):
+        return records
+    return (*records, newest)[-RECORDS_MAX:]
+
+
+def without(records: tuple[Record, ...], runs: Collection[str]) -> tuple[Record, ...]:
+    """The records without these runs, which say nothing about their entries after all."""
+    return tuple(record for record in records if record.run not in runs)
+
+
+def cleared(records: tuple[Record, ...], entries: Iterable[str]) -> tuple[Record, ...]:
+    """The records after these entries have been shown to be good."""
+    return _cleared(records, set(entries), have_merged=False)
+
+
+def merged(records: tuple[Record, ...], entries: Iterable[str]) -> tuple[Record, ...]:
+    """The records after these entries have merged, which clears them as well."""
+    return _cleared(records, set(entries), have_merged=True)
+
+
+def _cleared(
+    records: tuple[Record, ...], good: Set[str], *, have_merged: bool
+) -> tuple[Record, ...]:
+    return tuple(
+        record.cleared_of(good, have_merged=have_merged)
+        if any(one.entry in good for one in record.suspects)
+        else record
+        for record in records
+    )
+
+
+def live(records: tuple[Record, ...], is_there: Callable[[Suspect], bool]) -> tuple[Record, ...]:
+    """The records that matter still: for a suspect, or for two that failed in one batch."""
+    return tuple(record for record in records if _matters(record, is_there))
+
+
+def _matters(record: Record, is_there: Callable[[Suspect], bool]) -> bool:
+    there = [one for one in record.suspects if is_there(one)]
+    return any(one.chance for one in there) or sum(one.is_tested for one in there) > 1
