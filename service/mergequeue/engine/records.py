@@ -22,7 +22,7 @@ class Suspect:
     `chance` is what was believed of it just before; 0: it is cleared. `is_tested`: it was in the
     batch that the run tested, and not in its base. `has_merged`: it has since. `weight` says how
     much more the failed tests point to it than to others, `fails_alone` that its own head fails
-    some of them.
+    some of them, or a check that failed.
     """
 
     entry: str

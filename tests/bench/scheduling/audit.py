@@ -106,7 +106,7 @@ class Ledger:
         return True
 
     def failed_tests(self, run: Run) -> set[str]:
-        """The tests that the run's tree fails: one for each broken one and each conflicting pair."""
+        """The tests that its tree fails: one for each broken one and each conflicting pair."""
         members = {*run.base, *run.prs}
         found = {f"broken {pr}" for pr in members if self.workload.broken[pr]}
         for pr in members:

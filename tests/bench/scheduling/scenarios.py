@@ -70,17 +70,24 @@ WORLDS: dict[str, Changes] = {
     "flaky 10%": {"flake": 0.10},
     "weak predictor, broken 8%": {"risk_conc": 50.0, "p_broken": 0.08},
     "mixed runs": {"short_share": 0.5},
+    "test results": {"sends_results": True},
+    "flaky 10%, test results": {"flake": 0.10, "sends_results": True},
+    "conflicts 10%, test results": {"conflict_rate": 0.10, "sends_results": True},
     "99 authors": {"n": 1000, "authors": 99, "bots": 9},
     REAL_ARRIVALS: {"gaps": arrivals.gaps(), "n": len(arrivals.gaps())},
 }
-"""Worlds of one cell each. 99 authors, of whom nine are bots, send 1,000 in one hour."""
+"""Further worlds. 99 authors, of whom nine are bots, send 1,000 in one hour.
 
-WORLDS |= {
-    f"{n}, reports": {**c, "sends_results": True} for n, c in [*WORLDS.items(), *VARIATIONS.items()]
-}
+With test results a queue is told which tests failed in a run: one of its own for each broken pull
+request and for each pair that conflicts, and one of ten flaky tests.
+"""
+
 CELLS_OF_WORLDS: tuple[tuple[str, float, int, str], ...] = (
     *(("F", 30, 24, name) for name in WORLDS if name != "99 authors"),
     ("F", 1000, 100, "99 authors"),
+    ("F", 10, 8, "test results"),
+    ("F", 60, 24, "test results"),
+    ("F", 60, 64, "test results"),
 )
 
 OVERLOADED: frozenset[tuple[str, float, int]] = frozenset(

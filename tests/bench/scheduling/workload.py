@@ -33,8 +33,7 @@ class WorkloadConfig:
     `outage`: so long CI fails every run that it touches, from the middle arrival on. `gaps`: times
     between arrivals with a mean of 1, over and over, in place of drawn ones. `short_share`: share
     of pull requests whose CI takes `short_median`. Of the `authors`, if any, the first `bots` are
-    programs; they send half of the pull requests. `sends_results`: of a failed run it is known which
-    tests failed.
+    programs; they send half of the pull requests. `sends_results`: CI sends which tests failed.
     """
 
     n: int = 2000

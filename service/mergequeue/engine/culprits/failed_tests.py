@@ -16,6 +16,7 @@ NOTHING_KNOWN = Evidence(attempt=0, explanations={})
 
 def note_failure(draft: Draft, run: Run, checks: Sequence[Named]) -> None:
     """Record that a run failed by these checks."""
+    names = tuple(check.name for check in checks)
     known = run.evidence or NOTHING_KNOWN
     standings = verdict.standings_of(run)
     tests = {
@@ -31,8 +32,8 @@ def note_failure(draft: Draft, run: Run, checks: Sequence[Named]) -> None:
     ]
     record = Record(
         run=run.id,
-        suspects=ledger.suspects_of(draft, run),
-        checks=tuple(check.name for check in checks),
+        suspects=ledger.suspects_of(draft, run, set(names)),
+        checks=names,
         tests=tests,
         unexplained=tuple(unexplained),
         is_whole=draft.queue.config.full_suite,

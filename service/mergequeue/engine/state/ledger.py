@@ -1,6 +1,6 @@
 """Keep the records of failed runs, and answer what is believed of an entry (engine/belief.py)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 
 from service.mergequeue.engine import belief, blame, records, suspicion
 from service.mergequeue.engine.belief import Belief
@@ -70,8 +70,11 @@ def any_failing(draft: Draft, group: Sequence[Entry]) -> float:
     return 1.0 - passes
 
 
-def suspects_of(draft: Draft, run: Run) -> tuple[Suspect, ...]:
-    """Who can have caused a failure: a run's own entries, and those of its base without proof."""
+def suspects_of(draft: Draft, run: Run, checks: Set[str]) -> tuple[Suspect, ...]:
+    """Who can have caused that these checks of a run failed.
+
+    That are its own entries, and those of its base that are not proven yet.
+    """
     own = draft.own(run)
     made = bases.progress(draft, run)
     landed = made.landed if made is not None else frozenset()
@@ -82,9 +85,10 @@ def suspects_of(draft: Draft, run: Run) -> tuple[Suspect, ...]:
         and member.pr not in landed
         and entry.state is not EntryState.TESTS_PASSED
     ]
-    suspects = [_suspect(draft, run, entry, is_tested=False) for entry in beneath]
-    suspects += [_suspect(draft, run, entry, is_tested=True) for entry in own]
-    return tuple(suspects)
+    ids = {entry.id for entry in own}
+    return tuple(
+        _suspect(draft, run, entry, checks, is_tested=entry.id in ids) for entry in (*beneath, *own)
+    )
 
 
 def note_failure(draft: Draft, newest: Record) -> None:
@@ -128,19 +132,14 @@ def _live(draft: Draft, kept: tuple[Record, ...]) -> tuple[Record, ...]:
     return records.live(kept, is_there)
 
 
-def _suspect(draft: Draft, run: Run, entry: Entry, *, is_tested: bool) -> Suspect:
+def _suspect(draft: Draft, run: Run, entry: Entry, checks: Set[str], *, is_tested: bool) -> Suspect:
     chance = min(belief.CHANCE_MAX, failing(draft, entry))
-    known = run.evidence
-    if known is None:
-        return Suspect(entry.id, entry.pr, chance, is_tested)
-    return Suspect(
-        entry.id,
-        entry.pr,
-        chance,
-        is_tested,
-        weight=max(1.0, known.weights.get(entry.pr, 1.0)),
-        fails_alone=entry.pr in known.own_head,
-    )
+    fails_alone = not checks.isdisjoint(entry.facts.own_failed)
+    weight = 1.0
+    if run.evidence is not None:
+        fails_alone = fails_alone or entry.pr in run.evidence.own_head
+        weight = max(weight, run.evidence.weights.get(entry.pr, weight))
+    return Suspect(entry.id, entry.pr, chance, is_tested, weight=weight, fails_alone=fails_alone)
 
 
 def _put(draft: Draft, kept: tuple[Record, ...]) -> None:
