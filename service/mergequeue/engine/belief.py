@@ -133,6 +133,11 @@ class Belief:
         """What the failed runs say that this one could have caused, the oldest first."""
         return tuple(self._charges.get(entry, ()))
 
+    def charged_with(self, run: str) -> tuple[int, ...]:
+        """The pull requests that can have caused this failed run."""
+        charges = (charge for charges in self._charges.values() for charge in charges)
+        return tuple(charge.suspect.pr for charge in charges if charge.record.run == run)
+
     def records_of(self, entry: str) -> frozenset[str]:
         """The runs of the records that charge this one."""
         return frozenset(charge.record.run for charge in self._charges.get(entry, ()))

@@ -351,6 +351,10 @@ CONDITIONS: dict[ConditionCode, Text] = {
         "{prs} ahead {are} decided",
     ),
     ConditionCode.SUCCESSORS_DECIDED: _successors,
+    ConditionCode.CAUSE_AHEAD: (
+        "no PR ahead has caused its failure",
+        "{prs} ahead {are} decided (by the tests that failed, the cause is there and not in this PR)",
+    ),
     ConditionCode.FOLLOWERS_AWAITED: risks.followers,
     ConditionCode.BISECTION_DONE: _search,
     ConditionCode.CONFIRMED: (

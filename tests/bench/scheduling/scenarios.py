@@ -73,6 +73,11 @@ WORLDS: dict[str, Changes] = {
     "test results": {"sends_results": True},
     "flaky 10%, test results": {"flake": 0.10, "sends_results": True},
     "conflicts 10%, test results": {"conflict_rate": 0.10, "sends_results": True},
+    "weak predictor, broken 8%, test results": {
+        "risk_conc": 50.0,
+        "p_broken": 0.08,
+        "sends_results": True,
+    },
     "99 authors": {"n": 1000, "authors": 99, "bots": 9},
     REAL_ARRIVALS: {"gaps": arrivals.gaps(), "n": len(arrivals.gaps())},
 }

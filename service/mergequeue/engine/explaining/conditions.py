@@ -67,6 +67,7 @@ class ConditionCode(StrEnum):
     EVIDENCE_RECEIVED = "evidence_received"
     AHEAD_DECIDED = "ahead_decided"
     SUCCESSORS_DECIDED = "successors_decided"
+    CAUSE_AHEAD = "cause_ahead"
     FOLLOWERS_AWAITED = "followers_awaited"
     BISECTION_DONE = "bisection_done"
     CONFIRMED = "confirmed"
@@ -164,6 +165,7 @@ _NEXT: Mapping[ConditionCode, Next] = {
     ConditionCode.EVIDENCE_RECEIVED: Next.EVIDENCE_ARRIVES,
     ConditionCode.AHEAD_DECIDED: Next.AHEAD_DECIDED,
     ConditionCode.SUCCESSORS_DECIDED: Next.SUCCESSOR_ENDS,
+    ConditionCode.CAUSE_AHEAD: Next.AHEAD_DECIDED,
     ConditionCode.FOLLOWERS_AWAITED: Next.SUCCESSOR_ENDS,
     ConditionCode.BISECTION_DONE: Next.PROBE_ENDS,
     ConditionCode.CONFIRMED: Next.CONFIRMATION_ENDS,

@@ -324,10 +324,11 @@ def _successors(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
 
 
 def _followers(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
-    """While a failed group of adaptive batches waits for a run behind it that may clear it."""
+    """While a failed group of adaptive batches stays: another one caused it, or may clear it."""
     behind = [one for one, _ in _levels(draft, run)]
     running = [one for one in behind if one.status is RunStatus.IN_PROGRESS]
-    yield from risks.awaited_followers(draft, entry, running)
+    caused = list(risks.cause_ahead(draft, entry, run))
+    yield from caused or risks.awaited_followers(draft, entry, running)
 
 
 def _levels(draft: Draft, run: Run) -> list[tuple[Run, int]]:

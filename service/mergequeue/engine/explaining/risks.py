@@ -97,6 +97,17 @@ def awaited_followers(draft: Draft, entry: Entry, running: Sequence[Run]) -> Ite
     )
 
 
+def cause_ahead(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
+    """Why a failed group stays in the line: by the tests that failed, others caused it."""
+    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
+    if not is_adaptive or not entry.kept:
+        return
+    believed = ledger.belief_of(draft)
+    prs = believed.charged_with(run.id)
+    if prs and not any(believed.is_suspect(one.id) for one in draft.own(run)):
+        yield Condition(ConditionCode.CAUSE_AHEAD, met=False, since=run.finished_at, prs=prs)
+
+
 def percent_of(chance: float) -> int:
     """The chance in percent, rounded up: so one above a limit is never shown as equal to it."""
     return math.ceil(round(100 * chance, 6))

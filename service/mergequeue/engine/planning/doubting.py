@@ -31,6 +31,9 @@ Before, no entry might wait, and all of the line had to pass with a chance of at
 64, seeds 911 to 922: 3.34 runs for each merge with that rule, and 3.00 with this one.
 """
 
+CALM_FREE_MIN_TOLD = 0.0
+"""The same after a run whose failed tests are known: the next result will tell who caused them."""
+
 CALM_WAIT_WEIGHT = 1.5
 """The same as WAIT_WEIGHT in a calm line, where it also does not count that others may fail.
 
@@ -77,7 +80,7 @@ def is_out(draft: Draft, run: Run) -> bool:
         return bad >= DOUBTED_MIN or not ahead
     soonest = min(_minutes_left(draft, one) for one in (*behind, *ahead))
     elapsed = sum(_minutes_run(draft, one) for one in behind) / len(behind)
-    if _is_calm(draft):
+    if _is_calm(draft, run):
         return bad * soonest * CALM_WAIT_WEIGHT >= (1.0 - bad) * elapsed
     useful = (1.0 - bad) * _rest_passing(draft, own)
     return bad * soonest * WAIT_WEIGHT >= useful * elapsed
@@ -92,9 +95,11 @@ def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
         screening.suspect(draft, run, checks)
 
 
-def _is_calm(draft: Draft) -> bool:
+def _is_calm(draft: Draft, run: Run) -> bool:
     """Whether slots are free when all entries that wait for the line have started in it."""
-    spare = launching.unused(draft) - CALM_FREE_MIN * draft.queue.config.concurrency
+    is_told = run.evidence is not None and bool(run.evidence.failed_tests)
+    kept = CALM_FREE_MIN_TOLD if is_told else CALM_FREE_MIN
+    spare = launching.unused(draft) - kept * draft.queue.config.concurrency
     if spare < 0:
         return False
     waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
