@@ -106,7 +106,6 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "Failure": {"run": _COUNTS, "at": _CLOCK},
     "Evidence": {
         "attempt": _COUNTS,
-        "own_head": _TOLD,
         "fingerprint": "none in any scope",
         "gaps": _TOLD,
         "new_texts": _TOLD,
@@ -361,10 +360,16 @@ class _Words:
     def _record(self, one: Record) -> tuple:
         """A failed run: who is suspected how much, and what failed."""
         suspects = (
-            (self._named_once(each.pr, each.entry), each.chance, each.is_tested)
+            (
+                self._named_once(each.pr, each.entry),
+                each.chance,
+                (each.is_tested, each.has_merged),
+                (each.weight, each.fails_alone),
+            )
             for each in one.suspects
         )
-        return (tuple(suspects), one.checks)
+        unexplained = tuple((each.check, each.test) for each in one.unexplained)
+        return (tuple(suspects), one.checks, _listed(one.tests), unexplained, one.is_whole)
 
     def _named_once(self, pr: int, name: str) -> tuple[int, bool]:
         entry = self.queue.entries.get(pr)
@@ -374,7 +379,13 @@ class _Words:
         if one is None:
             return None
         weights = sorted((self.prs[pr], weight) for pr, weight in one.weights.items())
-        return (_values(sorted(one.explanations.values())), tuple(weights))
+        return (
+            _values(sorted(one.explanations.values())),
+            tuple(weights),
+            self._named(one.own_head),
+            _listed(one.failed_tests),
+            one.unexplained_tests,
+        )
 
     def _clock(self, at: datetime | None, after: int = 0) -> int | None:
         """Seconds to an instant, negative once it is over; far ones are all alike."""
@@ -455,6 +466,10 @@ def _targets(targets: Targets | None) -> tuple[str, ...] | None:
 
 def _values_counted(counts) -> tuple:
     return tuple(sorted(counts.items()))
+
+
+def _listed(tests: Mapping[str, tuple[str, ...]]) -> tuple:
+    return tuple(sorted(tests.items()))
 
 
 def _values(words: Iterable[StrEnum]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 from service.mergequeue.engine import inputs, targets
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import Landed, LandingStopCode
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import Land
@@ -162,9 +163,7 @@ def _reports(now: Scene, scope: Scope, run: Run) -> Iterator[Move]:
         return
     last = next((check for check in run.checks if check.id not in run.rerun_ids), None)
     for outcome in _outcomes(now, scope, run, None if last is None else last.outcome):
-        number = 1 + max((int(check.id) for check in run.checks), default=0)
-        checks = (a_check("unit", outcome, number),)
-        report = inputs.ChecksReported(run.id, run.sha or Sha(""), checks, True)
+        report = _report(run, outcome)
         yield f"r{run.number}: {outcome.value}", _telling(now, scope, report)
         if scope.late and now.wake_at is not None and now.wake_at - now.now <= scope.wait_max:
             due = replace(now, now=now.wake_at)
@@ -178,6 +177,33 @@ def _reports(now: Scene, scope: Scope, run: Run) -> Iterator[Move]:
             told_so = inputs.EvidenceReported(run.id, evidence)
             yield f"r{run.number}: {said.value}", _telling(now, scope, told_so)
 
+    if last is None or last.outcome is not CheckOutcome.FAILED:
+        for names in scope.failed_tests:
+            word = f"r{run.number} fails by {' and '.join(names) or 'unknown tests'}"
+            yield word, partial(_failed_by, now, scope, run, names)
+
+
+def _report(run: Run, outcome: CheckOutcome) -> inputs.ChecksReported:
+    number = 1 + max((int(check.id) for check in run.checks), default=0)
+    checks = (a_check("unit", outcome, number),)
+    return inputs.ChecksReported(run.id, run.sha or Sha(""), checks, True)
+
+
+def _failed_by(now: Scene, scope: Scope, run: Run, names: tuple[str, ...]) -> Scene:
+    """A run fails, and as soon as it has settled it is told by which tests: one input."""
+    after = told(now, _report(run, CheckOutcome.FAILED), scope)
+    after = told(replace(after, now=now.now + verdict.SETTLE), inputs.TimePassed(), scope)
+    live = after.queue.runs.get(run.id)
+    if live is None or live.asked_evidence is None:
+        return after
+    evidence = Evidence(
+        live.attempt,
+        {"unit": Explanation.UNEXPLAINED},
+        failed_tests={"unit": names} if names else {},
+        unexplained_tests=names,
+    )
+    return told(after, inputs.EvidenceReported(run.id, evidence), scope)
+
 
 def _outcomes(
     now: Scene, scope: Scope, run: Run, last: CheckOutcome | None
@@ -186,7 +212,9 @@ def _outcomes(
         truth = properties.Truth(scene.TREES[run.steps[-1].tree], scope.breaks)
         true = CheckOutcome.FAILED if properties.fails((), truth) else CheckOutcome.PASSED
         return () if last is true else (true,)
-    said = [CheckOutcome.PASSED, CheckOutcome.FAILED]
+    said = [CheckOutcome.PASSED]
+    if not scope.failed_tests:
+        said.append(CheckOutcome.FAILED)
     if scope.interrupted:
         said.append(CheckOutcome.INTERRUPTED)
     if scope.skipped:

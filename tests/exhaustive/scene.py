@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from service.mergequeue.engine import engine
-from service.mergequeue.engine.inputs import Input, Landed, TestBranchBuilt
+from service.mergequeue.engine.inputs import Input, Landed, RepositoryChanged, TestBranchBuilt
 from service.mergequeue.engine.model import MergeQueue, RunStep, Tip
 from service.mergequeue.engine.outputs import BuildTestBranch, Land
 from service.mergequeue.engine.reported import Facts
@@ -84,7 +84,11 @@ def beginning(scope: Scope) -> Scene:
     """An empty queue on an untouched branch."""
     target = Target()
     _learn(target.tip.sha, target.tree)
-    return Scene(a_queue(scope.config), START, None, (target.tip.sha,), target.tree)
+    queue = a_queue(scope.config)
+    if scope.evidence or scope.failed_tests:
+        sends = RepositoryChanged(available=True, sends_results=True)
+        queue = engine.step(queue, sends, START).queue
+    return Scene(queue, START, None, (target.tip.sha,), target.tree)
 
 
 def told(scene: Scene, one: Input, scope: Scope) -> Scene:

@@ -29,7 +29,8 @@ class Scope:
     CI may say anything at any time. `targets` are what pull requests touch, by number, `p_fail`
     the chance of failing that is said of each. `stacked`: each is put on the one before it.
     With `late` a report may come at the instant at which a clock runs out, with `delays` the
-    provider's limits may put off a build.
+    provider's limits may put off a build. With `evidence` a failure may be explained. With
+    `failed_tests` each is, by one of these groups of tests; an empty one: nobody knows which.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Scope:
     interrupted: bool = False
     skipped: bool = False
     evidence: bool = False
+    failed_tests: tuple[tuple[str, ...], ...] = ()
     revokes: bool = False
     crashes: bool = False
     late: bool = False
@@ -250,6 +252,19 @@ SCOPES: tuple[Scope, ...] = (
         inputs=9,
         inputs_long=15,
         cancels=True,
+    ),
+    Scope(
+        "failed tests are named",
+        _config(
+            **_BATCH,
+            batch_sizing=BatchSizing.ADAPTIVE,
+            full_suite=True,
+            can_optimistically_merge=True,
+        ),
+        pull_requests=3,
+        inputs=9,
+        inputs_long=13,
+        failed_tests=((), ("t1",), ("t2",), ("t1", "t2")),
     ),
     Scope(
         "second looks",

@@ -57,12 +57,15 @@ def _evidence(stage: Stage, words: list[str]) -> Told:
     """`evidence r1 FLAKY`, `evidence r1 unit=BASE_RED own=3,4 print=boom w=2:5,3:0.5`.
 
     `own` are pull requests whose own head fails the same tests, `w` weighs suspicion.
+    `tests=unit:t1,t2` names all tests that failed in a check; each needs a cause.
     """
     run = stage.run(number_of(words[0]))
     values = dict(values_of(words[1:]))
     own = values.pop("own", "")
     weights = values.pop("w", "")
     fingerprint = values.pop("print", None)
+    check, _, names = values.pop("tests", "").partition(":")
+    tests = tuple(names.split(",")) if names else ()
     said = {name: Explanation(value.lower()) for name, value in values.items()}
     for word in (word for word in words[1:] if "=" not in word):
         failed = [c.name for c in run.checks if c.outcome is CheckOutcome.FAILED]
@@ -76,6 +79,8 @@ def _evidence(stage: Stage, words: list[str]) -> Told:
             int(pr): float(weight)
             for pr, _, weight in (each.partition(":") for each in weights.split(",") if each)
         },
+        failed_tests={check: tests} if tests else {},
+        unexplained_tests=tests,
     )
     return stage.tell(inputs.EvidenceReported(run.id, evidence))
 

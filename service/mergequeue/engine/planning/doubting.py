@@ -68,13 +68,15 @@ def review(draft: Draft) -> None:
 def is_out(draft: Draft, run: Run) -> bool:
     """Whether a failed run's group leaves the line now.
 
-    It stays if others have caused all that failed: they are ahead of it.
+    It stays if others have caused all that failed, until what is ahead of it is decided.
     """
     own = draft.own(run)
-    if not any(ledger.belief_of(draft).is_suspect(entry.id) for entry in own):
+    undecided = [one for one in _runs_ahead(draft, run) if one.status is not RunStatus.SUCCEEDED]
+    is_suspect = any(ledger.belief_of(draft).is_suspect(entry.id) for entry in own)
+    if undecided and not is_suspect:
         return False
     bad = ledger.any_failing(draft, own)
-    ahead = [one for one in _runs_ahead(draft, run) if one.status is RunStatus.IN_PROGRESS]
+    ahead = [one for one in undecided if one.status is RunStatus.IN_PROGRESS]
     behind = _runs_behind(draft, own) if draft.queue.config.can_optimistically_merge else []
     if not behind:
         return bad >= DOUBTED_MIN or not ahead

@@ -199,8 +199,8 @@ def _is_rejected(draft: Draft, entry: Entry) -> bool:
     """
     if not ledger.is_convicted(draft, entry):
         return False
-    first, *further = ledger.belief_of(draft).failures_alone(entry.id)
-    if not further or not breaker.fails_all_since(draft.queue, first.run):
+    alone = ledger.belief_of(draft).failures_alone(entry.id)
+    if len(alone) < 2 or not breaker.fails_all_since(draft.queue, alone[0].run):
         return True
     awaits = any(
         run.status is RunStatus.IN_PROGRESS
