@@ -353,7 +353,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.SUCCESSORS_DECIDED: _successors,
     ConditionCode.CAUSE_AHEAD: (
         "no PR ahead has caused its failure",
-        "{prs} ahead {are} decided (by the tests that failed, the cause is there and not in this PR)",
+        "{prs} ahead {are} decided (the failed tests point there, and not to this PR)",
     ),
     ConditionCode.FOLLOWERS_AWAITED: risks.followers,
     ConditionCode.BISECTION_DONE: _search,
