@@ -190,6 +190,21 @@ def test_a_run_charges_with_the_test_that_the_others_are_least_likely_to_have_ca
     assert charge.others_pass == pytest.approx(1.0 - PRIOR)
 
 
+@pytest.mark.parametrize("failed", [(T1, T2), (T2, T1)])
+def test_a_test_that_one_alone_can_have_broken_counts_before_one_with_a_partner(
+    failed: tuple[FailedTest, ...],
+) -> None:
+    # t1 failed in two runs with a alone in common. b is cleared of t2, but may be a partner.
+    records = (a_run("ab", *failed), in_part(a_run("ac", T1)), a_run("b", LINT, passed=("unit",)))
+    assert "ab" in alone("a", *records)
+
+
+@pytest.mark.parametrize("failed", [(T1, T2), (T2, T1)])
+def test_the_order_of_the_failed_tests_does_not_matter(failed: tuple[FailedTest, ...]) -> None:
+    records = (a_run("ab", *failed), in_part(a_run("bc", T1)))
+    assert alone("b", *records) == ["ab", "bc"]
+
+
 def test_excused_failures_need_no_cause() -> None:
     records = (a_run("ab", T1, excused=(T2,)), a_run("bc", T1))
     assert suspected(*records) == "b"

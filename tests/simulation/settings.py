@@ -34,6 +34,7 @@ class Weights:
     stacks: float = 0.0
     is_slow: float = 0.0
     impacts_all: float = 0.08
+    sends_results: float = 0.3
 
 
 EVERYTHING = Weights(

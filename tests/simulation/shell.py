@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.inputs import LandingStopCode, Report
-from service.mergequeue.engine.model import LandMode, RunStep
+from service.mergequeue.engine.model import LandMode, Run, RunStep
 from service.mergequeue.engine.outputs import (
     Action,
     AskEvidence,
@@ -28,6 +28,11 @@ from tests.mergequeue.trees import Tree
 from tests.simulation.checker import Checker, Seen
 from tests.simulation.people import People
 
+FLAKY_TESTS = ("flaky 1", "flaky 2", "flaky 3")
+
+UNKNOWN_FLAKES = 0.3
+"""The share of flakes that nobody knows as such yet."""
+
 _REFUSALS = tuple(code for code in LandingStopCode if code is not LandingStopCode.UNAVAILABLE)
 
 
@@ -36,6 +41,8 @@ class Shell(People):
 
     slow: random.Random
     slow_rate: float
+    naming: random.Random
+    naming_rate: float
     checker: Checker
     builds: list[BuildTestBranch]
     lands: list[Land]
@@ -76,7 +83,28 @@ class Shell(People):
         if self.chance.random() < 0.5:
             own_head, weights = (), {}
         evidence = Evidence(run.attempt, said, f"print {run.prs}", own_head, weights)
+        if self.naming.random() < self.naming_rate:
+            evidence = self._with_tests(run, run.sha, evidence)
         return inputs.EvidenceReported(run.id, evidence)
+
+    def _with_tests(self, run: Run, sha: Sha, evidence: Evidence) -> Evidence:
+        """The evidence with all tests that failed; a new flake is not known as one."""
+        tree = self.ci.commits[sha].tree
+        said, failed = dict(evidence.explanations), {}
+        for name, why in evidence.explanations.items():
+            if why is Explanation.FLAKY and self.naming.random() < UNKNOWN_FLAKES:
+                said[name] = Explanation.UNEXPLAINED
+            failed[name] = self.truth.failed_tests(tree, name)
+            if (sha, name) in self.ci.flaked:
+                failed[name] += (self.naming.choice(FLAKY_TESTS),)
+        known = {name for name, why in said.items() if why is Explanation.FLAKY}
+        own = {test for name, tests in failed.items() if name not in known for test in tests}
+        return replace(
+            evidence,
+            explanations=said,
+            failed_tests={name: tests for name, tests in failed.items() if tests},
+            unexplained_tests=tuple(sorted(own)),
+        )
 
     def _fails_alone(self, pr: int) -> bool:
         change = trees.change_of(pr, self.facts[pr].head)

@@ -6,9 +6,11 @@ The default has about 1,100 submissions; `make soak` has 200,000 histories.
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from tests.simulation import settings
 from tests.simulation.world import World
 
 SEEDS = int(os.environ.get("HEADGATE_SIM_SEEDS", "160"))
@@ -34,6 +36,16 @@ def test_no_history_breaks_a_property(
     record_property("histories", len(range(share, SEEDS, SHARES)))
     record_property("pull requests", prs)
     record_property("inputs", steps)
+
+
+NAMED = replace(settings.DRAWN, batch=1.0, adaptive=1.0, sends_results=1.0)
+"""Failed runs are believed and explained, and half of the answers name the failed tests."""
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_no_history_in_which_failed_tests_are_named_breaks_a_property(share: int) -> None:
+    for seed in range(share + 100, 160, 4):
+        World(seed, NAMED).play()
 
 
 ONCE_BROKEN = {

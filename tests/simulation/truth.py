@@ -38,6 +38,13 @@ class Truth:
             return True
         return name == "unit" and any(pair <= tree for pair in self.fail_together)
 
+    def failed_tests(self, tree: Tree, name: str) -> tuple[str, ...]:
+        """The tests that truly fail: one for each broken change, one for each pair."""
+        found = {f"breaks {change}" for change in tree if self.broken.get(change) == name}
+        if name == "unit":
+            found |= {f"breaks {sorted(pair)}" for pair in self.fail_together if pair <= tree}
+        return tuple(sorted(found))
+
     def is_good(self, tree: Tree, names: tuple[str, ...]) -> bool:
         return not any(self.fails(tree, name) for name in names)
 

@@ -63,6 +63,9 @@ class World(Shell):
         self.stack_rate = 0.4 if self.stacking.random() < weights.stacks else 0.0
         self.bunches = random.Random(f"bunches {seed}")
         self.bunch_rate = 0.5 if self.bunches.random() < 0.5 else 0.0
+        # Failed tests are named in half of the answers. Whose checks test a part is drawn too.
+        self.naming = random.Random(f"tests {seed}")
+        self.naming_rate = 0.5
         self.below: dict[int, int] = {}
         self.ci.skip_rate = 0.15 if self.ci.skips.random() < weights.skips_checks else 0.0
         self.target = Target()
@@ -79,10 +82,11 @@ class World(Shell):
         self.is_calm = False
         self.steps = 0
         self.checker = Checker(self.truth, self.has_flakes, moves=self.moves)
-        self.queue = a_queue(settings.a_config(chance, weights))
+        config = settings.a_config(chance, weights)
+        self.queue = a_queue(replace(config, full_suite=self.naming.random() < 0.5))
         self.wake_at: datetime | None = None
         self.tell(inputs.RequiredChanged(self.required()))
-        if chance.random() < 0.3:
+        if chance.random() < weights.sends_results:
             self.tell(inputs.RepositoryChanged(available=True, sends_results=True))
 
     def play(self) -> None:

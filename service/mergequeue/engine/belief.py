@@ -149,14 +149,15 @@ class Belief:
     def _note(self, record: Record, causes: Iterable[blame.Cause]) -> None:
         """Charge each suspect with the failed test that the others are least likely to have caused.
 
-        Of a record without tests everyone may be the cause.
+        One that nobody else can have caused counts before one with a partner. Of a record without
+        tests everyone may be the cause.
         """
         everyone = frozenset(one.entry for one in record.suspects)
         charges: dict[str, Charge] = {}
-        for cause in set(causes) or {blame.Cause(everyone, everyone)}:
+        for cause in dict.fromkeys(causes) or (blame.Cause(everyone, everyone),):
             for charge in _charges_of(record, cause):
                 known = charges.setdefault(charge.suspect.entry, charge)
-                if charge.others_pass > known.others_pass:
+                if (charge.others_pass, charge.is_alone) > (known.others_pass, known.is_alone):
                     charges[charge.suspect.entry] = charge
         for entry, charge in charges.items():
             self._charges.setdefault(entry, []).append(charge)
