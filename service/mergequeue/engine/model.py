@@ -425,14 +425,16 @@ class Failure:
 class Breaker:
     """Memory of repeated failures (docs/design/testing.md 6).
 
-    `troubled` are the groups of the present streak of attempts without a result. The rest is of a
-    hold: `since` is when the run began that placed it, and `older_pass` says that one which began
-    earlier has passed since. The next try may begin at `try_at`; by pull request, `tries` counts
-    those that failed, and `minutes` is how long its last failed tests took.
+    `troubled` are the groups of the present streak of attempts without a result. `passed_at` is
+    when a run passed last by checks of its own. The rest is of a hold: `since` is when the run
+    began that placed it, and `older_pass` says that one which began earlier has passed since. The
+    next try may begin at `try_at`; by pull request, `tries` counts those that failed, and `minutes`
+    is how long its last failed tests took.
     """
 
     failures: tuple[Failure, ...] = ()
     troubled: tuple[tuple[int, ...], ...] = ()
+    passed_at: datetime | None = None
     since: datetime | None = None
     older_pass: bool = False
     try_at: datetime | None = None

@@ -78,6 +78,7 @@ WORLDS: dict[str, Changes] = {
         "p_broken": 0.08,
         "sends_results": True,
     },
+    "outage 20 min, test results": {"outage": 1200.0, "sends_results": True},
     "99 authors": {"n": 1000, "authors": 99, "bots": 9},
     REAL_ARRIVALS: {"gaps": arrivals.gaps(), "n": len(arrivals.gaps())},
 }

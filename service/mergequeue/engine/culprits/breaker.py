@@ -79,8 +79,7 @@ def note_pass(draft: Draft, run: Run) -> None:
     _forget_streak(draft)
     memory = draft.queue.breaker
     kept = tuple(one for one in memory.failures if not one.fingerprint.startswith(CHECK))
-    if kept != memory.failures:
-        _put(draft, replace(memory, failures=kept))
+    _put(draft, replace(memory, failures=kept, passed_at=draft.now))
     held, memory = _held(draft.queue), draft.queue.breaker
     if held and _is_from_before(memory, run):
         _put(draft, replace(memory, older_pass=True))
@@ -91,9 +90,12 @@ def note_pass(draft: Draft, run: Run) -> None:
 
 
 def fails_all_since(queue: MergeQueue, run_id: str) -> bool:
-    """Return whether nothing has passed since a run failed without test results."""
-    failures = queue.breaker.failures
-    return any(one.run == run_id and one.fingerprint.startswith(CHECK) for one in failures)
+    """Return whether nothing has passed since a run failed."""
+    memory = queue.breaker
+    return any(
+        one.run == run_id and (memory.passed_at is None or memory.passed_at < one.at)
+        for one in memory.failures
+    )
 
 
 def takes(draft: Draft, run: Run, finding: Finding) -> bool:

@@ -193,9 +193,10 @@ def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
 
 
 def _is_rejected(draft: Draft, entry: Entry) -> bool:
-    """Whether its failures reject the entry; one more is needed while CI may be what fails.
+    """Whether its failures reject the entry; more are needed while CI may be what fails.
 
-    That is possible if nothing has passed since the first of them. Runs under way will tell.
+    That is possible if nothing has passed since the first of them. Then one more is needed if runs
+    under way will tell, and failures of runs with others do not count: one outage can cause all.
     """
     if not ledger.is_convicted(draft, entry):
         return False
@@ -208,7 +209,8 @@ def _is_rejected(draft: Draft, entry: Entry) -> bool:
         and entry.pr not in (*run.prs, *run.base_prs)
         for run in draft.runs.values()
     )
-    return not awaits or ledger.is_convicted(draft, entry, more=-1)
+    with_others = sum(len(record.suspects) > 1 for record in alone)
+    return ledger.is_convicted(draft, entry, more=-(awaits + with_others))
 
 
 def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:
