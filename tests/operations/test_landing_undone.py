@@ -83,3 +83,33 @@ async def test_the_test_branch_that_our_move_deleted_is_not_put_back_before_its_
         await landing.land(runtime, unit.queue, action)
     assert stage.tip() == action.expected_tip.sha
     assert moves(stage) == 1
+
+
+async def test_a_test_branch_that_goes_after_an_answer_was_lost_may_be_the_work_of_that_update(
+    stage, runtime, unit
+):
+    # The target may have been moved back since, and the branch was read late.
+    action = await unit.land([1, 2, 3], LandMode.CAS)
+    await stage.fault("reset_before", graphql="updateRefs")
+    with pytest.raises(OutcomeUnknown):
+        await landing.land(runtime, unit.queue, action)
+    gone = {"as": "alice", "act": "delete_branch", "branch": unit.run.branch, "bypass": True}
+    await stage.fault("before", graphql="updateRefs", act={"repo": stage.full_name, **gone})
+    with pytest.raises(OutcomeUnknown):
+        await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.UNKNOWN] * 3
+    stage.clock.advance((landing.PERMIT_FOR + SHOWN_FOR).total_seconds())
+    await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.MISMATCH] * 3
+    assert [hold.reason for hold in (await unit.value()).holds] == [HoldReason.LANDING_MISMATCH]
+
+
+async def test_a_test_branch_that_is_gone_when_nothing_was_sent_before_leaves_the_merge_call(
+    stage, runtime, unit
+):
+    action = await unit.land([1, 2, 3], LandMode.CAS)
+    gone = {"as": "alice", "act": "delete_branch", "branch": unit.run.branch, "bypass": True}
+    await stage.fault("before", graphql="updateRefs", act={"repo": stage.full_name, **gone})
+    await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.REFUSED] * 3
+    assert (await unit.value()).advance_refused_at == runtime.clock.now()
