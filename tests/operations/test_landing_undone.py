@@ -11,7 +11,7 @@ from service.database.records import LandingState
 from service.mergequeue.engine.model import LandMode
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.operations import landing, reconcile
+from service.mergequeue.operations import landing, lost_branches
 from service.provider.errors import OutcomeUnknown
 from service.runtime import Runtime
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
@@ -77,7 +77,7 @@ async def test_the_test_branch_that_our_move_deleted_is_not_put_back_before_its_
 ):
     action = await unit.land([1, 2, 3], LandMode.CAS)
     await read_late(stage, unit, action)
-    await reconcile.restore_branches(runtime)
+    await lost_branches.restore_branches(runtime)
     assert stage.branches() == {}
     with pytest.raises(OutcomeUnknown):
         await landing.land(runtime, unit.queue, action)

@@ -14,6 +14,7 @@ from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import (
     estimates,
+    lost_branches,
     missed_comments,
     naming,
     pull_requests,
@@ -262,7 +263,7 @@ async def test_a_leftover_that_cannot_be_deleted_keeps_no_other_from_being_delet
     over = runtime.clock.now() - timedelta(minutes=1)
     kept, other = (naming.dry_test_branch(over, letter * 36) for letter in "ab")
     provider.branches, provider.undeletable = [kept, other], {kept: trouble}
-    await reconcile.restore_branches(runtime)
+    await lost_branches.restore_branches(runtime)
     assert provider.branches == [kept]
 
 
@@ -285,7 +286,9 @@ async def test_a_mistake_in_the_sweep_of_one_queue_stops_that_of_no_other(
     assert "release" in provider.tips_asked
 
 
-@pytest.mark.parametrize("sweep", [reconcile.restore_branches, missed_comments.read_where_queued])
+@pytest.mark.parametrize(
+    "sweep", [lost_branches.restore_branches, missed_comments.read_where_queued]
+)
 @pytest.mark.parametrize("broken", ["widgets", "gadgets"])
 async def test_a_mistake_in_the_sweep_of_one_repository_stops_that_of_no_other(
     runtime: Runtime,

@@ -5,7 +5,7 @@ signals call them at once. Everything lands with no signal at all, later.
 """
 
 from collections import defaultdict
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from datetime import datetime
 
 import structlog
@@ -22,7 +22,7 @@ from service.mergequeue.engine.inputs import (
     ReleaseHold,
     RepositoryChanged,
     RulesChanged,
-    TestBranchLost,
+    TargetGone,
     TimePassed,
     WorkflowsChanged,
 )
@@ -31,14 +31,13 @@ from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.mergequeue.operations import (
     facts,
-    naming,
+    renamed_branches,
     repository_files,
     requirements,
     sweeping,
     turn,
 )
-from service.mergequeue.store import queues, runs
-from service.mergequeue.store.runs import RecordedBranch
+from service.mergequeue.store import queues
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -198,11 +197,56 @@ async def read_repository(
         return
     else:
         await runtime.store.run(repositories.keep, fresh)
+        await _follow_default_branch(runtime, known, fresh)
         if fresh.archived:
             hold, text = HoldReason.REPOSITORY_UNAVAILABLE, "The repository is archived."
     if known.available is not (hold is None):
         await runtime.store.run(access.set_repository_available, repository_id, hold is None)
     await tell_queues_of(runtime, repository_id, hold, text)
+
+
+async def _follow_default_branch(
+    runtime: Runtime, known: RepositoryRecord, fresh: Repository
+) -> None:
+    if fresh.default_branch == known.default_branch:
+        return
+    for queue in await runtime.store.read(queues.queues_of, known.id):
+        if queue.branch == known.default_branch:
+            await follow_branch(runtime, queue, fresh.default_branch)
+
+
+async def follow_branch(runtime: Runtime, queue: QueueRef, new: str) -> None:
+    """Let the queue of a former default branch follow it to a new name, and read it there."""
+    renamed = await renamed_branches.follow(runtime, queue, new, was_default=True)
+    if renamed is not None:
+        await read_queue(runtime, renamed)
+
+
+async def _follows(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, inputs: Sequence[Input]
+) -> bool:
+    """Return whether the branch has a new name, by which the queue was read instead.
+
+    Looks only if the branch seems to be gone, or a pull request has another base now.
+    """
+    if not any(_may_be_renamed(queue, value, one) for one in inputs):
+        return False
+    known = await runtime.store.read(access.repository, queue.repository_id)
+    fresh = await _repository_by_id(runtime, known, None)
+    was_default = known.default_branch == queue.branch
+    renamed = await renamed_branches.follow(
+        runtime, queue, fresh.default_branch, was_default=was_default
+    )
+    if renamed is not None:
+        await read_queue(runtime, renamed)
+    return renamed is not None
+
+
+def _may_be_renamed(queue: QueueRef, value: MergeQueue, one: Input) -> bool:
+    if not isinstance(one, FactsChanged):
+        return isinstance(one, TargetGone)
+    before = value.entries[one.facts.pr].facts.base
+    return before == queue.branch and one.facts.base != queue.branch
 
 
 async def _repository_by_id(
@@ -259,6 +303,8 @@ async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
     inputs += await _requirements(runtime, queue, value)
     inputs += await _all_facts(runtime, queue, value)
     inputs += _reachable_again(value)
+    if await _follows(runtime, queue, value, inputs):
+        return
     if inputs:
         await turn.take(runtime, queue.id, inputs)
 
@@ -307,6 +353,8 @@ async def read_pull_request(runtime: Runtime, queue: QueueRef, number: int) -> N
     if number not in value.entries:
         return
     inputs = await _facts_of(runtime, queue, value, number)
+    if await _follows(runtime, queue, value, inputs):
+        return
     if inputs:
         await turn.take(runtime, queue.id, inputs)
 
@@ -369,87 +417,6 @@ async def _all_facts(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> li
         if facts.swept(known, read) != known:
             inputs.append(FactsChanged(facts.swept(known, read)))
     return inputs
-
-
-async def restore_branches(runtime: Runtime) -> None:
-    """Sweep: put back a live run's lost branch once, delete leftovers."""
-    known = await runtime.store.read(access.repositories_of, None)
-    await sweeping.one_by_one(_restore_branches_of(runtime, repository) for repository in known)
-
-
-async def _restore_branches_of(runtime: Runtime, repository: RepositoryRecord) -> None:
-    recorded = await runtime.store.read(runs.recorded_branches, repository.id)
-    # A dry test leaves no record, and may come before the first test branch of a queue.
-    has_queue = bool(await runtime.store.read(queues.queues_of, repository.id))
-    if not (recorded or has_queue) or repository.ref.host not in runtime.providers:
-        return
-    try:
-        await _look_at_branches(runtime, repository, recorded)
-    except ProviderError as trouble:
-        log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)
-
-
-async def _look_at_branches(
-    runtime: Runtime, repository: RepositoryRecord, recorded: Mapping[str, RecordedBranch]
-) -> None:
-    """Look at each branch of a repository; one that cannot be changed keeps no other from it."""
-    provider = runtime.providers[repository.ref.host]
-    present = {ref.branch for ref in await provider.vehicles(repository.ref)}
-    for branch in (*recorded, *sorted(present - recorded.keys())):
-        try:
-            await _restore_or_delete(
-                runtime, repository, branch, recorded.get(branch), is_there=branch in present
-            )
-        except Unavailable:
-            raise
-        except ProviderError as trouble:
-            log.warning("branch_left", branch=branch, why=trouble.message)
-
-
-async def _restore_or_delete(
-    runtime: Runtime,
-    repository: RepositoryRecord,
-    branch: str,
-    owner: RecordedBranch | None,
-    *,
-    is_there: bool,
-) -> None:
-    """Put back a branch that its run needs, or delete one that nothing needs any more."""
-    if owner is None:
-        # Whoever asked for a dry test did not end it.
-        end = naming.end_of_dry_test(branch)
-        is_left = end is not None and end <= runtime.clock.now()
-    else:
-        is_left = not owner.live
-    if is_left and is_there:
-        await runtime.providers[repository.ref.host].discard(repository.ref, branch)
-    elif owner is not None and owner.live and not is_there:
-        queue = await runtime.store.read(queues.ref_by_id, owner.queue_id)
-        if queue is not None:
-            await restore_branch(runtime, queue, owner.run_id)
-
-
-async def restore_branch(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
-    """Put a live run's branch back at its commit, the first time; then the queue must know.
-
-    While the run is landing it stays as it is: the landing may have deleted it, and a landing is
-    read back by that.
-    """
-    value = await turn.value(runtime, queue.id)
-    if value.landing is not None and value.landing.run == run_id:
-        return
-    run = value.runs.get(run_id)
-    if run is None or run.sha is None or run.branch is None or run.kind is RunKind.DIRECT:
-        return
-    first = await runtime.store.run(runs.note_restored, queue.id, run_id)
-    if first:
-        try:
-            await runtime.providers[queue.repo.host].restore(queue.repo, run.branch, run.sha)
-        except Refused as refused:
-            log.warning("restore_refused", run=run_id, why=refused.message)
-        else:
-            return
-    await turn.take(runtime, queue.id, [TestBranchLost(run_id, by="")])
 
 
 def _reachable_again(value: MergeQueue) -> list[Input]:
