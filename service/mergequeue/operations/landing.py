@@ -405,13 +405,12 @@ async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome
     value = await turn.value(runtime, attempt.queue.id)
     entries = {step.entry for step in attempt.action.steps}
     members = [entry for entry in value.entries.values() if entry.id in entries]
-    deletes_branches = value.config.delete_branch and outcome.state is LandingState.LANDED
 
     def also(session: Tx) -> set[Lane]:
         _settle_rows(session, attempt, outcome, now)
         landed = [step for step in attempt.action.steps if step.position in outcome.trees]
         lanes = chains.ask_for(session, attempt.queue, value, landed, now)
-        if deletes_branches:
+        if value.config.delete_branch:
             lanes |= head_branches.ask_for(session, attempt.queue, landed, now)
         if outcome.state is not LandingState.LANDED:
             lanes |= notices.write_checks_again(session, runtime, attempt.queue, members, now)
