@@ -239,20 +239,28 @@ def test_a_landing_for_which_the_provider_is_always_too_slow_lets_others_by():
     assert (entry.reason, entry.refusals) == (Reason.MERGE_REFUSED, 0)
 
 
-@pytest.mark.parametrize(("hours", "leaves"), [(3, True), (24, False), (0, False)])
-def test_a_landing_without_an_answer_ends_after_the_hours_for_what_is_not_ready(hours, leaves):
+@pytest.mark.parametrize(("hours", "stays", "leaves"), [(0.75, 1, 1.5), (3, 3, 5)])
+def test_a_landing_without_an_answer_ends_after_the_hours_for_what_is_not_ready(
+    hours, stays, leaves
+):
     line = Line(replace(QUEUES[0], not_ready_timeout_hours=hours))
     line.refuse(OFFENDER, LandingStopCode.UNAVAILABLE, "too slow")
     line.stage.tell(line.stage.submit(OFFENDER))
-    line.goes_on(timedelta(hours=3))
+    line.goes_on(timedelta(hours=stays))
     assert OFFENDER in line.stage.queue.entries
-    line.goes_on(timedelta(hours=2))
-    assert (OFFENDER not in line.stage.queue.entries) is leaves
-    if leaves:
-        finals = [one for _, step in line.stage.steps for one in step.finished_entries]
-        assert [(one.state, one.reason, one.detail.text) for one in finals] == [
-            (EntryState.FAILED, Reason.MERGE_REFUSED, "too slow")
-        ]
+    line.goes_on(timedelta(hours=leaves - stays))
+    finals = [one for _, step in line.stage.steps for one in step.finished_entries]
+    assert [(one.state, one.reason, one.detail.text) for one in finals] == [
+        (EntryState.FAILED, Reason.MERGE_REFUSED, "too slow")
+    ]
+
+
+def test_a_landing_without_an_answer_waits_for_ever_where_nothing_limits_the_wait():
+    line = Line(replace(QUEUES[0], not_ready_timeout_hours=0))
+    line.refuse(OFFENDER, LandingStopCode.UNAVAILABLE, "too slow")
+    line.stage.tell(line.stage.submit(OFFENDER))
+    line.goes_on(timedelta(hours=30))
+    assert OFFENDER in line.stage.queue.entries
 
 
 @pytest.mark.parametrize(
