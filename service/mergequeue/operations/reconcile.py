@@ -4,6 +4,7 @@ Each function reads one thing afresh and tells the queue; the sweeps call them o
 signals call them at once. Everything lands with no signal at all, later.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Collection, Sequence
 from datetime import datetime
@@ -14,6 +15,7 @@ from service.accounts import repositories
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine.applying import reports
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import (
     ChecksReported,
     FactsChanged,
@@ -55,6 +57,9 @@ from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
 UNAVAILABLE = frozenset({HoldReason.PERMISSION_LOST, HoldReason.REPOSITORY_UNAVAILABLE})
 LOST = frozenset({GoneKind.REPOSITORY, GoneKind.INSTALLATION})
 """Without one of these the queues hold; a pull request or a branch that is gone is read again."""
+
+LAST_LOOK_S = 20.0
+"""The longest look at runs that are about to count as too late: timers of other queues wait."""
 
 log = structlog.get_logger()
 
@@ -430,8 +435,33 @@ def _reachable_again(value: MergeQueue) -> list[Input]:
 async def pass_time(runtime: Runtime) -> bool:
     """Give every queue whose time has come the chance to act; whether there was any."""
     due = await runtime.store.read(queues.due, runtime.clock.now())
-    await sweeping.one_by_one(turn.take(runtime, queue_id, [TimePassed()]) for queue_id in due)
+    await sweeping.one_by_one(_pass_time_of(runtime, queue_id) for queue_id in due)
     return bool(due)
+
+
+async def _pass_time_of(runtime: Runtime, queue_id: int) -> None:
+    """Tell one queue the time; first look once more at runs that would now count as too late.
+
+    Their reports may have come while this process or its database stood still.
+    """
+    now = runtime.clock.now()
+    value = await turn.value(runtime, queue_id)
+    late = [run for run in value.runs.values() if _is_late(run, now)]
+    queue = await runtime.store.read(queues.ref_by_id, queue_id) if late else None
+    if queue is not None and queue.repo.host in runtime.providers:
+        try:
+            async with asyncio.timeout(LAST_LOOK_S):
+                await _guarded(runtime, queue, _sweep_checks(runtime, queue, late))
+        except TimeoutError:
+            log.warning("last_look_timed_out", queue=queue_id)
+    await turn.take(runtime, queue_id, [TimePassed()])
+
+
+def _is_late(run: Run, now: datetime) -> bool:
+    is_tested = run.status is RunStatus.IN_PROGRESS and run.phase is RunPhase.TESTING
+    if not is_tested or not is_reported_on(run) or run.deadline is None:
+        return False
+    return run.deadline <= now and verdict.gives_up_at(run) <= now
 
 
 async def next_wake(runtime: Runtime) -> datetime | None:
