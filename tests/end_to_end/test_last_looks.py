@@ -1,9 +1,11 @@
 """No news of CI comes in time: a run is looked at once more before it counts as too late."""
 
+from typing import Any
+
 import pytest
 
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.operations import reconcile
+from service.mergequeue.operations import run_reports
 from service.mergequeue.store import runs
 from tests.harness.world import World, WorldOptions
 
@@ -18,7 +20,8 @@ def world_options() -> WorldOptions:
 
 @pytest.mark.parametrize("limit", ["check_start_timeout_minutes", "testing_timeout_minutes"])
 async def test_tests_that_passed_unheard_do_not_count_as_too_late(world: World, limit: str):
-    await world.make_queue(**{limit: 1})
+    settings: dict[str, Any] = {limit: 1}
+    await world.make_queue(**settings)
     number = await world.open()
     await world.settle()
     for event in NEWS:
@@ -28,7 +31,8 @@ async def test_tests_that_passed_unheard_do_not_count_as_too_late(world: World, 
     entry = await world.entry(number)
     assert (entry.state.value, entry.restarts) == ("MERGED", {})
     queue = await world.queue()
-    run = await world.runtime.store.read(runs.run, queue.id, entry.verified_by)
+    run = await world.runtime.store.read(runs.run, queue.id, entry.verified_by or "")
+    assert run is not None
     assert (run.number, run.attempt) == (1, 1)
 
 
@@ -47,6 +51,6 @@ async def test_a_last_look_that_github_does_not_answer_delays_no_timer_for_long(
             number not in (await world.value()).entries and world.clock.monotonic_s() > began + 60
         )
 
-    await world.until(is_over, within_s=60 + 2 * reconcile.LAST_LOOK_S)
+    await world.until(is_over, within_s=60 + 2 * run_reports.LAST_LOOK_S)
     assert (await world.entry(number)).reason is Reason.RUN_TIMED_OUT
     await world.settle()

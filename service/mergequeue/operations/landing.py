@@ -40,8 +40,8 @@ from service.mergequeue.operations import (
     notices,
     permits,
     proving,
-    reconcile,
     requirements,
+    run_reports,
     turn,
 )
 from service.mergequeue.operations.commit_values import CommitTexts
@@ -205,8 +205,8 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     )
     inputs.extend(requirements.reports(value, resolved))
     run = value.runs.get(attempt.action.run)
-    if run is not None and reconcile.is_reported_on(run):
-        inputs.append(await reconcile.checks_of(runtime, queue, run))
+    if run is not None and run_reports.is_reported_on(run):
+        inputs.append(await run_reports.checks_of(runtime, queue, run))
         inputs += await runtime.links.of(RunFailures).changed_since(runtime, queue, run)
     expected = attempt.action.expected_tip.sha
     tip: Sha | None = expected

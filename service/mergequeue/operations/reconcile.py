@@ -4,8 +4,6 @@ Each function reads one thing afresh and tells the queue; the sweeps call them o
 signals call them at once. Everything lands with no signal at all, later.
 """
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Collection, Sequence
 from datetime import datetime
 
@@ -15,9 +13,7 @@ from service.accounts import repositories
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine.applying import reports
-from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import (
-    ChecksReported,
     FactsChanged,
     Input,
     PullRequestGone,
@@ -30,12 +26,13 @@ from service.mergequeue.engine.inputs import (
 )
 from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.engine.reasons import HoldReason, Reason
-from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
+from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.mergequeue.operations import (
     facts,
     renamed_branches,
     repository_files,
     requirements,
+    run_reports,
     sweeping,
     turn,
 )
@@ -52,41 +49,22 @@ from service.provider.errors import (
 )
 from service.provider.values import Repository
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
+from service.vocabulary import SYSTEM, QueueRef, RepoRef
 
 UNAVAILABLE = frozenset({HoldReason.PERMISSION_LOST, HoldReason.REPOSITORY_UNAVAILABLE})
 LOST = frozenset({GoneKind.REPOSITORY, GoneKind.INSTALLATION})
 """Without one of these the queues hold; a pull request or a branch that is gone is read again."""
 
-LAST_LOOK_S = 20.0
-"""The longest look at runs that are about to count as too late: timers of other queues wait."""
-
 log = structlog.get_logger()
-
-
-async def checks_of(runtime: Runtime, queue: QueueRef, run: Run) -> ChecksReported:
-    """Return the whole present set of reports on a built run's commit, read afresh."""
-    if run.sha is None:
-        raise ValueError(f"run {run.id} has no commit yet")
-    provider = runtime.providers[queue.repo.host]
-    checks = await provider.checks(
-        queue.repo, run.sha, skipped_pass=run.config.skipped_statuses_pass
-    )
-    return ChecksReported(run.id, run.sha, checks.items, checks.complete)
 
 
 async def read_checks(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
     """Read the checks of one live run and report them to the queue; skip a run that is over."""
     queue_value = await turn.value(runtime, queue.id)
     run = queue_value.runs.get(run_id)
-    if run is None or not is_reported_on(run):
+    if run is None or not run_reports.is_reported_on(run):
         return
-    await turn.take(runtime, queue.id, [await checks_of(runtime, queue, run)])
-
-
-def is_reported_on(run: Run) -> bool:
-    """Return whether reports on the run's commit can still matter."""
-    return run.sha is not None and run.kind is not RunKind.DIRECT and run.published
+    await turn.take(runtime, queue.id, [await run_reports.checks_of(runtime, queue, run)])
 
 
 async def read_running_checks(runtime: Runtime) -> None:
@@ -103,7 +81,7 @@ async def _sweep_queue(runtime: Runtime, queue: QueueRef) -> None:
 
 def _is_swept(runtime: Runtime, queue: QueueRef, run: Run) -> bool:
     waits = run.status in {RunStatus.IN_PROGRESS, RunStatus.FAILED}
-    if not waits or run.phase is not RunPhase.TESTING or not is_reported_on(run):
+    if not waits or run.phase is not RunPhase.TESTING or not run_reports.is_reported_on(run):
         return False
     began_at = run.built_at or run.created_at
     return runtime.looks.is_swept(queue.id, run.id, began_at, runtime.clock.now())
@@ -114,22 +92,8 @@ async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -
 
     If that fails, each is read by itself: one commit that cannot be read stops no other run.
     """
-    by_setting: defaultdict[bool, dict[Sha, list[str]]] = defaultdict(dict)
-    for run in due:
-        if run.sha is not None:
-            by_setting[run.config.skipped_statuses_pass].setdefault(run.sha, []).append(run.id)
-    provider = runtime.providers[queue.repo.host]
-    inputs: list[Input] = []
     try:
-        for skipped_pass, runs_of in by_setting.items():
-            read = await provider.checks_of_many(
-                queue.repo, list(runs_of), skipped_pass=skipped_pass
-            )
-            inputs += [
-                ChecksReported(run_id, sha, read[sha].items, read[sha].complete)
-                for sha, run_ids in runs_of.items()
-                for run_id in run_ids
-            ]
+        inputs = await run_reports.checks_of_many(runtime, queue, due)
     except ProviderError as failure:
         if len(due) > 1 and not isinstance(failure, Throttled):
             for run in due:
@@ -302,9 +266,13 @@ async def tell_queues_of(
 
 
 async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
-    """Read everything a queue depends on and report the differences in one turn."""
+    """Read everything a queue depends on and report the differences in one turn.
+
+    Also the reports of runs that this turn would count as too late.
+    """
+    inputs = await run_reports.last_look(runtime, queue.id)
     value = await turn.value(runtime, queue.id)
-    inputs = await facts.target(runtime, queue, value)
+    inputs += await facts.target(runtime, queue, value)
     inputs += await _requirements(runtime, queue, value)
     inputs += await _all_facts(runtime, queue, value)
     inputs += _reachable_again(value)
@@ -440,28 +408,8 @@ async def pass_time(runtime: Runtime) -> bool:
 
 
 async def _pass_time_of(runtime: Runtime, queue_id: int) -> None:
-    """Tell one queue the time; first look once more at runs that would now count as too late.
-
-    Their reports may have come while this process or its database stood still.
-    """
-    now = runtime.clock.now()
-    value = await turn.value(runtime, queue_id)
-    late = [run for run in value.runs.values() if _is_late(run, now)]
-    queue = await runtime.store.read(queues.ref_by_id, queue_id) if late else None
-    if queue is not None and queue.repo.host in runtime.providers:
-        try:
-            async with asyncio.timeout(LAST_LOOK_S):
-                await _guarded(runtime, queue, _sweep_checks(runtime, queue, late))
-        except TimeoutError:
-            log.warning("last_look_timed_out", queue=queue_id)
-    await turn.take(runtime, queue_id, [TimePassed()])
-
-
-def _is_late(run: Run, now: datetime) -> bool:
-    is_tested = run.status is RunStatus.IN_PROGRESS and run.phase is RunPhase.TESTING
-    if not is_tested or not is_reported_on(run) or run.deadline is None:
-        return False
-    return run.deadline <= now and verdict.gives_up_at(run) <= now
+    inputs = await run_reports.last_look(runtime, queue_id)
+    await turn.take(runtime, queue_id, [*inputs, TimePassed()])
 
 
 async def next_wake(runtime: Runtime) -> datetime | None:
