@@ -5,7 +5,7 @@ signals call them at once. Everything lands with no signal at all, later.
 """
 
 from collections.abc import Awaitable, Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -54,6 +54,9 @@ from service.vocabulary import SYSTEM, QueueRef, RepoRef
 UNAVAILABLE = frozenset({HoldReason.PERMISSION_LOST, HoldReason.REPOSITORY_UNAVAILABLE})
 LOST = frozenset({GoneKind.REPOSITORY, GoneKind.INSTALLATION})
 """Without one of these the queues hold; a pull request or a branch that is gone is read again."""
+
+LOOK_AGAIN = timedelta(seconds=30)
+"""When a queue is told the time again whose late runs could not be looked at."""
 
 log = structlog.get_logger()
 
@@ -271,6 +274,8 @@ async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
     Also the reports of runs that this turn would count as too late.
     """
     inputs = await run_reports.last_look(runtime, queue.id)
+    if inputs is None:
+        return
     value = await turn.value(runtime, queue.id)
     inputs += await facts.target(runtime, queue, value)
     inputs += await _requirements(runtime, queue, value)
@@ -409,6 +414,10 @@ async def pass_time(runtime: Runtime) -> bool:
 
 async def _pass_time_of(runtime: Runtime, queue_id: int) -> None:
     inputs = await run_reports.last_look(runtime, queue_id)
+    if inputs is None:
+        until = runtime.clock.now() + LOOK_AGAIN
+        await runtime.store.run(queues.postpone, queue_id, until)
+        return
     await turn.take(runtime, queue_id, [*inputs, TimePassed()])
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -13,9 +13,12 @@ from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.mergequeue.operations import turn
 from service.mergequeue.store import queues
-from service.provider.errors import ProviderError
+from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, Sha
+
+LATE_MAX = timedelta(hours=1)
+"""How long a run waits for its last look while the provider is away."""
 
 LAST_LOOK_S = 20.0
 """The longest look at runs that are about to count as too late: timers of other queues wait."""
@@ -52,11 +55,12 @@ async def checks_of_many(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) 
     return inputs
 
 
-async def last_look(runtime: Runtime, queue_id: int) -> list[Input]:
+async def last_look(runtime: Runtime, queue_id: int) -> list[Input] | None:
     """Return what is reported of the runs that the next turn would count as too late.
 
     The reports may have come while this process, its database or the network stood still. Empty
-    without such runs, or if the provider does not answer soon.
+    without such runs, and if the provider refuses. None if it does not answer: the turn must wait,
+    but not for runs that are late for an hour.
     """
     now = runtime.clock.now()
     value = await turn.value(runtime, queue_id)
@@ -69,7 +73,9 @@ async def last_look(runtime: Runtime, queue_id: int) -> list[Input]:
             return await checks_of_many(runtime, queue, late)
     except (ProviderError, TimeoutError) as trouble:
         log.warning("last_look_failed", queue=queue_id, why=str(trouble))
-        return []
+        is_away = isinstance(trouble, Unavailable | TimeoutError)
+        is_over = any(verdict.gives_up_at(run) + LATE_MAX <= now for run in late)
+        return None if is_away and not is_over else []
 
 
 def _is_late(run: Run, now: datetime) -> bool:
