@@ -121,7 +121,8 @@ class Landing:
     async def advance(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | LandStop:
         """Send one compare-and-swap of target and test branch, once. Raises OutcomeUnknown.
 
-        An error in the answer does not always mean that nothing was done.
+        An error in the answer does not always mean that nothing was done. A second update is
+        refused because the first one, whose answer was lost, has deleted the test branch.
         """
         started_s = client.clock.monotonic_s()
         if not await refs.is_ancestor(client, request.expect, request.to):
@@ -150,6 +151,10 @@ class Landing:
         is_there = tip is not None and tip.sha == request.to
         if is_there or UNFINISHED in words.lower():
             raise OutcomeUnknown(f"The update of {request.target}: {words}")
+        if request.sent_until is not None:
+            head = await refs.read_head(client, request.test_branch)
+            if head is None:
+                raise OutcomeUnknown(f"The first update of {request.target} may be done: {words}")
         code = advance_stop_of(troubles[0])
         if tip is None or tip.sha != request.expect:
             code = LandStopCode.BASE_MOVED

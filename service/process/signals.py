@@ -20,6 +20,7 @@ from service.mergequeue.engine.states import RunStatus
 from service.mergequeue.operations import (
     comments,
     file_checks,
+    lost_branches,
     naming,
     pressed,
     reconcile,
@@ -28,7 +29,6 @@ from service.mergequeue.operations import (
 )
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.store import pull_requests, queues
-from service.mergequeue.store.cache import QueueCache
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.errors import ProviderError
 from service.provider.signals import (
@@ -156,8 +156,8 @@ async def _branch_changed(
         case BranchGone(branch=branch):
             await _branch_gone(runtime, repository, branch)
         case DefaultBranchRenamed(where=where, old=old, new=new):
-            await reconcile.read_repository(runtime, repository.id, where.ref)
             await _default_branch_changed(runtime, repository, old, new)
+            await reconcile.read_repository(runtime, repository.id, where.ref)
 
 
 async def _known(runtime: Runtime, where: Where) -> RepositoryRecord | None:
@@ -317,29 +317,16 @@ async def _branch_gone(runtime: Runtime, repository: RepositoryRecord, branch: s
         value = await turn.value(runtime, queue.id)
         for run in value.runs.values():
             if run.branch == branch:
-                await reconcile.restore_branch(runtime, queue, run.id)
+                await lost_branches.restore_branch(runtime, queue, run.id)
 
 
 async def _default_branch_changed(
     runtime: Runtime, repository: RepositoryRecord, old: str, new: str
 ) -> None:
     """Let a queue follow its renamed branch; a branch that is still there was not renamed."""
-    if await runtime.providers[repository.ref.host].tip(repository.ref, old) is not None:
-        return
-    renamed = await runtime.store.run(_rename_branch, repository, old, new)
-    if renamed is not None:
-        runtime.store.caches.of(QueueCache).drop(renamed)
-        await _branch_moved(runtime, repository, new)
-
-
-def _rename_branch(session: Tx, repository: RepositoryRecord, old: str, new: str) -> int | None:
-    """The queue follows its branch, unless the new name has one; the queue's id if it did."""
-    queue = queues.queue_ref(session, repository.org_id, repository.id, old)
-    taken = queues.queue_ref(session, repository.org_id, repository.id, new)
-    if queue is None or taken is not None:
-        return None
-    queues.rename_branch(session, queue.id, new)
-    return queue.id
+    queue = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, old)
+    if queue is not None:
+        await reconcile.follow_branch(runtime, queue, new)
 
 
 async def _rules_changed(runtime: Runtime, repository: RepositoryRecord) -> None:

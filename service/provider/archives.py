@@ -19,6 +19,7 @@ from itertools import pairwise
 PACKED_MAX = 100 * 1024 * 1024
 UNPACKED_MAX = 512 * 1024 * 1024
 RATIO_MAX = 200
+RATIO_FREE_BYTES = 8 * 1024 * 1024  # a log of one line again and again unpacks further
 FILES_MAX = 1_000
 FILE_BYTES_MAX = 100 * 1024 * 1024  # of one report, as in an upload
 DIRECTORY_MAX = 8 * 1024 * 1024  # about 65,000 entries, most of which are no reports
@@ -196,8 +197,9 @@ def _refusal_of_kind(info: zipfile.ZipInfo) -> str | None:
 def _refusal_of_size(info: zipfile.ZipInfo) -> str | None:
     if info.file_size > FILE_BYTES_MAX:
         return f"It is larger than {FILE_BYTES_MAX >> 20} MiB."
-    if info.file_size > RATIO_MAX * info.compress_size:
-        return f"It unpacks to more than {RATIO_MAX} times its packed size."
+    if info.file_size > max(RATIO_FREE_BYTES, RATIO_MAX * info.compress_size):
+        free_mb = RATIO_FREE_BYTES >> 20
+        return f"It unpacks to more than {free_mb} MiB and {RATIO_MAX} times its packed size."
     return None
 
 

@@ -23,7 +23,7 @@ checks:
         - {name: adds, rules: [{exists: [broken.txt], conclusion: failure}]}
         - {name: divides, classname: tests.sums}
 """
-BOMB = "0" * 1_000_000
+BOMB = "0" * 9_000_000
 """A report that packs to less than a two-hundredth of itself."""
 
 

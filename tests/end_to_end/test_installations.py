@@ -1,16 +1,20 @@
 """What happens to an installation or a repository, and what its queue does meanwhile."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from service.accounts import installations
 from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, reconcile, turn
+from service.mergequeue.operations import queues as queue_operations
+from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.store import queues
 from service.process import signals
 from service.provider.signals import RemovedWhy, RepositoryRemoved, Where
-from service.vocabulary import RepoId, RepoRef
+from service.vocabulary import SYSTEM, RepoId, RepoRef
 from tests.harness.world import REPO, WorldOptions
 
 HOST = "github.localhost"
@@ -216,6 +220,79 @@ async def test_a_queue_follows_its_renamed_default_branch(world):
     await world.settle()
     view = await pull_requests.status(world.runtime, await world.queue("trunk"), number)
     assert view.entry.state.value == "MERGED"
+
+
+async def queued_without_events(world):
+    """A pull request in a paused queue, which hears of no change of its branch."""
+    await world.make_queue(state=QueueState.PAUSED)
+    number = await world.open()
+    await world.comment("/merge", on=number)
+    await world.settle()
+    for event in ("repository", "push", "delete", "create", "pull_request"):
+        await world.fault({"event": event}, "drop")
+    return number
+
+
+async def queued_while_renamed(world):
+    """The same, and then its base branch was renamed."""
+    number = await queued_without_events(world)
+    await world.act("rename", by="alice", branch="main", to="trunk")
+    await world.until(lambda: is_renamed(world))
+    return number
+
+
+async def is_renamed(world):
+    return world.repository.git.branch("main") is None
+
+
+async def lands_on_trunk(world, number):
+    queue = await world.queue("trunk")
+    await queue_operations.set_state(
+        world.runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM)
+    )
+    await world.settle()
+    view = await pull_requests.status(world.runtime, await world.queue("trunk"), number)
+    assert (view.entry.state.value, view.entry.restarts) == ("MERGED", {})
+
+
+async def test_a_sweep_takes_the_queue_along_to_the_new_name_of_its_branch(world):
+    number = await queued_while_renamed(world)
+    await reconcile.read_all_queues(world.runtime)
+    await lands_on_trunk(world, number)
+
+
+async def test_a_new_base_that_is_the_new_name_of_the_old_one_ends_no_submission(world):
+    number = await queued_while_renamed(world)
+    await reconcile.read_pull_request(world.runtime, await world.queue(), number)
+    await lands_on_trunk(world, number)
+
+
+@pytest.mark.parametrize("is_renamed", [True, False])
+async def test_a_new_base_that_is_a_copy_of_the_old_one_waits_until_that_is_gone(world, is_renamed):
+    number = await queued_without_events(world)
+    tip = world.repository.git.branch("main")
+    await world.act("force_push", by="alice", branch="trunk", to=tip)
+    await world.act("default_branch", by="alice", branch="trunk")
+    await world.act("retarget", by="alice", number=number, base="trunk")
+
+    async def end_rename():
+        await world.rest(3)
+        if is_renamed:
+            await world.act("delete_branch", by="alice", branch="main")
+
+    read = reconcile.read_pull_request(world.runtime, await world.queue(), number)
+    await asyncio.gather(read, end_rename())
+    if is_renamed:
+        await lands_on_trunk(world, number)
+    else:
+        assert await world.state(number) == "CANCELLED"
+
+
+async def test_a_queue_whose_repository_is_known_by_its_new_default_branch_still_follows(world):
+    number = await queued_while_renamed(world)
+    await installations.read_all(world.runtime)
+    await reconcile.read_live_queues(world.runtime)
+    await lands_on_trunk(world, number)
 
 
 async def test_another_default_branch_leaves_the_queue_where_it_is(world):

@@ -174,7 +174,16 @@ def test_a_bomb_is_refused_before_it_is_large():
     assert isinstance(text.unpacked(bomb), Fault)
 
 
-def test_a_small_file_may_expand_to_200_times_its_size():
+def test_a_file_that_says_one_thing_again_and_again_may_expand_to_8_mib():
+    line = b"retrying in 5 ms\n"
+    chatty = gzip.compress(line * 400_000)
+    assert len(chatty) * text.EXPANSION_RATIO_MAX < len(line) * 400_000
+    assert not isinstance(text.unpacked(chatty), Fault)
+    assert isinstance(text.unpacked(gzip.compress(line * 500_000)), Fault)
+
+
+def test_a_large_file_may_expand_to_200_times_its_size(monkeypatch):
+    monkeypatch.setattr(text, "EXPANSION_FREE_BYTES", 0)
     packed = gzip.compress(b" " * 500_000)
     padded = packed + gzip.compress(random.Random(7).randbytes(3_000))
     assert len(packed) * 200 < 500_000 < len(padded) * 200

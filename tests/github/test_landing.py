@@ -582,6 +582,27 @@ async def test_an_advance_that_github_may_have_carried_out_has_an_unknown_outcom
         await landing.advance(client, ADVANCED)
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_a_second_advance_whose_test_branch_is_gone_has_an_unknown_outcome(
+    table, client, landing, is_there
+):
+    call, answer = related(BASE, MADE, "ahead")
+    table.says(call, answer)
+    table.says(ADVANCE, {"data": None, "errors": [{"message": REFUSED}]})
+    table.says(TIP, a_commit(BASE))
+    if is_there:
+        table.says(TESTED, {"ref": "refs/heads/headgate/merge/pr-3/r1", "object": {"sha": MADE}})
+    else:
+        table.denies(TESTED, 404, "Not Found")
+    assert (await landing.advance(client, ADVANCED)).code is LandStopCode.RULE_DENIED
+    second = replace(ADVANCED, sent_until=client.clock.now())
+    if is_there:
+        assert (await landing.advance(client, second)).code is LandStopCode.RULE_DENIED
+        return
+    with pytest.raises(OutcomeUnknown, match="may be done"):
+        await landing.advance(client, second)
+
+
 @pytest.mark.parametrize(("status", "is_landed"), [("ahead", True), ("diverged", False)])
 async def test_an_advance_landed_if_the_tip_contains_what_was_sent(
     table, client, landing, status, is_landed

@@ -212,7 +212,7 @@ def _with(facts, blockers):
 
 
 @pytest.mark.parametrize("config", QUEUES, ids=["call", "cas"])
-def test_a_provider_that_is_away_ends_no_submission_however_long(config):
+def test_a_provider_that_is_away_for_half_a_day_ends_no_submission(config):
     line = Line(config)
     line.refuse(OFFENDER, LandingStopCode.UNAVAILABLE, "too slow")
     line.stage.tell(line.stage.submit(OFFENDER))
@@ -237,6 +237,30 @@ def test_a_landing_for_which_the_provider_is_always_too_slow_lets_others_by():
     assert line.landed == [BEHIND]
     entry = line.stage.queue.entries[OFFENDER]
     assert (entry.reason, entry.refusals) == (Reason.MERGE_REFUSED, 0)
+
+
+@pytest.mark.parametrize(("hours", "stays", "leaves"), [(0.75, 1, 1.5), (3, 3, 5)])
+def test_a_landing_without_an_answer_ends_after_the_hours_for_what_is_not_ready(
+    hours, stays, leaves
+):
+    line = Line(replace(QUEUES[0], not_ready_timeout_hours=hours))
+    line.refuse(OFFENDER, LandingStopCode.UNAVAILABLE, "too slow")
+    line.stage.tell(line.stage.submit(OFFENDER))
+    line.goes_on(timedelta(hours=stays))
+    assert OFFENDER in line.stage.queue.entries
+    line.goes_on(timedelta(hours=leaves - stays))
+    finals = [one for _, step in line.stage.steps for one in step.finished_entries]
+    assert [(one.state, one.reason, one.detail.text) for one in finals] == [
+        (EntryState.FAILED, Reason.MERGE_REFUSED, "too slow")
+    ]
+
+
+def test_a_landing_without_an_answer_waits_for_ever_where_nothing_limits_the_wait():
+    line = Line(replace(QUEUES[0], not_ready_timeout_hours=0))
+    line.refuse(OFFENDER, LandingStopCode.UNAVAILABLE, "too slow")
+    line.stage.tell(line.stage.submit(OFFENDER))
+    line.goes_on(timedelta(hours=30))
+    assert OFFENDER in line.stage.queue.entries
 
 
 @pytest.mark.parametrize(

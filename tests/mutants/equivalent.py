@@ -63,6 +63,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "Only an advance names the branch, and its run has one."
         ),
         "_facts_of: entry.verified_by or '' -> entry.verified_by": "No run has the id None.",
+        "_mismatch: True -> False": "There is one answer for each step.",
         "_landed: above is not None and part[-1] is left[-1] -> above is not None": (
             "A move of the target that is told during a landing waits in the queue for its end."
         ),

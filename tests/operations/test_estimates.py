@@ -7,8 +7,9 @@ import pytest
 
 from service.database.database import Store
 from service.mergequeue.engine import inputs
-from service.mergequeue.engine.config import BatchSizing
+from service.mergequeue.engine.config import BatchSizing, ConfirmFailures
 from service.mergequeue.engine.explaining.estimates import PRIOR
+from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Evidence, Rates
 from service.mergequeue.engine.states import QueueState, RunKind
 from service.mergequeue.operations import estimates, pull_requests, queues, turn
@@ -152,20 +153,38 @@ async def test_a_run_that_failed_for_its_own_change_is_no_flake(runtime, clock):
     assert (runs.passed, runs.flaked) == (8, 0)
 
 
-async def a_queue_with_one(runtime, clock):
-    """Return a queue that sends test results, with one pull request under test."""
-    queue = await recorded.made(runtime)
-    arrival = Arrival(at=BEGIN, pr=1, head=sha_of("h", "1"))
-    recording = Recording(runtime, clock, queue, history_of([arrival], (600.0,), 0.0))
+async def a_queue_with(runtime, clock, pull_requests=1):
+    """Return a queue that sends test results, with so many pull requests, tested one by one."""
+    queue = await recorded.made(runtime, concurrency=1, confirm_failures=ConfirmFailures.OFF)
+    arrivals = [
+        Arrival(at=BEGIN, pr=pr, head=sha_of("h", str(pr))) for pr in range(1, pull_requests + 1)
+    ]
+    recording = Recording(runtime, clock, queue, history_of(arrivals, (600.0,), 0.0))
     await recording.tell(inputs.RepositoryChanged(available=True, sends_results=True))
     await recording.tell(inputs.TargetMoved(recording.target.tip))
-    await recording.tell(inputs.Submit(recorded.facts_of(arrival), recorded.ALICE))
+    for arrival in arrivals:
+        await recording.tell(inputs.Submit(recorded.facts_of(arrival), recorded.ALICE))
     return queue, recording
+
+
+async def ends_test(runtime, clock, recording, queue, evidence: Evidence | None) -> RunKind:
+    """Let the one run pass, or fail with this evidence; 15 minutes later return its kind."""
+    (run,) = (await turn.value(runtime, queue.id)).runs.values()
+    assert run.sha is not None
+    outcome = CheckOutcome.PASSED if evidence is None else CheckOutcome.FAILED
+    check = Check(CheckKind.SUITE_RUN, "unit", "7", "", "2", outcome, "-", "https://ci.test")
+    await recording.tell(inputs.ChecksReported(run.id, run.sha, (check,), True))
+    clock.present += timedelta(minutes=1)
+    if evidence is not None:
+        await recording.tell(inputs.EvidenceReported(run.id, evidence))
+    clock.present += timedelta(minutes=15)
+    await recording.tell(inputs.TimePassed())
+    return run.kind
 
 
 @pytest.mark.parametrize(("why", "flaked"), [(Explanation.INFRA, 0), (Explanation.FLAKY, 1)])
 async def test_a_pass_after_the_machines_failed_is_no_flake(runtime, clock, why, flaked):
-    queue, recording = await a_queue_with_one(runtime, clock)
+    queue, recording = await a_queue_with(runtime, clock)
     (run,) = (await turn.value(runtime, queue.id)).runs.values()
 
     async def report(number: str, outcome: CheckOutcome) -> None:
@@ -183,23 +202,29 @@ async def test_a_pass_after_the_machines_failed_is_no_flake(runtime, clock, why,
 
 
 async def test_a_try_under_a_hold_that_failed_is_no_flake(runtime, clock):
-    queue, recording = await a_queue_with_one(runtime, clock)
+    queue, recording = await a_queue_with(runtime, clock)
 
-    async def ends(outcome: CheckOutcome, why: Explanation, wait: timedelta) -> RunKind:
-        (run,) = (await turn.value(runtime, queue.id)).runs.values()
-        assert run.sha is not None
-        check = Check(CheckKind.SUITE_RUN, "unit", "7", "", "2", outcome, "-", "https://ci.test")
-        await recording.tell(inputs.ChecksReported(run.id, run.sha, (check,), True))
-        clock.present += timedelta(minutes=1)
-        await recording.tell(inputs.EvidenceReported(run.id, Evidence(1, {"unit": why})))
-        clock.present += wait
-        await recording.tell(inputs.TimePassed())
-        return run.kind
+    async def ends(evidence: Evidence | None) -> RunKind:
+        return await ends_test(runtime, clock, recording, queue, evidence)
 
-    wait = timedelta(minutes=15)
-    await ends(CheckOutcome.FAILED, Explanation.BASE_RED, wait)
-    assert await ends(CheckOutcome.FAILED, Explanation.UNEXPLAINED, wait) is RunKind.TRY
-    assert await ends(CheckOutcome.PASSED, Explanation.UNEXPLAINED, wait) is RunKind.TRY
+    await ends(Evidence(1, {"unit": Explanation.BASE_RED}))
+    assert await ends(Evidence(1, {"unit": Explanation.UNEXPLAINED})) is RunKind.TRY
+    assert await ends(None) is RunKind.TRY
+    assert not (await turn.value(runtime, queue.id)).entries
+    runs = await runtime.store.read(outcomes.of_runs, queue.id)
+    assert (runs.passed, runs.flaked) == (0, 0)
+
+
+async def test_a_failure_that_unrelated_runs_share_is_no_flake_of_the_one_taken_back(
+    runtime, clock
+):
+    queue, recording = await a_queue_with(runtime, clock, pull_requests=3)
+    alike = Evidence(1, {"unit": Explanation.UNEXPLAINED}, fingerprint="boom")
+    for _ in range(3):
+        await ends_test(runtime, clock, recording, queue, alike)
+    value = await turn.value(runtime, queue.id)
+    assert [hold.reason for hold in value.holds] == [HoldReason.REPEATED_FAILURE]
+    assert await ends_test(runtime, clock, recording, queue, None) is RunKind.TRY
     assert not (await turn.value(runtime, queue.id)).entries
     runs = await runtime.store.read(outcomes.of_runs, queue.id)
     assert (runs.passed, runs.flaked) == (0, 0)

@@ -14,14 +14,16 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from service.clock import RandomIds
+from service.database import outbox
 from service.database.database import Store, open_store
-from service.database.records import LandingState
+from service.database.records import LandingState, Lane
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.model import Hold, LandMode, MergeQueue
-from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.outputs import Step, Tell
 from service.mergequeue.engine.reasons import HoldReason, HoldScope
 from service.mergequeue.engine.states import EntryState, RunKind
-from service.mergequeue.operations import landing
+from service.mergequeue.operations import head_branches, landing
+from service.mergequeue.operations.head_branches import DeleteHeadBranch
 from service.mergequeue.store import landings
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache
@@ -30,7 +32,7 @@ from service.mergequeue.store.rows import queues
 from service.provider.errors import OutcomeUnknown
 from service.provider.values import LandStopCode
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM
+from service.vocabulary import SYSTEM, MergeMethod
 from tests.harness.databases import Hasty, connected
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
 from tests.operations.test_landing import MERGES, Struck, counted, states
@@ -100,6 +102,13 @@ async def change(unit: Unit, **changes) -> None:
 
     await unit.runtime.store.run(write)
     unit.runtime.store.caches.of(QueueCache).drop(unit.queue.id)
+
+
+async def notices(unit: Unit) -> list[object]:
+    """What waits to be said or done beside the queue."""
+    soon = unit.runtime.clock.now() + head_branches.DELAY
+    rows = await unit.runtime.store.read(outbox.claim, soon, 99, (Lane.NOTICE,))
+    return [row.effect for row in rows]
 
 
 def a_hold(reason: HoldReason, unit: Unit) -> Hold:
@@ -215,6 +224,29 @@ async def test_the_checks_of_the_own_head_are_read_only_for_a_direct_merge(stage
     assert (after[0] - before[0], after[1] - before[1]) == (reads, 1 - reads)
 
 
+# What is sent.
+
+
+TEXTS = {"commit_title": "{{ title }} [queue]", "commit_body": "{{ co_authors }}"}
+
+
+async def test_the_commit_of_a_squash_has_the_texts_of_the_templates(stage, one):
+    unit = await one(merge_method=MergeMethod.SQUASH, **TEXTS)
+    assert await land(unit) == "landed"
+    assert "[queue]" in stage.message(stage.tip())
+
+
+@pytest.mark.parametrize(
+    ("method", "mode"), [(MergeMethod.REBASE, LandMode.CALL), (MERGES, LandMode.CAS)]
+)
+async def test_commits_that_land_as_they_are_need_no_texts(stage, one, method, mode):
+    unit = await one(merge_method=method, **TEXTS)
+    before = len(stage.calls())
+    assert await land(unit, mode) == "landed"
+    sent = [str(call["body"]) for call in stage.calls(before)]
+    assert not [body for body in sent if "CommitAuthors" in body or "commit_title" in body]
+
+
 # Our own check.
 
 
@@ -230,6 +262,27 @@ async def test_our_own_check_is_not_completed_for_a_landing_where_nothing_requir
     await stage.rules(required_checks=["unit"])
     assert await land(unit) == "landed"
     assert stage.own_checks(unit.run.steps[0].head) == []
+
+
+async def test_a_landing_that_is_to_be_tried_later_takes_back_the_success_of_our_own_check(
+    stage, one
+):
+    unit = await one()
+    await stage.rules(required_checks=["unit", "Headgate (main)"])
+    await stage.fault("refuse", status=405, message=IN_PROGRESS, times=10, **MERGE_CALL)
+    assert await land(unit) == IN_PROGRESS
+    assert stage.own_checks(unit.run.steps[0].head) == [("completed", "success")]
+    told = [(one.pr, one.state) for one in await notices(unit) if isinstance(one, Tell)]
+    assert told == [(1, EntryState.TESTS_PASSED)]
+
+
+async def test_a_landing_that_is_to_be_tried_later_leaves_a_check_that_it_did_not_complete(
+    stage, one
+):
+    unit = await one()
+    await stage.fault("refuse", status=405, message=IN_PROGRESS, times=10, **MERGE_CALL)
+    assert await land(unit) == IN_PROGRESS
+    assert await notices(unit) == []
 
 
 # What follows from a refusal.
@@ -286,6 +339,55 @@ async def test_an_advance_that_rules_or_rights_deny_leaves_the_way_by_the_merge_
     assert value.holds == ()
 
 
+async def test_an_advance_for_which_github_is_too_slow_says_nothing_of_its_way(
+    stage, moments, runtime
+):
+    unit = await a_unit(runtime, stage, await three(stage), merge_method=MERGES)
+    moments.at["landing.after_permit"] = lambda _: stage.clock.advance(20)
+    assert await land(unit, LandMode.CAS) == landing.TOO_SLOW
+    value = await unit.value()
+    assert value.advance_refused_at is None
+    assert [hold.reason for hold in value.holds] == [HoldReason.PROVIDER_UNAVAILABLE]
+
+
+@pytest.fixture
+async def stack(runtime, stage) -> Unit:
+    """A native stack of two, which passed as one unit."""
+    lower, lower_head = await stage.open({"a.txt": "a\n"}, head="lower")
+    upper, upper_head = await stage.open({"b.txt": "b\n"}, head="upper", base="lower")
+    await stage.act("stack", numbers=[lower, upper])
+    return await a_unit(runtime, stage, [(lower, lower_head), (upper, upper_head)])
+
+
+async def test_a_stack_lands_by_one_call_for_its_top(stage, stack):
+    assert await land(stack) == "landed"
+    assert await states(stack) == [LandingState.LANDED] * 2
+    assert stage.called("PUT", "/merge-async") == 1
+
+
+async def test_a_stack_whose_call_is_refused_leaves_the_way_one_by_one(stage, stack):
+    await stage.fault("fail_before", method="PUT", path="*/merge-async", status=422)
+    await land(stack)
+    value = await stack.value()
+    assert value.advance_refused_at == stack.runtime.clock.now()
+    assert value.holds == ()
+
+
+async def test_a_stack_of_other_members_than_were_tested_says_nothing_of_its_way(stage, stack):
+    stage.world.stacks.clear()
+    assert await land(stack) == "The stack is not as it was tested."
+    assert (await stack.value()).advance_refused_at is None
+
+
+async def test_a_stack_whose_target_moved_meanwhile_says_nothing_of_its_way(stage, stack):
+    push = {"as": "alice", "act": "push", "branch": "main", "files": {"m.txt": "m\n"}}
+    act = {"repo": stage.full_name, "bypass": True, **push}
+    await stage.fault("before", method="PUT", path="*/merge-async", act=act)
+    await stage.fault("refuse", method="PUT", path="*/merge-async", status=409, message="no")
+    await land(stack)
+    assert (await stack.value()).advance_refused_at is None
+
+
 async def test_an_advance_that_is_out_of_date_says_nothing_of_its_way(stage, one):
     unit = await one(merge_method=MERGES)
     await stage.act("push", branch="main", files={"m.txt": "m\n"})
@@ -316,6 +418,24 @@ async def test_the_checks_of_a_direct_merge_stay_known_after_a_refusal(stage, on
 # What follows from a landing.
 
 
+@pytest.mark.parametrize(("deletes", "numbers"), [(True, [1, 2, 3]), (False, [])])
+async def test_a_queue_that_deletes_head_branches_does_so_for_what_has_landed(
+    stage, runtime, deletes, numbers
+):
+    pulls = await three(stage)
+    unit = await a_unit(runtime, stage, pulls, merge_method=MERGES, delete_branch=deletes)
+    assert await land(unit, LandMode.CAS) == "landed"
+    deletions = [one for one in await notices(unit) if isinstance(one, DeleteHeadBranch)]
+    assert [one.number for one in deletions] == numbers
+
+
+async def test_a_queue_that_deletes_head_branches_spares_those_of_a_refused_landing(stage, one):
+    unit = await one(delete_branch=True)
+    await stage.fault("fail_before", status=422, **MERGE_CALL)
+    await land(unit)
+    assert not [each for each in await notices(unit) if isinstance(each, DeleteHeadBranch)]
+
+
 async def test_another_tree_than_was_tested_shows_the_real_tip_and_ends_what_landed(stage, one):
     unit = await one()
     await stage.fault("other_tree", **MERGE_CALL)
@@ -335,7 +455,29 @@ async def test_a_pull_request_that_is_gone_during_the_proof_leaves_the_mismatch_
     moments.at["landing.before_proof"] = lambda _: stage.world.issues.pop(1)
     assert (await land(unit)).startswith("other_tree: ")
     assert await states(unit) == [LandingState.MISMATCH]
-    assert [hold.reason for hold in (await unit.value()).holds] == [HoldReason.LANDING_MISMATCH]
+    value = await unit.value()
+    assert [hold.reason for hold in value.holds] == [HoldReason.LANDING_MISMATCH]
+    assert list(value.entries) == [1]
+
+
+async def test_a_mismatch_holds_the_queue_at_once_although_github_shows_no_merge_yet(
+    stage, moments, one
+):
+    unit = await one()
+    await stage.fault("other_tree", **MERGE_CALL)
+
+    def show_no_merge(_count):
+        issue = stage.issue(1)
+        issue.open, issue.pull.merged_at = True, None
+
+    moments.at["landing.before_proof"] = show_no_merge
+    await stage.fault("mergeable_null", method="PUT", path="*/merge", s=600)
+    before = stage.clock.monotonic_s()
+    assert (await land(unit)).startswith("other_tree: ")
+    assert stage.clock.monotonic_s() == before
+    value = await unit.value()
+    assert [hold.reason for hold in value.holds] == [HoldReason.LANDING_MISMATCH]
+    assert list(value.entries) == [1]
 
 
 async def test_a_large_unit_is_told_of_in_parts_and_is_one_attempt(

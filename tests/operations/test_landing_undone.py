@@ -11,7 +11,7 @@ from service.database.records import LandingState
 from service.mergequeue.engine.model import LandMode
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.operations import landing, reconcile
+from service.mergequeue.operations import landing, lost_branches
 from service.provider.errors import OutcomeUnknown
 from service.runtime import Runtime
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
@@ -77,9 +77,39 @@ async def test_the_test_branch_that_our_move_deleted_is_not_put_back_before_its_
 ):
     action = await unit.land([1, 2, 3], LandMode.CAS)
     await read_late(stage, unit, action)
-    await reconcile.restore_branches(runtime)
+    await lost_branches.restore_branches(runtime)
     assert stage.branches() == {}
     with pytest.raises(OutcomeUnknown):
         await landing.land(runtime, unit.queue, action)
     assert stage.tip() == action.expected_tip.sha
     assert moves(stage) == 1
+
+
+async def test_a_test_branch_that_goes_after_an_answer_was_lost_may_be_the_work_of_that_update(
+    stage, runtime, unit
+):
+    # The target may have been moved back since, and the branch was read late.
+    action = await unit.land([1, 2, 3], LandMode.CAS)
+    await stage.fault("reset_before", graphql="updateRefs")
+    with pytest.raises(OutcomeUnknown):
+        await landing.land(runtime, unit.queue, action)
+    gone = {"as": "alice", "act": "delete_branch", "branch": unit.run.branch, "bypass": True}
+    await stage.fault("before", graphql="updateRefs", act={"repo": stage.full_name, **gone})
+    with pytest.raises(OutcomeUnknown):
+        await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.UNKNOWN] * 3
+    stage.clock.advance((landing.PERMIT_FOR + SHOWN_FOR).total_seconds())
+    await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.MISMATCH] * 3
+    assert [hold.reason for hold in (await unit.value()).holds] == [HoldReason.LANDING_MISMATCH]
+
+
+async def test_a_test_branch_that_is_gone_when_nothing_was_sent_before_leaves_the_merge_call(
+    stage, runtime, unit
+):
+    action = await unit.land([1, 2, 3], LandMode.CAS)
+    gone = {"as": "alice", "act": "delete_branch", "branch": unit.run.branch, "bypass": True}
+    await stage.fault("before", graphql="updateRefs", act={"repo": stage.full_name, **gone})
+    await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.REFUSED] * 3
+    assert (await unit.value()).advance_refused_at == runtime.clock.now()

@@ -9,11 +9,13 @@ import pytest
 
 from service.accounts import repositories
 from service.accounts.store import access
-from service.mergequeue.engine.inputs import PlaceHold
+from service.mergequeue.engine.inputs import PlaceHold, TestBranchBuilt
+from service.mergequeue.engine.model import RunStep
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import (
     estimates,
+    lost_branches,
     missed_comments,
     naming,
     pull_requests,
@@ -21,7 +23,7 @@ from service.mergequeue.operations import (
     reconcile,
     turn,
 )
-from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store.cache import QueueCache
 from service.provider.errors import (
@@ -175,6 +177,34 @@ async def test_what_differs_is_told_and_nothing_else(
     assert await state(runtime, queue, 70) == (EntryState.CANCELLED, Reason.HEAD_CHANGED)
 
 
+@pytest.mark.parametrize("is_green", [True, False])
+async def test_tests_that_ended_while_the_service_was_away_do_not_count_as_too_late(
+    runtime: Runtime,
+    queue: QueueRef,
+    provider: ChangingProvider,
+    clock: WaitingClock,
+    is_green: bool,
+):
+    await submit(runtime, queue, 1)
+    await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
+    (run,) = (await turn.value(runtime, queue.id)).runs.values()
+    tested = sha_of("tested")
+    step = RunStep(1, run.entries[0].head, tested, sha_of("tested tree"), contained=False)
+    built = TestBranchBuilt(run.id, tested, (step,), "headgate/merge/pr-1", published=True)
+    await turn.take(runtime, queue.id, [built])
+    await clock.sleep(6 * 3600)
+    if is_green:
+        provider.green.add(tested)
+    # Something else comes before the timer of the run.
+    provider.changes[1] = {"title": "Another title"}
+    await reconcile.read_queue(runtime, queue)
+    found, reason = await state(runtime, queue, 1)
+    if is_green:
+        assert found is EntryState.TESTS_PASSED
+    else:
+        assert reason is Reason.RUN_TIMED_OUT
+
+
 async def test_a_pull_request_that_is_gone_leaves_and_the_others_stay(
     runtime: Runtime, queue: QueueRef, provider: ChangingProvider
 ):
@@ -262,7 +292,7 @@ async def test_a_leftover_that_cannot_be_deleted_keeps_no_other_from_being_delet
     over = runtime.clock.now() - timedelta(minutes=1)
     kept, other = (naming.dry_test_branch(over, letter * 36) for letter in "ab")
     provider.branches, provider.undeletable = [kept, other], {kept: trouble}
-    await reconcile.restore_branches(runtime)
+    await lost_branches.restore_branches(runtime)
     assert provider.branches == [kept]
 
 
@@ -285,7 +315,9 @@ async def test_a_mistake_in_the_sweep_of_one_queue_stops_that_of_no_other(
     assert "release" in provider.tips_asked
 
 
-@pytest.mark.parametrize("sweep", [reconcile.restore_branches, missed_comments.read_where_queued])
+@pytest.mark.parametrize(
+    "sweep", [lost_branches.restore_branches, missed_comments.read_where_queued]
+)
 @pytest.mark.parametrize("broken", ["widgets", "gadgets"])
 async def test_a_mistake_in_the_sweep_of_one_repository_stops_that_of_no_other(
     runtime: Runtime,

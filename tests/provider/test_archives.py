@@ -182,7 +182,7 @@ def test_archives_in_the_archive_are_not_opened():
         ({"checksum": 1}, "It is damaged, or holds more or less than it says."),
         ({"method": 0}, "It is damaged, or holds more or less than it says."),
         ({"size": archives.FILE_BYTES_MAX + 1}, "It is larger than 100 MiB."),
-        ({"size": 20_000}, "It unpacks to more than 200 times its packed size."),
+        ({"size": (8 << 20) + 1}, "It unpacks to more than 8 MiB and 200 times its packed size."),
     ],
 )
 def test_an_entry_that_lies_or_hides_is_refused_alone(fields, reason):
@@ -199,7 +199,12 @@ def test_of_a_bomb_no_more_is_unpacked_than_it_admits():
 
 def test_a_bomb_that_admits_it_is_refused_unread():
     packed = zipped([("a.xml", bytes(50 << 20))])
-    assert reasons(packed) == ["It unpacks to more than 200 times its packed size."]
+    assert reasons(packed) == ["It unpacks to more than 8 MiB and 200 times its packed size."]
+
+
+def test_a_log_of_one_line_again_and_again_is_no_bomb():
+    chatty = b"<a>" + b"retrying in 5 ms\n" * 400_000 + b"</a>"
+    assert files_of(zipped([("a.xml", chatty)])) == [ArchiveFile("a.xml", chatty)]
 
 
 def test_too_much_in_all_is_refused_as_a_whole(monkeypatch):

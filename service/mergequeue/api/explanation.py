@@ -7,7 +7,8 @@ from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.operations.views import ExplainView
-from service.mergequeue.wording import conditions, reasons, suspicions
+from service.mergequeue.wording import conditions, endings, reasons, suspicions
+from service.text import markdown, phrases
 
 SAMPLES_MIN = 5
 """Runs that have to have succeeded before a time left is shown (docs/design/comments.md 5)."""
@@ -68,9 +69,15 @@ _ORDINALS = {1: "st", 2: "nd", 3: "rd"}
 
 
 def summary(view: ExplainView) -> str:
-    """Return where it stands, in one sentence."""
+    """Return where it stands, in one sentence; after its end also what to do about it."""
     shown = view.pull_request
     entry, position = shown.entry, shown.position
+    if entry.state in FINAL:
+        known = responses.situation_of(shown)
+        ending = phrases.joined(
+            [phrases.sentence(reasons.explanation(known)), endings.next_step(known)]
+        )
+        return markdown.plain(ending)
     if entry.state is EntryState.PENDING and position is not None:
         return f"In the queue, {ordinal(position)} of {shown.length}."
     return reasons.sentence(responses.situation_of(shown))

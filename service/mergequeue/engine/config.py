@@ -155,8 +155,8 @@ class QueueConfig:
     )
     not_ready_timeout_hours: float = setting(
         24,
-        "a pull request that is not ready, or waits because CI's machines failed it, leaves the "
-        "queue after this time; 0: never",
+        "a pull request that is not ready, or waits because CI's machines failed it or its merge "
+        "got no answer, leaves the queue after this time; 0: never",
         "0 to let drafts and open reviews wait without limit",
         Range(0, 720),
     )

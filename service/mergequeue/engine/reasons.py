@@ -239,6 +239,7 @@ class Cause(StrEnum):
     INTERRUPTED = "interrupted"
     NEVER_STARTED = "never_started"
     BASE_RED = "base_red"
+    REPEATED_FAILURE = "repeated_failure"
     KNOWN_FLAKY = "known_flaky"
     NO_EVIDENCE = "no_evidence"
     TIMEOUT = "timeout"

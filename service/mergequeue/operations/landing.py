@@ -40,8 +40,8 @@ from service.mergequeue.operations import (
     notices,
     permits,
     proving,
-    reconcile,
     requirements,
+    run_reports,
     turn,
 )
 from service.mergequeue.operations.commit_values import CommitTexts
@@ -205,8 +205,8 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     )
     inputs.extend(requirements.reports(value, resolved))
     run = value.runs.get(attempt.action.run)
-    if run is not None and reconcile.is_reported_on(run):
-        inputs.append(await reconcile.checks_of(runtime, queue, run))
+    if run is not None and run_reports.is_reported_on(run):
+        inputs.append(await run_reports.checks_of(runtime, queue, run))
         inputs += await runtime.links.of(RunFailures).changed_since(runtime, queue, run)
     expected = attempt.action.expected_tip.sha
     tip: Sha | None = expected
@@ -405,13 +405,12 @@ async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome
     value = await turn.value(runtime, attempt.queue.id)
     entries = {step.entry for step in attempt.action.steps}
     members = [entry for entry in value.entries.values() if entry.id in entries]
-    deletes_branches = value.config.delete_branch and outcome.state is LandingState.LANDED
 
     def also(session: Tx) -> set[Lane]:
         _settle_rows(session, attempt, outcome, now)
         landed = [step for step in attempt.action.steps if step.position in outcome.trees]
         lanes = chains.ask_for(session, attempt.queue, value, landed, now)
-        if deletes_branches:
+        if value.config.delete_branch:
             lanes |= head_branches.ask_for(session, attempt.queue, landed, now)
         if outcome.state is not LandingState.LANDED:
             lanes |= notices.write_checks_again(session, runtime, attempt.queue, members, now)

@@ -4,6 +4,7 @@ See docs/design/landing.md 2 and 3.
 """
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from service.database.records import LandingRecord
 from service.mergequeue.engine.model import LandMode
@@ -45,11 +46,10 @@ async def read_back(runtime: Runtime, attempt: Attempt) -> Merged | None:
     Raises OutcomeUnknown while that cannot be known yet.
     """
     provider = runtime.providers[attempt.queue.repo.host]
-    sent_until = max(row.permit_until for row in attempt.records if row.permit_until is not None)
     if attempt.action.mode is LandMode.CAS:
-        return await provider.advanced(replace(_advance_request(attempt), sent_until=sent_until))
+        return await provider.advanced(_advance_request(attempt))
     try:
-        return await provider.merged(replace(_merge_request(attempt), sent_until=sent_until))
+        return await provider.merged(_merge_request(attempt))
     except Gone as gone:
         if gone.kind is not GoneKind.PULL_REQUEST:
             raise
@@ -67,6 +67,7 @@ def _merge_request(attempt: Attempt) -> MergeRequest:
         method=action.method,
         expect_parent=action.expected_tip.sha,
         below=tuple((one.pr, one.head) for one in below),
+        sent_until=_sent_until(attempt),
     )
 
 
@@ -77,4 +78,11 @@ def _advance_request(attempt: Attempt) -> AdvanceRequest:
         expect=attempt.action.expected_tip.sha,
         to=attempt.action.steps[-1].commit,
         test_branch=attempt.branch,
+        sent_until=_sent_until(attempt),
     )
+
+
+def _sent_until(attempt: Attempt) -> datetime | None:
+    """Return until when the same call may have been sent before; None if it was not."""
+    permits = [row.permit_until for row in attempt.records if row.permit_until is not None]
+    return max(permits, default=None)

@@ -4,9 +4,8 @@ Each function reads one thing afresh and tells the queue; the sweeps call them o
 signals call them at once. Everything lands with no signal at all, later.
 """
 
-from collections import defaultdict
-from collections.abc import Awaitable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Collection, Sequence
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -15,30 +14,29 @@ from service.accounts.store import access
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.inputs import (
-    ChecksReported,
     FactsChanged,
     Input,
     PullRequestGone,
     ReleaseHold,
     RepositoryChanged,
     RulesChanged,
-    TestBranchLost,
+    TargetGone,
     TimePassed,
     WorkflowsChanged,
 )
 from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.engine.reasons import HoldReason, Reason
-from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
+from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.mergequeue.operations import (
     facts,
-    naming,
+    renamed_branches,
     repository_files,
     requirements,
+    run_reports,
     sweeping,
     turn,
 )
-from service.mergequeue.store import queues, runs
-from service.mergequeue.store.runs import RecordedBranch
+from service.mergequeue.store import queues
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -51,38 +49,25 @@ from service.provider.errors import (
 )
 from service.provider.values import Repository
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
+from service.vocabulary import SYSTEM, QueueRef, RepoRef
 
 UNAVAILABLE = frozenset({HoldReason.PERMISSION_LOST, HoldReason.REPOSITORY_UNAVAILABLE})
 LOST = frozenset({GoneKind.REPOSITORY, GoneKind.INSTALLATION})
 """Without one of these the queues hold; a pull request or a branch that is gone is read again."""
 
+LOOK_AGAIN = timedelta(seconds=30)
+"""When a queue is told the time again whose late runs could not be looked at."""
+
 log = structlog.get_logger()
-
-
-async def checks_of(runtime: Runtime, queue: QueueRef, run: Run) -> ChecksReported:
-    """Return the whole present set of reports on a built run's commit, read afresh."""
-    if run.sha is None:
-        raise ValueError(f"run {run.id} has no commit yet")
-    provider = runtime.providers[queue.repo.host]
-    checks = await provider.checks(
-        queue.repo, run.sha, skipped_pass=run.config.skipped_statuses_pass
-    )
-    return ChecksReported(run.id, run.sha, checks.items, checks.complete)
 
 
 async def read_checks(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
     """Read the checks of one live run and report them to the queue; skip a run that is over."""
     queue_value = await turn.value(runtime, queue.id)
     run = queue_value.runs.get(run_id)
-    if run is None or not is_reported_on(run):
+    if run is None or not run_reports.is_reported_on(run):
         return
-    await turn.take(runtime, queue.id, [await checks_of(runtime, queue, run)])
-
-
-def is_reported_on(run: Run) -> bool:
-    """Return whether reports on the run's commit can still matter."""
-    return run.sha is not None and run.kind is not RunKind.DIRECT and run.published
+    await turn.take(runtime, queue.id, [await run_reports.checks_of(runtime, queue, run)])
 
 
 async def read_running_checks(runtime: Runtime) -> None:
@@ -99,7 +84,7 @@ async def _sweep_queue(runtime: Runtime, queue: QueueRef) -> None:
 
 def _is_swept(runtime: Runtime, queue: QueueRef, run: Run) -> bool:
     waits = run.status in {RunStatus.IN_PROGRESS, RunStatus.FAILED}
-    if not waits or run.phase is not RunPhase.TESTING or not is_reported_on(run):
+    if not waits or run.phase is not RunPhase.TESTING or not run_reports.is_reported_on(run):
         return False
     began_at = run.built_at or run.created_at
     return runtime.looks.is_swept(queue.id, run.id, began_at, runtime.clock.now())
@@ -110,22 +95,8 @@ async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -
 
     If that fails, each is read by itself: one commit that cannot be read stops no other run.
     """
-    by_setting: defaultdict[bool, dict[Sha, list[str]]] = defaultdict(dict)
-    for run in due:
-        if run.sha is not None:
-            by_setting[run.config.skipped_statuses_pass].setdefault(run.sha, []).append(run.id)
-    provider = runtime.providers[queue.repo.host]
-    inputs: list[Input] = []
     try:
-        for skipped_pass, runs_of in by_setting.items():
-            read = await provider.checks_of_many(
-                queue.repo, list(runs_of), skipped_pass=skipped_pass
-            )
-            inputs += [
-                ChecksReported(run_id, sha, read[sha].items, read[sha].complete)
-                for sha, run_ids in runs_of.items()
-                for run_id in run_ids
-            ]
+        inputs = await run_reports.checks_of_many(runtime, queue, due)
     except ProviderError as failure:
         if len(due) > 1 and not isinstance(failure, Throttled):
             for run in due:
@@ -198,11 +169,56 @@ async def read_repository(
         return
     else:
         await runtime.store.run(repositories.keep, fresh)
+        await _follow_default_branch(runtime, known, fresh)
         if fresh.archived:
             hold, text = HoldReason.REPOSITORY_UNAVAILABLE, "The repository is archived."
     if known.available is not (hold is None):
         await runtime.store.run(access.set_repository_available, repository_id, hold is None)
     await tell_queues_of(runtime, repository_id, hold, text)
+
+
+async def _follow_default_branch(
+    runtime: Runtime, known: RepositoryRecord, fresh: Repository
+) -> None:
+    if fresh.default_branch == known.default_branch:
+        return
+    for queue in await runtime.store.read(queues.queues_of, known.id):
+        if queue.branch == known.default_branch:
+            await follow_branch(runtime, queue, fresh.default_branch)
+
+
+async def follow_branch(runtime: Runtime, queue: QueueRef, new: str) -> None:
+    """Let the queue of a former default branch follow it to a new name, and read it there."""
+    renamed = await renamed_branches.follow(runtime, queue, new, was_default=True)
+    if renamed is not None:
+        await read_queue(runtime, renamed)
+
+
+async def _follows(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, inputs: Sequence[Input]
+) -> bool:
+    """Return whether the branch has a new name, by which the queue was read instead.
+
+    Looks only if the branch seems to be gone, or a pull request has another base now.
+    """
+    if not any(_may_be_renamed(queue, value, one) for one in inputs):
+        return False
+    known = await runtime.store.read(access.repository, queue.repository_id)
+    fresh = await _repository_by_id(runtime, known, None)
+    was_default = known.default_branch == queue.branch
+    renamed = await renamed_branches.follow(
+        runtime, queue, fresh.default_branch, was_default=was_default
+    )
+    if renamed is not None:
+        await read_queue(runtime, renamed)
+    return renamed is not None
+
+
+def _may_be_renamed(queue: QueueRef, value: MergeQueue, one: Input) -> bool:
+    if not isinstance(one, FactsChanged):
+        return isinstance(one, TargetGone)
+    before = value.entries[one.facts.pr].facts.base
+    return before == queue.branch and one.facts.base != queue.branch
 
 
 async def _repository_by_id(
@@ -253,12 +269,20 @@ async def tell_queues_of(
 
 
 async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
-    """Read everything a queue depends on and report the differences in one turn."""
+    """Read everything a queue depends on and report the differences in one turn.
+
+    Also the reports of runs that this turn would count as too late.
+    """
+    inputs = await run_reports.last_look(runtime, queue.id)
+    if inputs is None:
+        return
     value = await turn.value(runtime, queue.id)
-    inputs = await facts.target(runtime, queue, value)
+    inputs += await facts.target(runtime, queue, value)
     inputs += await _requirements(runtime, queue, value)
     inputs += await _all_facts(runtime, queue, value)
     inputs += _reachable_again(value)
+    if await _follows(runtime, queue, value, inputs):
+        return
     if inputs:
         await turn.take(runtime, queue.id, inputs)
 
@@ -307,6 +331,8 @@ async def read_pull_request(runtime: Runtime, queue: QueueRef, number: int) -> N
     if number not in value.entries:
         return
     inputs = await _facts_of(runtime, queue, value, number)
+    if await _follows(runtime, queue, value, inputs):
+        return
     if inputs:
         await turn.take(runtime, queue.id, inputs)
 
@@ -371,87 +397,6 @@ async def _all_facts(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> li
     return inputs
 
 
-async def restore_branches(runtime: Runtime) -> None:
-    """Sweep: put back a live run's lost branch once, delete leftovers."""
-    known = await runtime.store.read(access.repositories_of, None)
-    await sweeping.one_by_one(_restore_branches_of(runtime, repository) for repository in known)
-
-
-async def _restore_branches_of(runtime: Runtime, repository: RepositoryRecord) -> None:
-    recorded = await runtime.store.read(runs.recorded_branches, repository.id)
-    # A dry test leaves no record, and may come before the first test branch of a queue.
-    has_queue = bool(await runtime.store.read(queues.queues_of, repository.id))
-    if not (recorded or has_queue) or repository.ref.host not in runtime.providers:
-        return
-    try:
-        await _look_at_branches(runtime, repository, recorded)
-    except ProviderError as trouble:
-        log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)
-
-
-async def _look_at_branches(
-    runtime: Runtime, repository: RepositoryRecord, recorded: Mapping[str, RecordedBranch]
-) -> None:
-    """Look at each branch of a repository; one that cannot be changed keeps no other from it."""
-    provider = runtime.providers[repository.ref.host]
-    present = {ref.branch for ref in await provider.vehicles(repository.ref)}
-    for branch in (*recorded, *sorted(present - recorded.keys())):
-        try:
-            await _restore_or_delete(
-                runtime, repository, branch, recorded.get(branch), is_there=branch in present
-            )
-        except Unavailable:
-            raise
-        except ProviderError as trouble:
-            log.warning("branch_left", branch=branch, why=trouble.message)
-
-
-async def _restore_or_delete(
-    runtime: Runtime,
-    repository: RepositoryRecord,
-    branch: str,
-    owner: RecordedBranch | None,
-    *,
-    is_there: bool,
-) -> None:
-    """Put back a branch that its run needs, or delete one that nothing needs any more."""
-    if owner is None:
-        # Whoever asked for a dry test did not end it.
-        end = naming.end_of_dry_test(branch)
-        is_left = end is not None and end <= runtime.clock.now()
-    else:
-        is_left = not owner.live
-    if is_left and is_there:
-        await runtime.providers[repository.ref.host].discard(repository.ref, branch)
-    elif owner is not None and owner.live and not is_there:
-        queue = await runtime.store.read(queues.ref_by_id, owner.queue_id)
-        if queue is not None:
-            await restore_branch(runtime, queue, owner.run_id)
-
-
-async def restore_branch(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
-    """Put a live run's branch back at its commit, the first time; then the queue must know.
-
-    While the run is landing it stays as it is: the landing may have deleted it, and a landing is
-    read back by that.
-    """
-    value = await turn.value(runtime, queue.id)
-    if value.landing is not None and value.landing.run == run_id:
-        return
-    run = value.runs.get(run_id)
-    if run is None or run.sha is None or run.branch is None or run.kind is RunKind.DIRECT:
-        return
-    first = await runtime.store.run(runs.note_restored, queue.id, run_id)
-    if first:
-        try:
-            await runtime.providers[queue.repo.host].restore(queue.repo, run.branch, run.sha)
-        except Refused as refused:
-            log.warning("restore_refused", run=run_id, why=refused.message)
-        else:
-            return
-    await turn.take(runtime, queue.id, [TestBranchLost(run_id, by="")])
-
-
 def _reachable_again(value: MergeQueue) -> list[Input]:
     return [
         ReleaseHold(hold.id, "The provider answers again.", SYSTEM)
@@ -463,8 +408,17 @@ def _reachable_again(value: MergeQueue) -> list[Input]:
 async def pass_time(runtime: Runtime) -> bool:
     """Give every queue whose time has come the chance to act; whether there was any."""
     due = await runtime.store.read(queues.due, runtime.clock.now())
-    await sweeping.one_by_one(turn.take(runtime, queue_id, [TimePassed()]) for queue_id in due)
+    await sweeping.one_by_one(_pass_time_of(runtime, queue_id) for queue_id in due)
     return bool(due)
+
+
+async def _pass_time_of(runtime: Runtime, queue_id: int) -> None:
+    inputs = await run_reports.last_look(runtime, queue_id)
+    if inputs is None:
+        until = runtime.clock.now() + LOOK_AGAIN
+        await runtime.store.run(queues.postpone, queue_id, until)
+        return
+    await turn.take(runtime, queue_id, [*inputs, TimePassed()])
 
 
 async def next_wake(runtime: Runtime) -> datetime | None:

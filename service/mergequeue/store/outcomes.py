@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy import BindParameter, Connection, and_, bindparam, desc, exists, func, or_, select
 
+from service.mergequeue.engine.culprits.breaker import CI_TROUBLE
 from service.mergequeue.engine.explaining import rates
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
@@ -25,7 +26,7 @@ RUNS_MAX = 500
 TIMED_MAX = 50
 """Newest passed runs whose checks are timed."""
 
-OUTSIDE = frozenset({Cause.INFRA, Cause.INTERRUPTED, Cause.NEVER_STARTED, Cause.BASE_RED})
+OUTSIDE = CI_TROUBLE | {Cause.BASE_RED, Cause.REPEATED_FAILURE}
 """Failures that say nothing about tests of a good tree."""
 
 _QUEUE: BindParameter[int] = bindparam("of_queue")

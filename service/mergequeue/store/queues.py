@@ -141,6 +141,9 @@ SELECT_DUE = (
     )
     .order_by(queues.c.wake_at, queues.c.id)
 )
+POSTPONE = (
+    update(queues).where(queues.c.id == bindparam("of_queue")).values(wake_at=bindparam("until"))
+)
 SELECT_LIVE = (
     select(entries.c.queue_id)
     .where(entries.c.live.is_(True))
@@ -305,6 +308,11 @@ def next_wake(session: Connection) -> datetime | None:
     """Return the next wake-up time of a queue, None if there is none."""
     at: datetime | None = session.execute(SELECT_NEXT_WAKE).scalar_one()
     return at
+
+
+def postpone(session: Connection, queue_id: int, until: datetime) -> None:
+    """Wake a queue later than it has asked for."""
+    session.execute(POSTPONE, {"of_queue": queue_id, "until": until})
 
 
 def live_queues(session: Connection) -> tuple[int, ...]:

@@ -315,6 +315,7 @@ CAUSES: dict[Cause, str] = {
     Cause.INTERRUPTED: "CI was stopped before it gave a result.",
     Cause.NEVER_STARTED: "A required check never started.",
     Cause.BASE_RED: "{target} fails the same way.",
+    Cause.REPEATED_FAILURE: "Unrelated PRs fail the same way, so no PR is blamed for it.",
     Cause.KNOWN_FLAKY: (
         "This looks like flaky tests, not like your change; the retries are used up."
     ),

@@ -6,7 +6,14 @@ from datetime import datetime, timedelta
 
 from service.accounts import installations
 from service.evidence import lost_reports
-from service.mergequeue.operations import building, estimates, missed_comments, reconcile, watch
+from service.mergequeue.operations import (
+    building,
+    estimates,
+    lost_branches,
+    missed_comments,
+    reconcile,
+    watch,
+)
 from service.process import presence, redelivery, retention, signals
 from service.runtime import Periods, Runtime
 from service.testhealth.operations import code_owners
@@ -39,7 +46,7 @@ def awaited(periods: Periods) -> Periodic:
         (reconcile.read_live_queues, periods.queues),
         (installations.read_all, periods.idle),
         (reconcile.read_all_queues, periods.idle),
-        (reconcile.restore_branches, periods.orphans),
+        (lost_branches.restore_branches, periods.orphans),
         (test_sweeps.expire, periods.tests),
     )
 

@@ -16,6 +16,7 @@ MEDIA_TYPE = "multipart/form-data"
 # docs/design/limits.md 1: after expansion, counted while it streams.
 EXPANDED_BYTES_MAX = 100 * 1024 * 1024
 EXPANSION_RATIO_MAX = 200
+EXPANSION_FREE_BYTES = 8 * 1024 * 1024
 EXPANSION_STEP_BYTES = 1024 * 1024
 GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
@@ -49,10 +50,11 @@ def boundary_of(content_type: str) -> bytes | None:
 def expanded(body: bytes) -> bytes:
     """A body that came as gzip, one layer, unpacked.
 
-    Raises HttpRefused: 413 above 100 MiB or 200 times the body, 400 when it is damaged, cut or
-    followed by something.
+    Raises HttpRefused: 413 above 100 MiB, or 8 MiB and 200 times the body, 400 when it is damaged,
+    cut or followed by something.
     """
-    bytes_max = min(EXPANDED_BYTES_MAX, EXPANSION_RATIO_MAX * len(body))
+    by_ratio = max(EXPANSION_FREE_BYTES, EXPANSION_RATIO_MAX * len(body))
+    bytes_max = min(EXPANDED_BYTES_MAX, by_ratio)
     member = zlib.decompressobj(GZIP_WINDOW)
     content = bytearray()
     rest = body
@@ -63,7 +65,8 @@ def expanded(body: bytes) -> bytes:
             if len(content) > bytes_max:
                 raise HttpRefused(
                     "body_too_large",
-                    "The body expands to more than 100 MiB or 200 times its size.",
+                    "The body expands to more than 100 MiB, or to more than 8 MiB and 200 times "
+                    "its size.",
                 )
     except zlib.error as damaged:
         raise _broken("the gzip stream is damaged") from damaged

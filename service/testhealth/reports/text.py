@@ -15,6 +15,8 @@ from service.testhealth.reports.results import Fault, Warned, WarningCode
 # docs/design/limits.md 1: after expansion, counted while it streams.
 EXPANDED_BYTES_MAX = 100 * 1024 * 1024
 EXPANSION_RATIO_MAX = 200
+# A log of one line again and again expands further than a bomb may.
+EXPANSION_FREE_BYTES = 8 * 1024 * 1024
 EXPANSION_STEP_BYTES = 1024 * 1024
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 16 + zlib.MAX_WBITS
@@ -35,6 +37,7 @@ UNMARKED_UTF16 = ((b"<\x00", "utf-16-le"), (b"\x00<", "utf-16-be"))
 # of mail: it takes as long, and spells lone surrogates.
 NO_CHARSETS = {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 
+TOO_LARGE = "The file expands to more than 100 MiB, or to more than 8 MiB and 200 times its size."
 REPLACED = Warned(
     WarningCode.ENCODING_REPLACED,
     "The declared encoding does not hold: read as UTF-8, unreadable characters replaced.",
@@ -63,19 +66,20 @@ class Unpacked:
 def unpacked(content: bytes) -> Unpacked | Fault:
     """The file without its one layer of gzip, if it has one; members in a row are joined.
 
-    A Fault alone when the output passes 100 MiB or 200 times the input, or when nothing could
-    be expanded. A second layer remains what it is.
+    A Fault alone when the output passes 100 MiB, or 8 MiB and 200 times the input, or when nothing
+    could be expanded. A second layer remains what it is.
     """
     if not content.startswith(GZIP_MAGIC):
         return Unpacked(content)
-    bytes_max = min(EXPANDED_BYTES_MAX, EXPANSION_RATIO_MAX * len(content))
+    by_ratio = max(EXPANSION_FREE_BYTES, EXPANSION_RATIO_MAX * len(content))
+    bytes_max = min(EXPANDED_BYTES_MAX, by_ratio)
     output = BytesIO()
     fault = None
     try:
         for piece in expanded(content):
             output.write(piece)
             if output.tell() > bytes_max:
-                return Fault("The file expands to more than 100 MiB or 200 times its size.")
+                return Fault(TOO_LARGE)
     except (zlib.error, EOFError):
         fault = Fault("The gzip stream is damaged or ends early.")
     if fault and not output.tell():

@@ -311,6 +311,13 @@ async def test_a_very_long_list_of_targets_is_taken(client, queue):
     assert (answer.status, answer.json["targetCount"]) == (200, 400_000)
 
 
+async def test_the_explanation_of_an_end_says_what_to_do_about_it(client, queue):
+    number = await queue.submitted()
+    await client.done("cancelPullRequest", queue.about(number))
+    answer = await client.done("explainPullRequest", queue.about(number))
+    assert answer["summary"].endswith("Comment /merge to queue it again.")
+
+
 async def test_an_explanation_says_what_is_met_and_what_is_not(client, queue):
     first = await queue.submitted()
     second = await queue.submitted()

@@ -111,10 +111,15 @@ def takes(draft: Draft, run: Run, finding: Finding) -> bool:
         _forgive(draft, hold)
         _put(draft, replace(draft.queue.breaker, since=run.created_at))
         note_try(draft, TRY_PERIOD)
-    draft.finish(run, _end_of(finding), finding)
+    draft.finish(run, _end_of(finding), replace(finding, cause=_cause_of(hold, finding)))
     _note_minutes(draft, run)
     _take_back(draft, draft.runs[run.id], _RETURN_REASONS[hold.reason], finding)
     return True
+
+
+def _cause_of(hold: holds.HoldRequest, finding: Finding) -> Cause | None:
+    is_repeated = hold.reason is HoldReason.REPEATED_FAILURE
+    return Cause.REPEATED_FAILURE if is_repeated else finding.cause
 
 
 def is_try_due(draft: Draft) -> bool:
@@ -151,7 +156,8 @@ def end_try(draft: Draft, run: Run) -> None:
         names = ", ".join(reason.value for reason in held)
         text = f"{count} tries failed while the queue was held: {names}"
         mine, detail = draft.entries[entry.pr], Detail(text=text, run=run.id)
-        leaving.wait_for_ci(draft, mine, Reason.INFRASTRUCTURE, detail)
+        waited = count - TRIES_MAX
+        leaving.wait_for_ci(draft, mine, Reason.INFRASTRUCTURE, detail, waited)
         _end_doubt(draft, count)
 
 

@@ -217,11 +217,12 @@ _DOUBLINGS_MAX = 10
 def _wait(draft: Draft, entry: Entry, one: LandingStopped) -> None:
     """Let the queue land later; after `TRIES` set the entry aside for a while.
 
-    Neither counts as a refusal of the entry: the provider has refused nothing.
+    Neither counts as a refusal of the entry: the provider has refused nothing. It leaves once it
+    was aside for as long as an entry may be not ready.
     """
     times = entry.stops.get(one.code.value, 1)
     if times > TRIES:
-        _set_aside_longer(draft, entry, one.text or one.code.value, times - TRIES)
+        _set_aside_longer(draft, entry, one, times - TRIES)
         return
     until = draft.now + _doubled(WAIT_FIRST, times, WAIT_MAX)
     draft.put_queue(replace(draft.queue, land_after=until))
@@ -233,11 +234,18 @@ def _wait(draft: Draft, entry: Entry, one: LandingStopped) -> None:
     draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
 
-def _set_aside_longer(draft: Draft, entry: Entry, text: str, times: int) -> None:
+def _set_aside_longer(draft: Draft, entry: Entry, one: LandingStopped, times: int) -> None:
+    text = one.text or one.code.value
+    waits = [_doubled(WAIT_MAX, each, ASIDE_MAX) for each in range(1, times + 1)]
+    hours = draft.queue.config.not_ready_timeout_hours
+    if hours and sum(waits[:-1], timedelta()) >= timedelta(hours=hours):
+        detail = Detail(text=text, run=one.run)
+        leaving.leave(draft, entry, EntryState.FAILED, Reason.MERGE_REFUSED, detail)
+        return
     refusal = Refusal(
         reason=Reason.MERGE_REFUSED,
         name=text,
-        until=draft.now + _doubled(WAIT_MAX, times, ASIDE_MAX),
+        until=draft.now + waits[-1],
         blockers=entry.facts.blockers,
     )
     leaving.set_aside(

@@ -136,11 +136,14 @@ def set_aside(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHI
     draft.move(bare, EntryState.NOT_READY, reason, detail)
 
 
-def wait_for_ci(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING) -> None:
+def wait_for_ci(
+    draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING, held: int = 0
+) -> None:
     """Set the entry aside because CI gave no result; it tries again by itself, later each time.
 
     It leaves once it has waited so for as long as an entry may be not ready. Under a breaker hold
-    no entry leaves, because an outage of CI must reject nobody, and the longest waits do not count.
+    no entry leaves, because an outage of CI must reject nobody, and its waits do not count. `held`
+    is how often it waited under this hold already.
     """
     hours = draft.queue.config.not_ready_timeout_hours
     is_outage = any(hold.reason in BREAKER_HOLDS for hold in draft.queue.holds)
@@ -148,12 +151,12 @@ def wait_for_ci(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOT
         leave(draft, entry, EntryState.CANCELLED, reason, detail)
         return
     times = entry.restarts.get(reason.value, 0)
-    wait = _wait_after(times)
-    counted = times if is_outage and wait == CI_WAIT_MAX else times + 1
+    counted = times if is_outage else times + 1
     restarts = {**entry.restarts, reason.value: counted}
     aside = replace(entry, barred=(reason,), retries=0, restarts=restarts)
     set_aside(draft, aside, reason, detail)
-    draft.put(replace(draft.entries[entry.pr], build_after=draft.now + wait))
+    until = draft.now + _wait_after(times + held)
+    draft.put(replace(draft.entries[entry.pr], build_after=until))
 
 
 def _wait_after(times: int) -> timedelta:

@@ -309,7 +309,8 @@ class Explanation(Answer):
     reason: Annotated[str, open_word(Reason)]
     """Why it is in this state, as a code."""
     summary: str
-    """The same as a sentence. For example `It waits for #478, which is ahead.`"""
+    """The same as a sentence. For example `It waits for #478, which is ahead.` After its end, what
+    to do about it as well."""
     conditions: list[ConditionShown]
     """Everything that must hold before it lands, in order."""
     next: NextNews | None

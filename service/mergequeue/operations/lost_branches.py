@@ -1,0 +1,99 @@
+"""Put back test branches that their runs need, and delete those that nothing needs."""
+
+from collections.abc import Mapping
+
+import structlog
+
+from service.accounts.store import access
+from service.database.records import RepositoryRecord
+from service.mergequeue.engine.inputs import TestBranchLost
+from service.mergequeue.engine.states import RunKind
+from service.mergequeue.operations import naming, sweeping, turn
+from service.mergequeue.store import queues, runs
+from service.mergequeue.store.runs import RecordedBranch
+from service.provider.errors import ProviderError, Refused, Unavailable
+from service.runtime import Runtime
+from service.vocabulary import QueueRef
+
+log = structlog.get_logger()
+
+
+async def restore_branches(runtime: Runtime) -> None:
+    """Sweep: put back a live run's lost branch once, delete leftovers."""
+    known = await runtime.store.read(access.repositories_of, None)
+    await sweeping.one_by_one(_restore_branches_of(runtime, repository) for repository in known)
+
+
+async def _restore_branches_of(runtime: Runtime, repository: RepositoryRecord) -> None:
+    recorded = await runtime.store.read(runs.recorded_branches, repository.id)
+    # A dry test leaves no record, and may come before the first test branch of a queue.
+    has_queue = bool(await runtime.store.read(queues.queues_of, repository.id))
+    if not (recorded or has_queue) or repository.ref.host not in runtime.providers:
+        return
+    try:
+        await _look_at_branches(runtime, repository, recorded)
+    except ProviderError as trouble:
+        log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)
+
+
+async def _look_at_branches(
+    runtime: Runtime, repository: RepositoryRecord, recorded: Mapping[str, RecordedBranch]
+) -> None:
+    """Look at each branch of a repository; one that cannot be changed keeps no other from it."""
+    provider = runtime.providers[repository.ref.host]
+    present = {ref.branch for ref in await provider.vehicles(repository.ref)}
+    for branch in (*recorded, *sorted(present - recorded.keys())):
+        try:
+            await _restore_or_delete(
+                runtime, repository, branch, recorded.get(branch), is_there=branch in present
+            )
+        except Unavailable:
+            raise
+        except ProviderError as trouble:
+            log.warning("branch_left", branch=branch, why=trouble.message)
+
+
+async def _restore_or_delete(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    branch: str,
+    owner: RecordedBranch | None,
+    *,
+    is_there: bool,
+) -> None:
+    """Put back a branch that its run needs, or delete one that nothing needs any more."""
+    if owner is None:
+        # Whoever asked for a dry test did not end it.
+        end = naming.end_of_dry_test(branch)
+        is_left = end is not None and end <= runtime.clock.now()
+    else:
+        is_left = not owner.live
+    if is_left and is_there:
+        await runtime.providers[repository.ref.host].discard(repository.ref, branch)
+    elif owner is not None and owner.live and not is_there:
+        queue = await runtime.store.read(queues.ref_by_id, owner.queue_id)
+        if queue is not None:
+            await restore_branch(runtime, queue, owner.run_id)
+
+
+async def restore_branch(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
+    """Put a live run's branch back at its commit, the first time; then the queue must know.
+
+    While the run is landing it stays as it is: the landing may have deleted it, and a landing is
+    read back by that.
+    """
+    value = await turn.value(runtime, queue.id)
+    if value.landing is not None and value.landing.run == run_id:
+        return
+    run = value.runs.get(run_id)
+    if run is None or run.sha is None or run.branch is None or run.kind is RunKind.DIRECT:
+        return
+    first = await runtime.store.run(runs.note_restored, queue.id, run_id)
+    if first:
+        try:
+            await runtime.providers[queue.repo.host].restore(queue.repo, run.branch, run.sha)
+        except Refused as refused:
+            log.warning("restore_refused", run=run_id, why=refused.message)
+        else:
+            return
+    await turn.take(runtime, queue.id, [TestBranchLost(run_id, by="")])
