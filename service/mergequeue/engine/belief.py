@@ -101,6 +101,7 @@ class Belief:
         self.rates = rates
         self.flake = min(max(rates.flake, FLAKE_MIN), FLAKE_MAX)
         self._charges: dict[str, list[_Charge]] = {}
+        self._suspects: set[str] = set()
         self._together: dict[str, list[frozenset[str]]] = {}
         for record in records:
             self._note(record)
@@ -144,7 +145,7 @@ class Belief:
 
     def is_suspect(self, entry: str) -> bool:
         """Whether a run that tested this one failed, and it is not cleared of that."""
-        return any(charge.suspect.is_tested for charge in self._charges.get(entry, ()))
+        return entry in self._suspects
 
     def failures_alone(self, entry: str) -> tuple[Record, ...]:
         """The failed runs in which nobody else could be the cause, the oldest first."""
@@ -169,6 +170,8 @@ class Belief:
             if one.chance:
                 others = math.exp(min(0.0, total - math.log1p(-one.chance)))
                 self._charges.setdefault(one.entry, []).append(_Charge(record, one, others))
+                if one.is_tested:
+                    self._suspects.add(one.entry)
         tested = frozenset(one.entry for one in record.suspects if one.is_tested)
         for entry in tested if len(tested) > 1 else ():
             self._together.setdefault(entry, []).append(tested)

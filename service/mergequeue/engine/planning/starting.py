@@ -146,15 +146,22 @@ def _start_each(
     order = order_of(draft) if slots > 0 or may_be_direct else ()
     limit = wide.Limit(draft)
     for index, pr in enumerate(order):
-        if _has_lost_bases(draft) or (slots < 1 and not may_be_direct):
+        is_full = slots < 1 and not may_be_direct
+        if is_full or blocked.meets_all or _has_lost_bases(draft):
             return
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
             continue
         if screening.is_due(draft, first) or not stacks.may_start(draft, first):
             continue
-        waits = wide.waits(draft, first) or limit.holds_back(first)
-        if waits or not grouping.is_startable(draft, first) or blocked.meets(first.touches):
+        if limit.holds_back(first):
+            # Those behind are held back too, or impact every target and so meet this one.
+            return
+        if (
+            wide.waits(draft, first)
+            or not grouping.is_startable(draft, first)
+            or blocked.meets(first.touches)
+        ):
             blocked.add(first.touches)
         elif _is_direct(draft, ground, first):
             _begin_directly(draft, ground, first)
@@ -164,8 +171,6 @@ def _start_each(
             _begin(draft, ground, _placed_together(draft, group))
             limit.note_start(group)
             slots -= 1
-        if blocked.any and not draft.is_parallel:
-            return
 
 
 def _has_lost_bases(draft: Draft) -> bool:

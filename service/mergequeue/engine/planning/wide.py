@@ -123,7 +123,8 @@ def in_order(draft: Draft, waiting: Sequence[int]) -> Sequence[int]:
     """The order of starts: all that impact every target follow the first one of their priority."""
     if not _matters(draft):
         return waiting
-    wide = [pr for pr in waiting if _may_start(draft, draft.entries[pr])]
+    known = draft.places.wide
+    wide = [pr for pr in waiting if pr in known and _may_start(draft, draft.entries[pr])]
     if len(wide) < 2:
         return waiting
     first = draft.entries[wide[0]]
