@@ -179,7 +179,7 @@ def _has_lost_bases(draft: Draft) -> bool:
     In SINGLE mode a group is never gathered across a run, so none has. With this halt there as well
     F 60 x 24, seeds 911 to 920, has a P95 of 4.07 in place of 3.75.
     """
-    return draft.is_parallel and draft.line_changed
+    return draft.is_parallel and draft.changed_from is not None
 
 
 def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Reach) -> list[Entry]:
