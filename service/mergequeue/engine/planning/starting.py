@@ -63,8 +63,10 @@ def start(draft: Draft) -> None:
     _screen(draft, ground, share=LANE_SHARE)
     _start_each(draft, ground, _waiting, blocked)
     _screen(draft, ground, share=1.0)
-    _hedge(draft, ground)
-    _look_twice(draft, ground)
+    if draft.revision != draft.spare_used_at:
+        _hedge(draft, ground)
+        _look_twice(draft, ground)
+        draft.spare_used_at = draft.revision
 
 
 def interrupt(draft: Draft) -> None:

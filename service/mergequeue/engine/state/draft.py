@@ -72,6 +72,7 @@ class Draft:
     `revision` grows with every change, `touched` are pull requests and `judging` runs to look
     at again. From the rank `changed_from` on, any base may have stopped to hold; `doubted` names
     runs whose own base may have. `changed` and `changed_runs` are everything written in this step.
+    `spare_used_at` is the revision at which all spare slots were used that can be.
     `is_stirred` says that something may start which could not before: anything but a report about a
     run has changed, or a clock of the line has run out.
     `progress` (by run) and the graph of the line are computed by `bases.py` and dropped by the
@@ -95,6 +96,7 @@ class Draft:
         self.finished_entries: dict[str, Entry] = {}
         self.finished_runs: dict[str, Run] = {}
         self.revision = 0
+        self.spare_used_at: int | None = None
         self.touched: set[int] = set()
         self.judging: set[str] = set()
         self.changed: set[int] = set()
