@@ -1,6 +1,7 @@
 """Which runs start now: slots, order, and what a run is made of (docs/design/testing.md 3)."""
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from service.mergequeue.engine.config import Toggle
@@ -199,8 +200,8 @@ def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Rea
     if waits or len(ahead) + len(group) > STEPS_MAX:
         return []
     # Both may overlap an entry between them, though they do not overlap each other.
-    is_open = any(draft.entries[one.pr].state is EntryState.PENDING for one in ahead)
-    return [] if is_open else group
+    may_start = draft.places.idle.isdisjoint([member.pr for member in ahead])
+    return group if may_start else []
 
 
 def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
@@ -209,7 +210,8 @@ def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
     if first.rank is None:
         numbers = order[1:]
     else:
-        numbers = [pr for rank, pr in draft.places.line if rank > first.rank]
+        placed = draft.places.line
+        numbers = [pr for _, pr in placed[bisect_right(placed, (first.rank, first.pr)) :]]
     for pr in numbers:
         entry = draft.entries[pr]
         is_there = entry.state is EntryState.PENDING if first.rank is None else is_expected(entry)

@@ -230,8 +230,8 @@ class Draft:
 
     def above(self, lower: Entry) -> list[int]:
         """Return the members above in its stack, which go after this one."""
-        stacked = sorted(self.places.stacked)
-        return [pr for pr in stacked if lower.pr in self.entries[pr].facts.below]
+        stacked = self.places.stacked
+        return [pr for pr in sorted(stacked) if lower.pr in self.entries[pr].facts.below]
 
     def start(self, run: Run) -> None:
         """Take in a new run; no clock of it runs before its branch is built."""
@@ -311,8 +311,7 @@ class Draft:
         members = [member for member in run.entries if member.pr in numbers]
         if len(members) < len(numbers):
             members = [member for member in run.members if member.pr in numbers]
-        found = map(self.entry_of, members)
-        return tuple(entry for entry in found if entry is not None)
+        return tuple([self.entries[member.pr] for member in members])
 
     def tested(self, run: Run) -> tuple[Entry, ...]:
         """Return the live entries that the run tests, also those that are in another run."""
@@ -336,8 +335,7 @@ class Draft:
         return replace(self.queue, entries=self.entries, runs=self.runs)
 
     def _swap(self, old: Entry, new: Entry) -> None:
-        if old.batch != new.batch or standing_of(old) != standing_of(new):
-            self._stand_elsewhere(old, new)
+        self._stand_elsewhere(old, new)
         if old.run != new.run and self.is_rest_of_batch(old):
             # What the landed part of a batch touched is known by the run that the rest is in.
             self._change_line(self._first_rank(old))
@@ -360,12 +358,15 @@ class Draft:
         self._stir()
 
     def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
-        """Record how an entry changes the line; an entry appended last has no followers."""
+        """Record whether an entry changes the line; one appended last has no followers."""
+        is_standing_same = standing_of(old) == standing_of(new)
+        if is_standing_same and old.batch == new.batch:
+            return
         if old.touches != new.touches:
             self.progress.clear()
         if old.rank is None and (new.rank is None or self._is_last(new.rank)):
             return
-        if standing_of(old) == standing_of(new) and self._is_node_kept(old, new):
+        if is_standing_same and self._is_node_kept(old, new):
             return
         self._change_line(self._first_rank(old, new))
 
