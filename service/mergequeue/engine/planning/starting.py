@@ -192,8 +192,10 @@ def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Rea
     room = grouping.Room(size, is_last_slot=slots == 1, blocked=blocked)
     others = itertools.takewhile(lambda one: not wide.waits(draft, one), _behind(draft, order))
     group = grouping.form(draft, first, others, room)
-    follower = next(itertools.islice(_behind(draft, order), len(group) - 1, None), None)
-    waits = first.rank is None and not grouping.is_complete(draft, group, follower, size)
+    waits = False
+    if first.rank is None:
+        follower = next(itertools.islice(_behind(draft, order), len(group) - 1, None), None)
+        waits = not grouping.is_complete(draft, group, follower, size)
     while len(group) > 1 and len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
         group.pop()
     ahead = bases.ahead(draft, group)

@@ -438,7 +438,7 @@ def _draw(draft: Draft, graph: Graph, behind: list[tuple[int, int]]) -> None:
 
 
 def _graph_node(draft: Draft, group: list[Entry]) -> Node:
-    members = tuple(draft.member_of(entry) for entry in group)
+    members = tuple([draft.member_of(entry) for entry in group])
     touches: Targets | None = group[0].touches
     if draft.is_parallel:
         landed = _landed_of_batch(draft, group[0])
