@@ -311,7 +311,8 @@ class Draft:
         members = [member for member in run.entries if member.pr in numbers]
         if len(members) < len(numbers):
             members = [member for member in run.members if member.pr in numbers]
-        return tuple([self.entries[member.pr] for member in members])
+        found = [self.entry_of(member) for member in members]
+        return tuple([entry for entry in found if entry is not None])
 
     def tested(self, run: Run) -> tuple[Entry, ...]:
         """Return the live entries that the run tests, also those that are in another run."""
