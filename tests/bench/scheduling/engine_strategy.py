@@ -189,6 +189,8 @@ class EngineStrategy:
     def _answers(self, action: EngineAction) -> Answers:
         """Do what the engine asks for, and give the reports of it."""
         match action:
+            case Tell() | AskEvidence():
+                return ()
             case BuildTestBranch():
                 return self._build(action)
             case Land():
@@ -198,8 +200,6 @@ class EngineStrategy:
                 return ()
             case RerunChecks(run=run):
                 raise ProtocolError(f"run {run} is to be repeated, but no check is ever flawed")
-            case AskEvidence() | Tell():
-                return ()
 
     # -- the shell -------------------------------------------------------------------------------
 

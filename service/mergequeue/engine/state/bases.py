@@ -13,7 +13,7 @@ from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import Bisection, Entry, LandedStep, Member, Run, RunStep
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.state.draft import Draft
-from service.mergequeue.engine.state.graph import Graph, Node, places
+from service.mergequeue.engine.state.graph import Graph, Node
 from service.mergequeue.engine.state.places import Progress, is_expected
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
@@ -50,11 +50,8 @@ def graph(draft: Draft) -> Graph:
 def foremost(draft: Draft) -> Iterator[Node]:
     """The nodes that have passed with nothing ahead of them, in line order."""
     drawn = graph(draft)
-    mask = 0
-    for pr in draft.places.verified:
-        place = drawn.of.get(pr)
-        mask |= 0 if place is None else 1 << place
-    for place in places(mask):
+    found = {drawn.of[pr] for pr in draft.places.verified if pr in drawn.of}
+    for place in sorted(found):
         node = drawn.nodes[place]
         if not node.ahead:
             yield node
