@@ -106,7 +106,7 @@ def followers(draft: Draft) -> Followers | None:
 
 def is_subject(draft: Draft, entry: Entry) -> bool:
     """Whether an entry has to wait while too many runs are under way."""
-    return _is_free(entry) and is_wide(entry) and _matters(draft)
+    return is_wide(entry) and _is_free(entry) and _matters(draft)
 
 
 def waits(draft: Draft, entry: Entry) -> bool:
@@ -123,8 +123,7 @@ def in_order(draft: Draft, waiting: Sequence[int]) -> Sequence[int]:
     """The order of starts: all that impact every target follow the first one of their priority."""
     if not _matters(draft):
         return waiting
-    known = draft.places.wide
-    wide = [pr for pr in waiting if pr in known and _may_start(draft, draft.entries[pr])]
+    wide = [pr for pr in waiting if _may_start(draft, draft.entries[pr])]
     if len(wide) < 2:
         return waiting
     first = draft.entries[wide[0]]

@@ -68,8 +68,8 @@ class Places:
     `line` is (rank, pull request) in order, `waiting` (priority, seq, pull request) in order;
     the sets are numbers of pull requests that a clock or another's leaving may move: `idle` are
     placed ones that wait for a run, `delayed` those whose branch is built later, `verified` those
-    that a passed run proves, `stacked` those with others below them, `wide` those that impact every
-    target; `in_run` are the entries of each run by its id.
+    that a passed run proves, `stacked` those with others below them, `wide` placed ones that impact
+    every target; `in_run` are the entries of each run by its id.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -161,7 +161,7 @@ class Places:
             self.verified.add(entry.pr)
         if entry.facts.below:
             self.stacked.add(entry.pr)
-        if is_wide(entry):
+        if entry.rank is not None and is_wide(entry):
             self.wide.add(entry.pr)
         if entry.run is not None:
             self.in_run[entry.run] = self.in_run.get(entry.run, _NOBODY) | {entry.pr}
