@@ -36,7 +36,7 @@ def test_a_base_that_foresaw_the_landing_is_not_doubted() -> None:
     draft, first, second = a_line()
     land(draft, first, second.steps[0].tree)
     bases.doubt_unforeseen(draft, {second.id})
-    assert not draft.line_changed
+    assert draft.changed_from is None
     assert draft.doubted == set()
 
 

@@ -70,9 +70,8 @@ def _names_alone(patch: Patch) -> None:
     patch.setattr(graph.Graph, "_ahead_of_last", _ahead_by_name)
 
 
-def _ahead_by_name(self: graph.Graph, touches: Targets | None, own: int) -> int:
-    names = Targets(touches.names) if touches is not None else Targets()
-    return _ahead_of_last(self, names, own)
+def _ahead_by_name(self: graph.Graph, touches: Targets | None) -> int:
+    return _ahead_of_last(self, Targets(touches.names) if touches is not None else Targets())
 
 
 _ahead_of_last = graph.Graph._ahead_of_last

@@ -74,6 +74,7 @@ class Belief:
         self.rates = rates
         self.flake = min(max(rates.flake, FLAKE_MIN), FLAKE_MAX)
         self._charges: dict[str, list[Charge]] = {}
+        self._suspects: set[str] = set()
         self._together: dict[str, list[frozenset[str]]] = {}
         causes = blame.causes(records)
         for record in records:
@@ -122,7 +123,7 @@ class Belief:
 
     def is_suspect(self, entry: str) -> bool:
         """Whether a run that tested this one failed, and it is not cleared of that."""
-        return any(charge.suspect.is_tested for charge in self._charges.get(entry, ()))
+        return entry in self._suspects
 
     def failures_alone(self, entry: str) -> tuple[Record, ...]:
         """The failed runs in which nobody else could be the cause, the oldest first."""
@@ -161,6 +162,8 @@ class Belief:
                     charges[charge.suspect.entry] = charge
         for entry, charge in charges.items():
             self._charges.setdefault(entry, []).append(charge)
+            if charge.suspect.is_tested:
+                self._suspects.add(entry)
         tested = frozenset(one.entry for one in record.suspects if one.is_tested)
         for entry in tested if len(tested) > 1 else ():
             self._together.setdefault(entry, []).append(tested)

@@ -7,6 +7,7 @@ E8 (planning again changes nothing) needs a second step and is theirs too.
 
 from bisect import bisect_left
 from datetime import datetime
+from itertools import chain
 
 from service.errors import InvariantBroken
 from service.mergequeue.engine.culprits import verdict
@@ -109,7 +110,7 @@ def _run(draft: Draft, run: Run) -> None:
     if run.bisection is not None and not own and run.bisection not in draft.queue.bisections:
         raise InvariantBroken("E1", f"run {run.number} is of a search that is over")
     for entry in own:
-        member = next(one for one in run.members if one.pr == entry.pr)
+        member = next(one for one in chain(run.entries, run.base) if one.pr == entry.pr)
         if entry.head != member.head:
             raise InvariantBroken("E5", f"run {run.number} tests another head of {member.pr}")
     _complete(draft, run, own)
@@ -123,6 +124,8 @@ def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
     if run.kind not in (RunKind.MAIN, RunKind.SCREEN) or not own or own[0].bisection is not None:
         return
     mine = {entry.pr for entry in own}
+    if len(run.entries) == 1 and run.entries[0].pr in mine:
+        return
     made = bases.progress(draft, run)
     if made is None or holds.is_view_stale(draft.queue):
         return

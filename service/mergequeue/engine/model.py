@@ -248,12 +248,12 @@ class Run:
     @property
     def prs(self) -> tuple[int, ...]:
         """Numbers of the tested pull requests, in order."""
-        return tuple(member.pr for member in self.entries)
+        return tuple([member.pr for member in self.entries])
 
     @property
     def base_prs(self) -> tuple[int, ...]:
         """Numbers the run depends on without testing them (`dependentPrs`)."""
-        return tuple(member.pr for member in self.base)
+        return tuple([member.pr for member in self.base])
 
 
 @dataclass(frozen=True, slots=True)

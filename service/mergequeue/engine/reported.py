@@ -47,6 +47,8 @@ class Facts:
     @property
     def below(self) -> tuple[int, ...]:
         """The members below it in its stack that have not merged; empty if they are unknown."""
+        if not self.blockers:
+            return ()
         names = (each.name for each in self.blockers if each.code is BlockerCode.STACKED)
         return tuple(int(number) for name in names for number in (name or "").split())
 

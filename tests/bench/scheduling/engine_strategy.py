@@ -195,6 +195,8 @@ class EngineStrategy:
     def _answers(self, action: EngineAction) -> Answers:
         """Do what the engine asks for, and give the reports of it."""
         match action:
+            case Tell():
+                return ()
             case BuildTestBranch():
                 return self._build(action)
             case Land():
@@ -206,8 +208,6 @@ class EngineStrategy:
                 raise ProtocolError(f"run {run} is to be repeated, but no check is ever flawed")
             case AskEvidence():
                 return (self._evidence(action),)
-            case Tell():
-                return ()
 
     # -- the shell -------------------------------------------------------------------------------
 

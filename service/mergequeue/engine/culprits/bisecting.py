@@ -42,9 +42,10 @@ def bisect(draft: Draft) -> None:
             leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
     if holds.is_view_stale(draft.queue):
         return
-    for run in _undecided(draft):
-        if run.id in draft.runs and _is_due(draft, run):
-            _open(draft, run)
+    if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
+        for run in _undecided(draft):
+            if run.id in draft.runs and _is_due(draft, run):
+                _open(draft, run)
     for bisection in list(draft.queue.bisections.values()):
         _advance(draft, bisection)
 
@@ -141,8 +142,6 @@ def _undecided(draft: Draft) -> list[Run]:
 
 
 def _is_due(draft: Draft, run: Run) -> bool:
-    if draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE:
-        return False
     # Most often something ahead has not passed yet, which is cheaper to see than a broken base.
     if run.status is not RunStatus.FAILED or not bases.is_sure(draft, run):
         return False

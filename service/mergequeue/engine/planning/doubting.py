@@ -5,7 +5,7 @@ when it leaves, they restart and lose what they have run so far, unless they run
 others. The cheaper of the two is done. In a calm line it does not count that others may fail.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import optimism, verdict
@@ -61,7 +61,7 @@ def review(draft: Draft) -> None:
             continue
         run = draft.runs[entry.run or ""]
         is_open = entry.bisection is None and optimism.is_window_closed(draft, run)
-        if is_open and bases.broken(draft, run) is None and is_out(draft, run):
+        if is_open and is_out(draft, run) and bases.broken(draft, run) is None:
             doubt(draft, run, verdict.failed_of(run))
 
 
@@ -71,15 +71,14 @@ def is_out(draft: Draft, run: Run) -> bool:
     It stays if others have caused all that failed, until what is ahead of it is decided.
     """
     own = draft.own(run)
-    undecided = [one for one in _runs_ahead(draft, run) if one.status is not RunStatus.SUCCEEDED]
     is_suspect = any(ledger.belief_of(draft).is_suspect(entry.id) for entry in own)
-    if undecided and not is_suspect:
+    if not is_suspect and any(_undecided_ahead(draft, run)):
         return False
     bad = ledger.any_failing(draft, own)
-    ahead = [one for one in undecided if one.status is RunStatus.IN_PROGRESS]
+    ahead = (one for one in _undecided_ahead(draft, run) if one.status is RunStatus.IN_PROGRESS)
     behind = _runs_behind(draft, own) if draft.queue.config.can_optimistically_merge else []
     if not behind:
-        return bad >= DOUBTED_MIN or not ahead
+        return bad >= DOUBTED_MIN or not any(ahead)
     soonest = min(_minutes_left(draft, one) for one in (*behind, *ahead))
     elapsed = sum(_minutes_run(draft, one) for one in behind) / len(behind)
     if _is_calm(draft, run):
@@ -115,14 +114,12 @@ def _rest_passing(draft: Draft, own: Sequence[Entry]) -> float:
     return 1.0 - ledger.any_failing(draft, rest)
 
 
-def _runs_ahead(draft: Draft, run: Run) -> list[Run]:
-    found: dict[str, Run] = {}
+def _undecided_ahead(draft: Draft, run: Run) -> Iterator[Run]:
     for member in run.base:
         entry = draft.entry_of(member)
         one = None if entry is None else draft.runs.get(entry.run or "")
-        if one is not None:
-            found[one.id] = one
-    return list(found.values())
+        if one is not None and one.status is not RunStatus.SUCCEEDED:
+            yield one
 
 
 def _runs_behind(draft: Draft, own: Sequence[Entry]) -> list[Run]:

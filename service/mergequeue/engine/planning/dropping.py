@@ -1,6 +1,6 @@
 """Letting runs go whose base holds no more (docs/design/testing.md 2)."""
 
-from collections.abc import Iterable
+from bisect import bisect_left
 
 from service.mergequeue.engine.model import Detail, Run
 from service.mergequeue.engine.reasons import Cause, Reason
@@ -18,10 +18,10 @@ def drop(draft: Draft) -> None:
 
     Waits while the target is known to have moved without us knowing how.
     """
-    if not (draft.line_changed or draft.doubted) or holds.is_view_stale(draft.queue):
+    if (draft.changed_from is None and not draft.doubted) or holds.is_view_stale(draft.queue):
         return
-    doubted = _standing(draft, None if draft.line_changed else draft.doubted)
-    draft.line_changed = False
+    doubted = _doubted(draft)
+    draft.changed_from = None
     draft.doubted.clear()
     backs: list[leaving.Back] = []
     for run in doubted:
@@ -36,20 +36,18 @@ def drop(draft: Draft) -> None:
         leaving.send_back(draft, backs)
 
 
-def _standing(draft: Draft, only: Iterable[str] | None) -> list[Run]:
-    """The runs of entries in the line that no search examines, in its order; `only` some of them.
+def _doubted(draft: Draft) -> list[Run]:
+    """The doubted runs of entries in the line that no search examines, in its order.
 
     Not the one that is landing now: its outcome is known before anything else is.
     """
+    line, first = draft.places.line, draft.changed_from
+    changed = line[bisect_left(line, (first,)) :] if first is not None else []
+    doubted = draft.doubted.union([draft.entries[pr].run or "" for _, pr in changed])
+    numbers = [pr for run_id in doubted for pr in draft.places.in_run.get(run_id, ())]
     found: dict[str, None] = {}
-    line: Iterable[tuple[int, int]] = draft.places.line
-    if only is not None:
-        numbers = [pr for run_id in only for pr in draft.places.in_run.get(run_id, ())]
-        ranks = [(draft.entries[pr].rank, pr) for pr in numbers]
-        line = sorted([(rank, pr) for rank, pr in ranks if rank is not None])
-    for _, pr in line:
-        entry = draft.entries[pr]
+    for entry in sorted(map(draft.entries.__getitem__, numbers), key=lambda one: one.rank or 0):
         is_free = entry.bisection is None and not leaving.is_landing(draft, entry)
-        if entry.run is not None and is_free:
+        if entry.run is not None and entry.rank is not None and is_free:
             found[entry.run] = None
     return [run for run in map(draft.runs.__getitem__, found) if run.kind is not RunKind.SCREEN]

@@ -88,11 +88,16 @@ class Reach:
         else:
             self.names |= touches.names
 
+    @property
+    def meets_all(self) -> bool:
+        """Whether any other entry meets one of them."""
+        return self.any and (self.single or self.everything)
+
     def meets(self, touches: Targets | None) -> bool:
         """Whether any of them meets what touches this."""
         if not self.any:
             return False
-        if self.single or self.everything or touches is None or touches.everything:
+        if self.meets_all or touches is None or touches.everything:
             return True
         return not self.names.isdisjoint(touches.names)
 

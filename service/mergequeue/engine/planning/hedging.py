@@ -102,12 +102,10 @@ def give_up(draft: Draft, run: Run, reason: Reason) -> None:
 def _risky(draft: Draft, drawn: Graph) -> int:
     """The undecided nodes below others that fail often enough for a run without them."""
     least = draft.queue.config.hedge_threshold
-    below = mask = 0
-    for node in drawn.nodes:
-        below |= node.ahead
-    for place in places(below):
+    mask = 0
+    for place in places(drawn.below):
         node = drawn.nodes[place]
-        if _p_fail(draft, node) >= least and not _has_passed(draft, node):
+        if not _has_passed(draft, node) and _p_fail(draft, node) >= least:
             mask |= 1 << place
     return mask
 

@@ -84,7 +84,7 @@ def landed(draft: Draft, one: Landed) -> None:
     if landing.proof is Proof.EXACT_TREE and step.tree != one.tree:
         raise InvariantBroken("I1", f"pull request {step.pr} landed as a tree that was not tested")
     entry = draft.entries[step.pr]
-    behind = None if draft.line_changed else bases.behind(draft, entry)
+    behind = bases.behind(draft, entry) if draft.changed_from is None else None
     rest = tuple(position for position in landing.positions if position > one.position)
     tip = Tip(one.sha, one.tree)
     move = LandedStep(

@@ -125,7 +125,8 @@ def put_into(draft: Draft, entry: Entry, run: Run) -> None:
 def ask_branch(draft: Draft, run: Run, *, anew: bool) -> None:
     """Order the test branch of a run; `anew` retests a tree that has already passed."""
     known_trees = () if anew else reuse.known_trees(draft)
-    steps = [_below(draft, member) for member in run.base]
+    known = draft.heads
+    steps = [known.get(member.entry) or _below(draft, member) for member in run.base]
     steps += [HeadToMerge(member.pr, member.head, tested=True) for member in run.entries]
     draft.request(
         BuildTestBranch(
@@ -142,7 +143,5 @@ def ask_branch(draft: Draft, run: Run, *, anew: bool) -> None:
 
 def _below(draft: Draft, member: Member) -> HeadToMerge:
     """A head of a base: one object for all the builds of a step."""
-    known = draft.heads.get(member.entry)
-    if known is None:
-        known = draft.heads[member.entry] = HeadToMerge(member.pr, member.head, tested=False)
-    return known
+    head = draft.heads[member.entry] = HeadToMerge(member.pr, member.head, tested=False)
+    return head

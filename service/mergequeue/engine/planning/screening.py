@@ -47,14 +47,9 @@ def _is_apart(draft: Draft, entry: Entry) -> bool:
     config = draft.queue.config
     if config.batch_sizing is not BatchSizing.ADAPTIVE or entry.rank is not None:
         return False
-    if entry.facts.below:
-        # Its head contains what is below it, so alone it would be tested with that.
-        return False
-    if ledger.belief_of(draft).is_suspect(entry.id):
-        return True
-    if entry.screened or entry.priority == line.URGENT:
-        return False
-    return entry.p_fail > RISK_MAX
+    is_risky = entry.p_fail > RISK_MAX and not entry.screened and entry.priority != line.URGENT
+    # The head of one with others below it contains them, so alone it would be tested with those.
+    return (is_risky or ledger.belief_of(draft).is_suspect(entry.id)) and not entry.facts.below
 
 
 def is_overtaken(draft: Draft, entry: Entry) -> bool:

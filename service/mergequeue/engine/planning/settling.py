@@ -225,7 +225,7 @@ def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
     reason = Reason.RUN_TIMED_OUT if one.cause is Cause.TIMEOUT else Reason.CHECK_FAILED
     kept = draft.queue.config.can_optimistically_merge
     # A failed run may depend on fewer changes than one under way.
-    draft.doubt_bases()
+    draft.doubted.add(run.id)
     for entry in draft.own(run):
         out = replace(entry, verified_by=None, kept=kept)
         detail = Detail(run=run.id, checks=one.failed)

@@ -1,6 +1,7 @@
 """Which runs start now: slots, order, and what a run is made of (docs/design/testing.md 3)."""
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from service.mergequeue.engine.config import Toggle
@@ -63,8 +64,10 @@ def start(draft: Draft) -> None:
     _screen(draft, ground, share=LANE_SHARE)
     _start_each(draft, ground, _waiting, blocked)
     _screen(draft, ground, share=1.0)
-    _hedge(draft, ground)
-    _look_twice(draft, ground)
+    if draft.revision != draft.spare_used_at:
+        _hedge(draft, ground)
+        _look_twice(draft, ground)
+        draft.spare_used_at = draft.revision
 
 
 def interrupt(draft: Draft) -> None:
@@ -146,15 +149,22 @@ def _start_each(
     order = order_of(draft) if slots > 0 or may_be_direct else ()
     limit = wide.Limit(draft)
     for index, pr in enumerate(order):
-        if _has_lost_bases(draft) or (slots < 1 and not may_be_direct):
+        is_full = slots < 1 and not may_be_direct
+        if is_full or blocked.meets_all or _has_lost_bases(draft):
             return
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
             continue
         if screening.is_due(draft, first) or not stacks.may_start(draft, first):
             continue
-        waits = wide.waits(draft, first) or limit.holds_back(first)
-        if waits or not grouping.is_startable(draft, first) or blocked.meets(first.touches):
+        if limit.holds_back(first):
+            # Those behind are held back too, or impact every target and so meet this one.
+            return
+        if (
+            wide.waits(draft, first)
+            or not grouping.is_startable(draft, first)
+            or blocked.meets(first.touches)
+        ):
             blocked.add(first.touches)
         elif _is_direct(draft, ground, first):
             _begin_directly(draft, ground, first)
@@ -164,8 +174,6 @@ def _start_each(
             _begin(draft, ground, _placed_together(draft, group))
             limit.note_start(group)
             slots -= 1
-        if blocked.any and not draft.is_parallel:
-            return
 
 
 def _has_lost_bases(draft: Draft) -> bool:
@@ -174,7 +182,7 @@ def _has_lost_bases(draft: Draft) -> bool:
     In SINGLE mode a group is never gathered across a run, so none has. With this halt there as well
     F 60 x 24, seeds 911 to 920, has a P95 of 4.07 in place of 3.75.
     """
-    return draft.is_parallel and draft.line_changed
+    return draft.is_parallel and draft.changed_from is not None
 
 
 def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Reach) -> list[Entry]:
@@ -184,16 +192,18 @@ def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Rea
     room = grouping.Room(size, is_last_slot=slots == 1, blocked=blocked)
     others = itertools.takewhile(lambda one: not wide.waits(draft, one), _behind(draft, order))
     group = grouping.form(draft, first, others, room)
-    follower = next(itertools.islice(_behind(draft, order), len(group) - 1, None), None)
-    waits = first.rank is None and not grouping.is_complete(draft, group, follower, size)
+    waits = False
+    if first.rank is None:
+        follower = next(itertools.islice(_behind(draft, order), len(group) - 1, None), None)
+        waits = not grouping.is_complete(draft, group, follower, size)
     while len(group) > 1 and len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
         group.pop()
     ahead = bases.ahead(draft, group)
     if waits or len(ahead) + len(group) > STEPS_MAX:
         return []
     # Both may overlap an entry between them, though they do not overlap each other.
-    is_open = any(draft.entries[one.pr].state is EntryState.PENDING for one in ahead)
-    return [] if is_open else group
+    may_start = draft.places.idle.isdisjoint([member.pr for member in ahead])
+    return group if may_start else []
 
 
 def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
@@ -202,7 +212,8 @@ def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
     if first.rank is None:
         numbers = order[1:]
     else:
-        numbers = [pr for rank, pr in draft.places.line if rank > first.rank]
+        placed = draft.places.line
+        numbers = [pr for _, pr in placed[bisect_right(placed, (first.rank, first.pr)) :]]
     for pr in numbers:
         entry = draft.entries[pr]
         is_there = entry.state is EntryState.PENDING if first.rank is None else is_expected(entry)

@@ -106,7 +106,7 @@ def followers(draft: Draft) -> Followers | None:
 
 def is_subject(draft: Draft, entry: Entry) -> bool:
     """Whether an entry has to wait while too many runs are under way."""
-    return _is_free(entry) and is_wide(entry) and _matters(draft)
+    return is_wide(entry) and _is_free(entry) and _matters(draft)
 
 
 def waits(draft: Draft, entry: Entry) -> bool:

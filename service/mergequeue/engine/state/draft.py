@@ -4,6 +4,7 @@ The only place where an entry, a run or the queue changes state: each step is lo
 states.py, carries a reason and leaves an event. Nothing here decides anything.
 """
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -35,7 +36,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state.graph import Graph
+from service.mergequeue.engine.state.graph import NOWHERE, Graph
 from service.mergequeue.engine.state.places import indexed, standing_of
 from service.mergequeue.engine.state.run_index import IndexedRuns
 from service.mergequeue.engine.states import (
@@ -69,8 +70,9 @@ class Draft:
     """A queue's value with changes on top, and what the changes say to the outside.
 
     `revision` grows with every change, `touched` are pull requests and `judging` runs to look
-    at again, `line_changed` says that any base may have stopped to hold, `doubted` names runs
-    whose own base may have; `changed` and `changed_runs` are everything written in this step.
+    at again. From the rank `changed_from` on, any base may have stopped to hold; `doubted` names
+    runs whose own base may have. `changed` and `changed_runs` are everything written in this step.
+    `spare_used_at` is the revision at which all spare slots were used that can be.
     `is_stirred` says that something may start which could not before: anything but a report about a
     run has changed, or a clock of the line has run out.
     `progress` (by run) and the graph of the line are computed by `bases.py` and dropped by the
@@ -94,11 +96,12 @@ class Draft:
         self.finished_entries: dict[str, Entry] = {}
         self.finished_runs: dict[str, Run] = {}
         self.revision = 0
+        self.spare_used_at: int | None = None
         self.touched: set[int] = set()
         self.judging: set[str] = set()
         self.changed: set[int] = set()
         self.changed_runs: set[str] = set()
-        self.line_changed = False
+        self.changed_from: float | None = None
         self.doubted: set[str] = set()
         self.known_trees: tuple[Sha, ...] | None = None
         self.members: dict[str, Member] = {}
@@ -227,8 +230,8 @@ class Draft:
 
     def above(self, lower: Entry) -> list[int]:
         """Return the members above in its stack, which go after this one."""
-        stacked = sorted(self.places.stacked)
-        return [pr for pr in stacked if lower.pr in self.entries[pr].facts.below]
+        stacked = self.places.stacked
+        return [pr for pr in sorted(stacked) if lower.pr in self.entries[pr].facts.below]
 
     def start(self, run: Run) -> None:
         """Take in a new run; no clock of it runs before its branch is built."""
@@ -274,9 +277,9 @@ class Draft:
         if run.kind is not RunKind.DIRECT:
             self.request(RetireRun(run.id, stop_ci=may_run))
 
-    def doubt_bases(self) -> None:
-        """Have every base looked at again."""
-        self.line_changed = True
+    def doubt_bases(self, rank: float = NOWHERE) -> None:
+        """Have the bases of all entries looked at again that are not before this rank."""
+        self.changed_from = rank if self.changed_from is None else min(rank, self.changed_from)
 
     def to_judge(self) -> list[Run]:
         """The runs whose reports changed, or whose clock has run out, in order."""
@@ -308,8 +311,8 @@ class Draft:
         members = [member for member in run.entries if member.pr in numbers]
         if len(members) < len(numbers):
             members = [member for member in run.members if member.pr in numbers]
-        found = map(self.entry_of, members)
-        return tuple(entry for entry in found if entry is not None)
+        found = [self.entry_of(member) for member in members]
+        return tuple([entry for entry in found if entry is not None])
 
     def tested(self, run: Run) -> tuple[Entry, ...]:
         """Return the live entries that the run tests, also those that are in another run."""
@@ -333,11 +336,10 @@ class Draft:
         return replace(self.queue, entries=self.entries, runs=self.runs)
 
     def _swap(self, old: Entry, new: Entry) -> None:
-        if old.batch != new.batch or standing_of(old) != standing_of(new):
-            self._stand_elsewhere(old, new)
+        self._stand_elsewhere(old, new)
         if old.run != new.run and self.is_rest_of_batch(old):
             # What the landed part of a batch touched is known by the run that the rest is in.
-            self._change_line()
+            self._change_line(self._first_rank(old))
         self.places.remove(old)
         self.entries[new.pr] = new
         self.places.add(new)
@@ -347,24 +349,27 @@ class Draft:
         self._stir()
 
     def _end(self, old: Entry, final: Entry) -> None:
+        self.doubt_bases(self._first_rank(old))
         self.places.remove(old)
         del self.entries[old.pr]
         self.touched.discard(old.pr)
         self.touched.update(self.above(final))
         self.finished_entries[final.id] = final
-        self.doubt_bases()
         self.entries.graph = self._graph_without(old)
         self._stir()
 
     def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
-        """Record how an entry changes the line; an entry appended last has no followers."""
+        """Record whether an entry changes the line; one appended last has no followers."""
+        is_standing_same = standing_of(old) == standing_of(new)
+        if is_standing_same and old.batch == new.batch:
+            return
         if old.touches != new.touches:
             self.progress.clear()
         if old.rank is None and (new.rank is None or self._is_last(new.rank)):
             return
-        if standing_of(old) == standing_of(new) and self._is_node_kept(old, new):
+        if is_standing_same and self._is_node_kept(old, new):
             return
-        self._change_line()
+        self._change_line(self._first_rank(old, new))
 
     def _is_last(self, rank: int) -> bool:
         line, graph = self.places.line, self.entries.graph
@@ -407,8 +412,14 @@ class Draft:
         is_joined = len(batches) == 2 and batches[0] == batches[1] is not None
         return None if is_joined else graph.without(old.pr)
 
-    def _change_line(self) -> None:
-        self.doubt_bases()
+    def _first_rank(self, *forms: Entry) -> float:
+        """The lowest rank of an entry and of those in its runs; behind the line without any."""
+        numbers = [pr for one in forms for pr in self.places.in_run.get(one.run or "", ())]
+        ranks = [one.rank for one in (*forms, *map(self.entries.__getitem__, numbers))]
+        return min((rank for rank in ranks if rank is not None), default=math.inf)
+
+    def _change_line(self, rank: float = NOWHERE) -> None:
+        self.doubt_bases(rank)
         self.entries.graph = None
 
     def _stir(self) -> None:

@@ -34,7 +34,8 @@ class Node:
 class Graph:
     """Nodes in line order. With `single` any two meet, whatever they touch.
 
-    `of` is the place of each member by pull request, `end` the rank up to which the line is drawn.
+    `of` is the place of each member by pull request, `end` the rank up to which the line is drawn,
+    `below` a mask of the nodes that others depend on.
     """
 
     def __init__(self, *, single: bool) -> None:
@@ -42,8 +43,9 @@ class Graph:
         self.nodes: list[Node] = []
         self.of: dict[int, int] = {}
         self.end = NOWHERE
-        self._chains: dict[str, int] = {}
-        self._barrier = 0
+        self.below = 0
+        # Each target's last node; under None the last one that impacts every target.
+        self._last: dict[str | None, int] = {}
         self._flat: list[Member] = []
         self._starts: list[int] = []
 
@@ -51,15 +53,15 @@ class Graph:
         """Return a graph of its own with the same content."""
         twin = copy(self)
         twin.nodes, twin.of = self.nodes.copy(), self.of.copy()
-        twin._chains = self._chains.copy()
+        twin._last = self._last.copy()
         twin._flat, twin._starts = self._flat.copy(), self._starts.copy()
         return twin
 
     def append(self, node: Node) -> None:
         """Add the next node of the line and set its `ahead`."""
         place = len(self.nodes)
-        own = 1 << place
-        node.ahead = own - 1 if self.single else self._ahead_of_last(node.touches, own)
+        node.ahead = (1 << place) - 1 if self.single else self._ahead_of_last(node.touches)
+        self.below |= node.ahead
         self.nodes.append(node)
         self._starts.append(len(self._flat))
         self._flat.extend(node.members)
@@ -119,28 +121,29 @@ class Graph:
 
         # What is before it in the line depends on nothing behind.
         self.nodes[place:] = [
-            Node(node.members, node.rank, node.touches, cut(node.ahead))
+            node
+            if node.ahead <= below
+            else Node(node.members, node.rank, node.touches, cut(node.ahead))
             for node in self.nodes[place + 1 :]
         ]
         self.of = {pr: at - (at > place) for pr, at in self.of.items()}
-        self._chains = {name: left for name, mask in self._chains.items() if (left := cut(mask))}
-        self._barrier = cut(self._barrier)
+        self.below = cut(self.below)
+        self._last = {name: at - (at > place) for name, at in self._last.items() if at != place}
 
     def _met(self, touches: Targets | None) -> int:
         if self.single or touches is None or touches.everything:
             return (1 << len(self.nodes)) - 1
-        mask = self._barrier
-        for name in touches.names:
-            mask |= self._chains.get(name, 0)
+        mask = 0
+        for place in {self._last.get(name) for name in (None, *touches.names)}:
+            if place is not None:
+                mask |= self.nodes[place].ahead | 1 << place
         return mask
 
-    def _ahead_of_last(self, touches: Targets | None, own: int) -> int:
+    def _ahead_of_last(self, touches: Targets | None) -> int:
+        """Return what the next node depends on; it is the last one of its targets from now on."""
         ahead = self._met(touches)
-        if touches is None or touches.everything:
-            self._barrier = ahead | own
-        else:
-            for name in touches.names:
-                self._chains[name] = ahead | own
+        names = (None,) if touches is None or touches.everything else touches.names
+        self._last |= dict.fromkeys(names, len(self.nodes))
         return ahead
 
 

@@ -53,7 +53,8 @@ def is_expected(entry: Entry) -> bool:
 
 def is_wide(entry: Entry) -> bool:
     """Whether an entry impacts every target."""
-    return entry.touches is None or entry.touches.everything
+    touches = entry.touches
+    return touches is None or touches.everything
 
 
 def standing_of(entry: Entry) -> tuple[object, ...]:

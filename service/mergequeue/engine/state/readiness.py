@@ -1,5 +1,6 @@
 """Whether an entry may be tested and landed, and what is missing (docs/design/engine.md 5)."""
 
+from collections.abc import Set
 from datetime import timedelta
 
 from service.mergequeue.engine.model import NOTHING, Detail, Entry
@@ -79,7 +80,7 @@ def unmet_of(facts: Facts, branch: str) -> tuple[Reason, ...]:
         open_ones.add(Reason.MERGEABILITY_UNKNOWN)
     if facts.is_fork and facts.authorized_head != facts.head:
         open_ones.add(Reason.FORK_NEEDS_PERSON)
-    return tuple(reason for reason in NOT_READY_ORDER if reason in open_ones)
+    return _in_order(open_ones)
 
 
 def leaving_of(before: Facts, after: Facts, entry: Entry, branch: str) -> Reason | None:
@@ -125,7 +126,11 @@ def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
         open_ones.add(entry.refusal.reason)
     if draft.is_parallel and entry.targets is None:
         open_ones.add(Reason.IMPACTED_TARGETS_MISSING)
-    return tuple(reason for reason in NOT_READY_ORDER if reason in open_ones)
+    return _in_order(open_ones)
+
+
+def _in_order(open_ones: Set[Reason | None]) -> tuple[Reason, ...]:
+    return tuple(one for one in NOT_READY_ORDER if one in open_ones) if open_ones else ()
 
 
 def _refresh(draft: Draft, entry: Entry) -> None:

@@ -52,7 +52,8 @@ class IndexedRuns(dict[str, Run]):
 
     def of_kind(self, kind: RunKind) -> list[Run]:
         """Return the runs of a kind, in the order in which they began."""
-        return [self[run_id] for _, run_id in sorted(self._kinds.get(kind, {}).items())]
+        known = self._kinds.get(kind)
+        return [self[run_id] for _, run_id in sorted(known.items())] if known else []
 
     def in_progress(self, kinds: frozenset[RunKind]) -> int:
         """How many runs of these kinds are under way."""
