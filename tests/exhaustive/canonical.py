@@ -342,7 +342,11 @@ class _Words:
     def _breaker(self, memory: Breaker) -> tuple:
         return (
             tuple(
-                (self._named(one.entries), self._named(one.base), one.fingerprint, one.chance)
+                (
+                    *(self._named(one.entries), self._named(one.base)),
+                    *(one.fingerprint, one.chance),
+                    memory.passed_at is None or memory.passed_at < one.at,
+                )
                 for one in memory.failures
             ),
             tuple(self._named(group) for group in memory.troubled),
