@@ -11,6 +11,10 @@ of them, q, is its posterior odds: the odds before any failure, times one factor
 passes alone, drops out of its records: it has chance 0, which makes the factor of the others
 greater. When one is convicted, its records are explained and charge nobody else.
 
+If the failed tests are known, `blame.py` says who can have caused each: only those count in a
+record. Tests may point to one more than to others: the odds are multiplied once by its greatest
+`weight`, and as one of the others it counts as so many.
+
 Two failures alone convict at 2 % flakes: prior 0.059, odds 0.063 / 0.02 / 0.02 = 157, q = 0.994.
 At 5 % flakes it takes three, and one that fails more often than not needs only one.
 """
