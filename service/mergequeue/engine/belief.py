@@ -11,9 +11,10 @@ of them, q, is its posterior odds: the odds before any failure, times one factor
 passes alone, drops out of its records: it has chance 0, which makes the factor of the others
 greater. When one is convicted, its records are explained and charge nobody else.
 
-If the failed tests are known, `blame.py` says who can have caused each: only those count in a
-record. Tests may point to one more than to others: the odds are multiplied once by its greatest
-`weight`, and as one of the others it counts as so many.
+If the failed tests are known, `blame.py` says which pull requests can have caused each. A record
+says nothing about the others. The failed tests may point to one suspect more than to others, by its
+`weight`: its odds are multiplied by its greatest weight, and where it is one of the others in a
+record, it counts as `weight` suspects.
 
 Two failures alone convict at 2 % flakes: prior 0.059, odds 0.063 / 0.02 / 0.02 = 157, q = 0.994.
 At 5 % flakes it takes three, and one that fails more often than not needs only one.
@@ -48,10 +49,10 @@ BELIEF_MAX = 0.9999
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a record says against one of its suspects.
+    """A failed run as evidence against one of its suspects.
 
-    `others` could be a part of the cause as well; `others_pass` is the chance that none of them
-    is the cause.
+    `others` are the pull requests that can be a part of the cause as well, and `others_pass` is the
+    chance that none of them is the cause.
     """
 
     record: Record
@@ -61,12 +62,12 @@ class Charge:
 
     @property
     def is_alone(self) -> bool:
-        """Whether nobody else could have caused the failure when it happened."""
+        """Whether no other pull request could have caused the failure when it happened."""
         return not self.others
 
     @property
     def have_others_merged(self) -> bool:
-        """Whether all the others that could have caused it have merged since."""
+        """Whether all other pull requests that could have caused it have merged since."""
         return all(one.has_merged for one in self.others)
 
 
@@ -130,12 +131,12 @@ class Belief:
         return entry in self._suspects
 
     def failures_alone(self, entry: str) -> tuple[Record, ...]:
-        """The failed runs in which nobody else could be the cause, the oldest first."""
+        """The failed runs that no other pull request could have caused, the oldest first."""
         charges = self._charges.get(entry, ())
         return tuple(charge.record for charge in charges if charge.is_alone)
 
     def charges_against(self, entry: str) -> tuple[Charge, ...]:
-        """What the failed runs say that this one could have caused, the oldest first."""
+        """The evidence of all failed runs against this entry, the oldest first."""
         return tuple(self._charges.get(entry, ()))
 
     def charged_with(self, run: str) -> tuple[int, ...]:
@@ -152,10 +153,11 @@ class Belief:
         return self._together.get(entry, [])
 
     def _note(self, record: Record, causes: Iterable[blame.Cause]) -> None:
-        """Charge each suspect with the failed test that the others are least likely to have caused.
+        """Keep the strongest evidence of a record against each of its suspects.
 
-        One that nobody else can have caused counts before one with a partner. Of a record without
-        tests everyone may be the cause.
+        That is the failed test which the others are least likely to have caused, and of several
+        such tests one that no other pull request can have caused. If the record names no test,
+        each of its pull requests can have caused it.
         """
         everyone = frozenset(one.entry for one in record.suspects)
         charges: dict[str, Charge] = {}
@@ -174,7 +176,7 @@ class Belief:
 
 
 def _charges_of(record: Record, cause: blame.Cause) -> list[Charge]:
-    """What a failure with this cause says against each suspect that is not cleared."""
+    """Return the evidence of one failure against each suspect that is not cleared."""
     partners = [one for one in record.suspects if one.entry in cause.partners]
     logs = {
         one.entry: one.weight * math.log1p(-one.chance)

@@ -1,23 +1,24 @@
-"""Who can have caused a failure, judged by the tests that failed in each run.
+"""Which pull requests can have caused a failure, by the tests that failed in each run.
 
 Two rules, where the failed tests are known:
 
 1. A pull request that breaks a test breaks it in each run. So one that was in a failed run in which
    the test passed did not break it.
-2. Two runs in which one test failed have one cause, which is in both.
+2. If one test failed in two runs, both have the same cause. So it is a pull request that was in
+   both.
 
-If they leave nobody, the test is flaky, or more than one breaks it: then each pull request of the
-run is a suspect, as if nothing were known of its tests.
+If the rules exclude every pull request, the test is flaky, or several pull requests break it. Then
+each pull request of the run is a suspect, as if nothing were known of its tests.
 
-A pull request may also fail only together with another one. So whoever is cleared by the first rule
-alone may still be a part of the cause: a `partner`.
+A pull request may also fail only together with another one. So one that only the first rule
+excludes can still be a part of the cause: a `partner`.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from service.mergequeue.engine.records import FailedTest, Record
+from service.mergequeue.engine.records import UNKNOWN, FailedTest, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Cause:
 
 
 def causes(records: Sequence[Record]) -> dict[str, dict[FailedTest, Cause]]:
-    """The possible causes of each unexplained failed test, by run; of runs that name any."""
+    """Return the possible causes of each unexplained failed test, by run."""
     seen = _Seen(records)
     return {
         record.run: {failed: seen.cause_of(record, failed) for failed in record.unexplained}
@@ -39,9 +40,9 @@ def causes(records: Sequence[Record]) -> dict[str, dict[FailedTest, Cause]]:
 
 
 def explained(records: tuple[Record, ...], culprits: Iterable[str]) -> tuple[Record, ...]:
-    """The records that these culprits, which are convicted, do not explain.
+    """Return the records without the failures that these convicted culprits can have caused.
 
-    A culprit explains the failed tests that it can have caused, and of a run that names none all.
+    A record is dropped when no unexplained test is left, or if it names none.
     """
     bad = set(culprits)
     known = causes(records)
@@ -81,14 +82,14 @@ class _Seen:
             self.failing[FailedTest(check, test)] |= run
         if record.is_whole and not tests:
             self.passing[check] |= run
-        elif record.is_whole and "" not in tests:
+        elif record.is_whole and UNKNOWN not in tests:
             self.naming[check] |= run
 
     def cause_of(self, record: Record, failed: FailedTest) -> Cause:
-        """Who of the record's suspects can have caused this failure."""
+        """Return which suspects of the record can have caused this failure."""
         everyone = frozenset(one.entry for one in record.suspects)
         passed, together = self.passing[failed.check], 0
-        if failed.test:
+        if failed.test != UNKNOWN:
             together = self.failing[failed]
             passed |= self.naming[failed.check] & ~together
         partners = frozenset(one for one in everyone if not together & ~self.having[one])

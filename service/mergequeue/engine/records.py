@@ -6,13 +6,16 @@ from dataclasses import dataclass, field, replace
 RECORDS_MAX = 100
 """Records that are kept, the newest: a queue at the limit of its slots has about 20."""
 
+UNKNOWN = ""
+"""Stands in place of test ids where it is not known which tests of a check failed."""
+
 
 @dataclass(frozen=True, slots=True)
 class FailedTest:
-    """A test that failed in a check, by its id; `test` is "" if only the check is known."""
+    """A test that failed in a check, by its id or `UNKNOWN`."""
 
     check: str
-    test: str = ""
+    test: str = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +23,9 @@ class Suspect:
     """A pull request in a failed run.
 
     `chance` is what was believed of it just before; 0: it is cleared. `is_tested`: it was in the
-    batch that the run tested, and not in its base. `has_merged`: it has since. `weight` says how
-    much more the failed tests point to it than to others, `fails_alone` that its own head fails
-    some of them, or a check that failed.
+    batch that the run tested, and not in its base. `has_merged`: it has since. The failed tests
+    make it `weight` times as suspicious as others. `fails_alone`: its own head fails some of the
+    tests or checks that failed.
     """
 
     entry: str
@@ -38,9 +41,9 @@ class Suspect:
 class Record:
     """A failed run: who could have caused it, and the required checks that failed.
 
-    `tests` are the ids of all tests that failed in a check, for each check of which they are known;
-    there are none if it passed. `unexplained` are those that need a cause. `is_whole`: the checks
-    test the whole tree, so every other test of a check in `tests` passed.
+    `tests` has the ids of all tests that failed in a check, none if it passed; a check that is not
+    there may have any result. `unexplained` are the failed tests whose cause is looked for.
+    `is_whole`: the checks test the whole tree, so every other test of a check in `tests` passed.
     """
 
     run: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from service.mergequeue.engine.config import BatchSizing, ConfirmFailures, OptimizationMode
-from service.mergequeue.engine.culprits import optimism, verdict
+from service.mergequeue.engine.culprits import failed_tests, optimism, verdict
 from service.mergequeue.engine.model import Bisection, Detail, Entry, Member, Run
 from service.mergequeue.engine.outputs import BisectionNarrowed, BisectionOpened, PlacedWhy
 from service.mergequeue.engine.reasons import Cause, Reason
@@ -244,11 +244,8 @@ def _is_proven(draft: Draft, bisection: Bisection) -> bool:
 
 
 def _fails_alone(draft: Draft, suspect: Member, run: Run) -> bool:
-    """Return whether the suspect's own head is known to fail what failed in this run."""
-    if run.evidence is not None and suspect.pr in run.evidence.own_head:
-        return True
     entry = draft.entry_of(suspect)
-    return entry is not None and any(name in _marks(run) for name in entry.facts.own_failed)
+    return entry is not None and failed_tests.fails_alone(run, entry, _marks(run))
 
 
 def _marks(run: Run) -> set[str]:

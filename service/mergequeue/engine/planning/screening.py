@@ -190,8 +190,9 @@ def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
 def _is_rejected(draft: Draft, entry: Entry) -> bool:
     """Whether its failures reject the entry; more are needed while CI may be what fails.
 
-    That is possible if nothing has passed since the first of them. Then one more is needed if runs
-    under way will tell, and failures of runs with others do not count: one outage can cause all.
+    That is possible if nothing has passed since the first of them. Then failures of runs with other
+    pull requests do not count, because one outage can cause all of them, and one more failure is
+    needed while other runs are under way that may pass.
     """
     if not ledger.is_convicted(draft, entry):
         return False
@@ -204,8 +205,8 @@ def _is_rejected(draft: Draft, entry: Entry) -> bool:
         and entry.pr not in (*run.prs, *run.base_prs)
         for run in draft.runs.values()
     )
-    with_others = sum(len(record.suspects) > 1 for record in alone)
-    return ledger.is_convicted(draft, entry, more=-(awaits + with_others))
+    too_few = sum(len(record.suspects) > 1 for record in alone) + (1 if awaits else 0)
+    return ledger.is_convicted(draft, entry, more=-too_few)
 
 
 def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:

@@ -1,14 +1,13 @@
 """Keep the records of failed runs, and answer what is believed of an entry (engine/belief.py)."""
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Sequence
 
-from service.mergequeue.engine import belief, blame, records, suspicion
+from service.mergequeue.engine import blame, records, suspicion
 from service.mergequeue.engine.belief import Belief
-from service.mergequeue.engine.model import Entry, Run
+from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.records import Record, Suspect
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.suspicion import Fate, Suspicion
@@ -70,27 +69,6 @@ def any_failing(draft: Draft, group: Sequence[Entry]) -> float:
     return 1.0 - passes
 
 
-def suspects_of(draft: Draft, run: Run, checks: Set[str]) -> tuple[Suspect, ...]:
-    """Who can have caused that these checks of a run failed.
-
-    That are its own entries, and those of its base that are not proven yet.
-    """
-    own = draft.own(run)
-    made = bases.progress(draft, run)
-    landed = made.landed if made is not None else frozenset()
-    beneath = [
-        entry
-        for member in run.base
-        if (entry := draft.entry_of(member)) is not None
-        and member.pr not in landed
-        and entry.state is not EntryState.TESTS_PASSED
-    ]
-    ids = {entry.id for entry in own}
-    return tuple(
-        _suspect(draft, run, entry, checks, is_tested=entry.id in ids) for entry in (*beneath, *own)
-    )
-
-
 def note_failure(draft: Draft, newest: Record) -> None:
     """Keep the record of a failed run."""
     _put(draft, records.with_failure(draft.queue.records, newest))
@@ -130,16 +108,6 @@ def _live(draft: Draft, kept: tuple[Record, ...]) -> tuple[Record, ...]:
         return entry is not None and entry.id == one.entry
 
     return records.live(kept, is_there)
-
-
-def _suspect(draft: Draft, run: Run, entry: Entry, checks: Set[str], *, is_tested: bool) -> Suspect:
-    chance = min(belief.CHANCE_MAX, failing(draft, entry))
-    fails_alone = not checks.isdisjoint(entry.facts.own_failed)
-    weight = 1.0
-    if run.evidence is not None:
-        fails_alone = fails_alone or entry.pr in run.evidence.own_head
-        weight = max(weight, run.evidence.weights.get(entry.pr, weight))
-    return Suspect(entry.id, entry.pr, chance, is_tested, weight=weight, fails_alone=fails_alone)
 
 
 def _put(draft: Draft, kept: tuple[Record, ...]) -> None:
