@@ -21,11 +21,11 @@ At 5 % flakes it takes three, and one that fails more often than not needs only 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from service.mergequeue.engine import blame
-from service.mergequeue.engine.records import Record, Suspect
+from service.mergequeue.engine.records import UNKNOWN, Record, Suspect
 from service.mergequeue.engine.reported import Rates
 
 CONVICTED_MIN = 0.98
@@ -81,9 +81,9 @@ class Belief:
         self._charges: dict[str, list[Charge]] = {}
         self._suspects: set[str] = set()
         self._together: dict[str, list[frozenset[str]]] = {}
-        causes = blame.causes(records)
+        self._causes = blame.causes(records)
         for record in records:
-            self._note(record, causes.get(record.run, {}).values())
+            self._note(record, self._causes.get(record.run, {}).values())
 
     def failing(self, entry: str, prior: float) -> float:
         """The chance that this one fails, from its chance before any failure."""
@@ -143,6 +143,21 @@ class Belief:
         """The pull requests that can have caused this failed run."""
         charges = (charge for charges in self._charges.values() for charge in charges)
         return tuple(charge.suspect.pr for charge in charges if charge.record.run == run)
+
+    def other_suspects(self, run: str, own: Set[str]) -> list[frozenset[str]] | None:
+        """The other suspects of each failed test that one of these can have caused in a run.
+
+        None if it is not known which tests those are.
+        """
+        record = next((record for record in self.records if record.run == run), None)
+        if record is None:
+            return None
+        suspected = {one.entry for one in record.suspects if one.chance}
+        causes = self._causes.get(run, {})
+        theirs = {failed: one for failed, one in causes.items() if one.suspects & own}
+        if not causes or any(failed.test == UNKNOWN for failed in theirs):
+            return None
+        return [(one.suspects & suspected) - own for one in theirs.values()]
 
     def records_of(self, entry: str) -> frozenset[str]:
         """The runs of the records that charge this one."""

@@ -64,25 +64,26 @@ def review(draft: Draft) -> None:
         if entry is None or pr not in draft.places.failing:
             continue
         run = draft.runs[entry.run or ""]
-        is_open = entry.bisection is None and optimism.is_window_closed(draft, run)
-        if is_open and is_out(draft, run) and bases.broken(draft, run) is None:
+        if _is_open(draft, run) and is_out(draft, run):
             doubt(draft, run, verdict.failed_of(run))
 
 
 def is_out(draft: Draft, run: Run) -> bool:
     """Whether a failed run's group leaves the line now.
 
-    It stays if others have caused all that failed, until what is ahead of it is decided.
+    It stays if others have caused all that failed, until what is ahead of it is decided. If the
+    failed tests are known, it also stays while other suspects of each are under test ahead of it.
     """
     own = draft.own(run)
-    is_suspect = any(ledger.belief_of(draft).is_suspect(entry.id) for entry in own)
-    if not is_suspect and any(_undecided_ahead(draft, run)):
+    if not _is_suspect(draft, run) and any(_undecided_ahead(draft, run)):
         return False
     bad = ledger.any_failing(draft, own)
-    ahead = (one for one in _undecided_ahead(draft, run) if one.status is RunStatus.IN_PROGRESS)
+    ahead = [one for one in _undecided_ahead(draft, run) if one.status is RunStatus.IN_PROGRESS]
     behind = _runs_behind(draft, own) if draft.queue.config.can_optimistically_merge else []
+    if _is_suspect_ahead(draft, run, ahead):
+        return False
     if not behind:
-        return bad >= DOUBTED_MIN or not any(ahead)
+        return bad >= DOUBTED_MIN or not ahead
     soonest = min(_minutes_left(draft, one) for one in (*behind, *ahead))
     elapsed = sum(_minutes_run(draft, one) for one in behind) / len(behind)
     if _is_calm(draft, run):
@@ -92,12 +93,64 @@ def is_out(draft: Draft, run: Run) -> bool:
 
 
 def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
-    """Take the group of a failed run out: it is tested apart, or convicted."""
+    """Take the group of a failed run out: it is tested apart, or convicted.
+
+    What is behind it restarts. If a failed test there has no other suspects, its group would only
+    fail again, so it leaves as well.
+    """
+    for one in _culprits_behind(draft, run):
+        _take_out(draft, one, verdict.failed_of(one))
+    _take_out(draft, run, checks)
+
+
+def _take_out(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     own = draft.own(run)
     if len(own) == 1 and bases.is_sure(draft, run):
         screening.failed(draft, run, checks)
     else:
         screening.suspect(draft, run, checks)
+
+
+def _is_open(draft: Draft, run: Run) -> bool:
+    """Whether no search is after its group, and it failed on the base that is there now."""
+    is_searched = any(entry.bisection is not None for entry in draft.own(run))
+    is_closed = optimism.is_window_closed(draft, run)
+    return not is_searched and is_closed and bases.broken(draft, run) is None
+
+
+def _is_suspect(draft: Draft, run: Run) -> bool:
+    """Whether its group can have caused any of the failures."""
+    believed = ledger.belief_of(draft)
+    is_suspect = any(believed.is_suspect(entry.id) for entry in draft.own(run))
+    return is_suspect and believed.other_suspects(run.id, _ids(draft, run)) != []
+
+
+def _is_suspect_ahead(draft: Draft, run: Run, ahead: Sequence[Run]) -> bool:
+    """Whether each failed test that its own can have caused has a suspect under test ahead."""
+    others = ledger.belief_of(draft).other_suspects(run.id, _ids(draft, run)) or []
+    tested = frozenset[str]().union(*(_ids(draft, one) for one in ahead))
+    return bool(others) and all(not each.isdisjoint(tested) for each in others)
+
+
+def _culprits_behind(draft: Draft, run: Run) -> list[Run]:
+    """The failed runs that contain this group and have a failed test of their own, the last first.
+
+    Their own groups are the only suspects of that test, and fail with a chance of `DOUBTED_MIN`.
+    """
+    believed, numbers = ledger.belief_of(draft), set(run.prs)
+    found: dict[str, Run] = {}
+    for pr in sorted(draft.places.failing, key=lambda pr: -(draft.entries[pr].rank or 0)):
+        one = draft.runs[draft.entries[pr].run or ""]
+        others = believed.other_suspects(one.id, _ids(draft, one)) or []
+        if not numbers.isdisjoint(one.base_prs) and not all(others):
+            is_bad = ledger.any_failing(draft, draft.own(one)) >= DOUBTED_MIN
+            if is_bad and _is_open(draft, one):
+                found[one.id] = one
+    return list(found.values())
+
+
+def _ids(draft: Draft, run: Run) -> frozenset[str]:
+    return frozenset(entry.id for entry in draft.own(run))
 
 
 def _is_calm(draft: Draft, run: Run) -> bool:

@@ -7,6 +7,7 @@ tried here, in pools that will pass about as often as not, until what is believe
 
 from bisect import bisect_left
 
+from service.mergequeue.engine.belief import CONVICTED_MIN, odds_of
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import breaker, failed_tests, verdict
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
@@ -190,14 +191,18 @@ def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
 def _is_rejected(draft: Draft, entry: Entry) -> bool:
     """Whether its failures reject the entry; more are needed while CI may be what fails.
 
-    That is possible if nothing has passed since the first of them. Then failures of runs with other
-    pull requests do not count, because one outage can cause all of them, and one more failure is
-    needed while other runs are under way that may pass.
+    That is possible if nothing has passed since the first of them, and probable enough unless the
+    entry itself is far more likely to fail. Then failures of runs with other pull requests do not
+    count, because one outage can cause all of them, and one more failure is needed while other runs
+    are under way that may pass.
     """
     if not ledger.is_convicted(draft, entry):
         return False
     alone = ledger.belief_of(draft).failures_alone(entry.id)
-    if len(alone) < 2 or not breaker.fails_all_since(draft.queue, alone[0].run):
+    if len(alone) < 2:
+        return True
+    outage = breaker.outage_odds(draft, entry, alone[0].run)
+    if odds_of(ledger.prior(draft, entry)) >= odds_of(CONVICTED_MIN) * outage:
         return True
     awaits = any(
         run.status is RunStatus.IN_PROGRESS
