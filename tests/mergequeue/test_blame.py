@@ -133,6 +133,39 @@ def test_both_rules_leave_one_of_three() -> None:
     assert causes_of(T1, *records) == ("b", "bc")
 
 
+# --- who else can have caused what failed in a run
+
+
+def others(own: str, *records: Record) -> list[str] | None:
+    """The letters of the other suspects of each failed test that one of these can have caused."""
+    found = Belief(records, Rates()).other_suspects(records[0].run, frozenset(own))
+    return None if found is None else ["".join(sorted(each)) for each in found]
+
+
+def test_each_test_that_one_can_have_broken_has_suspects_of_its_own() -> None:
+    run = a_run("c", T1, T2, base="ab")
+    assert others("c", run) == ["ab", "ab"]
+    assert others("c", run, a_run("b", T1, base="a")) == [""]
+    assert others("b", run, a_run("b", T1, base="a")) == ["a"]
+
+
+def test_who_passed_alone_is_no_other_suspect() -> None:
+    assert others("b", *cleared((a_run("b", T1, base="a"),), ["a"])) == [""]
+
+
+def test_who_broke_none_of_the_tests_shares_no_suspicion() -> None:
+    assert others("b", a_run("b", T1, base="a"), a_run("a", T1)) == []
+
+
+def test_without_names_of_tests_the_other_suspects_are_unknown() -> None:
+    assert others("b", a_run("b", LINT, base="a")) is None
+    assert others("b", in_part(replace(a_run("b", base="a"), unexplained=()))) is None
+
+
+def test_of_a_run_that_is_no_record_the_other_suspects_are_unknown() -> None:
+    assert Belief((), Rates()).other_suspects("ab", frozenset("b")) is None
+
+
 # --- nobody is left
 
 
