@@ -141,6 +141,8 @@ AMONG_OTHERS = [
     ),
     Condition(ConditionCode.CAUSE_AHEAD, met=False, prs=(478,)),
     Condition(ConditionCode.CAUSE_AHEAD, met=False, prs=(478, 479)),
+    Condition(ConditionCode.SUSPECTS_DECIDED, met=False, prs=(478,)),
+    Condition(ConditionCode.SUSPECTS_DECIDED, met=False, prs=(478, 479)),
     Condition(ConditionCode.FOLLOWERS_AWAITED, met=False, prs=(478,), count=25),
     Condition(ConditionCode.BATCH_COMPLETE, met=True, count=3, total=4),
     Condition(ConditionCode.BATCH_COMPLETE, met=False, count=1, total=4),

@@ -355,6 +355,10 @@ CONDITIONS: dict[ConditionCode, Text] = {
         "no PR ahead has caused its failure",
         "{prs} ahead {are} decided (the failed tests point there, and not to this PR)",
     ),
+    ConditionCode.SUSPECTS_DECIDED: (
+        "no PR ahead may have caused its failure",
+        "{prs} ahead {are} decided (the failed tests show that the cause is there or in this PR)",
+    ),
     ConditionCode.FOLLOWERS_AWAITED: risks.followers,
     ConditionCode.BISECTION_DONE: _search,
     ConditionCode.CONFIRMED: (

@@ -68,6 +68,7 @@ class ConditionCode(StrEnum):
     AHEAD_DECIDED = "ahead_decided"
     SUCCESSORS_DECIDED = "successors_decided"
     CAUSE_AHEAD = "cause_ahead"
+    SUSPECTS_DECIDED = "suspects_decided"
     FOLLOWERS_AWAITED = "followers_awaited"
     BISECTION_DONE = "bisection_done"
     CONFIRMED = "confirmed"
@@ -166,6 +167,7 @@ _NEXT: Mapping[ConditionCode, Next] = {
     ConditionCode.AHEAD_DECIDED: Next.AHEAD_DECIDED,
     ConditionCode.SUCCESSORS_DECIDED: Next.SUCCESSOR_ENDS,
     ConditionCode.CAUSE_AHEAD: Next.AHEAD_DECIDED,
+    ConditionCode.SUSPECTS_DECIDED: Next.AHEAD_DECIDED,
     ConditionCode.FOLLOWERS_AWAITED: Next.SUCCESSOR_ENDS,
     ConditionCode.BISECTION_DONE: Next.PROBE_ENDS,
     ConditionCode.CONFIRMED: Next.CONFIRMATION_ENDS,

@@ -327,8 +327,8 @@ def _followers(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
     """While a failed group of adaptive batches stays: another one caused it, or may clear it."""
     behind = [one for one, _ in _levels(draft, run)]
     running = [one for one in behind if one.status is RunStatus.IN_PROGRESS]
-    caused = list(risks.cause_ahead(draft, entry, run))
-    yield from caused or risks.awaited_followers(draft, entry, running)
+    ahead = [*risks.cause_ahead(draft, entry, run), *risks.suspects_ahead(draft, entry, run)]
+    yield from ahead or risks.awaited_followers(draft, entry, running)
 
 
 def _levels(draft: Draft, run: Run) -> list[tuple[Run, int]]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
 from service.mergequeue.engine.model import Entry, Run
-from service.mergequeue.engine.planning import admitting, screening
+from service.mergequeue.engine.planning import admitting, doubting, screening
 from service.mergequeue.engine.state import ledger
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.line import URGENT
@@ -106,6 +106,15 @@ def cause_ahead(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
     prs = believed.charged_with(run.id)
     if prs and not any(believed.is_suspect(one.id) for one in draft.own(run)):
         yield Condition(ConditionCode.CAUSE_AHEAD, met=False, since=run.finished_at, prs=prs)
+
+
+def suspects_ahead(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
+    """Why a failed group stays in the line: others under test ahead may have caused it."""
+    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
+    ahead = doubting.suspects_ahead(draft, run) if is_adaptive and entry.kept else []
+    if ahead:
+        prs = tuple(pr for one in ahead for pr in one.prs)
+        yield Condition(ConditionCode.SUSPECTS_DECIDED, met=False, since=run.finished_at, prs=prs)
 
 
 def percent_of(chance: float) -> int:

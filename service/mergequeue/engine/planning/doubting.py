@@ -80,7 +80,7 @@ def is_out(draft: Draft, run: Run) -> bool:
     bad = ledger.any_failing(draft, own)
     ahead = [one for one in _undecided_ahead(draft, run) if one.status is RunStatus.IN_PROGRESS]
     behind = _runs_behind(draft, own) if draft.queue.config.can_optimistically_merge else []
-    if _is_suspect_ahead(draft, run, ahead):
+    if suspects_ahead(draft, run):
         return False
     if not behind:
         return bad >= DOUBTED_MIN or not ahead
@@ -90,6 +90,26 @@ def is_out(draft: Draft, run: Run) -> bool:
         return bad * soonest * CALM_WAIT_WEIGHT >= (1.0 - bad) * elapsed
     useful = (1.0 - bad) * _rest_passing(draft, own)
     return bad * soonest * WAIT_WEIGHT >= useful * elapsed
+
+
+def suspects_ahead(draft: Draft, run: Run) -> list[Run]:
+    """The runs ahead that tell whether the group of a failed run caused what failed.
+
+    Nothing if its failed tests are not known, or if one of those that it can have caused has no
+    other suspect under test.
+    """
+    others = ledger.belief_of(draft).other_suspects(run.id, _ids(draft, run)) or []
+    ahead = {one.id: one for one in _undecided_ahead(draft, run)}
+    found = {
+        one.id: tested
+        for one in ahead.values()
+        if one.status is RunStatus.IN_PROGRESS
+        and any(not each.isdisjoint(tested := _ids(draft, one)) for each in others)
+    }
+    are_all_tested = all(
+        any(not each.isdisjoint(tested) for tested in found.values()) for each in others
+    )
+    return [ahead[one] for one in found] if are_all_tested else []
 
 
 def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
@@ -123,13 +143,6 @@ def _is_suspect(draft: Draft, run: Run) -> bool:
     believed = ledger.belief_of(draft)
     is_suspect = any(believed.is_suspect(entry.id) for entry in draft.own(run))
     return is_suspect and believed.other_suspects(run.id, _ids(draft, run)) != []
-
-
-def _is_suspect_ahead(draft: Draft, run: Run, ahead: Sequence[Run]) -> bool:
-    """Whether each failed test that its own can have caused has a suspect under test ahead."""
-    others = ledger.belief_of(draft).other_suspects(run.id, _ids(draft, run)) or []
-    tested = frozenset[str]().union(*(_ids(draft, one) for one in ahead))
-    return bool(others) and all(not each.isdisjoint(tested) for each in others)
 
 
 def _culprits_behind(draft: Draft, run: Run) -> list[Run]:
