@@ -312,7 +312,8 @@ class LandedStep:
     `pr` None: adopted from others with an unchanged tree; 0: of others, no earlier base holds.
     A step that moves nothing (`before` = `sha`) says that a pull request is in already.
     `targets` is what it touched; None: unknown, so everything. `is_proved` is False for a pull
-    request that others merged before its tests had passed; `run` is the one it landed by.
+    request that others merged before its tests had passed; `run` is the one it landed by, `batch`
+    the batch in which it did.
     """
 
     pr: int | None
@@ -322,6 +323,7 @@ class LandedStep:
     targets: Targets | None = None
     is_proved: bool = True
     run: str | None = None
+    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

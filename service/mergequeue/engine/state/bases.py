@@ -444,10 +444,8 @@ def _graph_node(draft: Draft, group: list[Entry]) -> Node:
     return Node(members, group[-1].rank or 0, touches)
 
 
-def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets]:
+def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets | None]:
     """What those of its batch touched that have landed before it: a base takes batches whole."""
-    if not draft.is_rest_of_batch(entry):
-        return []
-    numbers = {member.pr for member in draft.runs[entry.run or ""].entries}
-    moves = (move for move in draft.queue.landed if move.pr in numbers)
-    return [move.targets for move in moves if move.targets is not None]
+    moves = draft.queue.landed if entry.batch is not None else ()
+    own = (move for move in moves if move.batch == entry.batch)
+    return [move.targets for move in own]
