@@ -53,7 +53,7 @@ def _is_apart(draft: Draft, entry: Entry) -> bool:
 
 
 def is_overtaken(draft: Draft, entry: Entry) -> bool:
-    """Return whether an entry that is screened, or must be, comes before this one."""
+    """Return whether a waiting entry goes past one that is screened, or must be."""
     if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return False
     key = entry.waiting_key

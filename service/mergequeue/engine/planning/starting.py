@@ -222,16 +222,18 @@ def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
 
 
 def _placed_together(draft: Draft, group: Sequence[Entry]) -> list[Entry]:
-    if group[0].rank is None:
-        return [_appended(draft, entry) for entry in group]
-    line.gather(draft, group)
-    return [draft.entries[entry.pr] for entry in group]
+    if group[0].rank is not None:
+        line.gather(draft, group)
+        return [draft.entries[entry.pr] for entry in group]
+    # Once these have their places, a risky one that waits because of them need not wait any more.
+    overtaking = {entry.pr for entry in group if screening.is_overtaken(draft, entry)}
+    return [_appended(draft, entry, is_overtaking=entry.pr in overtaking) for entry in group]
 
 
-def _appended(draft: Draft, entry: Entry) -> Entry:
+def _appended(draft: Draft, entry: Entry, *, is_overtaking: bool) -> Entry:
     placed = line.append(draft, entry)
     why = None
-    if screening.is_overtaken(draft, placed):
+    if is_overtaking:
         why = PlacedWhy.SCREENED
     elif wide.is_ahead_of_order(draft, placed):
         why = PlacedWhy.IMPACTS_ALL
