@@ -45,6 +45,7 @@ from tests.simulation.order import ENDS, Lanes, Submission, Violation
 from tests.simulation.truth import Truth, number_of
 
 _MERGED = EntryState.MERGED
+_ASIDE = EntryState.NOT_READY
 _COUNTED_ON = (EntryState.TESTING, EntryState.TESTS_PASSED)
 _BY_OTHERS = frozenset(
     {
@@ -418,9 +419,10 @@ class Checker:
             raise Violation("S7", f"{event.pr} restarted for {event.reason.value} of nobody")
         if not isinstance(one, Landed) or event.reason not in _BY_OTHERS:
             return
-        # Who was cancelled while the landing was in flight leaves with its result.
-        ended = {entry.pr for entry in step.finished_entries if entry.state is not _MERGED}
-        if ended & set(event.detail.prs):
+        # Who was cancelled or lost its readiness during the landing leaves with its result.
+        left = {entry.pr for entry in step.finished_entries if entry.state is not _MERGED}
+        left |= {pr for pr, entry in step.queue.entries.items() if entry.state is _ASIDE}
+        if left & set(event.detail.prs):
             return
         others = any(
             isinstance(r.event, outputs.TipMoved) and not r.event.landed for r in step.events

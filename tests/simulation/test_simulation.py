@@ -74,6 +74,18 @@ def test_a_history_that_once_broke_is_sound(seed: int) -> None:
     World(seed).play()
 
 
+ONCE_BROKEN_NAMED = {
+    30: "one joins a batch past a risky one that waits because of it, unseen",
+    1101: "one leaves half way through a landing during which it was not ready",
+}
+"""The same for histories in which failed tests are named."""
+
+
+@pytest.mark.parametrize("seed", ONCE_BROKEN_NAMED)
+def test_a_history_with_named_tests_that_once_broke_is_sound(seed: int) -> None:
+    World(seed, NAMED).play()
+
+
 def test_a_seed_is_one_history() -> None:
     first, second = World(7), World(7)
     first.play()
