@@ -77,6 +77,8 @@ def test_a_history_that_once_broke_is_sound(seed: int) -> None:
 ONCE_BROKEN_NAMED = {
     30: "one joins a batch past a risky one that waits because of it, unseen",
     1101: "one leaves half way through a landing during which it was not ready",
+    1461: "a risky one starts before an older one that waited for the same entry",
+    2098: "one lands directly past a risky one, unseen",
 }
 """The same for histories in which failed tests are named."""
 
