@@ -79,6 +79,7 @@ ONCE_BROKEN_NAMED = {
     1101: "one leaves half way through a landing during which it was not ready",
     1461: "a risky one starts before an older one that waited for the same entry",
     2098: "one lands directly past a risky one, unseen",
+    7066: "one that has become urgent gets a place in the line and a second look",
 }
 """The same for histories in which failed tests are named."""
 

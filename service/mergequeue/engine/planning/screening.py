@@ -185,8 +185,9 @@ def is_looked_at_again(draft: Draft, entry: Entry) -> bool:
 
 
 def _may_be_tried(draft: Draft, entry: Entry) -> bool:
-    is_free = entry.state is EntryState.PENDING and not entry.held_by
-    return is_free and grouping.is_startable(draft, entry)
+    # One that has become urgent has a place in the line, and is tested there.
+    is_beside = entry.state is EntryState.PENDING and entry.rank is None
+    return is_beside and grouping.is_startable(draft, entry)
 
 
 def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
