@@ -233,12 +233,13 @@ class Checker:
             self.claims[one.pr] = one.targets
 
     def _revoke(self, one: PassRevoked, step: Step) -> None:
-        """What the run proved is proved no more."""
+        """The tree that the run tested is proved no more; what others proved of its parts is."""
         self.revoked |= set(one.checks)
         run = _run_of(one.run, step)
-        trees_of_it = set() if run is None else {made.tree for made in run.steps}
-        self.passed = {key: at for key, at in self.passed.items() if key[0] not in trees_of_it}
-        self.proven -= trees_of_it
+        if run is not None and run.steps:
+            tested = run.steps[-1].tree
+            self.passed = {key: at for key, at in self.passed.items() if key[0] != tested}
+            self.proven.discard(tested)
 
     def _event(self, event: outputs.Event, one: Input, step: Step) -> None:
         match event:

@@ -80,6 +80,7 @@ ONCE_BROKEN_NAMED = {
     1461: "a risky one starts before an older one that waited for the same entry",
     2098: "one lands directly past a risky one, unseen",
     7066: "one that has become urgent gets a place in the line and a second look",
+    10059: "a pass of a longer run is taken back, and the tree below it still counts",
 }
 """The same for histories in which failed tests are named."""
 
