@@ -322,6 +322,7 @@ class _Words:
                 self._commit(step.sha),
                 _targets(step.targets),
                 step.is_proved,
+                any(step.entry in run.entry_ids for run in self.order),
                 self.runs.get(step.run or "", -1),
                 self._batch(step.batch),
             )

@@ -30,7 +30,8 @@ def land(draft: Draft, run: Run, tree: Sha) -> None:
     tip = draft.queue.tip
     assert tip is not None
     landed = Tip(trees.sha("landed", tree), tree)
-    move = LandedStep(run.prs[0], tip.sha, landed.sha, landed.tree, run=run.id)
+    first = run.entries[0]
+    move = LandedStep(first.pr, tip.sha, landed.sha, landed.tree, entry=first.entry, run=run.id)
     moves = (*draft.queue.landed, move)
     draft.put_queue(replace(draft.queue, tip=landed, landed=moves))
 

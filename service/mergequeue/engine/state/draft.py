@@ -394,7 +394,7 @@ class Draft:
         mates = [entry.pr for entry in rest if entry.batch == old.batch is not None]
         if mates:
             # The rest of a batch stands where it stood, with what has landed of it.
-            is_landed = bool(self.queue.landed) and self.queue.landed[-1].pr == old.pr
+            is_landed = bool(self.queue.landed) and self.queue.landed[-1].entry == old.id
             is_node = [member.pr for member in graph.nodes[place].members] == [old.pr, *mates]
             return graph.without(old.pr) if is_landed and is_node else None
         beside = [graph.nodes[at] for at in (place - 1, place + 1) if 0 <= at < len(graph.nodes)]

@@ -150,6 +150,7 @@ def _adopt(draft: Draft, tip: Tip, old: Tip, merged: list[Entry]) -> None:
                 tip.tree,
                 touches,
                 is_proved=_is_proved(entry),
+                entry=entry.id,
                 batch=entry.batch,
             )
             for entry, before in zip(merged, below, strict=True)
