@@ -81,6 +81,7 @@ ONCE_BROKEN_NAMED = {
     2098: "one lands directly past a risky one, unseen",
     7066: "one that has become urgent gets a place in the line and a second look",
     10059: "a pass of a longer run is taken back, and the tree below it still counts",
+    12756: "an urgent one fails and goes back to its place in the step in which a run begins on it",
     12958: "one that the target contained is submitted again, and a hedge begins for ever",
 }
 """The same for histories in which failed tests are named."""
