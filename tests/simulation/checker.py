@@ -406,12 +406,15 @@ class Checker:
         if self.truth.is_good(tree, names):
             raise Violation("S3", f"{event.pr} is innocent")
         # What is required later may be broken already by what landed before, and a change that
-        # others merged by hand may have broken the branch itself: that is nobody's case here.
+        # others merged by hand may have broken the branch itself, or one that landed by the pass of
+        # another App than CI where any App may report: that is nobody's case here.
         always = (ALWAYS_REQUIRED,)
         own = next(made.head for made in run.steps if made.pr == event.pr)
         change = trees.change_of(event.pr, own)
         is_broken_below = not self.truth.is_good(tree - {change}, always)
-        if is_broken_below and self.truth.is_good(self.trees[run.base_tip.sha], always):
+        landed = {trees.change_of(pr, head) for pr, head in self.landed}
+        branch = self.trees[run.base_tip.sha] | (tree & landed)
+        if is_broken_below and self.truth.is_good(branch, always):
             raise Violation("S3", f"{event.pr} is blamed for another's fault")
 
     def _restarted(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:

@@ -65,6 +65,7 @@ ONCE_BROKEN = {
     5056: "a failure above one that brings nothing is never decided",
     5854: "a batch that is half landed is read with its landed half",
     9988: "the rest of a unit lands beside what meets its landed part",
+    201883: "a broken one lands by the pass of another App than CI, and the next one fails",
 }
 """Histories that showed a fault of the engine, by seed; they stay sound."""
 
