@@ -2,6 +2,7 @@
 
 import pytest
 
+from bot.github import limits
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.store import runs
 from tests.harness import gates
@@ -180,3 +181,17 @@ async def test_results_that_are_late_are_awaited_little_longer_than_they_ever_ne
     for _ in range(3):
         assert await seconds_to_a_verdict(world, ask, sends=True) < 40
     assert await seconds_to_a_verdict(world, ask, sends=False) < 70
+
+
+async def test_results_that_came_in_time_count_though_they_are_read_after_the_wait(
+    world: World, ask: Asker
+) -> None:
+    await ci.on_main(ask, GREEN, "1")
+    await quarantine(ask, "total")
+    number = await merging(world)
+    await gates.under_test(world, number)
+    # The answer is put off twice, the second time until the queue waits no longer.
+    jobs = {"method": "GET", "path": "*/jobs*", "times": 2 * limits.READ_TRIES}
+    await world.fault(jobs, "fail_before", status=503)
+    await ci.ends(ask, number, RED)
+    assert await ending(world, number) == ("MERGED", "landed")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.operations import run_reports
+from service.mergequeue.operations import last_looks
 from service.mergequeue.store import runs
 from tests.harness.world import World, WorldOptions
 
@@ -43,7 +43,7 @@ async def test_tests_that_passed_unheard_do_not_count_as_too_late(world: World, 
 
 @pytest.mark.parametrize(
     ("kind", "how"),
-    [("fail_before", {"status": 503}), ("hang", {"s": run_reports.LAST_LOOK_S + 5})],
+    [("fail_before", {"status": 503}), ("hang", {"s": last_looks.LAST_LOOK_S + 5})],
 )
 async def test_tests_do_not_count_as_too_late_while_github_does_not_answer(
     world: World, kind: str, how: dict[str, float]
@@ -64,7 +64,7 @@ async def test_tests_count_as_too_late_once_github_has_not_answered_for_an_hour(
     async def is_tested_again() -> bool:
         return Reason.RETRY_ON_NEW_BRANCH in (await world.entry(number)).restarts
 
-    await world.rest(run_reports.LATE_MAX.total_seconds())
+    await world.rest(last_looks.LATE_MAX.total_seconds())
     assert not await is_tested_again()
     await world.until(is_tested_again, within_s=300)
     world.sandbox.world.faults.clear()

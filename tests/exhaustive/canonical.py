@@ -308,11 +308,13 @@ class _Words:
         return (self.prs[one.number], one.state.value, one.version, place, is_in, one.below > 0)
 
     def _landed(self) -> tuple:
-        """Moves of the branch since the oldest tip that a live run was built on."""
+        """Moves of the branch since the oldest tip of a live run, or the first of a live batch."""
         landed = self.queue.landed
         tips = {run.base_tip.sha for run in self.queue.runs.values()}
         tips |= {one.base_tip.sha for one in self.queue.bisections.values()}
-        first = next((i for i, step in enumerate(landed) if step.before in tips), len(landed))
+        batches = {entry.batch for entry in self.queue.entries.values()} - {None}
+        counts = (step.before in tips or step.batch in batches for step in landed)
+        first = next((i for i, is_needed in enumerate(counts) if is_needed), len(landed))
         return tuple(
             (
                 step.pr and self.prs[step.pr],
@@ -320,7 +322,9 @@ class _Words:
                 self._commit(step.sha),
                 _targets(step.targets),
                 step.is_proved,
+                any(step.entry in run.entry_ids for run in self.order),
                 self.runs.get(step.run or "", -1),
+                self._batch(step.batch),
             )
             for step in landed[first:]
         )
@@ -409,7 +413,7 @@ class _Words:
         if number is None:
             return None
         alike = [pr for pr, one in self.queue.entries.items() if one.batch == number]
-        return min(self.prs[pr] for pr in alike)
+        return min((self.prs[pr] for pr in alike), default=None)
 
     def _search(self, name: str | None) -> int | None:
         if name is None:

@@ -12,10 +12,12 @@ from service.mergequeue.engine.states import RunKind
 from service.vocabulary import SYSTEM
 from tests.simulation.world import World
 
-SEEDS = (3, 11, 205, 1460, 4181, 9988)
+SEEDS = (3, 11, 199, 205, 671, 1460, 4181, 9988)
 """Histories of both modes, with batches, units, pushes, cancels and moves by others.
 
-In 1460 a batch begins with an entry that is drawn already and one that is not.
+In 199 an entry lands by a probe of its own, and one that a longer probe proved stays. In 671 a unit
+begins to land whose first members another run has cleared. In 1460 a batch begins with an entry
+that is drawn already and one that is not.
 """
 
 
@@ -34,7 +36,7 @@ class Compared(World):
 
 def _line_of(draft: Draft) -> list[object]:
     graph = bases.graph(draft)
-    parts: list[object] = [graph.of, graph.closure(None)]
+    parts: list[object] = [graph.of, graph.closure(None), graph.end]
     for node in graph.nodes:
         touches = node.touches if draft.is_parallel else None
         parts += [node.members, graph.members(node.ahead), graph.closure(touches), touches]

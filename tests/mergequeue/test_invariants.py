@@ -7,13 +7,22 @@ import pytest
 from service.errors import InvariantBroken
 from service.mergequeue.engine import invariants
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.model import Detail, Entry, Landing, LandMode, MergeQueue, Run
+from service.mergequeue.engine.model import (
+    NOTHING,
+    Detail,
+    Entry,
+    Landing,
+    LandMode,
+    MergeQueue,
+    Run,
+)
+from service.mergequeue.engine.outputs import EntryMoved, RunStarted
 from service.mergequeue.engine.planning import plan
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.state.run_index import IndexedRuns
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
-from service.vocabulary import SYSTEM, CheckOutcome
+from service.vocabulary import SYSTEM, CheckOutcome, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.script import Script
 from tests.mergequeue.stage import START, Stage, a_check
@@ -73,6 +82,22 @@ def test_a_start_needs_a_running_queue_a_slot_and_a_base_under_way() -> None:
     draft.queue = before
     draft.entries[1] = replace(one, state=EntryState.PENDING)
     refused(draft, "E4")
+
+
+def test_a_run_may_have_begun_before_the_one_below_it_was_taken_back_but_not_after() -> None:
+    draft, _, behind = a_draft()
+    below = draft.entries[1]
+    draft.entries[1] = replace(below, state=EntryState.PENDING)
+    draft.before = replace(draft.before, runs={})
+    draft.changed_runs = {behind.id}
+    reason = Reason.SCREEN_FAILED
+    taken_back = EntryMoved(1, below.id, below.state, EntryState.PENDING, reason, None, NOTHING)
+    begun = RunStarted(behind.id, behind.number, behind.kind, behind.prs, behind.base_prs, Sha(""))
+    draft.record(taken_back)
+    draft.record(begun)
+    refused(draft, "E4")
+    draft.record(taken_back)
+    invariants.check(draft)
 
 
 def test_a_run_tests_no_more_than_a_batch_and_nobody_who_has_to_be_alone() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from service.accounts import repositories
 from service.accounts.store import access
-from service.mergequeue.engine.inputs import PlaceHold, TestBranchBuilt
-from service.mergequeue.engine.model import RunStep
+from service.mergequeue.engine.inputs import ChecksReported, PlaceHold, TestBranchBuilt
+from service.mergequeue.engine.model import Run, RunStep
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import (
@@ -33,6 +33,7 @@ from service.provider.errors import (
     ProviderError,
     Refused,
     RefusedCode,
+    Unavailable,
 )
 from service.provider.signals import Where
 from service.provider.values import CommentsRead, Commit, PullRequest, VehicleRef
@@ -43,6 +44,7 @@ from service.vocabulary import (
     ActorKind,
     Blocker,
     BlockerCode,
+    CheckOutcome,
     Mergeability,
     PullRequestState,
     QueueRef,
@@ -177,6 +179,33 @@ async def test_what_differs_is_told_and_nothing_else(
     assert await state(runtime, queue, 70) == (EntryState.CANCELLED, Reason.HEAD_CHANGED)
 
 
+TESTED = sha_of("tested")
+
+
+async def under_test(runtime: Runtime, queue: QueueRef) -> Run:
+    """Submit pull request 1 and build its test branch; the run."""
+    await submit(runtime, queue, 1)
+    await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
+    (run,) = (await turn.value(runtime, queue.id)).runs.values()
+    step = RunStep(1, run.entries[0].head, TESTED, sha_of("tested tree"), contained=False)
+    built = TestBranchBuilt(run.id, TESTED, (step,), "headgate/merge/pr-1", published=True)
+    await turn.take(runtime, queue.id, [built])
+    return run
+
+
+async def test_a_check_that_passed_again_while_the_service_was_away_has_not_failed(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider, clock: WaitingClock
+):
+    run = await under_test(runtime, queue)
+    (check,) = (await provider.checks(queue.repo, TESTED, skipped_pass=False)).items
+    failed = replace(check, id="0", outcome=CheckOutcome.FAILED)
+    await turn.take(runtime, queue.id, [ChecksReported(run.id, TESTED, (failed,), complete=True)])
+    provider.green.add(TESTED)
+    await clock.sleep(300)
+    await reconcile.pass_time(runtime)
+    assert (await state(runtime, queue, 1))[0] is EntryState.TESTS_PASSED
+
+
 @pytest.mark.parametrize("is_green", [True, False])
 async def test_tests_that_ended_while_the_service_was_away_do_not_count_as_too_late(
     runtime: Runtime,
@@ -185,16 +214,10 @@ async def test_tests_that_ended_while_the_service_was_away_do_not_count_as_too_l
     clock: WaitingClock,
     is_green: bool,
 ):
-    await submit(runtime, queue, 1)
-    await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
-    (run,) = (await turn.value(runtime, queue.id)).runs.values()
-    tested = sha_of("tested")
-    step = RunStep(1, run.entries[0].head, tested, sha_of("tested tree"), contained=False)
-    built = TestBranchBuilt(run.id, tested, (step,), "headgate/merge/pr-1", published=True)
-    await turn.take(runtime, queue.id, [built])
+    await under_test(runtime, queue)
     await clock.sleep(6 * 3600)
     if is_green:
-        provider.green.add(tested)
+        provider.green.add(TESTED)
     # Something else comes before the timer of the run.
     provider.changes[1] = {"title": "Another title"}
     await reconcile.read_queue(runtime, queue)
@@ -203,6 +226,62 @@ async def test_tests_that_ended_while_the_service_was_away_do_not_count_as_too_l
         assert found is EntryState.TESTS_PASSED
     else:
         assert reason is Reason.RUN_TIMED_OUT
+
+
+UNREVIEWED = {"blockers": (Blocker(BlockerCode.REVIEW_REQUIRED),)}
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+async def test_one_that_became_ready_while_the_service_was_away_keeps_its_place(
+    runtime: Runtime,
+    queue: QueueRef,
+    provider: ChangingProvider,
+    clock: WaitingClock,
+    is_ready: bool,
+):
+    await submit(runtime, queue, 1)
+    await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
+    provider.changes[1] = UNREVIEWED
+    await reconcile.read_queue(runtime, queue)
+    assert (await state(runtime, queue, 1))[0] is EntryState.TESTING
+    await clock.sleep(3600)
+    provider.changes[1] = {} if is_ready else UNREVIEWED
+    await reconcile.pass_time(runtime)
+    found = EntryState.TESTING if is_ready else EntryState.NOT_READY
+    assert (await state(runtime, queue, 1))[0] is found
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+async def test_one_that_became_ready_while_the_service_was_away_does_not_leave(
+    runtime: Runtime,
+    queue: QueueRef,
+    provider: ChangingProvider,
+    clock: WaitingClock,
+    is_ready: bool,
+):
+    provider.changes[1] = UNREVIEWED
+    await submit(runtime, queue, 1)
+    await clock.sleep(72 * 3600)
+    provider.changes[1] = {} if is_ready else UNREVIEWED
+    await reconcile.pass_time(runtime)
+    found = EntryState.PENDING if is_ready else EntryState.CANCELLED
+    assert (await state(runtime, queue, 1))[0] is found
+
+
+async def test_no_pull_request_loses_its_place_while_the_provider_does_not_answer(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider, clock: WaitingClock
+):
+    await submit(runtime, queue, 1)
+    await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
+    provider.changes[1] = UNREVIEWED
+    await reconcile.read_queue(runtime, queue)
+    provider.trouble = Unavailable("502 Bad Gateway", clock.now())
+    await clock.sleep(3600)
+    await reconcile.pass_time(runtime)
+    assert (await state(runtime, queue, 1))[0] is EntryState.TESTING
+    await clock.sleep(3600)
+    await reconcile.pass_time(runtime)
+    assert (await state(runtime, queue, 1))[0] is EntryState.NOT_READY
 
 
 async def test_a_pull_request_that_is_gone_leaves_and_the_others_stay(

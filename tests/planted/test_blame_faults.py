@@ -132,7 +132,8 @@ def _without_partners(self: blame._Seen, record: Record, failed: FailedTest) -> 
 
 
 def _nobody(self: blame._Seen, record: Record, failed: FailedTest) -> blame.Cause:
-    having = [one for one in record.suspects if not self.failing[failed] & ~self.having[one.entry]]
+    together = self.failing[failed.check][failed.test]
+    having = [one for one in record.suspects if not together & ~self.having[one.entry]]
     return _cause_of(self, record, failed) if having else blame.Cause(frozenset(), frozenset())
 
 
@@ -159,7 +160,7 @@ def _one_cause_by_name(self: blame._Seen, record: Record, failed: FailedTest) ->
     known = _cause_of(self, record, failed)
     if failed.test:
         return known
-    together = self.failing[failed]
+    together = self.failing[failed.check][failed.test]
     both = frozenset(one for one in known.suspects if not together & ~self.having[one])
     return blame.Cause(both, both) if both else known
 

@@ -45,6 +45,7 @@ from tests.simulation.order import ENDS, Lanes, Submission, Violation
 from tests.simulation.truth import Truth, number_of
 
 _MERGED = EntryState.MERGED
+_ASIDE = EntryState.NOT_READY
 _COUNTED_ON = (EntryState.TESTING, EntryState.TESTS_PASSED)
 _BY_OTHERS = frozenset(
     {
@@ -232,12 +233,13 @@ class Checker:
             self.claims[one.pr] = one.targets
 
     def _revoke(self, one: PassRevoked, step: Step) -> None:
-        """What the run proved is proved no more."""
+        """The tree that the run tested is proved no more; what others proved of its parts is."""
         self.revoked |= set(one.checks)
         run = _run_of(one.run, step)
-        trees_of_it = set() if run is None else {made.tree for made in run.steps}
-        self.passed = {key: at for key, at in self.passed.items() if key[0] not in trees_of_it}
-        self.proven -= trees_of_it
+        if run is not None and run.steps:
+            tested = run.steps[-1].tree
+            self.passed = {key: at for key, at in self.passed.items() if key[0] != tested}
+            self.proven.discard(tested)
 
     def _event(self, event: outputs.Event, one: Input, step: Step) -> None:
         match event:
@@ -404,12 +406,15 @@ class Checker:
         if self.truth.is_good(tree, names):
             raise Violation("S3", f"{event.pr} is innocent")
         # What is required later may be broken already by what landed before, and a change that
-        # others merged by hand may have broken the branch itself: that is nobody's case here.
+        # others merged by hand may have broken the branch itself, or one that landed by the pass of
+        # another App than CI where any App may report: that is nobody's case here.
         always = (ALWAYS_REQUIRED,)
         own = next(made.head for made in run.steps if made.pr == event.pr)
         change = trees.change_of(event.pr, own)
         is_broken_below = not self.truth.is_good(tree - {change}, always)
-        if is_broken_below and self.truth.is_good(self.trees[run.base_tip.sha], always):
+        landed = {trees.change_of(pr, head) for pr, head in self.landed}
+        branch = self.trees[run.base_tip.sha] | (tree & landed)
+        if is_broken_below and self.truth.is_good(branch, always):
             raise Violation("S3", f"{event.pr} is blamed for another's fault")
 
     def _restarted(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:
@@ -418,9 +423,10 @@ class Checker:
             raise Violation("S7", f"{event.pr} restarted for {event.reason.value} of nobody")
         if not isinstance(one, Landed) or event.reason not in _BY_OTHERS:
             return
-        # Who was cancelled while the landing was in flight leaves with its result.
-        ended = {entry.pr for entry in step.finished_entries if entry.state is not _MERGED}
-        if ended & set(event.detail.prs):
+        # Who was cancelled or lost its readiness during the landing leaves with its result.
+        left = {entry.pr for entry in step.finished_entries if entry.state is not _MERGED}
+        left |= {pr for pr, entry in step.queue.entries.items() if entry.state is _ASIDE}
+        if left & set(event.detail.prs):
             return
         others = any(
             isinstance(r.event, outputs.TipMoved) and not r.event.landed for r in step.events

@@ -75,13 +75,15 @@ def _actor_of(one: Input) -> Actor:
 
 
 def _trim(draft: Draft) -> None:
-    """Forget old moves of the target that no live base looks back to."""
+    """Forget old moves of the target to which no live base or batch looks back."""
     landed = draft.queue.landed
     is_same = landed is draft.before.landed and not draft.finished_runs
     if len(landed) <= MOVES_KEPT or is_same:
         return
     tips = {run.base_tip.sha for run in draft.runs.values()}
-    first = next((i for i, move in enumerate(landed) if move.before in tips), len(landed))
+    batches = {entry.batch for entry in draft.entries.values()} - {None}
+    needed = (move.before in tips or move.batch in batches for move in landed)
+    first = next((i for i, is_needed in enumerate(needed) if is_needed), len(landed))
     first = min(first, len(landed) - MOVES_KEPT)
     if first:
         draft.forget_moves(first)

@@ -7,11 +7,12 @@ E8 (planning again changes nothing) needs a second step and is theirs too.
 
 from bisect import bisect_left
 from datetime import datetime
-from itertools import chain
+from itertools import chain, takewhile
 
 from service.errors import InvariantBroken
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import NOTHING, Entry, MergeQueue, Run
+from service.mergequeue.engine.outputs import EntryMoved, RunStarted
 from service.mergequeue.engine.planning import grouping, landing
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
@@ -183,20 +184,34 @@ def _starts(draft: Draft) -> None:
         return
     if draft.queue.state is not QueueState.RUNNING and draft.queue.target_mode is None:
         raise InvariantBroken("E4", f"a run started while {draft.queue.state.value}")
-    seen: set[str] = set()
+    not_waiting: set[str] = set()
     for run in fresh:
         _room(draft, run)
         if run.kind in (RunKind.MAIN, RunKind.SCREEN):
             _size(draft, run)
-        if run.bisection is not None:
-            continue
-        for member in run.base:
-            if member.entry in seen:
+        for member in run.base if run.bisection is None else ():
+            if member.entry in not_waiting:
                 continue
-            seen.add(member.entry)
             ahead = draft.entry_of(member)
-            if ahead is not None and ahead.state is EntryState.PENDING:
+            if ahead is None or ahead.state is not EntryState.PENDING:
+                not_waiting.add(member.entry)
+            elif not _went_back_after_start(draft, run, ahead):
                 raise InvariantBroken("E4", f"run {run.number} began before {member.pr}")
+
+
+def _went_back_after_start(draft: Draft, run: Run, entry: Entry) -> bool:
+    """Whether an entry came back to PENDING in this step after a run had begun on top of it.
+
+    A failed urgent entry does: it takes its place in the line again, so the run's base holds.
+    """
+    events = (recorded.event for recorded in reversed(draft.events))
+    later = takewhile(lambda one: not (isinstance(one, RunStarted) and one.run == run.id), events)
+    return any(
+        isinstance(one, EntryMoved)
+        and one.entry == entry.id
+        and one.origin is not EntryState.PENDING
+        for one in later
+    )
 
 
 def _room(draft: Draft, run: Run) -> None:

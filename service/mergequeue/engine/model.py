@@ -241,9 +241,9 @@ class Run:
         return (*self.base, *self.entries)
 
     @cached_property
-    def numbers(self) -> frozenset[int]:
-        """Numbers of everything that the test branch contains; no run gets others."""
-        return frozenset([member.pr for member in self.members])
+    def entry_ids(self) -> frozenset[str]:
+        """Ids of everything that the test branch contains; no run gets others."""
+        return frozenset([member.entry for member in self.members])
 
     @property
     def prs(self) -> tuple[int, ...]:
@@ -312,7 +312,8 @@ class LandedStep:
     `pr` None: adopted from others with an unchanged tree; 0: of others, no earlier base holds.
     A step that moves nothing (`before` = `sha`) says that a pull request is in already.
     `targets` is what it touched; None: unknown, so everything. `is_proved` is False for a pull
-    request that others merged before its tests had passed; `run` is the one it landed by.
+    request that others merged before its tests had passed. `entry` is its submission, `run` the one
+    it landed by, and `batch` the batch in which it did.
     """
 
     pr: int | None
@@ -321,7 +322,9 @@ class LandedStep:
     tree: Sha
     targets: Targets | None = None
     is_proved: bool = True
+    entry: str | None = None
     run: str | None = None
+    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

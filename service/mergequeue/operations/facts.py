@@ -6,7 +6,13 @@ from datetime import datetime
 
 from service.database.database import Tx
 from service.mergequeue.engine.config import QueueConfig, Toggle
-from service.mergequeue.engine.inputs import Input, TargetGone, TargetMoved
+from service.mergequeue.engine.inputs import (
+    FactsChanged,
+    Input,
+    PullRequestGone,
+    TargetGone,
+    TargetMoved,
+)
 from service.mergequeue.engine.model import MergeQueue, Tip
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
@@ -53,6 +59,24 @@ async def of_many(
             plain = await _with_own_checks(runtime, queue.repo, config, pull, plain)
         found[pull.number] = plain
     return found
+
+
+async def differing(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, numbers: Sequence[int]
+) -> list[Input]:
+    """Return inputs about these pull requests that the queue lacks, read many at a time."""
+    if not numbers:
+        return []
+    pulls = await runtime.providers[queue.repo.host].pull_requests(queue.repo, numbers)
+    there = [pull for pull in pulls.values() if pull is not None]
+    inputs: list[Input] = [
+        PullRequestGone(number) for number, pull in pulls.items() if pull is None
+    ]
+    for number, fresh in (await of_many(runtime, queue, value.config, there)).items():
+        known = value.entries[number].facts
+        if swept(known, fresh) != known:
+            inputs.append(FactsChanged(swept(known, fresh)))
+    return inputs
 
 
 def swept(known: Facts, fresh: Facts) -> Facts:

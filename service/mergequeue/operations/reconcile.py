@@ -29,6 +29,7 @@ from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.mergequeue.operations import (
     facts,
+    last_looks,
     renamed_branches,
     repository_files,
     requirements,
@@ -271,15 +272,15 @@ async def tell_queues_of(
 async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
     """Read everything a queue depends on and report the differences in one turn.
 
-    Also the reports of runs that this turn would count as too late.
+    Also what is known of runs and pull requests that this turn would give up.
     """
-    inputs = await run_reports.last_look(runtime, queue.id)
+    inputs = await last_looks.look(runtime, queue.id)
     if inputs is None:
         return
     value = await turn.value(runtime, queue.id)
     inputs += await facts.target(runtime, queue, value)
     inputs += await _requirements(runtime, queue, value)
-    inputs += await _all_facts(runtime, queue, value)
+    inputs += await facts.differing(runtime, queue, value, sorted(value.entries))
     inputs += _reachable_again(value)
     if await _follows(runtime, queue, value, inputs):
         return
@@ -381,22 +382,6 @@ async def _facts_of(
     return [] if value.entries[number].facts == fresh else [FactsChanged(fresh)]
 
 
-async def _all_facts(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
-    """Return inputs about all pull requests of the queue, read many at a time."""
-    provider = runtime.providers[queue.repo.host]
-    pulls = await provider.pull_requests(queue.repo, sorted(value.entries))
-    there = [pull for pull in pulls.values() if pull is not None]
-    fresh = await facts.of_many(runtime, queue, value.config, there)
-    inputs: list[Input] = [
-        PullRequestGone(number) for number, pull in pulls.items() if pull is None
-    ]
-    for number, read in fresh.items():
-        known = value.entries[number].facts
-        if facts.swept(known, read) != known:
-            inputs.append(FactsChanged(facts.swept(known, read)))
-    return inputs
-
-
 def _reachable_again(value: MergeQueue) -> list[Input]:
     return [
         ReleaseHold(hold.id, "The provider answers again.", SYSTEM)
@@ -413,7 +398,7 @@ async def pass_time(runtime: Runtime) -> bool:
 
 
 async def _pass_time_of(runtime: Runtime, queue_id: int) -> None:
-    inputs = await run_reports.last_look(runtime, queue_id)
+    inputs = await last_looks.look(runtime, queue_id)
     if inputs is None:
         until = runtime.clock.now() + LOOK_AGAIN
         await runtime.store.run(queues.postpone, queue_id, until)

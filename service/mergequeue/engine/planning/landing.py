@@ -88,7 +88,14 @@ def landed(draft: Draft, one: Landed) -> None:
     rest = tuple(position for position in landing.positions if position > one.position)
     tip = Tip(one.sha, one.tree)
     move = LandedStep(
-        step.pr, landing.expected_tip.sha, one.sha, one.tree, entry.touches, run=run.id
+        step.pr,
+        landing.expected_tip.sha,
+        one.sha,
+        one.tree,
+        entry.touches,
+        entry=entry.id,
+        run=run.id,
+        batch=entry.batch,
     )
     draft.put_queue(
         replace(
@@ -285,7 +292,9 @@ def _end_landed(draft: Draft, run: Run, entry: Entry, one: Landed) -> None:
 def _end_contained(draft: Draft, entry: Entry, tip: Tip) -> None:
     """Everything below has landed, so the target has the entry's commits already."""
     # A step that moves nothing: bases which count the entry in hold on.
-    move = LandedStep(entry.pr, tip.sha, tip.sha, tip.tree, entry.touches)
+    move = LandedStep(
+        entry.pr, tip.sha, tip.sha, tip.tree, entry.touches, entry=entry.id, batch=entry.batch
+    )
     draft.put_queue(replace(draft.queue, landed=(*draft.queue.landed, move)))
     detail = Detail(text="the target branch contains its head already", sha=tip.sha)
     leaving.leave(draft, entry, EntryState.MERGED, Reason.ALREADY_CONTAINED, detail)

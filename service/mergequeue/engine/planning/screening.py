@@ -30,17 +30,31 @@ SUSPECTS_POOL_MIN = 0.5
 """The same for entries that failed: a pool that passes half of the time tells the most."""
 
 
-def is_due(draft: Draft, entry: Entry) -> bool:
-    """Whether a waiting entry has to be tried apart before it may be counted on.
+class Due:
+    """Which waiting entries have to be tried apart before they may be counted on.
 
-    A risky one need not if the line admits it and no other entry waits for the line.
+    A risky one need not if the line admits it and no other entry waits for the line. During a pass
+    over the waiting entries that does not change when those others start: else a risky one goes
+    past another one that waited for them.
     """
-    if not _is_apart(draft, entry):
-        return False
-    if ledger.belief_of(draft).is_suspect(entry.id) or not admitting.is_within(draft, entry):
-        return True
-    waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
-    return any(not _is_apart(draft, other) for other in waiting)
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
+        self._others_wait = any(not _is_apart(draft, one) for one in waiting)
+
+    def has(self, entry: Entry) -> bool:
+        """Whether this one has to be tried apart."""
+        draft = self._draft
+        if not _is_apart(draft, entry):
+            return False
+        is_suspect = ledger.belief_of(draft).is_suspect(entry.id)
+        return is_suspect or self._others_wait or not admitting.is_within(draft, entry)
+
+
+def is_due(draft: Draft, entry: Entry) -> bool:
+    """Whether a waiting entry has to be tried apart as things stand."""
+    return _is_apart(draft, entry) and Due(draft).has(entry)
 
 
 def _is_apart(draft: Draft, entry: Entry) -> bool:
@@ -53,14 +67,14 @@ def _is_apart(draft: Draft, entry: Entry) -> bool:
     return (is_risky or ledger.belief_of(draft).is_suspect(entry.id)) and not entry.facts.below
 
 
-def is_overtaken(draft: Draft, entry: Entry) -> bool:
+def is_overtaken(draft: Draft, entry: Entry, due: Due) -> bool:
     """Return whether an entry that is screened, or must be, comes before this one."""
     if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return False
     key = entry.waiting_key
     before = draft.places.waiting[: bisect_left(draft.places.waiting, key)]
     waiting = (draft.entries[pr] for _, _, pr in before)
-    if any(is_due(draft, other) and bases.meets(draft, entry, other) for other in waiting):
+    if any(due.has(other) and bases.meets(draft, entry, other) for other in waiting):
         return True
     return any(
         other.waiting_key < key and bases.meets(draft, entry, other)
@@ -84,10 +98,10 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
     if slots < 1 or draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return []
     believed = ledger.belief_of(draft)
-    idle = []
+    due, idle = Due(draft), []
     for _, _, pr in draft.places.waiting:
         entry = draft.entries[pr]
-        if is_due(draft, entry) and grouping.is_startable(draft, entry):
+        if due.has(entry) and grouping.is_startable(draft, entry):
             chance = ledger.failing(draft, entry)
             idle.append((chance, entry))
     idle.sort(key=lambda one: not believed.is_suspect(one[1].id))
@@ -172,8 +186,9 @@ def is_looked_at_again(draft: Draft, entry: Entry) -> bool:
 
 
 def _may_be_tried(draft: Draft, entry: Entry) -> bool:
-    is_free = entry.state is EntryState.PENDING and not entry.held_by
-    return is_free and grouping.is_startable(draft, entry)
+    # One that has become urgent has a place in the line, and is tested there.
+    is_beside = entry.state is EntryState.PENDING and entry.rank is None
+    return is_beside and grouping.is_startable(draft, entry)
 
 
 def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:

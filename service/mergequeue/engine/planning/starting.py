@@ -147,7 +147,7 @@ def _start_each(
     slots = launching.free_slots(draft)
     may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
     order = order_of(draft) if slots > 0 or may_be_direct else ()
-    limit = wide.Limit(draft)
+    limit, due = wide.Limit(draft), screening.Due(draft)
     for index, pr in enumerate(order):
         is_full = slots < 1 and not may_be_direct
         if is_full or blocked.meets_all or _has_lost_bases(draft):
@@ -155,7 +155,7 @@ def _start_each(
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
             continue
-        if screening.is_due(draft, first) or not stacks.may_start(draft, first):
+        if due.has(first) or not stacks.may_start(draft, first):
             continue
         if limit.holds_back(first):
             # Those behind are held back too, or impact every target and so meet this one.
@@ -167,11 +167,11 @@ def _start_each(
         ):
             blocked.add(first.touches)
         elif _is_direct(draft, ground, first):
-            _begin_directly(draft, ground, first)
-        elif slots < 1 or not (group := _group(draft, order[index:], slots, blocked)):
+            _begin_directly(draft, ground, first, due)
+        elif slots < 1 or not (group := _group(draft, order[index:], slots, blocked, due)):
             blocked.add(first.touches)
         else:
-            _begin(draft, ground, _placed_together(draft, group))
+            _begin(draft, ground, _placed_together(draft, group, due))
             limit.note_start(group)
             slots -= 1
 
@@ -185,16 +185,24 @@ def _has_lost_bases(draft: Draft) -> bool:
     return draft.is_parallel and draft.changed_from is not None
 
 
-def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Reach) -> list[Entry]:
+def _group(
+    draft: Draft,
+    order: Sequence[int],
+    slots: int,
+    blocked: grouping.Reach,
+    due: screening.Due,
+) -> list[Entry]:
     """The group to start with the first of these; empty while it has to wait."""
     first = draft.entries[order[0]]
     size = grouping.size_of(draft, len(draft.places.waiting) + len(draft.places.idle), slots)
     room = grouping.Room(size, is_last_slot=slots == 1, blocked=blocked)
-    others = itertools.takewhile(lambda one: not wide.waits(draft, one), _behind(draft, order))
+    behind = _behind(draft, order, due)
+    others = itertools.takewhile(lambda one: not wide.waits(draft, one), behind)
     group = grouping.form(draft, first, others, room)
     waits = False
     if first.rank is None:
-        follower = next(itertools.islice(_behind(draft, order), len(group) - 1, None), None)
+        behind = _behind(draft, order, due)
+        follower = next(itertools.islice(behind, len(group) - 1, None), None)
         waits = not grouping.is_complete(draft, group, follower, size)
     while len(group) > 1 and len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
         group.pop()
@@ -206,7 +214,7 @@ def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Rea
     return group if may_start else []
 
 
-def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
+def _behind(draft: Draft, order: Sequence[int], due: screening.Due) -> Iterator[Entry]:
     """The entries behind the first of these: if it is placed, also those of the line with runs."""
     first = draft.entries[order[0]]
     if first.rank is None:
@@ -217,21 +225,21 @@ def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
     for pr in numbers:
         entry = draft.entries[pr]
         is_there = entry.state is EntryState.PENDING if first.rank is None else is_expected(entry)
-        if is_there and not screening.is_due(draft, entry):
+        if is_there and not due.has(entry):
             yield entry
 
 
-def _placed_together(draft: Draft, group: Sequence[Entry]) -> list[Entry]:
+def _placed_together(draft: Draft, group: Sequence[Entry], due: screening.Due) -> list[Entry]:
     if group[0].rank is None:
-        return [_appended(draft, entry) for entry in group]
+        return [_appended(draft, entry, due) for entry in group]
     line.gather(draft, group)
     return [draft.entries[entry.pr] for entry in group]
 
 
-def _appended(draft: Draft, entry: Entry) -> Entry:
+def _appended(draft: Draft, entry: Entry, due: screening.Due) -> Entry:
     placed = line.append(draft, entry)
     why = None
-    if screening.is_overtaken(draft, placed):
+    if screening.is_overtaken(draft, placed, due):
         why = PlacedWhy.SCREENED
     elif wide.is_ahead_of_order(draft, placed):
         why = PlacedWhy.IMPACTS_ALL
@@ -322,10 +330,12 @@ def _look_twice(draft: Draft, ground: launching.Ground) -> None:
         launching.begin(draft, plan, fresh=True)
 
 
-def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> None:
+def _begin_directly(
+    draft: Draft, ground: launching.Ground, entry: Entry, due: screening.Due
+) -> None:
     """A run that passed already: the head is the tip with this change, and its checks passed."""
     if entry.rank is None:
-        entry = line.append(draft, entry)
+        entry = _appended(draft, entry, due)
     facts = entry.facts
     member = draft.member_of(entry)
     plan = launching.Plan(RunKind.DIRECT, (member,), (), ground.tip, ground.required.names)

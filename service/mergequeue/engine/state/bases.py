@@ -204,12 +204,12 @@ def _continued(draft: Draft, run: Run, known: Progress) -> Progress | None:
         newer.append(step)
     else:
         return None
-    numbers, landed, others = run.numbers, set(known.landed), known.others
+    own, landed, others = run.entry_ids, set(known.landed), known.others
     is_evidence = _is_evidence(run)
     for step in reversed(newer):
         if step.run is None or step.sha in (run.base_tip.sha, step.before):
             return None
-        if step.pr in numbers:
+        if step.pr is not None and step.entry in own:
             landed.add(step.pr)
         elif not is_evidence and _meets_reach(draft, step, known):
             return None
@@ -234,12 +234,12 @@ def _begun(draft: Draft, run: Run, made: Progress | None) -> Progress | None:
 def _further(draft: Draft, run: Run, moves: tuple[LandedStep, ...]) -> Progress | None:
     if not moves:
         return Progress(frozenset(), others=False)
-    numbers = run.numbers
+    own = run.entry_ids
     landed: set[int] = set()
     unproved: list[int] = []
     beside: list[LandedStep] = []
     for step in moves:
-        if step.pr in numbers:
+        if step.pr is not None and step.entry in own:
             landed.add(step.pr)
             unproved += () if step.is_proved else (step.pr,)
         elif step.pr is not None and step.before != step.sha:
@@ -444,10 +444,8 @@ def _graph_node(draft: Draft, group: list[Entry]) -> Node:
     return Node(members, group[-1].rank or 0, touches)
 
 
-def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets]:
+def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets | None]:
     """What those of its batch touched that have landed before it: a base takes batches whole."""
-    if not draft.is_rest_of_batch(entry):
-        return []
-    numbers = {member.pr for member in draft.runs[entry.run or ""].entries}
-    moves = (move for move in draft.queue.landed if move.pr in numbers)
-    return [move.targets for move in moves if move.targets is not None]
+    moves = draft.queue.landed if entry.batch is not None else ()
+    own = (move for move in moves if move.batch == entry.batch)
+    return [move.targets for move in own]

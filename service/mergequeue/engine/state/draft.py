@@ -319,12 +319,6 @@ class Draft:
         found = (self.entry_of(member) for member in run.entries)
         return tuple(entry for entry in found if entry is not None)
 
-    def is_rest_of_batch(self, entry: Entry) -> bool:
-        """Return whether the first of the entry's batch, tested by its present run, has left."""
-        run = self.runs.get(entry.run or "")
-        is_batch = run is not None and run.number == entry.batch
-        return is_batch and run is not None and self.entry_of(run.entries[0]) is None
-
     def name(self, what: str) -> str:
         """An id that the same inputs always give again, such as of `run 7`."""
         return str(uuid5(_namespace(self.queue.uid), what))
@@ -337,9 +331,6 @@ class Draft:
 
     def _swap(self, old: Entry, new: Entry) -> None:
         self._stand_elsewhere(old, new)
-        if old.run != new.run and self.is_rest_of_batch(old):
-            # What the landed part of a batch touched is known by the run that the rest is in.
-            self._change_line(self._first_rank(old))
         self.places.remove(old)
         self.entries[new.pr] = new
         self.places.add(new)
@@ -372,9 +363,8 @@ class Draft:
         self._change_line(self._first_rank(old, new))
 
     def _is_last(self, rank: int) -> bool:
-        line, graph = self.places.line, self.entries.graph
-        is_drawn = graph is not None and rank <= graph.end
-        return not is_drawn and (not line or rank > line[-1][0])
+        line = self.places.line
+        return not line or rank > line[-1][0]
 
     def _is_node_kept(self, old: Entry, new: Entry) -> bool:
         """Whether a batch begins behind all that is drawn, or one alone stays alone."""
@@ -397,14 +387,14 @@ class Draft:
         """The graph without an entry that has left; None: it has to be drawn again."""
         graph = self.entries.graph
         place = None if graph is None else graph.of.get(old.pr)
-        if graph is None or place is None:
+        if graph is None or place is None or (old.rank or 0) >= graph.end:
             return None
         run = self.runs.get(old.run or "")
         rest = () if run is None else self.own(run)
         mates = [entry.pr for entry in rest if entry.batch == old.batch is not None]
         if mates:
             # The rest of a batch stands where it stood, with what has landed of it.
-            is_landed = bool(self.queue.landed) and self.queue.landed[-1].run == old.run
+            is_landed = bool(self.queue.landed) and self.queue.landed[-1].entry == old.id
             is_node = [member.pr for member in graph.nodes[place].members] == [old.pr, *mates]
             return graph.without(old.pr) if is_landed and is_node else None
         beside = [graph.nodes[at] for at in (place - 1, place + 1) if 0 <= at < len(graph.nodes)]

@@ -1,7 +1,7 @@
 """Whether an entry may be tested and landed, and what is missing (docs/design/engine.md 5)."""
 
 from collections.abc import Set
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from service.mergequeue.engine.model import NOTHING, Detail, Entry
 from service.mergequeue.engine.outputs import Tell
@@ -169,6 +169,14 @@ def _wake(draft: Draft, entry: Entry) -> None:
         words = ", ".join(reason.value for reason in entry.unmet)
         detail = Detail(text=f"not ready for {hours:g} hours: {words}")
         leaving.leave(draft, entry, EntryState.CANCELLED, Reason.NOT_READY_TIMEOUT, detail)
+
+
+def gives_up_at(entry: Entry, hours: float) -> datetime | None:
+    """Return when an entry that stays unready loses its place, or leaves after so many hours."""
+    if entry.unready_since is not None:
+        return entry.unready_since + grace_of(entry)
+    is_counted = entry.state is EntryState.NOT_READY and entry.build_after is None
+    return entry.state_since + timedelta(hours=hours) if hours and is_counted else None
 
 
 def _is_over(draft: Draft, entry: Entry) -> bool:

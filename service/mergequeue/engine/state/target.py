@@ -143,7 +143,16 @@ def _adopt(draft: Draft, tip: Tip, old: Tip, merged: list[Entry]) -> None:
     if merged:
         below = [old.sha, *(tip.sha for _ in merged[1:])]
         steps = [
-            LandedStep(entry.pr, before, tip.sha, tip.tree, touches, is_proved=_is_proved(entry))
+            LandedStep(
+                entry.pr,
+                before,
+                tip.sha,
+                tip.tree,
+                touches,
+                is_proved=_is_proved(entry),
+                entry=entry.id,
+                batch=entry.batch,
+            )
             for entry, before in zip(merged, below, strict=True)
         ]
     draft.put_queue(replace(draft.queue, tip=tip, landed=(*draft.queue.landed, *steps)))
