@@ -52,7 +52,7 @@ async def test_a_long_name_is_cut_in_the_answer_as_it_is_kept(stage):
     name = "n" * 1_001
     answer = await stage.send([a_report_of(a_case(name, "F", file="f" * 2_000))])
     assert answer.warnings == (
-        "1 names, classes, suites or files are longer than 1,000 characters; shown cut.",
+        "Names, classes, suites or files longer than 1,000 characters: 1. They are shown cut.",
     )
     (failure,) = answer.failures
     assert (failure.name, failure.file) == (name[:1_000], "f" * 1_000)

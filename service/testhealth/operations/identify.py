@@ -35,7 +35,7 @@ CLASH = WarningCode.IDENTITY_CLASH.value + (
     ": {n:,} of the tests have the id of another, as {name!r}: `#` in their fields"
     " makes them equal. Give them other names, or an `id`."
 )
-CUT = "{n:,} names, classes, suites or files are longer than 1,000 characters; shown cut."
+CUT = "Names, classes, suites or files longer than 1,000 characters: {n:,}. They are shown cut."
 
 
 @dataclass(frozen=True, slots=True)
