@@ -182,7 +182,8 @@ def run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> 
     if as_json:
         print_record(wanted, reports, outcome, ending)
     for address in sorted({str(each.get("html_url") or "") for each in outcome.received} - {""}):
-        log(f"results: {address}")
+        if not address.startswith("urn:"):  # the service knows no address of its pages
+            log(f"results: {address}")
     log(ending.message)
     return ending.exit_code
 
@@ -238,7 +239,8 @@ def metadata_of(given: Json, repo: RepoRef, matrix: str) -> Json:
     """
     chosen = {name: value for name, value in given.items() if value}
     members = destination.repository_members(repo)
-    metadata = {**ci.metadata_of(os.environ, matrix), **chosen, "repo": members}
+    found = ci.metadata_of(os.environ, matrix, str(chosen.get("sha", "")))
+    metadata = {**found, **chosen, "repo": members}
     if "sha" not in metadata:
         raise Failed(Exit.USAGE, "no commit is known", "Give --sha, or run in a checkout")
     return metadata

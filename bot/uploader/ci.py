@@ -122,11 +122,11 @@ class TriggeringRun(NamedTuple):
     description: str
 
 
-def metadata_of(environ: Mapping[str, str], matrix: str = "") -> dict[str, object]:
+def metadata_of(environ: Mapping[str, str], matrix: str = "", sha: str = "") -> dict[str, object]:
     """Return the metadata of an upload that environment and checkout know.
 
-    `matrix`: the values of a matrix job, which become part of the job's name. Unknown fields are
-    left out, also `sha`.
+    `matrix`: the values of a matrix job, which become part of the job's name. `sha`: the commit
+    under test, if somebody names it. Unknown fields are left out, also `sha`.
     """
     earlier = triggering_run_of(environ)
     environ = environ if earlier is None else {**environ, **earlier.environ}
@@ -137,10 +137,11 @@ def metadata_of(environ: Mapping[str, str], matrix: str = "") -> dict[str, objec
         pull = {"sha": earlier.sha, "number": earlier.number}
     job = values.get("job", "")
     number = re.search(r"[1-9]\d*$", pull.get("number") or values.get("pr_number", ""))
+    sha = sha or pull.get("sha") or sha_of(values.get("sha", ""))
     fields: dict[str, object] = {
-        "sha": pull.get("sha") or sha_of(values.get("sha", "")),
+        "sha": sha,
         # A run that reports for another has not checked out what that one tested.
-        "tree_sha": git("rev-parse", "HEAD^{tree}") if earlier is None else "",
+        "tree_sha": tested_tree(sha) if earlier is None else "",
         "branch": branch_of(values),
         "pr_number": int(number[0]) if number else None,
         "run_id": values.get("run_id"),
@@ -155,6 +156,18 @@ def metadata_of(environ: Mapping[str, str], matrix: str = "") -> dict[str, objec
 def sha_of(value: str) -> str:
     """Return the commit that CI names, else the checkout's: Buildkite may say `HEAD`."""
     return value if re.fullmatch(r"[0-9a-fA-F]{40,64}", value) else git("rev-parse", "HEAD")
+
+
+def tested_tree(sha: str) -> str:
+    """Return the tree of the checkout if that is the commit or a merge of it; else empty.
+
+    A job may have checked out another commit, or another repository with its tests alone, whose
+    tree stays the same while the code under test changes.
+    """
+    shown = git("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
+    if git("rev-parse", "HEAD") != sha.lower() and f"parent {sha.lower()}" not in shown:
+        return ""
+    return git("rev-parse", "HEAD^{tree}")
 
 
 def one_line(text: str) -> str:

@@ -211,7 +211,7 @@ class Reading:
             return ReportFile(
                 self._format, FileStatus.ACCEPTED, cases, tuple(warnings), None, *marks
             )
-        text = f"Only the {len(cases)} whole tests before the fault were read. {fault.message}"
+        text = f"Whole tests read before the fault: {len(cases)}. {fault.message}"
         warnings.append(Warned(WarningCode.MALFORMED, text))
         return ReportFile(self._format, FileStatus.PARTIAL, cases, tuple(warnings), fault, *marks)
 
