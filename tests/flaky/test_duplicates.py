@@ -111,7 +111,7 @@ def test_names_of_several_tests_are_warned_of():
     warned = duplicates.duplicates_warned(results.others.values())
     assert warned
     assert warned.code is WarningCode.DUPLICATE_IDENTITY
-    assert warned.text == "1 names stand for several tests, as 'n'; give each its own."
+    assert warned.text == "Names that stand for several tests: 1, as 'n'. Give each its own."
     assert duplicates.duplicates_warned([duplicates.result_of([a_case("fp")])]) is None
 
 

@@ -32,7 +32,7 @@ COMPARED_MAX = 2_000
 
 SEPARATOR = "#"
 CLASH = WarningCode.IDENTITY_CLASH.value + (
-    ": {n:,} of the tests have the id of another, as {name!r}: `#` in their fields"
+    ": Tests with the id of another: {n:,}, as {name!r}. `#` in their fields"
     " makes them equal. Give them other names, or an `id`."
 )
 CUT = "Names, classes, suites or files longer than 1,000 characters: {n:,}. They are shown cut."

@@ -169,5 +169,7 @@ def duplicates_warned(results: Iterable[Result]) -> Warned | None:
     ]
     if not names:
         return None
-    text = f"{len(names):,} names stand for several tests, as {names[0]!r}; give each its own."
+    text = (
+        f"Names that stand for several tests: {len(names):,}, as {names[0]!r}. Give each its own."
+    )
     return Warned(WarningCode.DUPLICATE_IDENTITY, text)

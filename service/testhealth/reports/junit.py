@@ -68,9 +68,10 @@ class Suite:
     declared: str = ""
     tests_before: int = 0
     tests_nested: int = 0
-    # The place of its first case, how many cases are doubles of others, and its host.
+    # The place of its first case, how many cases more than tests it declares, and its host.
     first: int = 0
     doubled: int = 0
+    is_go: bool = False
     name: str = ""
     hostname: str = ""
     output: Captured | None = None
@@ -153,6 +154,8 @@ class JUnitElements:
             if self._case is not None or name in HEARD_IN_SUITE:
                 self._heard.append(self._heard_of(name, attributes))
                 return True
+            if attributes.get("name") == retries.GO_VERSION:
+                self._suites[-1].is_go = True
         elif name == SUITE:
             self._open_suite(attributes)
         if not self.root:
@@ -201,6 +204,11 @@ class JUnitElements:
         suite = self._suites.pop()
         if self._is_pytest:
             self._join_attempts(suite)
+        elif suite.is_go:
+            cases = self._reading.cases
+            made = retries.joined_of_go(cases[suite.first :])
+            suite.doubled += len(made) - (len(cases) - suite.first)
+            cases[suite.first :] = made
         is_declared = self._compare(suite)
         tests = self._tests() - suite.tests_before
         if is_declared and len(self._suites) == 1:
