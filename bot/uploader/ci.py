@@ -142,7 +142,7 @@ def metadata_of(environ: Mapping[str, str], matrix: str = "", sha: str = "") -> 
         "sha": sha,
         # A run that reports for another has not checked out what that one tested.
         "tree_sha": tested_tree(sha) if earlier is None else "",
-        "branch": branch_of(values),
+        "branch": branch_of(values, sha),
         "pr_number": int(number[0]) if number else None,
         "run_id": values.get("run_id"),
         "run_attempt": attempt_of(environ, values.get("run_attempt", "")),
@@ -164,8 +164,11 @@ def tested_tree(sha: str) -> str:
     A job may have checked out another commit, or another repository with its tests alone, whose
     tree stays the same while the code under test changes.
     """
+    # A shallow checkout has the parents of a merge here alone.
     shown = git("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
-    if git("rev-parse", "HEAD") != sha.lower() and f"parent {sha.lower()}" not in shown:
+    parents = [line for line in shown if line.startswith("parent ")]
+    is_merge = len(parents) > 1 and f"parent {sha.lower()}" in parents
+    if git("rev-parse", "HEAD") != sha.lower() and not is_merge:
         return ""
     return git("rev-parse", "HEAD^{tree}")
 
@@ -182,15 +185,16 @@ def one_line(text: str) -> str:
     return f"{line[: LINE_MAX - 17]} {digest}"
 
 
-def branch_of(values: Mapping[str, str]) -> str:
-    """Return the branch without `refs/heads/`; else the checkout's.
+def branch_of(values: Mapping[str, str], sha: str) -> str:
+    """Return the branch without `refs/heads/`; else the checkout's, if the commit is checked out.
 
     Empty for a tag: the results of a tag named `main` would count as results of that branch.
     """
     ref = values.get("branch", "")
     if values.get("tag") or (ref.startswith(ANY_REF) and not ref.startswith(BRANCHES)):
         return ""
-    ref = ref or git("symbolic-ref", "--short", "HEAD")
+    if not ref and git("rev-parse", "HEAD") == sha.lower():
+        ref = git("symbolic-ref", "--short", "HEAD")
     return ref[len(BRANCHES) :] if ref.startswith(BRANCHES) else ref
 
 

@@ -275,8 +275,10 @@ def test_a_checkout_of_other_code_than_the_tested_commit_names_no_tree():
         git("commit", "--allow-empty", "-m", "x")
         commits.append(git("rev-parse", "HEAD"))
     assert ci.tested_tree(commits[1].upper()) == git("rev-parse", "HEAD^{tree}")
-    for other in ("a" * 40, "trunk", ""):
+    for other in (commits[0], "a" * 40, "trunk", ""):
         assert ci.tested_tree(other) == ""
+    assert ci.metadata_of({}, sha=commits[0]) == {"sha": commits[0]}
+    assert ci.metadata_of({}, sha=commits[1])["branch"] == "trunk"
     buildkite = {"BUILDKITE": "true", "BUILDKITE_COMMIT": "a" * 40}
     assert "tree_sha" not in ci.metadata_of(buildkite)
     assert "tree_sha" in ci.metadata_of(buildkite, sha=commits[1])
