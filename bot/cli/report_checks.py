@@ -30,7 +30,10 @@ VOLATILE = (
     "Tests with another name in each run: {n}, as {first!r} and {second!r}. "
     "Remove what changes, or mask it (`name_masks`)."
 )
-SAME_NAME = "Names shared by several tests: {n}. Give each test a name of its own."
+SAME_NAME = (
+    "Names shared by several tests: {n}. Give each test a name of its own, or merge its retries "
+    "(Gradle: `mergeReruns = true`)."
+)
 
 
 def print_checks(files: Reports, wanted: Format | None, source_root: str, *, as_json: bool) -> int:

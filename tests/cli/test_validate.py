@@ -65,7 +65,7 @@ def test_everything_odd_is_named_with_its_mend(capsys):
         "Absolute file paths: 1. Give their root as `source_root`",
         "Tests without a file: 1. Let the reporter write `file`",
         "Tests without a classname: 1.",
-        "Names shared by several tests: 1. Give each test a name of its own.",
+        "Names shared by several tests: 1. Give each test a name of its own, or merge its retries",
     ):
         assert f"a.xml: {part}" in said
 
