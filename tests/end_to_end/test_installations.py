@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from service.accounts import installations
+from service.accounts.store import audit
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, reconcile, turn
@@ -330,7 +331,32 @@ async def test_a_queue_follows_a_renamed_branch_that_is_not_the_default_one(worl
     await world.act("rename", by="alice", branch="release/1", to="release/one")
     await world.settle()
     assert (await world.queue("release/one")).id == queue.id
+    (entry,) = await world.runtime.store.read(audit.tail, queue.org_id, 1)
+    assert (entry.action, entry.subject, dict(entry.data)) == (
+        "queue.follow_branch",
+        "github.localhost/octo/widgets@release/1",
+        {"before": "release/1", "after": "release/one"},
+    )
     assert HoldReason.TARGET_MISSING not in await holds(world, "release/one")
+
+
+async def test_a_queued_pull_request_lands_on_the_new_name_of_a_release_branch(world):
+    await queue_of_a_release(world)
+    checks = {"protection": {"release/1": {"checks": ["unit"]}}}
+    await world.sandbox.control.rules({"repo": REPO, **checks})
+    queue = await world.queue("release/1")
+    person = Requester(SYSTEM)
+    await queue_operations.set_state(world.runtime, queue, QueueState.PAUSED, None, person)
+    number = await world.open(base="release/1")
+    await world.comment("/merge", on=number)
+    await world.settle()
+    await world.act("rename", by="alice", branch="release/1", to="release/one")
+    await world.settle()
+    queue = await world.queue("release/one")
+    await queue_operations.set_state(world.runtime, queue, QueueState.RUNNING, None, person)
+    await world.settle()
+    view = await pull_requests.status(world.runtime, queue, number)
+    assert (view.entry.state.value, view.entry.restarts) == ("MERGED", {})
 
 
 async def test_a_former_default_branch_that_was_deleted_does_not_move_its_queue(world):

@@ -4,13 +4,18 @@ The provider gives the pull requests of a renamed branch the new base. A queue t
 new base before the new name would take it for another base, and end every submission.
 """
 
+from dataclasses import replace
+
+from service.accounts import audit_entries
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.mergequeue.operations import turn
 from service.mergequeue.store import queues
 from service.mergequeue.store.cache import QueueCache
 from service.provider.port import Provider
 from service.runtime import Runtime
-from service.vocabulary import QueueRef, Sha
+from service.vocabulary import SYSTEM, QueueRef, Sha
 
 WAITS_S = (1.0, 2.0, 4.0, 8.0)
 """Waits until the provider has renamed a branch whose pull requests have the new base already."""
@@ -35,7 +40,15 @@ async def follow(
         return None
     if new == default_branch and not was_default and known != await _tip(provider, queue, new):
         return None
-    if not await runtime.store.run(_rename, queue, new):
+    entry = audit_entries.allowed(
+        SYSTEM,
+        queue.org_id,
+        "queue.follow_branch",
+        audit_entries.subject_of_queue(queue),
+        runtime.clock.now(),
+    )
+    renamed = replace(entry, data={"before": queue.branch, "after": new})
+    if not await runtime.store.run(_rename, queue, new, renamed):
         return None
     runtime.store.caches.of(QueueCache).drop(queue.id)
     return await runtime.store.read(queues.ref_by_id, queue.id)
@@ -66,9 +79,10 @@ async def _tip(provider: Provider, queue: QueueRef, branch: str) -> Sha | None:
     return None if commit is None else commit.sha
 
 
-def _rename(session: Tx, queue: QueueRef, new: str) -> bool:
-    """Give the queue its new branch; False if another queue has that one."""
+def _rename(session: Tx, queue: QueueRef, new: str, entry: AuditRow) -> bool:
+    """Give the queue its new branch and log it; False if another queue has that one."""
     if queues.queue_ref(session, queue.org_id, queue.repository_id, new) is not None:
         return False
     queues.rename_branch(session, queue.id, new)
+    audit.append(session, entry)
     return True
