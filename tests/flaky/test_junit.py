@@ -90,6 +90,21 @@ def test_retries_come_before_the_outcome_and_never_change_it():
     assert case.attempts[2].stack == "s"
 
 
+@pytest.mark.parametrize(
+    ("suite", "case", "attempts"),
+    [
+        ('failures="0" flakes="1"', 'flaky="true"', [FAILED, PASSED]),
+        ('failures="1" flakes="0"', 'flaky="false"', [FAILED]),
+        ('failures="1" flakes="0"', "", [FAILED]),
+        ('failures="1"', 'flaky="true"', [FAILED]),
+    ],
+)
+def test_a_failure_that_firebase_counts_as_a_flake_was_mended_by_a_retry(suite, case, attempts):
+    xml = f'<testsuite name="s" {suite}><testcase name="n" {case}><failure/></testcase></testsuite>'
+    (found,) = read(xml).cases
+    assert [each.outcome for each in found.attempts] == attempts
+
+
 def test_nested_suites_are_their_joined_names():
     report = read(
         '<testsuites name="all"><testsuite name="a"><testsuite name=""><testsuite name="b/c">'

@@ -72,6 +72,7 @@ class Suite:
     first: int = 0
     doubled: int = 0
     is_go: bool = False
+    counts_flakes: bool = False
     name: str = ""
     hostname: str = ""
     output: Captured | None = None
@@ -196,6 +197,7 @@ class JUnitElements:
                 first=len(self._reading.cases),
                 name=name,
                 hostname=attributes.get("hostname", ""),
+                counts_flakes="flakes" in attributes,
             )
         )
         self._enter(self._suites[-1])
@@ -435,7 +437,11 @@ class JUnitElements:
         if decider is None:
             return attempts_by_attribute(attributes, seconds)
         if decider.name != "skipped":
-            return (self._failure(decider, seconds),)
+            failed = self._failure(decider, seconds)
+            # Firebase Test Lab and Flank write what a retry mended as a failure of the case, and
+            # count it as a flake of the suite.
+            is_mended = attributes.get("flaky") == "true" and self._suites[-1].counts_flakes
+            return (failed, Attempt(Outcome.PASSED)) if is_mended else (failed,)
         message = decider.attributes.get("message") or decider.text.text()
         return (Attempt(Outcome.SKIPPED, seconds, self._reading.bounded(message.strip())),)
 
