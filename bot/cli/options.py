@@ -36,12 +36,11 @@ Branch = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Number = Annotated[int, typer.Argument(help="The pull request's number.", min=1, max=2**32 - 1)]
-Junit = Annotated[
-    list[str],
-    typer.Option(
-        "--junit", metavar="GLOB", help="Reports, quoted; `**` is any folder. Repeatable."
-    ),
-]
+_JUNIT = typer.Option(
+    "--junit", metavar="GLOB", help="Reports, quoted; `**` is any folder. Repeatable."
+)
+Junit = Annotated[list[str], _JUNIT]
+MoreJunit = Annotated[list[str] | None, _JUNIT]
 SourceRoot = Annotated[
     str, typer.Option("--source-root", help="Folder to remove from the files of tests.")
 ]

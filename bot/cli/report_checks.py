@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from bot.cli import output
 from bot.cli.exits import Exit
-from bot.uploader import verdict
 from bot.uploader.files import Reports
 from service.testhealth.reports import duplicates, reports, results
 from service.testhealth.reports.reading import ReadOptions
@@ -21,17 +20,20 @@ from service.testhealth.reports.results import (
 
 # Digits, and the hexadecimal digits of ids, which change with every run.
 CHANGING = re.compile(r"[0-9a-f]*\d[0-9a-f]*", re.IGNORECASE)
-SHORT = "{n} tests are declared but missing: was the runner stopped, or the file cut?"
+SHORT = "Tests declared but missing: {n}. Was the runner stopped, or the file cut?"
 
-NO_FILE = "{n} tests have no file: let the reporter write `file`, so that they have code owners."
+NO_FILE = "Tests without a file: {n}. Let the reporter write `file`, so that they have code owners."
 NO_CLASSNAME = (
-    "{n} tests have no classname: let the reporter write `classname`, or names may clash."
+    "Tests without a classname: {n}. Let the reporter write `classname`, or names may clash."
 )
 VOLATILE = (
-    "{n} tests have another name in each run, as {first!r} and {second!r}: "
-    "remove what changes, or mask it (`name_masks`)."
+    "Tests with another name in each run: {n}, as {first!r} and {second!r}. "
+    "Remove what changes, or mask it (`name_masks`)."
 )
-SAME_NAME = "{n} names belong to several tests: give each test a name of its own."
+SAME_NAME = (
+    "Names shared by several tests: {n}. Give each test a name of its own, or merge its retries "
+    "(Gradle: `mergeReruns = true`)."
+)
 
 
 def print_checks(files: Reports, wanted: Format | None, source_root: str, *, as_json: bool) -> int:
@@ -51,8 +53,6 @@ def print_checks(files: Reports, wanted: Format | None, source_root: str, *, as_
                 output.line(f"{name}: {finding}")
         for finding in between:
             output.line(finding)
-    if not read:
-        output.log(f"headgate: {verdict.NO_REPORT}.")
     is_whole = all(report.status is FileStatus.ACCEPTED for _, report in read)
     return Exit.DONE if read and is_whole and not files.unread else Exit.FALSE
 

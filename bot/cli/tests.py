@@ -22,6 +22,9 @@ PAGE = 100
 
 WEEK = timedelta(days=7)
 
+# Characters of a test's name that a list shows; the page of the test has all.
+NAME_MAX = 120
+
 
 def parse_test_id(text: str) -> str:
     """Return the id of a test that is named by its id or by its link.
@@ -144,7 +147,10 @@ def quarantine(
         output.line(f"Quarantined {test_id} until {answer['expires_at']}")
         if not answer["quarantined"]:
             output.log("No effect yet: quarantine is off for this repository. Turn it on:")
-            output.log("headgate tests settings --set quarantine_enabled=true")
+            output.log(
+                "headgate tests settings --set quarantine_enabled=true "
+                f"--repo {repository.repo.host}/{repository.repo.slug}"
+            )
 
     return Result(answer, show)
 
@@ -234,7 +240,7 @@ def listed_row(test: Json) -> tuple[str, ...]:
     """Return a test as a row of the table."""
     status, failed = test["status"], test["last_failed_at"]
     return (
-        name_of(test, "file_path"),
+        short_name_of(test, "file_path"),
         str(status["value"]) if isinstance(status, dict) else "",
         percent(test["failure_rate_last_7d"]),
         "never" if failed is None else output.moment(failed),
@@ -250,7 +256,7 @@ def failing_row(test: Json) -> tuple[str, ...]:
     """Return a test that failed as a row of the table, with its most common failure."""
     failures = output.objects(test["most_common_failures"])
     return (
-        name_of(test, "file_path"),
+        short_name_of(test, "file_path"),
         percent(test["failure_rate_last_7d"]),
         str(test["pull_requests_impacted_last_7d"]),
         output.joined(test["codeowners"]),
@@ -262,7 +268,7 @@ def failing_row(test: Json) -> tuple[str, ...]:
 def quarantined_row(test: Json) -> tuple[str, ...]:
     """Return a quarantined test as a row of the table."""
     return (
-        name_of(test, "file"),
+        short_name_of(test, "file"),
         str(test["quarantine_setting"]),
         str(test["expires_at"] or "it is healthy"),
         str(test["reason"]),
@@ -310,6 +316,12 @@ def name_of(test: Json, file: str) -> str:
     parts = [str(each) for each in (test.get(file), test["name"]) if each]
     variant = f" ({test['variant']})" if test["variant"] else ""
     return "::".join(parts) + variant
+
+
+def short_name_of(test: Json, file: str) -> str:
+    """Return `file::name (variant)` for a list, in which one long name would widen every row."""
+    name = name_of(test, file)
+    return name if len(name) <= NAME_MAX else name[: NAME_MAX - 1] + "…"
 
 
 def percent(rate: object) -> str:

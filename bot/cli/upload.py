@@ -3,6 +3,7 @@
 How an upload is made, sent and judged is `bot/uploader`, which CI's action runs alone.
 """
 
+import glob
 import hashlib
 import os
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ app = typer.Typer()
 Command = Annotated[
     list[str] | None, typer.Argument(help="Behind `--`: run it first, then upload.")
 ]
+Named = Annotated[list[str] | None, typer.Argument(metavar="FILE", help="Reports to read.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Read the reports here, send nothing.")]
 Strict = Annotated[bool, typer.Option("--strict", help="End with 70 when the upload fails.")]
 Org = Annotated[str | None, typer.Option("--org", help="The organization. Default: the token's.")]
@@ -91,7 +93,7 @@ def upload(
     if dry_run and command:
         raise Failed(Exit.USAGE, "--dry-run runs no command", "Leave one of them out")
     if dry_run:
-        return validate(junit, source_root, report_format, as_json=as_json)
+        return check_reports(junit, source_root, report_format, as_json=as_json)
     if context.info_name == "test" and not command:
         raise Failed(Exit.USAGE, "no command is given", "Write it behind `--`")
     given: Json = {
@@ -121,17 +123,38 @@ def upload(
 
 @app.command()
 def validate(
-    junit: options.Junit,
+    named: Named = None,
+    junit: options.MoreJunit = None,
     source_root: options.SourceRoot = "",
     report_format: options.ReportFormat = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Read test reports on this machine, and say what to fix in them."""
+    # A shell that expanded a pattern gives names, which may contain the letters of patterns.
+    literal = [glob.escape(each) if os.path.exists(each) else each for each in named or ()]
+    globs = [*literal, *(junit or ())]
+    if not globs:
+        raise Failed(Exit.USAGE, "no report is named", "Write `headgate validate FILE`")
+    return check_reports(globs, source_root, report_format, as_json=as_json)
+
+
+def check_reports(
+    globs: Sequence[str], source_root: str, report_format: Format | None, *, as_json: bool
+) -> int:
+    """Read the reports that match and print what to fix; return the exit code."""
     from bot.cli import report_checks
 
-    reports = files.find_reports(junit, 0, output.log)
+    reports = files.find_reports(globs, 0, output.log)
     root = source_root or destination.find_source_root()
-    return report_checks.print_checks(reports, report_format, root, as_json=as_json)
+    code = report_checks.print_checks(reports, report_format, root, as_json=as_json)
+    missing = [each for each in globs if not any(map(os.path.isfile, files.matching(each)))]
+    folders = [each for each in missing if os.path.isdir(each)]
+    unmatched = ", ".join(each for each in missing if each not in folders)
+    if unmatched:
+        log(f"{verdict.NO_REPORT} {unmatched}.")
+    for each in folders:
+        log(f"{each} is a folder: name its files, as '{each.rstrip('/')}/**/*.xml'.")
+    return Exit.FALSE if missing else code
 
 
 def run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> int:
@@ -159,7 +182,8 @@ def run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> 
     if as_json:
         print_record(wanted, reports, outcome, ending)
     for address in sorted({str(each.get("html_url") or "") for each in outcome.received} - {""}):
-        log(f"results: {address}")
+        if not address.startswith("urn:"):  # the service knows no address of its pages
+            log(f"results: {address}")
     log(ending.message)
     return ending.exit_code
 
@@ -215,7 +239,8 @@ def metadata_of(given: Json, repo: RepoRef, matrix: str) -> Json:
     """
     chosen = {name: value for name, value in given.items() if value}
     members = destination.repository_members(repo)
-    metadata = {**ci.metadata_of(os.environ, matrix), **chosen, "repo": members}
+    found = ci.metadata_of(os.environ, matrix, str(chosen.get("sha", "")))
+    metadata = {**found, **chosen, "repo": members}
     if "sha" not in metadata:
         raise Failed(Exit.USAGE, "no commit is known", "Give --sha, or run in a checkout")
     return metadata

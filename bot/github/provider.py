@@ -203,6 +203,9 @@ class GitHubProvider:
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         return await self._repeatable(refs.read_tip, repo, Priority.VERDICT, branch)
 
+    async def new_name(self, repo: RepoRef, branch: str) -> str | None:
+        return await self._repeatable(refs.read_new_name, repo, Priority.VERDICT, branch)
+
     async def commit(self, repo: RepoRef, sha: Sha) -> Commit | None:
         return await self._repeatable(refs.read_commit, repo, Priority.VERDICT, sha)
 

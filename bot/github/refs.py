@@ -50,6 +50,17 @@ async def read_tip(client: RepositoryClient, branch: str) -> Commit | None:
     return None if answer is None else _keep(client, answer.fields)
 
 
+async def read_new_name(client: RepositoryClient, branch: str) -> str | None:
+    """Return the branch to which GitHub redirects the name of a renamed one, else None.
+
+    GitHub answers 301 for a renamed branch (google/go-github issue 1895). It also redirects a
+    missing `master` to the default branch (github/rest-api-description issue 7096).
+    """
+    answer = await client.find(f"/branches/{branch_path(branch)}")
+    name = None if answer is None else answer.fields.text("name")
+    return None if name == branch else name
+
+
 async def read_commit(client: RepositoryClient, sha: Sha) -> Commit | None:
     """Return a commit, read once per process; None when GitHub does not know it."""
     cached = client.caches.commit(client.repo, sha)

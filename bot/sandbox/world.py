@@ -123,6 +123,7 @@ class Repository:
 
     `deployed` contains commits with the environment of a successful deployment, `scanned` commits
     with results of code scanning. `size_kib` is what the repository's facts show as its size.
+    `renamed` contains the new name of each renamed branch, by the old one.
     """
 
     world: "World" = field(repr=False, compare=False)
@@ -151,6 +152,7 @@ class Repository:
     deployed: set[tuple[str, str]] = field(default_factory=set)
     scanned: set[str] = field(default_factory=set)
     size_kib: int = 0
+    renamed: dict[str, str] = field(default_factory=dict)
     pushes: deque[datetime] = field(default_factory=lambda: deque(maxlen=PUSHES_KEPT))
 
     @property

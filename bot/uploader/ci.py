@@ -122,11 +122,11 @@ class TriggeringRun(NamedTuple):
     description: str
 
 
-def metadata_of(environ: Mapping[str, str], matrix: str = "") -> dict[str, object]:
+def metadata_of(environ: Mapping[str, str], matrix: str = "", sha: str = "") -> dict[str, object]:
     """Return the metadata of an upload that environment and checkout know.
 
-    `matrix`: the values of a matrix job, which become part of the job's name. Unknown fields are
-    left out, also `sha`.
+    `matrix`: the values of a matrix job, which become part of the job's name. `sha`: the commit
+    under test, if somebody names it. Unknown fields are left out, also `sha`.
     """
     earlier = triggering_run_of(environ)
     environ = environ if earlier is None else {**environ, **earlier.environ}
@@ -137,11 +137,12 @@ def metadata_of(environ: Mapping[str, str], matrix: str = "") -> dict[str, objec
         pull = {"sha": earlier.sha, "number": earlier.number}
     job = values.get("job", "")
     number = re.search(r"[1-9]\d*$", pull.get("number") or values.get("pr_number", ""))
+    sha = sha or pull.get("sha") or sha_of(values.get("sha", ""))
     fields: dict[str, object] = {
-        "sha": pull.get("sha") or sha_of(values.get("sha", "")),
+        "sha": sha,
         # A run that reports for another has not checked out what that one tested.
-        "tree_sha": git("rev-parse", "HEAD^{tree}") if earlier is None else "",
-        "branch": branch_of(values),
+        "tree_sha": tested_tree(sha) if earlier is None else "",
+        "branch": branch_of(values, sha),
         "pr_number": int(number[0]) if number else None,
         "run_id": values.get("run_id"),
         "run_attempt": attempt_of(environ, values.get("run_attempt", "")),
@@ -157,6 +158,21 @@ def sha_of(value: str) -> str:
     return value if re.fullmatch(r"[0-9a-fA-F]{40,64}", value) else git("rev-parse", "HEAD")
 
 
+def tested_tree(sha: str) -> str:
+    """Return the tree of the checkout if that is the commit or a merge of it; else empty.
+
+    A job may have checked out another commit, or another repository with its tests alone, whose
+    tree stays the same while the code under test changes.
+    """
+    # A shallow checkout has the parents of a merge here alone.
+    shown = git("cat-file", "commit", "HEAD").partition("\n\n")[0].splitlines()
+    parents = [line for line in shown if line.startswith("parent ")]
+    is_merge = len(parents) > 1 and f"parent {sha.lower()}" in parents
+    if git("rev-parse", "HEAD") != sha.lower() and not is_merge:
+        return ""
+    return git("rev-parse", "HEAD^{tree}")
+
+
 def one_line(text: str) -> str:
     """Return the text as one line of at most 255 characters that no other text has.
 
@@ -169,15 +185,16 @@ def one_line(text: str) -> str:
     return f"{line[: LINE_MAX - 17]} {digest}"
 
 
-def branch_of(values: Mapping[str, str]) -> str:
-    """Return the branch without `refs/heads/`; else the checkout's.
+def branch_of(values: Mapping[str, str], sha: str) -> str:
+    """Return the branch without `refs/heads/`; else the checkout's, if the commit is checked out.
 
     Empty for a tag: the results of a tag named `main` would count as results of that branch.
     """
     ref = values.get("branch", "")
     if values.get("tag") or (ref.startswith(ANY_REF) and not ref.startswith(BRANCHES)):
         return ""
-    ref = ref or git("symbolic-ref", "--short", "HEAD")
+    if not ref and git("rev-parse", "HEAD") == sha.lower():
+        ref = git("symbolic-ref", "--short", "HEAD")
     return ref[len(BRANCHES) :] if ref.startswith(BRANCHES) else ref
 
 

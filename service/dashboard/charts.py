@@ -7,6 +7,7 @@ of the axes is HTML, so it keeps its size.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import zip_longest
 from typing import NamedTuple
 
 from service.testhealth.operations.all_tests import RUNS_MAX
@@ -19,6 +20,8 @@ LABELS_MAX = 5
 GAP = 0.25
 """The part of a bar's place that stays empty."""
 
+SINGLE_WIDTH = 3.0
+"""How wide a line's only value is drawn, in hundredths of the chart."""
 
 HOUR_S, DAY_S = 3600, 86400
 TIME_STEPS_S = (
@@ -143,14 +146,16 @@ class Chart:
         """A line with a gap where values are missing; a single value is a short stroke."""
         place = 100 / len(values)
         path, is_open = [], False
-        for nth, value in enumerate(values):
+        for nth, (value, after) in enumerate(zip_longest(values, values[1:])):
             if value is None:
                 is_open = False
                 continue
             x, y = nth * place + place / 2, 100 - value * 100 / self.top
-            path.append(f"{'L' if is_open else 'M'}{x:.2f} {y:.2f}")
-            if not is_open:
-                path.append("h.5")
+            if not is_open and after is None:
+                width = min(place, SINGLE_WIDTH)
+                path.append(f"M{x - width / 2:.2f} {y:.2f}h{width:.2f}")
+            else:
+                path.append(f"{'L' if is_open else 'M'}{x:.2f} {y:.2f}")
             is_open = True
         return "".join(path)
 

@@ -71,7 +71,12 @@ class RunPage:
     @property
     def passed(self) -> int:
         """The number of required statuses that count as passed."""
-        return sum(row.mark.color in ("good", "shield") for row in self.required)
+        return self.excused + sum(row.mark.color == "good" for row in self.required)
+
+    @property
+    def excused(self) -> int:
+        """The number of required statuses that count as passed although they failed."""
+        return sum(row.mark.color == "shield" for row in self.required)
 
 
 def made_of(page: PageOfRun, now: datetime) -> RunPage:

@@ -155,6 +155,13 @@ class Provider(Protocol):
         """The branch's newest commit, None when the branch does not exist; never cached."""
         ...
 
+    async def new_name(self, repo: RepoRef, branch: str) -> str | None:
+        """The branch to which the provider redirects the name of one that is gone.
+
+        None while the branch exists, and for one that was deleted.
+        """
+        ...
+
     async def commit(self, repo: RepoRef, sha: Sha) -> Commit | None:
         """One commit, None when unknown."""
         ...

@@ -193,7 +193,7 @@ async def test_a_test_is_quarantined_and_released(browser, shown):
         await page.get_by_text("Quarantine…").click()
         await page.get_by_label("Reason").fill("waits on a clock")
         await page.get_by_role("button", name="Decide").click()
-        await page.get_by_text("quarantined by a person's word").wait_for()
+        await page.get_by_text("quarantined by a person").wait_for()
         await page.get_by_role("button", name="End this decision").click()
         await page.get_by_text("Not quarantined: when it fails, it counts as failed.").wait_for()
 

@@ -82,6 +82,16 @@ def test_tests_are_listed_with_rate_last_failure_owner_and_link(api, capsys):
     assert second.split()[5:] == ["never", "6", "1:05", "h", "@octo/web,", "@bob", "yes", PAGE]
 
 
+def test_a_long_name_is_cut_in_a_list_and_whole_on_its_own(api, capsys):
+    long = TEST | {"name": "x" * 900}
+    api.says("/flaky-tests/list-tests", {"tests": [long], "page": a_page()})
+    assert headgate("list") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) < 300
+    api.says("/flaky-tests/get-test-details", {"test": DETAILS | long})
+    assert headgate("show", ID) == 0
+    assert "x" * 900 in capsys.readouterr().out.replace("\n", "").replace(" ", "")
+
+
 def test_all_tests_are_listed_without_a_status(api, capsys):
     api.says("/flaky-tests/list-tests", {"tests": [], "page": a_page()})
     assert headgate("list", "all") == 0
@@ -146,7 +156,9 @@ def test_a_test_is_quarantined_and_released(api, capsys):
     assert api.asked[-1][1] == ABOUT | wish
     shown = capsys.readouterr()
     assert shown.out == f"Quarantined {ID} until 2026-04-01T08:00:00.000Z\n"
-    assert "headgate tests settings --set quarantine_enabled=true\n" in shown.err
+    assert shown.err.endswith(
+        "headgate tests settings --set quarantine_enabled=true --repo github.com/octo/widgets\n"
+    )
     until = "2026-03-09T00:00:00Z"
     assert headgate("quarantine", ID, "--reason", "#991", "--until", until, "--json") == 0
     assert api.asked[-1][1]["expires_at"] == until

@@ -6,6 +6,7 @@ See docs/design/reports.md 12.
 import json
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -77,6 +78,17 @@ def test_reports_are_sent_packed_with_what_was_tested(api, capsys):
         "headgate: results: http://x/uploads/b7e0a3c4\n"
         "headgate: 412 tests, no failure: exit code 0.\n"
     )
+
+
+def test_a_commit_that_is_not_checked_out_is_not_sent_with_the_tree_of_the_checkout(api):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for arguments in (["init"], [*identity, "commit", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", *arguments], check=True, capture_output=True)
+    api.says(UPLOAD, an_upload())
+    Path("a.xml").write_bytes(REPORT)
+    assert headgate() == 0
+    sent = api.asked[1][1]
+    assert (sent["sha"], "tree_sha" in sent) == (SHA, False)
 
 
 def test_an_organization_that_is_named_is_not_asked_for(api):

@@ -251,15 +251,54 @@ def test_what_began_a_run_and_cannot_be_read_is_nobodys_branch(workflow_run, eve
     assert "names no triggering run" in said_of(environ)
 
 
-def test_a_checkout_knows_its_commit_its_tree_and_its_branch():
+def git(*arguments):
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    for arguments in (["init", "-b", "trunk"], [*identity, "commit", "--allow-empty", "-m", "x"]):
-        subprocess.run(["git", *arguments], check=True, capture_output=True)
+    done = subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+    return done.stdout.decode().strip()
+
+
+def test_a_checkout_knows_its_commit_its_tree_and_its_branch():
+    git("init", "-b", "trunk")
+    git("commit", "--allow-empty", "-m", "x")
     facts = ci.metadata_of({})
     assert sorted(facts) == ["branch", "sha", "tree_sha"]
     assert (facts["branch"], facts["tree_sha"]) == (
         "trunk",
         "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    )
+
+
+def test_a_checkout_of_other_code_than_the_tested_commit_names_no_tree():
+    git("init", "-b", "trunk")
+    commits = []
+    for _ in range(2):
+        git("commit", "--allow-empty", "-m", "x")
+        commits.append(git("rev-parse", "HEAD"))
+    assert ci.tested_tree(commits[1].upper()) == git("rev-parse", "HEAD^{tree}")
+    for other in (commits[0], "a" * 40, "trunk", ""):
+        assert ci.tested_tree(other) == ""
+    assert ci.metadata_of({}, sha=commits[0]) == {"sha": commits[0]}
+    assert ci.metadata_of({}, sha=commits[1])["branch"] == "trunk"
+    buildkite = {"BUILDKITE": "true", "BUILDKITE_COMMIT": "a" * 40}
+    assert "tree_sha" not in ci.metadata_of(buildkite)
+    assert "tree_sha" in ci.metadata_of(buildkite, sha=commits[1])
+
+
+def test_the_head_of_a_pull_request_is_tested_with_the_tree_of_its_merge():
+    git("init", "-b", "trunk")
+    git("commit", "--allow-empty", "-m", "x")
+    git("checkout", "-b", "topic")
+    git("commit", "--allow-empty", "-m", "y")
+    head = git("rev-parse", "HEAD")
+    git("checkout", "trunk")
+    Path("a.txt").write_text("1")
+    git("add", "a.txt")
+    git("commit", "-m", "z")
+    git("merge", "--no-ff", "-m", "merge", "topic")
+    assert (
+        ci.tested_tree(head)
+        == git("rev-parse", "HEAD^{tree}")
+        != git("rev-parse", f"{head}^{{tree}}")
     )
 
 

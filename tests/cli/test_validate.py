@@ -31,17 +31,41 @@ def test_a_good_report_is_counted(capsys, command):
     )
 
 
+@pytest.mark.parametrize("name", ["a.xml", "a[1].xml", "*.xml"])
+def test_reports_are_named_as_arguments(capsys, name):
+    Path("a.xml" if "*" in name else name).write_text(GOOD)
+    assert app.run(["validate", name]) == 0
+    assert "accepted  2      2" in capsys.readouterr().out
+
+
+def test_a_missing_report_is_named(capsys):
+    Path("a.xml").write_text(GOOD)
+    Path("reports").mkdir()
+    assert app.run(["validate", "a.xml", "b.xml", "reports", "--junit", "c/*.xml"]) == 1
+    shown = capsys.readouterr()
+    assert "a.xml  junit   accepted" in shown.out
+    assert shown.err == (
+        "headgate: No test report matched b.xml, c/*.xml.\n"
+        "headgate: reports is a folder: name its files, as 'reports/**/*.xml'.\n"
+    )
+
+
+def test_validate_needs_a_report(capsys):
+    assert app.run(["validate"]) == 2
+    assert "no report is named" in capsys.readouterr().err
+
+
 def test_everything_odd_is_named_with_its_mend(capsys):
     Path("a.xml").write_text(ODD)
     assert app.run(["validate", "--junit", "a.xml"]) == 0
     said = capsys.readouterr().out
     for part in (
-        "1 tests have no name",
-        "1 durations are negative",
-        "1 file paths are absolute; give their root as `source_root`",
-        "1 tests have no file: let the reporter write `file`",
-        "1 tests have no classname",
-        "1 names belong to several tests: give each test a name of its own.",
+        "Tests without a name: 1. They are counted",
+        "Durations that are negative, too long or unreadable: 1.",
+        "Absolute file paths: 1. Give their root as `source_root`",
+        "Tests without a file: 1. Let the reporter write `file`",
+        "Tests without a classname: 1.",
+        "Names shared by several tests: 1. Give each test a name of its own, or merge its retries",
     ):
         assert f"a.xml: {part}" in said
 
@@ -77,7 +101,7 @@ def test_a_format_may_be_asked_for(capsys):
 
 def test_no_report_is_no_success(capsys):
     assert app.run(["validate", "--junit", "*.xml"]) == 1
-    assert capsys.readouterr().err == "headgate: No test report matched.\n"
+    assert capsys.readouterr().err == "headgate: No test report matched *.xml.\n"
 
 
 def test_json_says_the_same(capsys):
@@ -135,7 +159,7 @@ def test_outcomes_are_counted_by_file(capsys):
     (file,) = json.loads(capsys.readouterr().out)["files"]
     names = ("tests", "passed", "failed", "errors", "skipped", "retried", "suite_failures")
     assert [file[name] for name in names] == [5, 2, 2, 1, 1, 1, 1]
-    assert "2 tests are declared but missing" in " ".join(file["findings"])
+    assert "Tests declared but missing: 2." in " ".join(file["findings"])
 
 
 @pytest.mark.parametrize(
@@ -148,7 +172,7 @@ def test_outcomes_are_counted_by_file(capsys):
 def test_two_reports_show_names_that_change_with_every_run(capsys, first, second, example):
     validated(first, second)
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
-    assert finding.startswith(f"1 tests have another name in each run, as {example}:")
+    assert finding.startswith(f"Tests with another name in each run: 1, as {example}.")
     assert app.run(["validate", "--junit", "*.xml"]) == 0
     assert finding in capsys.readouterr().out
 

@@ -23,7 +23,7 @@ async def test_a_maintainer_examines_a_branch_and_others_may_not(pages):
         assert "in order" in page.text
         assert "nothing was changed" in page.text
         # A fix that names a page of GitHub leads there: here the permission to write workflows.
-        assert f"{pages.sandbox.url}/apps/headgate" in page.links
+        assert f"{pages.sandbox.url}/organizations/sandbox/settings/apps/headgate" in page.links
         assert f"headgate doctor {REPO} --branch main --dry-test" in page.text
         assert (await browser.open(f"{pages.url}/{REPO}/other/doctor")).status == 404
 

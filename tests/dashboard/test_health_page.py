@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from service.dashboard.charts import Chart, Series
 from service.mergequeue.api.models.answers import statistics as answers
 from service.mergequeue.engine.model import Detail
 from service.mergequeue.engine.outputs import EntryMoved, QueueStateChanged, Recorded
@@ -179,3 +180,12 @@ async def test_the_page_and_the_endpoint_name_the_rates_that_the_queue_plans_wit
 
 def test_every_reason_to_leave_has_a_label():
     assert set(causes.LABELS) == set(endings.FAILED) | set(endings.CANCELLED)
+
+
+def test_the_only_value_of_a_line_is_a_stroke_that_can_be_seen():
+    def path_of(*values):
+        (drawn,) = Chart("t", "h", "abcd", [Series("s", "c1", values)], is_lines=True).drawn
+        return drawn.path
+
+    assert path_of(None, None, 4.0, None) == "M61.00 0.00h3.00"
+    assert path_of(2.0, 4.0, None, 4.0) == "M12.50 50.00L37.50 0.00M86.00 0.00h3.00"

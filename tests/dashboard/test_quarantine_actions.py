@@ -53,18 +53,18 @@ async def test_a_token_of_role_queue_quarantines_and_ends_it(stage):
         assert "a reader" in browser.page.text
         page = await browser.press(DECIDE, override="ALWAYS_QUARANTINE", reason="a race", days="14")
         assert page.status == 200
-        assert "Always, because a race" in page.text
+        assert "Always quarantined, because a race" in page.text
         row = await newest(stage)
         assert (row.action, row.actor.kind) == ("test.set_override", ActorKind.TOKEN)
         assert (row.actor.channel, row.reason) == (Channel.DASHBOARD, "a race")
         page = await browser.press("End this decision")
-        assert (page.status, "Always, because" in page.text) == (200, False)
+        assert (page.status, "Always quarantined" in page.text) == (200, False)
 
 
 async def test_on_this_machine_everybody_may(stage):
     async with opened(stage, dashboard_auth=DashboardAuth.LOOPBACK) as browser:
         page = await browser.press(DECIDE, override="NEVER_QUARANTINE", reason="core", days="90")
-        assert "Never, because core" in page.text
+        assert "Never quarantined, because core" in page.text
         assert (await newest(stage)).actor.login == "operator (this machine)"
 
 

@@ -134,11 +134,26 @@ async def test_a_missing_permission(world: World) -> None:
     await world.act("permissions", by="alice", permissions=lacking)
     doctor = await asking.asker(world)
     found = await named(doctor, "app-permissions")
-    assert "`contents`" in found["found"]
-    assert "accept the new permissions" in found["mend"]
+    assert "asks for `contents: write`, but this installation grants read" in found["found"]
+    assert found["mend"].startswith("An owner must accept the new permissions at http")
     await world.act("permissions", by="alice", permissions=PERMISSIONS)
     await world.settle()
     await lands(world)
+
+
+async def test_a_permission_that_the_app_itself_does_not_ask_for(world: World) -> None:
+    await world.make_queue()
+    lacking = {**PERMISSIONS, "checks": "read"}
+    world.sandbox.app.permissions = lacking
+    await world.act("permissions", by="alice", permissions=lacking)
+    doctor = await asking.asker(world)
+    found = await named(doctor, "app-permissions")
+    assert "registration asks for read to `checks` and needs write" in found["found"]
+    assert (
+        "/settings/apps/headgate, then “Permissions & events”, set `Checks: write`"
+        in (found["mend"])
+    )
+    assert "Then an owner accepts it at http" in found["mend"]
 
 
 async def test_a_suspended_installation(world: World) -> None:

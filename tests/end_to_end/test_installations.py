@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from service.accounts import installations
+from service.accounts.store import audit
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, reconcile, turn
@@ -278,6 +279,7 @@ async def test_a_new_base_that_is_a_copy_of_the_old_one_waits_until_that_is_gone
     async def end_rename():
         await world.rest(3)
         if is_renamed:
+            world.repository.renamed["main"] = "trunk"
             await world.act("delete_branch", by="alice", branch="main")
 
     read = reconcile.read_pull_request(world.runtime, await world.queue(), number)
@@ -303,3 +305,78 @@ async def test_another_default_branch_leaves_the_queue_where_it_is(world):
     assert (await world.queue()).branch == "main"
     await world.act("default_branch", by="alice", branch="main")
     await lands(world, number)
+
+
+async def queue_of_a_release(world, name="release/1"):
+    """The queue of a branch beside the default one, both at the same commit."""
+    await world.settle()
+    tip = world.repository.git.branch("main")
+    await world.act("force_push", by="alice", branch=name, to=tip)
+    await world.settle()
+    await world.make_queue(branch=name)
+    return await world.queue(name)
+
+
+async def test_a_deleted_release_branch_at_the_commit_of_main_does_not_move_its_queue(world):
+    queue = await queue_of_a_release(world)
+    await world.act("delete_branch", by="alice", branch="release/1")
+    await world.settle()
+    await reconcile.read_all_queues(world.runtime)
+    assert (await world.queue("release/1")).id == queue.id
+    assert HoldReason.TARGET_MISSING in await holds(world, "release/1")
+
+
+async def test_a_queue_follows_a_renamed_branch_that_is_not_the_default_one(world):
+    queue = await queue_of_a_release(world)
+    await world.act("rename", by="alice", branch="release/1", to="release/one")
+    await world.settle()
+    assert (await world.queue("release/one")).id == queue.id
+    (entry,) = await world.runtime.store.read(audit.tail, queue.org_id, 1)
+    assert (entry.action, entry.subject, dict(entry.data)) == (
+        "queue.follow_branch",
+        "github.localhost/octo/widgets@release/1",
+        {"before": "release/1", "after": "release/one"},
+    )
+    assert HoldReason.TARGET_MISSING not in await holds(world, "release/one")
+
+
+async def test_a_queued_pull_request_lands_on_the_new_name_of_a_release_branch(world):
+    await queue_of_a_release(world)
+    checks = {"protection": {"release/1": {"checks": ["unit"]}}}
+    await world.sandbox.control.rules({"repo": REPO, **checks})
+    queue = await world.queue("release/1")
+    person = Requester(SYSTEM)
+    await queue_operations.set_state(world.runtime, queue, QueueState.PAUSED, None, person)
+    number = await world.open(base="release/1")
+    await world.comment("/merge", on=number)
+    await world.settle()
+    await world.act("rename", by="alice", branch="release/1", to="release/one")
+    await world.settle()
+    queue = await world.queue("release/one")
+    await queue_operations.set_state(world.runtime, queue, QueueState.RUNNING, None, person)
+    await world.settle()
+    view = await pull_requests.status(world.runtime, queue, number)
+    assert (view.entry.state.value, view.entry.restarts) == ("MERGED", {})
+
+
+async def test_a_former_default_branch_that_was_deleted_does_not_move_its_queue(world):
+    await paused_entry(world)
+    queue = await world.queue()
+    tip = world.repository.git.branch("main")
+    await world.act("force_push", by="alice", branch="next", to=tip)
+    await world.act("default_branch", by="alice", branch="next")
+    await world.act("delete_branch", by="alice", branch="main")
+    await world.settle()
+    await reconcile.read_all_queues(world.runtime)
+    assert (await world.queue("main")).id == queue.id
+    assert set(await holds(world)) == {HoldReason.TARGET_MISSING}
+
+
+async def test_a_missing_master_that_github_redirects_to_the_default_branch_moves_no_queue(world):
+    queue = await queue_of_a_release(world, "master")
+    await world.act("push", by="alice", branch="main", files={"more.txt": "x"}, bypass=True)
+    await world.act("delete_branch", by="alice", branch="master")
+    await world.settle()
+    await reconcile.read_all_queues(world.runtime)
+    assert (await world.queue("master")).id == queue.id
+    assert HoldReason.TARGET_MISSING in await holds(world, "master")

@@ -190,7 +190,7 @@ def test_a_malformed_file_gives_its_whole_cases_with_place_and_cause():
         "The XML is not well-formed: not well-formed (invalid token).", 3, 21
     )
     assert report.warnings[0].text == (
-        "Only the 1 whole tests before the fault were read. "
+        "Whole tests read before the fault: 1. "
         "The XML is not well-formed: not well-formed (invalid token)."
     )
 

@@ -58,6 +58,11 @@ def test_a_test_in_a_changed_file_may_be_missing():
     )
 
 
+def test_a_missing_test_without_a_file_is_named_by_its_class():
+    (gap,) = gaps_of(lacking(1, MissingTest("mail", "", "Cart"), expected=1))
+    assert gap.endswith("such as `Cart::mail`")
+
+
 def test_names_of_strangers_stay_in_their_code_span():
     odd = MissingTest("a` @octo\n# b", "", "")
     (gap,) = gaps_of(lacking(1, odd, expected=1))
@@ -77,11 +82,14 @@ def test_a_job_that_is_new_excuses_nothing():
         (1, "", 1),
         (1, "pytest", 3),
         (2, "phpunit", 1),
+        (1, "pest", 1),
+        (2, "pest", 1),
         (101, "cargo", 1),
         (100, "cargo", 1),
         (3, "bazel", 1),
         (4, "mocha", 4),
         (140, "mocha", 140),
+        (1, "mocha", 4),
         (250, "robot", 400),
     ],
 )
@@ -97,6 +105,7 @@ def test_codes_by_which_runners_say_that_tests_failed(code, runner, failed):
         (3, "phpunit", 1, "the command ended with 3, but failed tests alone end with 1 or 2"),
         (7, "mocha", 4, "the command ended with 7, but failed tests alone end with 4"),
         (139, "sh", 1, "the command was ended by signal 11 (exit code 139)"),
+        (128, "sh", 1, "the command ended with 128, but failed tests alone end with 1"),
     ],
 )
 def test_codes_that_say_more_than_that_tests_failed(code, runner, failed, said):
@@ -113,6 +122,7 @@ def test_an_exit_code_that_the_job_used_to_send_must_be_sent():
     assert gaps_of(report) == (
         "the exit code of the command is missing, which earlier uploads of this job sent",
     )
+    assert gaps_of(replace(ended(1), expectation=Expectation(200, has_exit_code=True))) == ()
 
 
 def test_uploads_that_were_announced_must_arrive():
@@ -120,6 +130,21 @@ def test_uploads_that_were_announced_must_arrive():
     assert gaps_of(of_parts(Part(FIRST, 1), Part(FIRST, 0))) == ()
     other = replace(FIRST, session="t")
     assert len(gaps_of(of_parts(Part(FIRST, 1), Part(other, 0)))) == 2
+    assert not completeness.is_sealed([Part(FIRST, 1)])
+    assert completeness.is_sealed([Part(FIRST, 1), Part(FIRST, 0)])
+
+
+@pytest.mark.parametrize(
+    "account", [replace(FIRST, session=""), replace(FIRST, session_uploads=None)]
+)
+def test_uploads_that_no_session_announces_are_not_awaited(account):
+    assert completeness.is_sealed([Part(account, 1)])
+    assert gaps_of(of_parts(Part(account, 1))) == ()
+
+
+def test_failures_of_commands_without_a_session_are_counted_apart():
+    account = Account(exit_code=2, runner="mocha")
+    assert gaps_of(of_parts(Part(account, 2), Part(account, 2))) == ()
 
 
 @pytest.mark.parametrize(
@@ -139,7 +164,10 @@ def test_files_must_be_whole(part, said):
 
 
 def test_the_ci_job_must_have_ended_by_a_failure_that_was_not_excused_before():
-    assert gaps_of(replace(WHOLE, conclusion="failure")) == ()
+    for failed in ("failure", "failed", "error"):
+        assert gaps_of(replace(WHOLE, conclusion=failed)) == ()
+    # A command that passed was never excused.
+    assert gaps_of(replace(ended(0), conclusion="failure")) == ()
     assert gaps_of(replace(WHOLE, conclusion="timed_out")) == (
         "the CI job ended as `timed_out`, not as `failure`",
     )

@@ -60,6 +60,11 @@ def test_at_one_place_a_repetition_is_on_purpose(others, is_comparable):
     assert letters(result.attempts) == ("pf" if is_comparable else "f")
 
 
+def test_a_line_without_a_file_is_no_place():
+    result = duplicates.result_of([a_case("p", line=3), a_case("f", line=3)])
+    assert (letters(result.attempts), result.is_comparable) == ("f", False)
+
+
 @pytest.mark.parametrize("order", ["pf", "pfp", "pp"])
 def test_a_file_without_a_line_is_no_place(order):
     result = duplicates.result_of([a_case(each, "a.py") for each in order])
@@ -86,6 +91,7 @@ def test_one_line_repeated_among_others_is_a_repetition_on_purpose():
 def test_what_is_no_test_is_no_evidence(kind):
     result = duplicates.result_of([a_case("fp")._replace(kind=kind)])
     assert not result.is_comparable
+    assert duplicates.duplicates_warned([result]) is None
 
 
 def test_results_are_one_a_test_in_order_of_first_sight():
@@ -111,7 +117,10 @@ def test_names_of_several_tests_are_warned_of():
     warned = duplicates.duplicates_warned(results.others.values())
     assert warned
     assert warned.code is WarningCode.DUPLICATE_IDENTITY
-    assert warned.text == "1 names stand for several tests, as 'n'; give each its own."
+    assert warned.text == (
+        "Names that stand for several tests: 1, as 'n'. Give each its own, or merge its retries "
+        "(Gradle: `mergeReruns = true`)."
+    )
     assert duplicates.duplicates_warned([duplicates.result_of([a_case("fp")])]) is None
 
 

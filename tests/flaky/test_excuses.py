@@ -9,6 +9,13 @@ from dataclasses import replace
 import pytest
 
 from service.testhealth.detector import excuses
+from service.testhealth.detector.completeness import (
+    Account,
+    Expectation,
+    JobReport,
+    MissingTest,
+    Part,
+)
 from service.testhealth.detector.excuses import (
     FailedCheck,
     FailedTest,
@@ -50,6 +57,7 @@ def why(check: FailedCheck, *suspects: Suspect, excused_max: int = 5) -> Explana
         (RED, Relation.RED_ON_BASE),
         (replace(FLAKY, was_red_on_base=True), Relation.RED_ON_BASE),
         (FLAKY, Relation.KNOWN),
+        (replace(FLAKY, known_keys=frozenset({"k1"})), Relation.KNOWN),
         (replace(FLAKY, keys=frozenset({"k1", "new"})), Relation.OWN),
         (
             replace(FLAKY, keys=frozenset({"new"}), known_keys=frozenset("abcde")),
@@ -134,8 +142,8 @@ def test_a_failed_check_is_explained_by_the_first_that_holds(
 
 
 def test_too_many_excused_tests_in_the_whole_run_are_not_excused() -> None:
-    many = [another(QUARANTINED, f"t{place}") for place in range(4)]
-    checks = [a_check(*many[:2], name="unit"), a_check(*many[1:], name="e2e")]
+    four = [another(QUARANTINED, f"t{place}") for place in range(4)]
+    checks = [a_check(*four[:2], name="unit"), a_check(*four[1:], name="e2e")]
     assert set(excuses.judge(checks, [STRANGER], Rules(4)).explanations.values()) == {
         Explanation.QUARANTINED
     }
@@ -159,6 +167,76 @@ def test_where_flakes_are_not_to_be_known_they_explain_nothing() -> None:
 def test_an_excused_test_that_fails_in_a_new_way_is_named() -> None:
     new = replace(another(QUARANTINED), keys=frozenset({"new"}))
     assert judged(a_check(QUARANTINED, new)).new_texts == ("t2",)
+    assert judged(a_check(PLAIN)).new_texts == ()
+
+
+@pytest.mark.parametrize("new_texts", [Relation.KNOWN, Relation.OWN])
+def test_where_known_failures_alone_are_excused_a_new_way_to_fail_is_not(
+    new_texts: Relation,
+) -> None:
+    new = replace(QUARANTINED, keys=frozenset({"k1", "new"}))
+    assert excuses.relation_of(QUARANTINED, [STRANGER], new_texts) is Relation.EXCUSED
+    assert excuses.relation_of(new, [STRANGER], new_texts) is new_texts
+
+
+LATE = "1 of 2 uploads has not arrived"
+HALF = JobReport("unit", (Part(Account(session="s", session_uploads=2), 1),), Expectation(200))
+MAIL = MissingTest("mail", "tests/mail.py", "Cart")
+WITHOUT_MAIL = JobReport("unit", (Part(Account(), 1),), Expectation(2, 1, (MAIL,)))
+
+
+@pytest.mark.parametrize("test", [QUARANTINED, RED, FLAKY])
+def test_nothing_is_excused_by_half_a_report(test: FailedTest) -> None:
+    found = judged(replace(a_check(test), reports=(HALF,)))
+    assert (found.explanations, found.gaps) == ({}, {"unit": (LATE,)})
+
+
+@pytest.mark.parametrize("is_mass", [False, True])
+def test_what_excuses_nothing_needs_no_whole_report(is_mass: bool) -> None:
+    found = judged(replace(a_check(PLAIN), reports=(HALF,), is_mass=is_mass))
+    assert (set(found.explanations), found.gaps) == ({"unit"}, {})
+
+
+def test_a_check_without_a_usable_report_says_what_it_lacks() -> None:
+    unread = replace(a_check(QUARANTINED), is_reported=False)
+    assert judged(replace(unread, reports=(HALF,))).gaps == {"unit": (LATE,)}
+    assert judged(unread).gaps == {}
+
+
+@pytest.mark.parametrize(
+    ("below", "is_excused"),
+    [(frozenset({"tests/mail.py"}), True), (frozenset({"docs/x.md"}), False), (None, False)],
+)
+def test_a_test_may_be_missing_if_a_known_change_below_touches_its_file(
+    below: frozenset[str] | None, is_excused: bool
+) -> None:
+    check = replace(a_check(QUARANTINED), reports=(WITHOUT_MAIL,))
+    found = excuses.judge([check], [STRANGER], Rules(5), [Suspect(9, below)])
+    assert ("unit" in found.explanations, "unit" in found.gaps) == (is_excused, not is_excused)
+
+
+def many(count: int) -> FailedCheck:
+    return a_check(*(another(PLAIN, f"t{place:02}") for place in range(count)))
+
+
+@pytest.mark.parametrize(
+    ("check", "names"),
+    [
+        (a_check(another(PLAIN), QUARANTINED), ("t1", "t2")),
+        (replace(a_check(PLAIN), failed_steps=None), ("t1",)),
+        (many(50), tuple(f"t{place:02}" for place in range(50))),
+        (many(51), None),
+        (a_check(), None),
+        (replace(a_check(PLAIN), is_reported=False), None),
+        (replace(a_check(PLAIN), is_mass=True), None),
+        (replace(a_check(PLAIN), failed_steps=2), None),
+        (replace(a_check(PLAIN), reports=(HALF,)), None),
+    ],
+)
+def test_the_failed_tests_of_a_check_are_named_if_they_are_surely_all(
+    check: FailedCheck, names: tuple[str, ...] | None
+) -> None:
+    assert judged(check).failed_tests == ({} if names is None else {"unit": names})
 
 
 def fingerprint(*tests: FailedTest) -> str | None:
@@ -173,8 +251,8 @@ def test_a_fingerprint_is_that_of_the_own_failures_alone() -> None:
 
 
 def test_a_fingerprint_is_made_of_the_first_fifty_failures() -> None:
-    many = [another(PLAIN, f"t{place:02}") for place in range(60)]
-    assert fingerprint(*many) == fingerprint(*many[:50]) != fingerprint(*many[:49])
+    sixty = many(60).tests
+    assert fingerprint(*sixty) == fingerprint(*sixty[:50]) != fingerprint(*sixty[:49])
 
 
 @pytest.mark.parametrize(

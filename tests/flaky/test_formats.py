@@ -283,7 +283,7 @@ def test_lines_of_go_that_are_no_events_are_counted():
     assert report.is_interrupted
     (warned, _) = report.warnings
     assert warned.code is WarningCode.SKIPPED_LINES
-    assert warned.text == "1 lines are no events of a test run; left out."
+    assert warned.text == "Lines that are no events of a test run: 1. They are left out."
 
 
 def test_a_failed_test_of_go_says_what_it_printed():

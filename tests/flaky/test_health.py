@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from service.testhealth.detector.evidence import Event, Stream, Window, is_mass_failure
 from service.testhealth.detector.health import Flag
 from service.vocabulary import Health as Status
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE, UNTRUSTED
@@ -132,6 +133,22 @@ def test_a_mass_failure_is_evidence_of_nothing():
     assert story.ledger().passes_of(T).by_day == {at(0).toordinal(): 1}
 
 
+@pytest.mark.parametrize(
+    ("tests_run", "failed", "is_mass"),
+    [(20, 16, True), (20, 15, False), (19, 19, False), (100, 80, True), (100, 79, False)],
+)
+def test_four_fifths_of_twenty_tests_or_more_are_a_mass_failure(tests_run, failed, is_mass):
+    assert is_mass_failure(tests_run, failed) is is_mass
+
+
+def test_an_event_counts_on_its_day_and_the_thirteen_days_after():
+    for days, weight in ((13, 2), (14, 1)):
+        window = Window()
+        for day in (0, days):
+            window.add(Event(at(day), Stream.A, "unit", f"c{day}", 1.0))
+        assert (window.weight(Stream.A), len(window.events())) == (weight, weight)
+
+
 def test_tests_that_share_an_identity_give_no_evidence():
     story = Story()
     story.ran(at(0), "FP", muddled=frozenset({T}))
@@ -250,6 +267,27 @@ def test_a_test_that_never_passed_is_broken_at_the_fifth_failure():
     found = story.ledger().judge(T)
     assert found.value is Status.BROKEN
     assert found.reason == "Never passed; failed on all 5 runs of main since 0000000."
+
+
+def test_a_pass_after_five_failures_does_not_undo_that_it_had_never_passed():
+    story = Story()
+    story.main(at(0), "FFFFFP")
+    history = [(change.at, change.value) for change in story.ledger().judge(T).history]
+    assert history == [(at(0, 240), Status.BROKEN), (at(0, 300), Status.HEALTHY)]
+
+
+@pytest.mark.parametrize(
+    ("before", "failures", "expected"),
+    [
+        ("FFFP", 9, Status.HEALTHY),
+        ("FFFP", 10, Status.BROKEN),
+        ("FP" * 5, 10, Status.FLAKY),
+    ],
+)
+def test_ten_failures_break_a_test_of_which_little_is_known(before, failures, expected):
+    story = Story()
+    story.main(at(0), before + "F" * failures)
+    assert story.ledger().judge(T).value is expected
 
 
 def test_a_test_that_often_fails_is_not_broken_by_a_streak():

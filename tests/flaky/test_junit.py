@@ -90,6 +90,21 @@ def test_retries_come_before_the_outcome_and_never_change_it():
     assert case.attempts[2].stack == "s"
 
 
+@pytest.mark.parametrize(
+    ("suite", "case", "attempts"),
+    [
+        ('failures="0" flakes="1"', 'flaky="true"', [FAILED, PASSED]),
+        ('failures="1" flakes="0"', 'flaky="false"', [FAILED]),
+        ('failures="1" flakes="0"', "", [FAILED]),
+        ('failures="1"', 'flaky="true"', [FAILED]),
+    ],
+)
+def test_a_failure_that_firebase_counts_as_a_flake_was_mended_by_a_retry(suite, case, attempts):
+    xml = f'<testsuite name="s" {suite}><testcase name="n" {case}><failure/></testcase></testsuite>'
+    (found,) = read(xml).cases
+    assert [each.outcome for each in found.attempts] == attempts
+
+
 def test_nested_suites_are_their_joined_names():
     report = read(
         '<testsuites name="all"><testsuite name="a"><testsuite name=""><testsuite name="b/c">'
@@ -402,6 +417,50 @@ def test_cases_of_one_id_of_pytest_are_attempts_if_fewer_tests_are_declared(
 def test_attempts_that_other_tests_stand_between_are_joined_too():
     cases = [("a", ""), ("b", ""), ("a", NO), ("b", "")]
     assert attempts_of(*cases, declared=2) == {"a": "ff", "b": "fp"}
+
+
+GO_SUITE = """<testsuites tests="{n}"><testsuite name="shop" tests="{n}"><properties>
+<property name="go.version" value="go1.24.1 linux/amd64"/></properties>{cases}</testsuite>
+</testsuites>"""
+
+
+def of_go(*cases):
+    """The report of a package of Go: names with F, S or P."""
+    inside = {"P": "", "F": '<failure message="Failed">=== RUN</failure>', "S": "<skipped/>"}
+    made = "".join(
+        f'<testcase classname="shop" name="{name}">{inside[letter]}</testcase>'
+        for name, letter in (case.split(":") for case in cases)
+    )
+    return read(GO_SUITE.format(n=len(cases), cases=made))
+
+
+@pytest.mark.parametrize(
+    ("cases", "attempts", "outcome"),
+    [
+        # As gotestsum writes reruns: what failed, what was skipped, what passed.
+        (["a:F", "b:F", "c:S", "d:P", "a:P", "b:P"], "fp", PASSED),
+        (["a:F", "b:F", "a:F", "b:F", "d:P"], "ff", FAILED),
+        (["a:F", "a:F", "d:P", "a:P"], "ffp", PASSED),
+        # `go test -count=2` as go-junit-report writes it: in the order of the runs.
+        (["a:P", "d:P", "a:F", "d:P"], "pf", FAILED),
+    ],
+)
+def test_cases_of_one_name_in_a_package_of_go_are_attempts(cases, attempts, outcome):
+    report = of_go(*cases)
+    names = [case.name for case in report.cases]
+    results = duplicates.sorted_by_test(names, report.cases)
+    result = results.others["a"]
+    assert "".join(each.outcome[0] for each in result.attempts) == attempts
+    assert (result.outcome, result.is_comparable) == (outcome, True)
+    assert len(names) == len(set(names))
+    assert codes(report) == []
+    assert report.declared is not None
+    assert not report.declared.is_short
+
+
+def test_a_test_that_is_missing_beside_reruns_is_missed():
+    xml = GO_SUITE.format(n=4, cases='<testcase name="a"><failure/></testcase><testcase name="a"/>')
+    assert read(xml).declared.is_short
 
 
 def test_names_that_a_mask_makes_equal_are_no_attempts():

@@ -183,6 +183,9 @@ class ValuesProvider:
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         return self.main
 
+    async def new_name(self, repo: RepoRef, branch: str) -> str | None:
+        return None
+
     async def commit(self, repo: RepoRef, sha: Sha) -> Commit | None:
         return self.main if sha == self.main.sha else None
 

@@ -220,15 +220,19 @@ class World:
         return own[-1] if own else None
 
     async def make_queue(
-        self, *, state: QueueState = QueueState.RUNNING, **settings: ConfigValue
+        self,
+        *,
+        state: QueueState = QueueState.RUNNING,
+        branch: str = "main",
+        **settings: ConfigValue,
     ) -> None:
-        """Make the queue of `main`, five at a time, with these settings."""
+        """Make the queue of a branch, five at a time, with these settings."""
         record = await self.runtime.store.read(
             stored_access.repository_by_ref, None, RepoRef("github.localhost", *REPO.split("/"))
         )
         assert record is not None, "the service does not know the repository"
         wish = QueueRequest({"concurrency": 5, "bisection_concurrency": 5, **settings}, state)
-        await queue_operations.create(self.runtime, record, "main", wish, SYSTEM)
+        await queue_operations.create(self.runtime, record, branch, wish, SYSTEM)
 
     async def landed_trees(self) -> list[str]:
         """Trees of the first-parent history of `main` that the queue made, oldest first."""

@@ -1,4 +1,4 @@
-"""Mutants: small faults planted into the code that guards landings, one at a time.
+"""Mutants: small faults planted into the code that guards landings and excuses, one at a time.
 
 Purpose. A condition that no test holds can be lost without notice. For every condition of the
 modules in `targets.py` the tool makes a mutant: it negates the condition, replaces a comparison by

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, EnumType, StrEnum
 from importlib import import_module
 from inspect import unwrap
 from pathlib import Path
@@ -150,13 +150,24 @@ def _take_all(
         if functions[0] is not None and functions[1] is not None:
             if functions[1].__module__ == module:
                 functions[0].__code__ = functions[1].__code__
-                functions[0].__defaults__ = functions[1].__defaults__
-                functions[0].__kwdefaults__ = functions[1].__kwdefaults__
+                positional, named = functions[1].__defaults__, functions[1].__kwdefaults__
+                functions[0].__defaults__ = positional and tuple(map(_known_member, positional))
+                functions[0].__kwdefaults__ = named and {
+                    each: _known_member(member) for each, member in named.items()
+                }
         elif isinstance(known, type) and isinstance(value, type):
             if value.__module__ == module:
                 _take_all(vars(known), vars(value), module, lambda *_: None)
         elif isinstance(value, PLAIN) and not name.startswith("__") and value != known:
             put(name, value)
+
+
+def _known_member(value: object) -> object:
+    """The member of an enum that the rest of the module uses; any other value as it is."""
+    if not isinstance(value, Enum):
+        return value
+    known = getattr(import_module(type(value).__module__), type(value).__name__, None)
+    return known[value.name] if isinstance(known, EnumType) else value
 
 
 def _function_in(value: object) -> FunctionType | None:

@@ -38,6 +38,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/mergequeue/test_units.py",
         "tests/mergequeue/test_stops.py",
     ),
+    "service/testhealth/detector/quarantine.py": ("tests/flaky/test_quarantine.py",),
+    "service/testhealth/detector/excuses.py": ("tests/flaky/test_excuses.py",),
+    "service/testhealth/detector/completeness.py": ("tests/flaky/test_completeness.py",),
     "bot/github/protection.py": (
         "tests/github/test_protected.py",
         "tests/github/test_protection.py",
@@ -60,6 +63,9 @@ HELD = (
     "service/mergequeue/engine/planning/landing_stops.py",
     "service/mergequeue/operations/landing.py",
     "service/mergequeue/operations/landing_calls.py",
+    "service/testhealth/detector/quarantine.py",
+    "service/testhealth/detector/excuses.py",
+    "service/testhealth/detector/completeness.py",
     "bot/github/protection.py",
     "bot/github/landing.py",
 )

@@ -52,11 +52,35 @@ async def test_a_long_name_is_cut_in_the_answer_as_it_is_kept(stage):
     name = "n" * 1_001
     answer = await stage.send([a_report_of(a_case(name, "F", file="f" * 2_000))])
     assert answer.warnings == (
-        "1 names, classes, suites or files are longer than 1,000 characters; shown cut.",
+        "Names, classes, suites or files longer than 1,000 characters: 1. They are shown cut.",
     )
     (failure,) = answer.failures
     assert (failure.name, failure.file) == (name[:1_000], "f" * 1_000)
     assert list(await stage.cases()) == [name[:1_000]]
+
+
+async def test_a_job_whose_names_change_with_each_run_is_warned_of(stage):
+    def of_run(n):
+        return {f"port {n * 1000 + each}": "P" for each in range(20)} | {"steady": "P"}
+
+    for n in range(3):
+        assert codes(await stage.ran(of_run(n))) == []
+    assert (await stage.ran(of_run(3))).warnings == (
+        "names_change: 20 of 21 tests are new, although this job has reported before. "
+        "A test whose name changes with each run gets no history: compare two reports with "
+        "`headgate validate FIRST SECOND`.",
+    )
+    assert codes(await stage.ran(of_run(4), dry_run=True)) == ["names_change"]
+    assert codes(await stage.ran(of_run(5), job="another")) == []
+
+
+async def test_a_few_new_tests_are_not_warned_of(stage):
+    for new in (0, 19, 24):
+        tests = {f"old {each}": "P" for each in range(100)} | {
+            f"new {new}" + str(each): "P" for each in range(new)
+        }
+        for _ in range(3):
+            assert codes(await stage.ran(tests, run_id=str(new))) == []
 
 
 async def test_machines_under_one_job_of_an_attempt_are_warned_of(stage):

@@ -320,6 +320,17 @@ class Branches:
         found = await stage.provider.vehicles(stage.repo)
         assert [(each.branch, each.sha) for each in found] == [(built.branch, built.tip)]
 
+    async def test_a_renamed_branch_has_a_new_name_and_a_deleted_one_none(self, stage):
+        for branch in ("release/1.0", "gone"):
+            await stage.act("push", branch=branch, files={"a.txt": "a\n"})
+        new_name = stage.provider.new_name
+        assert await new_name(stage.repo, "release/1.0") is None
+        await stage.act("rename", branch="release/1.0", to="release/ü#1")
+        await stage.act("delete_branch", branch="gone")
+        await stage.settle()
+        assert await new_name(stage.repo, "release/1.0") == "release/ü#1"
+        assert await new_name(stage.repo, "gone") is None
+
 
 class ScratchBranches:
     """Test branches that are made on a scratch branch, call by call."""

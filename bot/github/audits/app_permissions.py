@@ -23,29 +23,60 @@ NEEDED: Mapping[str, tuple[str, str]] = {
 
 
 def decide(facts: AppFacts) -> Iterator[Finding]:
-    """Yield an error for each permission that is missing or too low."""
+    """Yield an error for each permission that is missing or too low.
+
+    A permission counts once the App asks for it and an owner has approved it:
+    https://docs.github.com/en/apps/using-github-apps/approving-updated-permissions-for-a-github-app
+    """
     for name, (level, without) in NEEDED.items():
         if _reaches(facts.granted.get(name), level):
             continue
-        shown = f"`{name.replace('_', ' ').capitalize()}: {level}`"
-        if not _reaches(facts.asked.get(name), level):
-            first = f"Open {facts.settings_url}, then “Permissions & events”, and set {shown}. Then"
+        if _reaches(facts.asked.get(name), level):
+            have = facts.granted.get(name) or "no access"
+            yield error(
+                ID,
+                f"The App asks for `{name}: {level}`, but this installation grants {have}, because "
+                f"its owner has not accepted the change: {without}.",
+                f"An owner must accept the new permissions at {facts.installation_url}.",
+            )
         else:
-            first = "An owner must"
-        have = facts.granted.get(name) or "no access"
-        yield error(
-            ID,
-            f"The App has {have} for `{name}` and needs {level}: {without}.",
-            f"{first} accept the new permissions at {facts.installation_url}.",
-        )
-    if "workflows" not in facts.granted:
+            have = facts.asked.get(name) or "no access"
+            yield error(
+                ID,
+                f"The App's registration asks for {have} to `{name}` and needs {level}: {without}.",
+                f"{_set(facts, name, level)} {_accept(facts)}",
+            )
+    yield from _workflows(facts)
+
+
+def _workflows(facts: AppFacts) -> Iterator[Finding]:
+    """Yield a note if the optional permission for workflow files is missing."""
+    if "workflows" in facts.granted:
+        return
+    words = "a pull request that changes `.github/workflows` is set aside."
+    if facts.asked.get("workflows") == "write":
         yield note(
             ID,
-            "The App may not write workflow files, so a pull request that changes "
-            "`.github/workflows` is set aside.",
-            f"To land such pull requests, open {facts.settings_url}, then “Permissions & events”, "
-            f"and set `Workflows: write`. Then accept it at {facts.installation_url}.",
+            "The App asks for `workflows: write`, but this installation's owner has not accepted "
+            f"it, so {words}",
+            f"An owner can accept the new permission at {facts.installation_url}.",
         )
+        return
+    yield note(
+        ID,
+        f"The App may not write workflow files, so {words}",
+        f"Only if you want to land such pull requests: {_set(facts, 'workflows', 'write')} "
+        f"{_accept(facts)}",
+    )
+
+
+def _set(facts: AppFacts, name: str, level: str) -> str:
+    shown = f"{name.replace('_', ' ').capitalize()}: {level}"
+    return f"Open {facts.settings_url}, then “Permissions & events”, set `{shown}`, and save."
+
+
+def _accept(facts: AppFacts) -> str:
+    return f"Then an owner accepts it at {facts.installation_url}."
 
 
 def _reaches(have: str | None, level: str) -> bool:

@@ -95,13 +95,26 @@ async def read_app(github: GitHubClient, subject: AuditSubject, now: datetime) -
         asked=_levels(app),
         granted=_levels(installed),
         events=frozenset(str(each) for each in app.members("events")),
-        settings_url=app.words("html_url"),
+        settings_url=_settings_url(app, github.options.addresses.web),
         installation_url=installed.words("html_url"),
         is_suspended=installed.text_or("suspended_at", None) is not None,
         skew_s=_skew_s(answer.headers.get("date"), now),
         hook_url=hook.text_or("url", None),
         deliveries=tuple(_delivery(each) for each in listed.objects),
     )
+
+
+def _settings_url(app: Fields, web: str) -> str:
+    """Return the page where the App's owner changes it; the App's public page for other owners."""
+    owner = app.inner_or_none("owner") or Fields({})
+    below = f"settings/apps/{app.words('slug')}"
+    match owner.text_or("type", None):
+        case "Organization":
+            return f"{web}/organizations/{owner.words('login')}/{below}"
+        case "User":
+            return f"{web}/{below}"
+        case _:
+            return app.words("html_url")
 
 
 def _levels(holder: Fields) -> Mapping[str, str]:

@@ -133,6 +133,7 @@ async def _rename_now(repository: Repository, actor: Actor, old: str, new: str) 
             repository.git.point_head_at(new)
         if old in repository.protected:
             repository.protected[new] = repository.protected.pop(old)
+        repository.renamed[old] = new
         how = How(f"rename of {old}", is_allowed=True)
         steps = [Move(f"refs/heads/{new}", tip, ZERO), Move(f"refs/heads/{old}", ZERO, tip)]
         await refs.move(repository, actor, steps, how)

@@ -1,6 +1,7 @@
 """Repositories, branches, protection, rules, contents and comparisons."""
 
 from functools import partial
+from urllib.parse import quote
 
 from bot.sandbox import merges, rules
 from bot.sandbox.acts import repositories as repository_acts
@@ -35,8 +36,19 @@ async def list_branches(call: Call) -> Answer:
 
 
 async def get_branch(call: Call) -> Answer:
-    """One branch."""
-    return Reply(shapes.branch(call.repository, call.params["branch"], _tip(call)))
+    """One branch, or a redirect to the new name of a renamed one.
+
+    A missing `master` redirects to the default branch (github/rest-api-description issue 7096).
+    """
+    repository, branch = call.repository, call.params["branch"]
+    if repository.git.branch(branch) is None:
+        new = repository.renamed.get(branch)
+        if new is None and branch == "master":
+            new = repository.default_branch
+        if new is not None and repository.git.branch(new) is not None:
+            url = f"{repository.url}/branches/{quote(new)}"
+            return Reply({"message": "Moved Permanently", "url": url}, 301, {"Location": url})
+    return Reply(shapes.branch(repository, branch, _tip(call)))
 
 
 def _tip(call: Call) -> Commit:

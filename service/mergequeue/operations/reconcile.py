@@ -190,7 +190,7 @@ async def _follow_default_branch(
 
 async def follow_branch(runtime: Runtime, queue: QueueRef, new: str) -> None:
     """Let the queue of a former default branch follow it to a new name, and read it there."""
-    renamed = await renamed_branches.follow(runtime, queue, new, was_default=True)
+    renamed = await renamed_branches.follow(runtime, queue, new, was_default=True, base=new)
     if renamed is not None:
         await read_queue(runtime, renamed)
 
@@ -202,24 +202,27 @@ async def _follows(
 
     Looks only if the branch seems to be gone, or a pull request has another base now.
     """
-    if not any(_may_be_renamed(queue, value, one) for one in inputs):
+    bases = [base for one in inputs if (base := _new_base(queue, value, one)) is not None]
+    if not bases and not any(isinstance(one, TargetGone) for one in inputs):
         return False
     known = await runtime.store.read(access.repository, queue.repository_id)
     fresh = await _repository_by_id(runtime, known, None)
     was_default = known.default_branch == queue.branch
+    base = bases[0] if bases else None
     renamed = await renamed_branches.follow(
-        runtime, queue, fresh.default_branch, was_default=was_default
+        runtime, queue, fresh.default_branch, was_default=was_default, base=base
     )
     if renamed is not None:
         await read_queue(runtime, renamed)
     return renamed is not None
 
 
-def _may_be_renamed(queue: QueueRef, value: MergeQueue, one: Input) -> bool:
-    if not isinstance(one, FactsChanged):
-        return isinstance(one, TargetGone)
+def _new_base(queue: QueueRef, value: MergeQueue, one: Input) -> str | None:
+    """Return the base of a pull request that was based on the queue's branch before."""
+    if not isinstance(one, FactsChanged) or one.facts.base == queue.branch:
+        return None
     before = value.entries[one.facts.pr].facts.base
-    return before == queue.branch and one.facts.base != queue.branch
+    return one.facts.base if before == queue.branch else None
 
 
 async def _repository_by_id(
@@ -292,6 +295,8 @@ async def read_target(runtime: Runtime, queue: QueueRef) -> None:
     """Read the target's tip and report it if it differs."""
     value = await turn.value(runtime, queue.id)
     inputs = await facts.target(runtime, queue, value)
+    if await _follows(runtime, queue, value, inputs):
+        return
     if inputs:
         await turn.take(runtime, queue.id, inputs)
 

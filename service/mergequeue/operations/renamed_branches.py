@@ -1,66 +1,88 @@
 """Let a queue follow its branch to a new name (docs/design/engine.md 7).
 
-The provider gives a renamed default branch's pull requests the new base. A queue that hears of that
-before it hears of the new name would take it for another base, and end every submission.
+The provider gives the pull requests of a renamed branch the new base. A queue that receives the
+new base before the new name would take it for another base, and end every submission.
 """
 
+from dataclasses import replace
+
+from service.accounts import audit_entries
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.mergequeue.operations import turn
 from service.mergequeue.store import queues
 from service.mergequeue.store.cache import QueueCache
 from service.provider.port import Provider
 from service.runtime import Runtime
-from service.vocabulary import QueueRef
+from service.vocabulary import SYSTEM, QueueRef, Sha
 
 WAITS_S = (1.0, 2.0, 4.0, 8.0)
-"""Waits for a branch to go that is about to be renamed."""
+"""Waits until the provider has renamed a branch whose pull requests have the new base already."""
 
 
 async def follow(
-    runtime: Runtime, queue: QueueRef, new: str, *, was_default: bool
+    runtime: Runtime, queue: QueueRef, default_branch: str, *, was_default: bool, base: str | None
 ) -> QueueRef | None:
-    """Return the queue by its new branch if its own is gone and is the default branch `new` now.
+    """Return the queue by the new name of its branch; None if the branch was not renamed.
 
-    `was_default`: its branch is known as the former default branch. Else it counts as renamed only
-    if the new one has the same commit. None if it was not renamed, or if the new name has a queue.
+    Only a redirect of the provider shows that a branch was renamed; a deleted branch may have been
+    a copy of another one. A redirect to the default branch can mean less, so it counts only if the
+    queue's own branch was the default one, or if both have the same commit. `base`: the new base of
+    a pull request, or the new default branch, which may be the new name of a branch that the
+    provider still renames. None also if the new name has a queue.
     """
     provider = runtime.providers[queue.repo.host]
-    if new == queue.branch or not await _is_gone(runtime, provider, queue, new):
+    value = await turn.value(runtime, queue.id)
+    known = None if value.tip is None else value.tip.sha
+    new = await _new_name(runtime, provider, queue, known, base)
+    if new is None:
         return None
-    if not was_default and not await _is_same_commit(runtime, provider, queue, new):
+    if new == default_branch and not was_default and known != await _tip(provider, queue, new):
         return None
-    if not await runtime.store.run(_rename, queue, new):
+    entry = audit_entries.allowed(
+        SYSTEM,
+        queue.org_id,
+        "queue.follow_branch",
+        audit_entries.subject_of_queue(queue),
+        runtime.clock.now(),
+    )
+    renamed = replace(entry, data={"before": queue.branch, "after": new})
+    if not await runtime.store.run(_rename, queue, new, renamed):
         return None
     runtime.store.caches.of(QueueCache).drop(queue.id)
     return await runtime.store.read(queues.ref_by_id, queue.id)
 
 
-async def _is_gone(runtime: Runtime, provider: Provider, queue: QueueRef, new: str) -> bool:
-    """Return whether the queue's branch is gone, as soon as it is no copy of `new` any more.
+async def _new_name(
+    runtime: Runtime, provider: Provider, queue: QueueRef, known: Sha | None, base: str | None
+) -> str | None:
+    """Return the new name, as soon as the provider redirects to it.
 
-    The provider renames in the background, and may change the bases first.
+    The provider renames in the background, and may change the bases first: while `base` is a copy
+    of the queue's branch, it is waited for.
     """
     waits_s = iter(WAITS_S)
-    while (tip := await provider.tip(queue.repo, queue.branch)) is not None:
-        newest = await provider.tip(queue.repo, new)
+    while (new := await provider.new_name(queue.repo, queue.branch)) is None:
+        if base is None or base == queue.branch:
+            return None
+        tip = await _tip(provider, queue, queue.branch) or known
         wait_s = next(waits_s, None)
-        if wait_s is None or newest is None or newest.sha != tip.sha:
-            return False
+        if wait_s is None or tip is None or tip != await _tip(provider, queue, base):
+            return None
         await runtime.clock.sleep(wait_s)
-    return True
+    return new
 
 
-async def _is_same_commit(
-    runtime: Runtime, provider: Provider, queue: QueueRef, branch: str
-) -> bool:
-    value = await turn.value(runtime, queue.id)
-    newest = await provider.tip(queue.repo, branch)
-    return newest is not None and value.tip is not None and newest.sha == value.tip.sha
+async def _tip(provider: Provider, queue: QueueRef, branch: str) -> Sha | None:
+    commit = await provider.tip(queue.repo, branch)
+    return None if commit is None else commit.sha
 
 
-def _rename(session: Tx, queue: QueueRef, new: str) -> bool:
-    """Give the queue its new branch; False if another queue has that one."""
+def _rename(session: Tx, queue: QueueRef, new: str, entry: AuditRow) -> bool:
+    """Give the queue its new branch and log it; False if another queue has that one."""
     if queues.queue_ref(session, queue.org_id, queue.repository_id, new) is not None:
         return False
     queues.rename_branch(session, queue.id, new)
+    audit.append(session, entry)
     return True

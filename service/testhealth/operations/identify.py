@@ -8,7 +8,7 @@ The id belongs to the test that was seen first; the second is folded into it wit
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -21,6 +21,7 @@ from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import CaseKind, CaseResult, Outcome, WarningCode
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import numbers as test_numbers
+from service.testhealth.store import uploads
 from service.testhealth.store.cases import TEXT_MAX, Case, Fields, Own, Place
 from service.testhealth.store.numbers import Numbered, Numbers
 
@@ -32,10 +33,16 @@ COMPARED_MAX = 2_000
 
 SEPARATOR = "#"
 CLASH = WarningCode.IDENTITY_CLASH.value + (
-    ": {n:,} of the tests have the id of another, as {name!r}: `#` in their fields"
+    ": Tests with the id of another: {n:,}, as {name!r}. `#` in their fields"
     " makes them equal. Give them other names, or an `id`."
 )
-CUT = "{n:,} names, classes, suites or files are longer than 1,000 characters; shown cut."
+NEW_NAMES_MIN, NEW_NAMES_SHARE, UPLOADS_BEFORE = 20, 0.2, 3
+NEW_NAMES = (
+    "names_change: {new:,} of {tests:,} tests are new, although this job has reported before."
+    " A test whose name changes with each run gets no history: compare two reports with"
+    " `headgate validate FIRST SECOND`."
+)
+CUT = "Names, classes, suites or files longer than 1,000 characters: {n:,}. They are shown cut."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +73,15 @@ class Identified:
         """Id → number of the tests that exist."""
         return self.existing.by_id
 
+    @property
+    def size(self) -> int:
+        """How many tests the upload has."""
+        return len(self.results.passed) + len(self.results.others)
+
     def new(self) -> dict[str, CaseResult]:
         """Return the first case of each test that does not exist, by id."""
         existing = self.numbers
-        if len(existing) == len(self.results.passed) + len(self.results.others):
+        if len(existing) == self.size:
             return {}
         passed = {each: case for each, case in self.results.passed.items() if each not in existing}
         others = self.results.others.items()
@@ -202,6 +214,18 @@ def enter(
 
 
 # Warnings about names.
+
+
+def warned_of_new_names(session: Tx, lookup: Lookup, tests: Identified, job: str) -> Identified:
+    """Return the tests, with a warning if a job that has reported before has too many new ones."""
+    new = tests.size - len(tests.numbers)
+    if new < max(NEW_NAMES_MIN, NEW_NAMES_SHARE * tests.size):
+        return tests
+    if uploads.count_of_job(session, lookup.place.repository_id, job, UPLOADS_BEFORE) < (
+        UPLOADS_BEFORE
+    ):
+        return tests
+    return replace(tests, warnings=(*tests.warnings, NEW_NAMES.format(new=new, tests=tests.size)))
 
 
 def _warnings_of(

@@ -300,7 +300,8 @@ def _identified(session: Tx, arrived: Arrived) -> tuple[Identified, RepositoryKe
     present = checks.key_of(slug, repository.ref)
     names = checks.names_of(session, repository, present)
     cases = [case for each in arrived.files for case in each.report.cases]
-    return identify.identified(session, _lookup(arrived), names, cases), present
+    tests = identify.identified(session, _lookup(arrived), names, cases)
+    return identify.warned_of_new_names(session, _lookup(arrived), tests, arrived.meta.job), present
 
 
 def _lookup(arrived: Arrived) -> Lookup:

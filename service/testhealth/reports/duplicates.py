@@ -21,6 +21,11 @@ from service.testhealth.reports.results import (
 # However tests are told apart: by id, or by its text.
 K = TypeVar("K")
 
+SEVERAL_TESTS = (
+    "Names that stand for several tests: {n:,}, as {name!r}. Give each its own, or merge its"
+    " retries (Gradle: `mergeReruns = true`)."
+)
+
 # What no runner repeats as often and a hostile file does: each attempt is stored.
 ATTEMPTS_MAX = 100
 
@@ -169,5 +174,5 @@ def duplicates_warned(results: Iterable[Result]) -> Warned | None:
     ]
     if not names:
         return None
-    text = f"{len(names):,} names stand for several tests, as {names[0]!r}; give each its own."
+    text = SEVERAL_TESTS.format(n=len(names), name=names[0])
     return Warned(WarningCode.DUPLICATE_IDENTITY, text)

@@ -68,9 +68,11 @@ class Suite:
     declared: str = ""
     tests_before: int = 0
     tests_nested: int = 0
-    # The place of its first case, how many cases are doubles of others, and its host.
+    # The place of its first case, how many cases more than tests it declares, and its host.
     first: int = 0
     doubled: int = 0
+    is_go: bool = False
+    counts_flakes: bool = False
     name: str = ""
     hostname: str = ""
     output: Captured | None = None
@@ -153,6 +155,8 @@ class JUnitElements:
             if self._case is not None or name in HEARD_IN_SUITE:
                 self._heard.append(self._heard_of(name, attributes))
                 return True
+            if attributes.get("name") == retries.GO_VERSION:
+                self._suites[-1].is_go = True
         elif name == SUITE:
             self._open_suite(attributes)
         if not self.root:
@@ -193,6 +197,7 @@ class JUnitElements:
                 first=len(self._reading.cases),
                 name=name,
                 hostname=attributes.get("hostname", ""),
+                counts_flakes="flakes" in attributes,
             )
         )
         self._enter(self._suites[-1])
@@ -201,6 +206,11 @@ class JUnitElements:
         suite = self._suites.pop()
         if self._is_pytest:
             self._join_attempts(suite)
+        elif suite.is_go:
+            cases = self._reading.cases
+            made = retries.joined_of_go(cases[suite.first :])
+            suite.doubled += len(made) - (len(cases) - suite.first)
+            cases[suite.first :] = made
         is_declared = self._compare(suite)
         tests = self._tests() - suite.tests_before
         if is_declared and len(self._suites) == 1:
@@ -427,7 +437,11 @@ class JUnitElements:
         if decider is None:
             return attempts_by_attribute(attributes, seconds)
         if decider.name != "skipped":
-            return (self._failure(decider, seconds),)
+            failed = self._failure(decider, seconds)
+            # Firebase Test Lab and Flank write what a retry mended as a failure of the case, and
+            # count it as a flake of the suite.
+            is_mended = attributes.get("flaky") == "true" and self._suites[-1].counts_flakes
+            return (failed, Attempt(Outcome.PASSED)) if is_mended else (failed,)
         message = decider.attributes.get("message") or decider.text.text()
         return (Attempt(Outcome.SKIPPED, seconds, self._reading.bounded(message.strip())),)
 

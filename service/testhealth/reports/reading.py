@@ -49,16 +49,18 @@ TOO_MANY = f"The file holds more than {CASES_MAX:,} tests."
 TOO_MANY_FAILURES = f"The file holds more than {FAILURES_MAX:,} failed attempts."
 
 TEXTS = {
-    WarningCode.UNNAMED_TESTS: "{n} tests have no name; they are counted and are no evidence.",
-    WarningCode.ABSOLUTE_PATH: "{n} file paths are absolute; give their root as `source_root`.",
-    WarningCode.ODD_TIME: "{n} durations are negative, too long or unreadable; left out.",
+    WarningCode.UNNAMED_TESTS: "Tests without a name: {n}. They are counted and are no evidence.",
+    WarningCode.ABSOLUTE_PATH: "Absolute file paths: {n}. Give their root as `source_root`.",
+    WarningCode.ODD_TIME: (
+        "Durations that are negative, too long or unreadable: {n}. They are left out."
+    ),
     WarningCode.MILLISECONDS: "Durations exceed the job's own; read as milliseconds.",
     WarningCode.NO_TESTS: "The file holds no tests.",
     WarningCode.UNEXPECTED_ROOT: "The root element is none of JUnit's; its tests were read.",
-    WarningCode.COUNTS_DIFFER: "{n} suites declare another number of tests than they hold.",
-    WarningCode.SKIPPED_LINES: "{n} lines are no events of a test run; left out.",
+    WarningCode.COUNTS_DIFFER: "Suites that declare another number of tests than they hold: {n}.",
+    WarningCode.SKIPPED_LINES: "Lines that are no events of a test run: {n}. They are left out.",
     WarningCode.INTERRUPTED: "The runner stopped before its end; tests may be missing.",
-    WarningCode.TEXT_CUT: "{n} messages are longer than 8,000 characters; cut.",
+    WarningCode.TEXT_CUT: "Messages longer than 8,000 characters: {n}. They are cut.",
 }
 
 
@@ -209,7 +211,7 @@ class Reading:
             return ReportFile(
                 self._format, FileStatus.ACCEPTED, cases, tuple(warnings), None, *marks
             )
-        text = f"Only the {len(cases)} whole tests before the fault were read. {fault.message}"
+        text = f"Whole tests read before the fault: {len(cases)}. {fault.message}"
         warnings.append(Warned(WarningCode.MALFORMED, text))
         return ReportFile(self._format, FileStatus.PARTIAL, cases, tuple(warnings), fault, *marks)
 

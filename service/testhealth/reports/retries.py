@@ -4,7 +4,7 @@ Some runners write each attempt as a case of its own, and some write one suite o
 browser. Both look like several tests under one name until the suite around them is looked at.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -16,6 +16,8 @@ WRITES_ONCE_ROOTS = ("jest tests", "Mocha Tests")
 WRITES_ONCE_SUITE = "rspec"
 PYTEST_SUITE = "pytest"
 PYTEST_ROOT = "pytest tests"
+# A property of each suite that gotestsum and go-junit-report write.
+GO_VERSION = "go.version"
 
 # The places of cases in their suite that share an identity.
 Places = list[int]
@@ -61,6 +63,29 @@ def joined(cases: Sequence[CaseResult], declared: int | None) -> list[CaseResult
         if at not in hidden
     ]
     return [made[0]._replace(is_first=True), *made[1:]]
+
+
+def joined_of_go(cases: Sequence[CaseResult]) -> list[CaseResult]:
+    """The cases of one package of Go, all attempts of a test joined in its first case.
+
+    Names are unique in a package. gotestsum writes each attempt of `--rerun-fails` as a case, all
+    failed ones before those that passed (https://github.com/gotestyourself/gotestsum/issues/384),
+    and `go test -count` repeats each test.
+    """
+    groups = {group[0]: group for group in _repeated(cases)}
+    later = {at for group in groups.values() for at in group[1:]}
+    return [
+        case._replace(explicit_attempts=tuple(_attempts_at(cases, groups[at])))
+        if at in groups
+        else case
+        for at, case in enumerate(cases)
+        if at not in later
+    ]
+
+
+def _attempts_at(cases: Sequence[CaseResult], places: Places) -> Iterator[Attempt]:
+    for at in places:
+        yield from cases[at].attempts
 
 
 def _apart(cases: Sequence[CaseResult], groups: Iterable[Places]) -> list[CaseResult]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from service.database import bulk
 from service.database.codec import JsonCodec, RowCodec
@@ -179,6 +179,18 @@ def of_run(
     """Return the complete uploads of an attempt of a CI run, of all jobs, in any order."""
     is_of_run = (uploads.c.run_id == run_id, uploads.c.run_attempt == attempt)
     return _stored(session, repository_id, *is_of_run, uploads.c.is_complete.is_(True))
+
+
+def count_of_job(session: Connection, repository_id: int, job: str, at_most: int) -> int:
+    """Return how many uploads of a job are evidence, at most so many."""
+    kinds = [kind.value for kind in UploadClass if kind is not UploadClass.UNTRUSTED]
+    some = (
+        select(uploads.c.id)
+        .where(uploads.c.repository_id == repository_id, uploads.c.kind.in_(kinds))
+        .where(uploads.c.job == job, uploads.c.is_eligible.is_(True))
+        .limit(at_most)
+    )
+    return session.execute(select(func.count()).select_from(some.subquery())).scalar_one()
 
 
 def of_sha(session: Connection, repository_id: int, sha: str) -> tuple[Upload, ...]:
