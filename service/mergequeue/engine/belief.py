@@ -149,14 +149,12 @@ class Belief:
 
         None if it is not known which tests those are.
         """
-        record = next((record for record in self.records if record.run == run), None)
-        if record is None:
-            return None
-        suspected = {one.entry for one in record.suspects if one.chance}
         causes = self._causes.get(run, {})
         theirs = {failed: one for failed, one in causes.items() if one.suspects & own}
         if not causes or any(failed.test == UNKNOWN for failed in theirs):
             return None
+        record = next(record for record in self.records if record.run == run)
+        suspected = {one.entry for one in record.suspects if one.chance}
         return [(one.suspects & suspected) - own for one in theirs.values()]
 
     def records_of(self, entry: str) -> frozenset[str]:

@@ -64,7 +64,7 @@ def review(draft: Draft) -> None:
         if entry is None or pr not in draft.places.failing:
             continue
         run = draft.runs[entry.run or ""]
-        if _is_open(draft, run) and is_out(draft, run):
+        if _is_open(draft, run) and is_out(draft, run) and bases.broken(draft, run) is None:
             doubt(draft, run, verdict.failed_of(run))
 
 
@@ -78,12 +78,12 @@ def is_out(draft: Draft, run: Run) -> bool:
     if not _is_suspect(draft, run) and any(_undecided_ahead(draft, run)):
         return False
     bad = ledger.any_failing(draft, own)
-    ahead = [one for one in _undecided_ahead(draft, run) if one.status is RunStatus.IN_PROGRESS]
+    ahead = (one for one in _undecided_ahead(draft, run) if one.status is RunStatus.IN_PROGRESS)
     behind = _runs_behind(draft, own) if draft.queue.config.can_optimistically_merge else []
     if suspects_ahead(draft, run):
         return False
     if not behind:
-        return bad >= DOUBTED_MIN or not ahead
+        return bad >= DOUBTED_MIN or not any(ahead)
     soonest = min(_minutes_left(draft, one) for one in (*behind, *ahead))
     elapsed = sum(_minutes_run(draft, one) for one in behind) / len(behind)
     if _is_calm(draft, run):
@@ -99,7 +99,7 @@ def suspects_ahead(draft: Draft, run: Run) -> list[Run]:
     other suspect under test.
     """
     others = ledger.belief_of(draft).other_suspects(run.id, _ids(draft, run)) or []
-    ahead = {one.id: one for one in _undecided_ahead(draft, run)}
+    ahead = {one.id: one for one in _undecided_ahead(draft, run)} if others else {}
     found = {
         one.id: tested
         for one in ahead.values()
@@ -132,10 +132,9 @@ def _take_out(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
 
 
 def _is_open(draft: Draft, run: Run) -> bool:
-    """Whether no search is after its group, and it failed on the base that is there now."""
+    """Whether no search is after its group, and no follower may clear it any more."""
     is_searched = any(entry.bisection is not None for entry in draft.own(run))
-    is_closed = optimism.is_window_closed(draft, run)
-    return not is_searched and is_closed and bases.broken(draft, run) is None
+    return not is_searched and optimism.is_window_closed(draft, run)
 
 
 def _is_suspect(draft: Draft, run: Run) -> bool:
@@ -157,7 +156,7 @@ def _culprits_behind(draft: Draft, run: Run) -> list[Run]:
         others = believed.other_suspects(one.id, _ids(draft, one)) or []
         if not numbers.isdisjoint(one.base_prs) and not all(others):
             is_bad = ledger.any_failing(draft, draft.own(one)) >= DOUBTED_MIN
-            if is_bad and _is_open(draft, one):
+            if is_bad and _is_open(draft, one) and bases.broken(draft, one) is None:
                 found[one.id] = one
     return list(found.values())
 
