@@ -51,6 +51,9 @@ UNKNOWN_P_FAIL = 0.05
 CHECK = "check "
 """Begins the fingerprint of a failure without test results: the name of the check follows."""
 
+UNLIKE_ANY = "unlike any"
+"""The fingerprint of a failure with test results that name no failed test: it is like no other."""
+
 TRY_PERIOD = timedelta(minutes=15)
 """Time until the first try under a breaker hold, and the longest between two."""
 
@@ -284,7 +287,9 @@ def _hold_for(draft: Draft, run: Run, finding: Finding) -> holds.HoldRequest | N
 def _fingerprints(draft: Draft, run: Run, finding: Finding) -> list[str]:
     """Return what equal failures share: that of the test results, else each failed check."""
     if run.evidence is not None:
-        return [run.evidence.fingerprint] if run.evidence.fingerprint is not None else []
+        names_tests = any(run.evidence.failed_tests.values())
+        print_ = run.evidence.fingerprint or (None if names_tests else UNLIKE_ANY)
+        return [print_] if print_ is not None else []
     own_failed = {name for entry in draft.own(run) for name in entry.facts.own_failed}
     return [CHECK + check.name for check in finding.failed if check.name not in own_failed]
 
@@ -322,7 +327,8 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
     ]
     kept = (*others, newest)[-FAILURES_KEPT:]
     _put(draft, replace(memory, failures=kept))
-    alike = [old for old in others if old.fingerprint == fingerprint and _is_young(draft, old)]
+    like = {fingerprint} - {UNLIKE_ANY}
+    alike = [old for old in others if old.fingerprint in like and _is_young(draft, old)]
     rivals = [old for old in alike if _independent(draft, old, newest)]
     if fingerprint.startswith(CHECK):
         return _is_improbable(draft, newest, rivals)
