@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
-from service.mergequeue.engine.model import Bisection, Breaker, Entry, Member, Run
+from service.mergequeue.engine.model import Bisection, Breaker, Entry, Failure, Member, Run
 from service.mergequeue.engine.outputs import BuildTestBranch
 from service.mergequeue.engine.records import Record
 from service.mergequeue.engine.reported import Evidence
@@ -349,7 +349,7 @@ class _Words:
                 (
                     *(self._named(one.entries), self._named(one.base)),
                     *(one.fingerprint, one.chance),
-                    memory.passed_at is None or memory.passed_at < one.at,
+                    _unseen(memory, one),
                 )
                 for one in memory.failures
             ),
@@ -463,6 +463,13 @@ class _Words:
         tree = scenes.TREES[build.base_tip.sha]
         tree |= {(f"pr {step.pr}", step.head) for step in build.steps}
         return scenes.tree_id(tree) in build.known_trees
+
+
+def _unseen(memory: Breaker, failure: Failure) -> float | None:
+    """The seconds without a pass before a failure: the longer, the likelier is an outage."""
+    if memory.passed_at is None:
+        return None
+    return max(0.0, (failure.at - memory.passed_at).total_seconds())
 
 
 @lru_cache(maxsize=65536)

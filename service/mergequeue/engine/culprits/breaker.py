@@ -23,7 +23,7 @@ GROUPS_MIN = 2
 """Different groups among the attempts without a result."""
 
 WINDOW = timedelta(minutes=60)
-"""Age at which a failure is forgotten."""
+"""Age from which a failure places no hold. It is kept while nothing has passed since."""
 
 JOINT_CHANCE_MAX = 0.008
 """Failures of one required check whose joint chance is smaller have a cause in common."""
@@ -50,6 +50,9 @@ UNKNOWN_P_FAIL = 0.05
 
 CHECK = "check "
 """Begins the fingerprint of a failure without test results: the name of the check follows."""
+
+UNLIKE_ANY = "unlike any"
+"""The fingerprint of a failure with test results that name no failed test: it is like no other."""
 
 TRY_PERIOD = timedelta(minutes=15)
 """Time until the first try under a breaker hold, and the longest between two."""
@@ -199,8 +202,8 @@ def _put(draft: Draft, memory: Breaker) -> None:
 
 def _forgive(draft: Draft, hold: holds.HoldRequest) -> None:
     """What failed alike before says nothing about the changes in it either."""
-    alike = {one.run for one in draft.queue.breaker.failures if one.fingerprint == hold.evidence}
-    ledger.forget(draft, alike)
+    young = (one for one in draft.queue.breaker.failures if _is_young(draft, one))
+    ledger.forget(draft, {one.run for one in young if one.fingerprint == hold.evidence})
 
 
 def _take_back(draft: Draft, run: Run, reason: Reason, finding: Finding) -> None:
@@ -284,7 +287,9 @@ def _hold_for(draft: Draft, run: Run, finding: Finding) -> holds.HoldRequest | N
 def _fingerprints(draft: Draft, run: Run, finding: Finding) -> list[str]:
     """Return what equal failures share: that of the test results, else each failed check."""
     if run.evidence is not None:
-        return [run.evidence.fingerprint] if run.evidence.fingerprint is not None else []
+        names_tests = any(run.evidence.failed_tests.values())
+        print_ = run.evidence.fingerprint or (None if names_tests else UNLIKE_ANY)
+        return [print_] if print_ is not None else []
     own_failed = {name for entry in draft.own(run) for name in entry.facts.own_failed}
     return [CHECK + check.name for check in finding.failed if check.name not in own_failed]
 
@@ -314,14 +319,16 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
             return True
     memory: Breaker = draft.queue.breaker
     newest = Failure(run.id, run.prs, run.base_prs, fingerprint, draft.now, _chance(draft, run))
-    young = [
+    others = [
         old
         for old in memory.failures
-        if old.at + WINDOW > draft.now and (old.run, old.fingerprint) != (run.id, fingerprint)
+        if (old.run, old.fingerprint) != (run.id, fingerprint)
+        and (_is_young(draft, old) or memory.passed_at is None or old.at > memory.passed_at)
     ]
-    kept = (*young, newest)[-FAILURES_KEPT:]
+    kept = (*others, newest)[-FAILURES_KEPT:]
     _put(draft, replace(memory, failures=kept))
-    alike = [old for old in young if old.fingerprint == fingerprint]
+    like = {fingerprint} - {UNLIKE_ANY}
+    alike = [old for old in others if old.fingerprint in like and _is_young(draft, old)]
     rivals = [old for old in alike if _independent(draft, old, newest)]
     if fingerprint.startswith(CHECK):
         return _is_improbable(draft, newest, rivals)
@@ -330,6 +337,10 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
         for index, first in enumerate(rivals)
         for second in rivals[index + 1 :]
     )
+
+
+def _is_young(draft: Draft, failure: Failure) -> bool:
+    return failure.at + WINDOW > draft.now
 
 
 def _chance(draft: Draft, run: Run) -> float:

@@ -102,9 +102,8 @@ def cause_ahead(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
     is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
     if not is_adaptive or not entry.kept:
         return
-    believed = ledger.belief_of(draft)
-    prs = believed.charged_with(run.id)
-    if prs and not any(believed.is_suspect(one.id) for one in draft.own(run)):
+    prs = ledger.belief_of(draft).charged_with(run.id)
+    if prs and not doubting.is_suspect(draft, run):
         yield Condition(ConditionCode.CAUSE_AHEAD, met=False, since=run.finished_at, prs=prs)
 
 

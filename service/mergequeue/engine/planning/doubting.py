@@ -75,7 +75,7 @@ def is_out(draft: Draft, run: Run) -> bool:
     failed tests are known, it also stays while other suspects of each are under test ahead of it.
     """
     own = draft.own(run)
-    if not _is_suspect(draft, run) and any(_undecided_ahead(draft, run)):
+    if not is_suspect(draft, run) and any(_undecided_ahead(draft, run)):
         return False
     bad = ledger.any_failing(draft, own)
     ahead = (one for one in _undecided_ahead(draft, run) if one.status is RunStatus.IN_PROGRESS)
@@ -90,6 +90,14 @@ def is_out(draft: Draft, run: Run) -> bool:
         return bad * soonest * CALM_WAIT_WEIGHT >= (1.0 - bad) * elapsed
     useful = (1.0 - bad) * _rest_passing(draft, own)
     return bad * soonest * WAIT_WEIGHT >= useful * elapsed
+
+
+def is_suspect(draft: Draft, run: Run) -> bool:
+    """Whether the group of a failed run can have caused any of its failures."""
+    believed = ledger.belief_of(draft)
+    if not any(believed.is_suspect(entry.id) for entry in draft.own(run)):
+        return False
+    return believed.other_suspects(run.id, _ids(draft, run)) != []
 
 
 def suspects_ahead(draft: Draft, run: Run) -> list[Run]:
@@ -116,14 +124,11 @@ def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     """Take the group of a failed run out: it is tested apart, or convicted.
 
     What is behind it restarts. If a failed test there has no other suspects, its group would only
-    fail again, so it leaves as well.
+    fail again, so it leaves as well. It is never convicted now: it failed on top of this group,
+    which may have passed until this moment.
     """
     for one in _culprits_behind(draft, run):
-        _take_out(draft, one, verdict.failed_of(one))
-    _take_out(draft, run, checks)
-
-
-def _take_out(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
+        screening.suspect(draft, one, verdict.failed_of(one))
     own = draft.own(run)
     if len(own) == 1 and bases.is_sure(draft, run):
         screening.failed(draft, run, checks)
@@ -135,13 +140,6 @@ def _is_open(draft: Draft, run: Run) -> bool:
     """Whether no search is after its group, and no follower may clear it any more."""
     is_searched = any(entry.bisection is not None for entry in draft.own(run))
     return not is_searched and optimism.is_window_closed(draft, run)
-
-
-def _is_suspect(draft: Draft, run: Run) -> bool:
-    """Whether its group can have caused any of the failures."""
-    believed = ledger.belief_of(draft)
-    is_suspect = any(believed.is_suspect(entry.id) for entry in draft.own(run))
-    return is_suspect and believed.other_suspects(run.id, _ids(draft, run)) != []
 
 
 def _culprits_behind(draft: Draft, run: Run) -> list[Run]:
