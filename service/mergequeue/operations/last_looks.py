@@ -1,7 +1,7 @@
-"""What the provider reports of runs and pull requests whose time is over, before a queue decides.
+"""Read runs and pull requests once more whose time is over, before a queue gives them up.
 
-It may have come while this process, its database or the network stood still (docs/design/testing.md
-4; docs/design/engine.md 5).
+News may have come while this process, its database or the network stood still
+(docs/design/testing.md 4; docs/design/engine.md 5).
 """
 
 import asyncio

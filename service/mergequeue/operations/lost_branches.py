@@ -63,7 +63,7 @@ async def _restore_or_delete(
 ) -> None:
     """Put back a branch that its run needs, or delete one that nothing needs any more."""
     if owner is None:
-        # Whoever asked for a dry test did not end it.
+        # A dry test that is left over: the process that ran it has stopped.
         end = naming.end_of_dry_test(branch)
         is_left = end is not None and end <= runtime.clock.now()
     else:

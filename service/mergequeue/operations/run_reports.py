@@ -1,4 +1,4 @@
-"""What the provider reports of test runs, read afresh."""
+"""Read from the provider what CI reports of test runs."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -108,7 +108,7 @@ class Knowledge:
     ids of excused tests that failed in a way not seen before. `gaps` says what is missing in
     the reports of checks. One that would be excused otherwise has no explanation: more may arrive.
     `failed_tests` are the ids of all failed tests of each check whose report is complete, and
-    `unexplained_tests` those of them that the run is to be asked about.
+    `unexplained_tests` those of them that still need a cause.
     """
 
     explanations: Mapping[str, Explanation]

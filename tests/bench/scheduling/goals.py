@@ -25,7 +25,7 @@ URGENT_MAX, GROWTH_MAX = 1.3, 1.1
 WRONG_PCT_MAX = 0.1
 """P2: good pull requests that were rejected, in every cell."""
 
-CUT_OFF = "cut off"
+CUT_OFF, TEST_RESULTS = "cut off", "test results"
 OURS, FIXED, PLAIN = "headgate", "headgate-fixed", "headgate-plain"
 PROTO, EVI = "proto", "evi"
 
@@ -142,8 +142,8 @@ def with_results() -> Iterator[Goal]:
     """The same goals in the cells in which CI sends the results of its tests."""
     cells = published()
     for goal in GOALS:
-        of, suffix = goal.scenario.variation, "test results"
-        variation = suffix if of == "base" else f"{of}, {suffix}"
+        known = goal.scenario.variation
+        variation = TEST_RESULTS if known == "base" else f"{known}, {TEST_RESULTS}"
         scenario = replace(goal.scenario, variation=variation)
         if goal.name == OURS and scenario in cells:
             yield replace(goal, scenario=scenario)

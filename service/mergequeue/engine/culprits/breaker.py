@@ -43,7 +43,7 @@ and 0.09 % with seven days. Without the outage P95 was 1.69 and 1.68.
 """
 
 UNSEEN_MAX = timedelta(days=1)
-"""What CI has been doing is unknown for at most this long, also if nothing has ever passed."""
+"""The longest time since the last pass that counts, also if nothing has ever passed."""
 
 UNKNOWN_P_FAIL = 0.05
 """The chance that a change fails for which the queue keeps no estimate."""

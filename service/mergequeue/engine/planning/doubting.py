@@ -107,17 +107,17 @@ def suspects_ahead(draft: Draft, run: Run) -> list[Run]:
     other suspect under test.
     """
     others = ledger.belief_of(draft).other_suspects(run.id, _ids(draft, run)) or []
-    ahead = {one.id: one for one in _undecided_ahead(draft, run)} if others else {}
-    found = {
-        one.id: tested
-        for one in ahead.values()
-        if one.status is RunStatus.IN_PROGRESS
-        and any(not each.isdisjoint(tested := _ids(draft, one)) for each in others)
-    }
-    are_all_tested = all(
-        any(not each.isdisjoint(tested) for tested in found.values()) for each in others
-    )
-    return [ahead[one] for one in found] if are_all_tested else []
+    found: dict[str, Run] = {}
+    for suspects in others:
+        telling = {
+            one.id: one
+            for one in _undecided_ahead(draft, run)
+            if one.status is RunStatus.IN_PROGRESS and not suspects.isdisjoint(_ids(draft, one))
+        }
+        if not telling:
+            return []
+        found |= telling
+    return list(found.values())
 
 
 def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
@@ -143,20 +143,19 @@ def _is_open(draft: Draft, run: Run) -> bool:
 
 
 def _culprits_behind(draft: Draft, run: Run) -> list[Run]:
-    """The failed runs that contain this group and have a failed test of their own, the last first.
+    """The failed runs that contain this group and whose own groups are to blame, the last first."""
+    failing = sorted(draft.places.failing, key=lambda pr: -(draft.entries[pr].rank or 0))
+    runs = {run_id: draft.runs[run_id] for pr in failing if (run_id := draft.entries[pr].run)}
+    behind = (one for one in runs.values() if not set(run.prs).isdisjoint(one.base_prs))
+    return [one for one in behind if _is_culprit(draft, one)]
 
-    Their own groups are the only suspects of that test, and fail with a chance of `DOUBTED_MIN`.
-    """
-    believed, numbers = ledger.belief_of(draft), set(run.prs)
-    found: dict[str, Run] = {}
-    for pr in sorted(draft.places.failing, key=lambda pr: -(draft.entries[pr].rank or 0)):
-        one = draft.runs[draft.entries[pr].run or ""]
-        others = believed.other_suspects(one.id, _ids(draft, one)) or []
-        if not numbers.isdisjoint(one.base_prs) and not all(others):
-            is_bad = ledger.any_failing(draft, draft.own(one)) >= DOUBTED_MIN
-            if is_bad and _is_open(draft, one) and bases.broken(draft, one) is None:
-                found[one.id] = one
-    return list(found.values())
+
+def _is_culprit(draft: Draft, run: Run) -> bool:
+    """Whether only the group of a failed run can have caused one of its failed tests."""
+    others = ledger.belief_of(draft).other_suspects(run.id, _ids(draft, run)) or []
+    if all(others) or ledger.any_failing(draft, draft.own(run)) < DOUBTED_MIN:
+        return False
+    return _is_open(draft, run) and bases.broken(draft, run) is None
 
 
 def _ids(draft: Draft, run: Run) -> frozenset[str]:

@@ -141,9 +141,9 @@ def wait_for_ci(
 ) -> None:
     """Set the entry aside because CI gave no result; it tries again by itself, later each time.
 
-    It leaves once it has waited so for as long as an entry may be not ready. Under a breaker hold
-    no entry leaves, because an outage of CI must reject nobody, and its waits do not count. `held`
-    is how often it waited under this hold already.
+    It leaves when its waits add up to `notReadyTimeoutHours`. Under a breaker hold CI itself may be
+    broken, so no entry leaves and the time does not count. `held` is how often it waited under this
+    hold already.
     """
     hours = draft.queue.config.not_ready_timeout_hours
     is_outage = any(hold.reason in BREAKER_HOLDS for hold in draft.queue.holds)

@@ -163,16 +163,14 @@ def _wake(draft: Draft, entry: Entry) -> None:
             entry = replace(entry, seq=draft.queue.next_seq)
             draft.put_queue(replace(draft.queue, next_seq=draft.queue.next_seq + 1))
         draft.move(entry, EntryState.PENDING, Reason.NOW_READY)
-    elif entry.build_after is not None:
-        return
-    elif hours and entry.state_since + timedelta(hours=hours) <= draft.now:
+    elif (ends := gives_up_at(entry, hours)) is not None and ends <= draft.now:
         words = ", ".join(reason.value for reason in entry.unmet)
         detail = Detail(text=f"not ready for {hours:g} hours: {words}")
         leaving.leave(draft, entry, EntryState.CANCELLED, Reason.NOT_READY_TIMEOUT, detail)
 
 
 def gives_up_at(entry: Entry, hours: float) -> datetime | None:
-    """Return when an entry that stays unready loses its place, or leaves after so many hours."""
+    """Return when an unready entry loses its place in the line, or leaves after so many hours."""
     if entry.unready_since is not None:
         return entry.unready_since + grace_of(entry)
     is_counted = entry.state is EntryState.NOT_READY and entry.build_after is None
@@ -182,7 +180,8 @@ def gives_up_at(entry: Entry, hours: float) -> datetime | None:
 def _is_over(draft: Draft, entry: Entry) -> bool:
     if entry.state is EntryState.PENDING and not _GRACELESS.isdisjoint(entry.unmet):
         return True
-    return entry.unready_since is not None and entry.unready_since + grace_of(entry) <= draft.now
+    ends = gives_up_at(entry, 0)
+    return ends is not None and ends <= draft.now
 
 
 def grace_of(entry: Entry) -> timedelta:
