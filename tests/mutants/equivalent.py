@@ -34,8 +34,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "service/mergequeue/engine/state/readiness.py": {
         "unmet_now: entry.run or '' -> entry.run": "No run has the id None.",
         "_leave_if_due: again.run or '' -> again.run": "No run has the id None.",
-        "_is_over: entry.unready_since is not None and entry.unready_since + grace_of(entry) <= "
-        "draft.now -> entry.unready_since + grace_of(entry) <= draft.now": (
+        "_is_over: ends is not None and ends <= draft.now -> ends <= draft.now": (
             "Only entries with such a clock are asked about."
         ),
         "_leave_if_due: reason is None or leaving.is_landing(draft, entry) -> "
