@@ -48,6 +48,7 @@ class Play:
         await self.submit(story.MAIN, [story.SLOW])
         await self.until(story.MAIN, [story.SLOW], lambda each: each.is_being_tested)
         await self.submit(story.MAIN, [story.URGENT])
+        self.watch.stage.show_sign(story.HOTFIX_QUEUED)
         await self.until(story.MAIN, story.MAIN.changes, lambda each: each.is_final)
 
     async def release(self) -> None:

@@ -165,11 +165,14 @@ class Stage:
 
     def set_rain(self, *, is_on: bool) -> None:
         """Let it rain on the CI machine, or stop it."""
-        rain = self.machine / widgets.RAIN
         if is_on:
-            rain.touch()
+            self.show_sign(widgets.RAIN)
         else:
-            rain.unlink(missing_ok=True)
+            (self.machine / widgets.RAIN).unlink(missing_ok=True)
+
+    def show_sign(self, name: str) -> None:
+        """Make a file on the CI machine that tests look for."""
+        (self.machine / name).touch()
 
     async def learn_weather(self, branch: str) -> None:
         """Make a test flaky in the eyes of Headgate, by reports alone.

@@ -76,6 +76,7 @@ RETRY = (
     '    return post("/upload", path) if tries else None\n\n\n' + widgets.POST
 )
 RENAMED = 'def upload(path):\n    return post("/v2/files", path)\n\n\n' + widgets.POST
+HOTFIX_QUEUED = "hotfix-is-queued"
 BROKEN = ("FAILED", "required_status_failed")
 
 MAIN = Story(
@@ -94,7 +95,16 @@ MAIN = Story(
             "FAILED",
             "conflict_target",
         ),
-        Change(6, "Mail sender", "bob", {"widgets/mail.py": 'SENDER = "hi@widgets.example"\n'}),
+        # Its tests end once 7 is queued, however late that is.
+        Change(
+            6,
+            "Mail sender",
+            "bob",
+            {
+                "widgets/mail.py": 'SENDER = "hi@widgets.example"\n',
+                "tests/test_sender.py": widgets.awaiting_test_file("sender", HOTFIX_QUEUED, 60),
+            },
+        ),
         Change(
             7,
             "Hotfix",

@@ -115,6 +115,21 @@ def slow_test_file(name: str, seconds: int) -> str:
     )
 
 
+def awaiting_test_file(name: str, sign: str, seconds: int) -> str:
+    """Return a file with one test that waits on CI for a file `sign`, for so long at most."""
+    return (
+        f"import os\nimport pathlib\nimport time\nimport unittest\n\n\n"
+        f"class {name.capitalize()}(unittest.TestCase):\n"
+        f"    def test_{name}(self):\n"
+        f'        if "WIDGETS_CACHE" not in os.environ:\n'
+        f"            return\n"
+        f'        sign = pathlib.Path(os.environ["WIDGETS_CACHE"], "{sign}")\n'
+        f"        ends = time.monotonic() + {seconds}\n"
+        f"        while not sign.exists() and time.monotonic() < ends:\n"
+        f"            time.sleep(0.1)\n"
+    )
+
+
 def ci_file(cache: Path, branch: str) -> str:
     """Return `.sandbox/ci.yml`: one required check that runs the repository's own script.
 

@@ -146,7 +146,7 @@ async def opened(visitor: Visitor) -> Mapping[str, list[int]]:
     for name in names:
         await visitor.send("stories", story=name)
         page = await visitor.page()
-        assert f'value="{name}" disabled' in page
+        assert f'value="{name}" disabled' in page, visitor.told()
     await asyncio.gather(*map(visitor.over, names))
     titles = {pull.title: pull.number for pull in played.pulls}
     return {
