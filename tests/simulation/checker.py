@@ -233,13 +233,25 @@ class Checker:
             self.claims[one.pr] = one.targets
 
     def _revoke(self, one: PassRevoked, step: Step) -> None:
-        """The tree that the run tested is proved no more; what others proved of its parts is."""
+        """The tree that the run tested is proved no more; what others proved of its parts is.
+
+        A pass of a check that is not required never proved it.
+        """
         self.revoked |= set(one.checks)
         run = _run_of(one.run, step)
-        if run is not None and run.steps:
+        if (
+            run is not None
+            and run.steps
+            and any(
+                check.id in one.checks and _counts(check, run) for check in self._reports_of(run)
+            )
+        ):
             tested = run.steps[-1].tree
             self.passed = {key: at for key, at in self.passed.items() if key[0] != tested}
             self.proven.discard(tested)
+
+    def _reports_of(self, run: Run) -> tuple[Check, ...]:
+        return self.reported.get(run.sha or Sha(""), ())
 
     def _event(self, event: outputs.Event, one: Input, step: Step) -> None:
         match event:
@@ -396,7 +408,7 @@ class Checker:
             return
         for run in (*step.queue.runs.values(), *step.finished_runs):
             stands_on_it = any(member.entry == event.entry for member in run.base)
-            reports = self.reported.get(run.sha or Sha(""), ())
+            reports = self._reports_of(run)
             if stands_on_it and run.kind is RunKind.MAIN and self.is_green(reports, run.required):
                 raise Violation("S3", f"{event.pr} is blamed although run {run.number} passed")
 
@@ -537,7 +549,7 @@ class Checker:
             if key not in self.passed:
                 raise Violation("I44", f"run {run.number} took another tree's result")
             return
-        reports = self.reported.get(run.sha or Sha(""), ())
+        reports = self._reports_of(run)
         self.proven.add(key[0])
         if self.is_green(reports, run.required):
             self.passed[key] = step.events[0].at

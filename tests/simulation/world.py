@@ -13,7 +13,7 @@ from service.mergequeue.engine.config import Mode, Toggle
 from service.mergequeue.engine.inputs import Input, Report
 from service.mergequeue.engine.outputs import BuildTestBranch, Land, Step
 from service.mergequeue.engine.reported import Facts
-from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import (
     CheckOutcome,
@@ -170,12 +170,17 @@ class World(Shell):
             self.ci.again(run.sha or Sha(""), (self.chance.choice(self.names),))
 
     def _revokes_a_pass(self) -> None:
-        """A job that was told to end with 0 reports another failure later."""
+        """A job that was told to end with 0 reports another failure later.
+
+        Not of a direct merge, where the checks of the head count as they are.
+        """
         passed = [
             (run.id, check.id)
             for run in self.queue.runs.values()
             for check in self.ci.reports(run.sha or Sha(""))
-            if check.outcome is CheckOutcome.PASSED and run.status is not RunStatus.FAILED
+            if check.outcome is CheckOutcome.PASSED
+            and run.status is not RunStatus.FAILED
+            and run.kind is not RunKind.DIRECT
         ]
         if passed:
             run, check = self.revokes.choice(passed)
