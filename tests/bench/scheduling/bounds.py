@@ -16,6 +16,7 @@ from tests.bench.scheduling.strategies.informed import Gifts, relaxed
 TITLES = {
     Gifts.HEDGES: "free hedges and blame",
     Gifts.BLAME: "free blame",
+    Gifts.NAMES: "free isolation, failed tests known",
     Gifts.ISOLATION: "free isolation",
 }
 IMPOSSIBLE = "impossible"

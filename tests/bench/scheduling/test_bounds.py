@@ -1,5 +1,6 @@
 """Relaxed queues: what they decide in a tiny world, and that they bound every strategy."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -18,6 +19,9 @@ from tests.bench.scheduling.workload import generate
 
 SAFE, RISKY = 0.02, 0.8
 """Chances of being broken, below and above the law of leaving out in the tiny world (1 / 2)."""
+
+FLAKES_ONCE = 28
+"""With this seed the first run of the second pull request is flaky, and no other."""
 
 CASES = {
     "F": (team(30, n=100), 24),
@@ -95,6 +99,38 @@ def test_an_isolating_run_takes_its_time_and_no_slot(failing):
     result = played(workload, Gifts.ISOLATION, Policy(failing=failing), workers=3)
     assert result.decided == [600.0, 660.0 + 600.0, 1260.0]
     assert result.runs_started == 4
+
+
+@pytest.mark.parametrize("conflict", [False, True])
+def test_one_that_alone_can_have_broken_a_test_is_rejected_at_once(conflict):
+    result = played(tiny(second_fails=SAFE, conflict=conflict), Gifts.NAMES)
+    assert result.state == [PrState.MERGED, PrState.EJECTED, PrState.MERGED]
+    assert result.decided == [600.0, 660.0, 1260.0]
+
+
+def test_a_failed_test_with_two_suspects_waits_until_one_of_them_is_cleared():
+    workload = tiny(second_fails=SAFE)
+    workload.duration[0] = 900.0
+    result = played(workload, Gifts.NAMES)
+    assert result.decided == [900.0, 900.0, 1500.0]
+
+
+def test_a_group_whose_members_all_are_suspects_is_isolated():
+    workload = tiny(second_fails=SAFE)
+    workload.arrive[:] = [0.0, 0.0, 0.0]
+    result = played(workload, Gifts.NAMES, Policy(is_thrifty=True), workers=1)
+    assert result.decided[1] == 1800.0
+
+
+@pytest.mark.parametrize(
+    ("gifts", "decided"),
+    [(Gifts.NAMES, [600.0, 720.0, 720.0]), (Gifts.ISOLATION, [600.0, 1860.0, 1260.0])],
+)
+def test_what_failed_by_a_flake_stays_in_the_line_only_if_the_failed_test_is_known(gifts, decided):
+    workload = tiny(second_fails=SAFE)
+    workload.broken[1] = False
+    workload.config = replace(workload.config, seed=FLAKES_ONCE)
+    assert played(workload, gifts).decided == decided
 
 
 def test_what_stays_while_it_is_isolated_costs_those_behind_it_more():

@@ -2,7 +2,7 @@
 
 A relaxed queue does not know what will fail. It builds on pull requests before their first run has
 ended, loses what it built on a bad one, and merges only what a run has passed with. But it learns
-the truth about a failure too early or for nothing, in one of three ways (`Gifts`):
+the truth about a failure too early or for nothing, in one of four ways (`Gifts`):
 
 - HEDGES: the end of a failed run names its culprits, or says that it was a flake. What is left out
   of the line costs nothing: each run behind it has it if it is good, and lacks it if it is bad.
@@ -10,6 +10,9 @@ the truth about a failure too early or for nothing, in one of three ways (`Gifts
   it. It merges in place if nothing runs behind it, else it is tested once more in the line.
 - ISOLATION: a failed run says only that it failed. Isolating runs begin at once, take no slot, are
   not counted, and end with the truth.
+- NAMES: the same, but a failed run also says which tests failed. So a flake is recognized, and one
+  that alone can have broken a test is rejected without a second run. What broke a test was in each
+  run that failed it, and in no run that did not.
 
 The law of leaving out: building on one that fails with chance q disturbs its n followers with
 chance q; leaving it out disturbs itself with chance 1 - q. Leaving it out is better from
@@ -49,6 +52,7 @@ class Gifts(Enum):
 
     HEDGES = "hedges"
     BLAME = "blame"
+    NAMES = "names"
     ISOLATION = "isolation"
 
 
@@ -65,7 +69,7 @@ class Policy:
     """What a relaxed queue decides by itself.
 
     `leaves_out`: from which multiple of the law on. `is_thrifty`: all that waits starts as one
-    group, else it is spread over the free slots. `failing` is for ISOLATION.
+    group, else it is spread over the free slots. `failing` is for NAMES and ISOLATION.
     """
 
     leaves_out: float = 1.0
@@ -87,9 +91,12 @@ POLICIES: dict[Gifts, tuple[Policy, ...]] = {
         for leaves_out in (1.0, 1.5, 2.0)
         for thrifty in (False, True)
     ),
-    Gifts.ISOLATION: (
-        *(Policy(leaves_out, failing=each) for leaves_out in (1.0, 1.5) for each in Failing),
-        Policy(is_thrifty=True),
+    **dict.fromkeys(
+        (Gifts.NAMES, Gifts.ISOLATION),
+        (
+            *(Policy(leaves_out, failing=each) for leaves_out in (1.0, 1.5) for each in Failing),
+            Policy(is_thrifty=True),
+        ),
     ),
 }
 """The policies of which the best counts."""
@@ -124,6 +131,41 @@ class _Node:
     is_examined: bool = False
 
 
+Test = tuple[int, int]
+"""A test that one breaks alone (it stands there twice), or that two break together."""
+
+
+class _Names:
+    """Who can have broken each test, by what has failed and passed so far."""
+
+    def __init__(self) -> None:
+        self.suspects: dict[Test, set[int]] = {}
+        self.first: dict[Test, int] = {}
+        self.seen: list[tuple[frozenset[int], frozenset[Test]]] = []
+
+    def note(self, run: int, members: frozenset[int], failed: frozenset[Test]) -> None:
+        """A run of these has ended."""
+        for test in failed - self.suspects.keys():
+            self.first[test] = run
+            self.suspects[test] = set(members)
+            for others, tests in self.seen:
+                self._narrow(test, others, tests)
+        self.seen.append((members, failed))
+        for test in self.suspects:
+            self._narrow(test, members, failed)
+
+    def known(self) -> dict[int, int]:
+        """Those that alone can have broken some test, with the first run that failed it."""
+        alone = {test: left for test, left in self.suspects.items() if len(left) == 1}
+        return {pr: self.first[test] for test, left in alone.items() for pr in left}
+
+    def _narrow(self, test: Test, members: frozenset[int], failed: frozenset[Test]) -> None:
+        if test in failed:
+            self.suspects[test] &= members
+        else:
+            self.suspects[test] -= members
+
+
 class Informed:
     """The line, runs of those that are left out of it, and isolating runs by their end."""
 
@@ -148,6 +190,8 @@ class Informed:
         self.apart: list[_Node] = []
         self.isolated: list[tuple[float, tuple[int, ...], int]] = []
         self.set_aside: set[int] = set()
+        self.names = _Names()
+        self.isolates = gifts in (Gifts.NAMES, Gifts.ISOLATION)
         self.last_run = 0
 
     def answer(self, event: Event) -> list[Action]:
@@ -159,6 +203,8 @@ class Informed:
             nodes = [*self.line, *self.apart]
             node = next(node for node in nodes if node.is_running and node.run == event.run)
             node.is_running = False
+            if self.gifts is Gifts.NAMES:
+                self._read(node, passed=event.passed)
             out += self._passed(node) if event.passed else self._failed(node)
         out += self._learn()
         out += self._fill()
@@ -178,11 +224,12 @@ class Informed:
     # -- what runs tell --------------------------------------------------------------------------
 
     def _passed(self, node: _Node) -> Iterator[Action]:
+        members = set(node.members)
         is_behind = any(
-            other.is_running and other.prs[0] not in node.members for other in self.line
+            other.is_running and not members.issuperset(other.prs) for other in self.line
         )
         since = self.merges[node.merged_before :]
-        if node in self.line or not (is_behind or set(since) - set(node.members)):
+        if node in self.line or not (is_behind or set(since) - members):
             yield from self._merge(node)
         else:
             self.apart.remove(node)
@@ -203,22 +250,54 @@ class Informed:
         is_apart = node in self.apart
         if is_apart:
             self.apart.remove(node)
-        if self.gifts is not Gifts.ISOLATION:
+        if not self.isolates:
             yield from self._reveal(node.members, node.run)
             self._wait(node.prs if is_apart else ())
+            return
+        yield from self._reject_known()
+        left = [pr for pr in node.prs if pr in self.undecided]
+        if is_apart and self.cleared.issuperset(left):
+            self._wait(left)
         elif is_apart:
-            self.set_aside.update(node.prs)
-            yield from self._isolate(node.prs, node.run)
+            self.set_aside.update(left)
+            yield from self._isolate(tuple(left), node.run)
+
+    def _read(self, node: _Node, *, passed: bool) -> None:
+        """Learn from the names of the tests that failed in a run."""
+        failed = frozenset[Test]() if passed else self._broken_in(node)
+        self.names.note(node.run, frozenset(node.members), failed)
+        if not failed:
+            self.cleared.update(node.members)
+            node.is_examined = True
+
+    def _reject_known(self) -> Iterator[Action]:
+        """Reject those that alone can have broken a test."""
+        for pr, run in self.names.known().items():
+            if pr in self.undecided:
+                yield from self._reveal((pr,), run)
+
+    def _broken_in(self, node: _Node) -> frozenset[Test]:
+        """The tests that the tree of a run fails."""
+        there = {*node.members, *self.merges[: node.merged_before]}
+        alone = {(pr, pr) for pr in node.members if self.workload.broken[pr]}
+        pairs = {
+            (min(pr, other), max(pr, other))
+            for pr in node.members
+            for other in self.workload.conflicts[pr]
+            if other in there
+        }
+        return frozenset(alone | pairs)
 
     def _learn(self) -> Iterator[Action]:
         """Isolating runs that have ended, and failed ones behind what is known by now."""
+        yield from self._reject_known()
         ended = [each for each in self.isolated if each[0] <= self.now]
         self.isolated = [each for each in self.isolated if each[0] > self.now]
         for _, prs, run in ended:
             yield from self._reveal(prs, run)
             self._wait(self.set_aside.intersection(prs))
             self.set_aside.difference_update(prs)
-        if self.gifts is Gifts.ISOLATION:
+        if self.isolates:
             failed = [node for node in self.line if not (node.is_running or node.is_examined)]
             for node in failed:
                 if node in self.line:
@@ -291,7 +370,7 @@ class Informed:
         self.left_out[:0] = [pr for prs in apart for pr in prs if pr in self.undecided]
 
     def _may_restart(self, node: _Node) -> bool:
-        return self.gifts is not Gifts.ISOLATION or node.is_examined
+        return not self.isolates or node.is_examined
 
     def _nodes(self) -> list[_Node]:
         return [*self.line, *self.apart]
