@@ -246,6 +246,12 @@ class Draft:
             raise InvariantBroken("E5", f"run {run.id} changed its status unseen")
         self._set_run(run)
 
+    def wait_until(self, run: Run, until: datetime | None) -> None:
+        """Set when time alone changes the verdict of a run: no pass has to look at it before."""
+        self.runs.put(replace(run, deadline=until))
+        self.judging.discard(run.id)
+        self.changed_runs.add(run.id)
+
     def finish(self, run: Run, status: RunStatus, finding: Finding) -> Run:
         """Give a run its verdict, or correct it; it stays until it is retired."""
         old = self.runs[run.id]
@@ -325,7 +331,7 @@ class Draft:
 
     def value(self) -> MergeQueue:
         """Return the present queue; the initial value itself if it is unchanged."""
-        if self.revision == 0:
+        if self.revision == 0 and not self.changed_runs:
             return self.before
         return replace(self.queue, entries=self.entries, runs=self.runs)
 
