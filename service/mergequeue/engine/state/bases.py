@@ -51,10 +51,8 @@ def foremost(draft: Draft) -> Iterator[Node]:
     """The nodes that have passed with nothing ahead of them, in line order."""
     drawn = graph(draft)
     found = {drawn.of[pr] for pr in draft.places.verified if pr in drawn.of}
-    for place in sorted(found):
-        node = drawn.nodes[place]
-        if not node.ahead:
-            yield node
+    for place in sorted([place for place in found if not drawn.nodes[place].ahead]):
+        yield drawn.nodes[place]
 
 
 def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
@@ -446,6 +444,7 @@ def _graph_node(draft: Draft, group: list[Entry]) -> Node:
 
 def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets | None]:
     """What those of its batch touched that have landed before it: a base takes batches whole."""
-    moves = draft.queue.landed if entry.batch is not None else ()
-    own = (move for move in moves if move.batch == entry.batch)
-    return [move.targets for move in own]
+    batch = entry.batch
+    if batch is None:
+        return []
+    return [move.targets for move in draft.queue.landed if move.batch == batch]

@@ -311,14 +311,14 @@ class Draft:
 
     def own(self, run: Run) -> tuple[Entry, ...]:
         """The live entries whose run this is, in tested order: with those it cleared below it."""
-        numbers = self.places.in_run.get(run.id, ())
-        if not numbers:
+        numbers = self.places.in_run.get(run.id)
+        if numbers is None:
             return ()
         members = [member for member in run.entries if member.pr in numbers]
         if len(members) < len(numbers):
             members = [member for member in run.members if member.pr in numbers]
-        found = [self.entry_of(member) for member in members]
-        return tuple([entry for entry in found if entry is not None])
+        entries = self.entries
+        return tuple([entries[one.pr] for one in members if entries[one.pr].id == one.entry])
 
     def tested(self, run: Run) -> tuple[Entry, ...]:
         """Return the live entries that the run tests, also those that are in another run."""
