@@ -203,21 +203,17 @@ def _continued(draft: Draft, run: Run, known: Progress) -> Progress | None:
     else:
         return None
     own, landed, others = run.entry_ids, set(known.landed), known.others
-    is_evidence = _is_evidence(run)
+    is_evidence, meets_all = _is_evidence(run), not draft.is_parallel
     for step in reversed(newer):
         if step.run is None or step.sha in (run.base_tip.sha, step.before):
             return None
         if step.pr is not None and step.entry in own:
             landed.add(step.pr)
-        elif not is_evidence and _meets_reach(draft, step, known):
+        elif not is_evidence and (meets_all or targets.meet(step.targets, known.reach)):
             return None
         else:
             others = True
     return Progress(frozenset(landed), others, known.unproved, newer[0], known.idle, known.reach)
-
-
-def _meets_reach(draft: Draft, step: LandedStep, known: Progress) -> bool:
-    return not draft.is_parallel or targets.meet(step.targets, known.reach)
 
 
 def _begun(draft: Draft, run: Run, made: Progress | None) -> Progress | None:
