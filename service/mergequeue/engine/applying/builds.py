@@ -51,20 +51,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     expected = [(member.pr, member.head) for member in run.members]
     if [(step.pr, step.head) for step in one.steps] != expected:
         raise InvariantBroken("I5", f"run {run.id} was built of other heads than it was given")
-    ready = replace(
-        run,
-        phase=RunPhase.TESTING,
-        steps=one.steps,
-        sha=one.sha,
-        branch=one.branch,
-        published=one.published,
-        built_at=draft.now,
-        start_clock=draft.now,
-    )
-    draft.put_run(ready)
-    # What it predicts for its base may differ from what has landed of it meanwhile.
-    draft.doubted.add(run.id)
-    draft.record(RunBuilt(run.id, one.sha))
+    ready = _with_branch(draft, run, one)
     for entry in draft.own(ready):
         # A conflict that was reported while it was built counts no more.
         draft.touched.add(entry.pr)
@@ -85,6 +72,26 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
         # Now the checks can be shown.
         for entry in draft.own(ready):
             draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
+
+
+def _with_branch(draft: Draft, run: Run, one: TestBranchBuilt) -> Run:
+    """Put the run with its test branch into the draft, and return it."""
+    ready = replace(
+        run,
+        phase=RunPhase.TESTING,
+        steps=one.steps,
+        sha=one.sha,
+        branch=one.branch,
+        published=one.published,
+        built_at=draft.now,
+        start_clock=draft.now,
+    )
+    draft.put_run(ready)
+    if run.base_tip != draft.queue.tip:
+        # What it predicts for its base may differ from what has landed of it meanwhile.
+        draft.doubted.add(run.id)
+    draft.record(RunBuilt(run.id, one.sha))
+    return ready
 
 
 def nothing_to_test(draft: Draft, one: NothingToTest) -> None:

@@ -139,8 +139,7 @@ def _wait(draft: Draft, run: Run, one: Verdict) -> None:
     if warns_at is not None and draft.now < warns_at and (until is None or warns_at < until):
         until = warns_at
     if draft.runs[run.id] is not run or run.deadline != until:
-        draft.put_run(replace(run, deadline=until))
-        draft.judging.discard(run.id)
+        draft.wait_until(run, until)
 
 
 def _of_passed(draft: Draft, run: Run, one: Verdict) -> None:

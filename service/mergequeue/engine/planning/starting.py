@@ -54,16 +54,18 @@ def start(draft: Draft) -> None:
     shares = draft.queue.config.bisection_concurrency == 0
     if not shares:
         _bisect(draft, ground)
-    line.take_places_again(draft)
     blocked = grouping.Reach(not draft.is_parallel)
-    _start_each(draft, ground, _placed, blocked)
+    if draft.places.idle:
+        line.take_places_again(draft)
+        _start_each(draft, ground, _placed, blocked)
     if _has_lost_bases(draft):
         return
     if shares:
         _bisect(draft, ground)
-    _screen(draft, ground, share=LANE_SHARE)
-    _start_each(draft, ground, _waiting, blocked)
-    _screen(draft, ground, share=1.0)
+    if draft.places.waiting:
+        _screen(draft, ground, share=LANE_SHARE)
+        _start_each(draft, ground, _waiting, blocked)
+        _screen(draft, ground, share=1.0)
     if draft.revision != draft.spare_used_at:
         _hedge(draft, ground)
         _look_twice(draft, ground)

@@ -51,10 +51,8 @@ def foremost(draft: Draft) -> Iterator[Node]:
     """The nodes that have passed with nothing ahead of them, in line order."""
     drawn = graph(draft)
     found = {drawn.of[pr] for pr in draft.places.verified if pr in drawn.of}
-    for place in sorted(found):
-        node = drawn.nodes[place]
-        if not node.ahead:
-            yield node
+    for place in sorted([place for place in found if not drawn.nodes[place].ahead]):
+        yield drawn.nodes[place]
 
 
 def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
@@ -205,21 +203,17 @@ def _continued(draft: Draft, run: Run, known: Progress) -> Progress | None:
     else:
         return None
     own, landed, others = run.entry_ids, set(known.landed), known.others
-    is_evidence = _is_evidence(run)
+    is_evidence, meets_all = _is_evidence(run), not draft.is_parallel
     for step in reversed(newer):
         if step.run is None or step.sha in (run.base_tip.sha, step.before):
             return None
         if step.pr is not None and step.entry in own:
             landed.add(step.pr)
-        elif not is_evidence and _meets_reach(draft, step, known):
+        elif not is_evidence and (meets_all or targets.meet(step.targets, known.reach)):
             return None
         else:
             others = True
     return Progress(frozenset(landed), others, known.unproved, newer[0], known.idle, known.reach)
-
-
-def _meets_reach(draft: Draft, step: LandedStep, known: Progress) -> bool:
-    return not draft.is_parallel or targets.meet(step.targets, known.reach)
 
 
 def _begun(draft: Draft, run: Run, made: Progress | None) -> Progress | None:
@@ -446,6 +440,7 @@ def _graph_node(draft: Draft, group: list[Entry]) -> Node:
 
 def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets | None]:
     """What those of its batch touched that have landed before it: a base takes batches whole."""
-    moves = draft.queue.landed if entry.batch is not None else ()
-    own = (move for move in moves if move.batch == entry.batch)
-    return [move.targets for move in own]
+    batch = entry.batch
+    if batch is None:
+        return []
+    return [move.targets for move in draft.queue.landed if move.batch == batch]

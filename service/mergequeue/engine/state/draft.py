@@ -246,6 +246,12 @@ class Draft:
             raise InvariantBroken("E5", f"run {run.id} changed its status unseen")
         self._set_run(run)
 
+    def wait_until(self, run: Run, until: datetime | None) -> None:
+        """Set when time alone changes the verdict of a run: no pass has to look at it before."""
+        self.runs.put(replace(run, deadline=until))
+        self.judging.discard(run.id)
+        self.changed_runs.add(run.id)
+
     def finish(self, run: Run, status: RunStatus, finding: Finding) -> Run:
         """Give a run its verdict, or correct it; it stays until it is retired."""
         old = self.runs[run.id]
@@ -305,14 +311,14 @@ class Draft:
 
     def own(self, run: Run) -> tuple[Entry, ...]:
         """The live entries whose run this is, in tested order: with those it cleared below it."""
-        numbers = self.places.in_run.get(run.id, ())
-        if not numbers:
+        numbers = self.places.in_run.get(run.id)
+        if numbers is None:
             return ()
         members = [member for member in run.entries if member.pr in numbers]
         if len(members) < len(numbers):
             members = [member for member in run.members if member.pr in numbers]
-        found = [self.entry_of(member) for member in members]
-        return tuple([entry for entry in found if entry is not None])
+        entries = self.entries
+        return tuple([entries[one.pr] for one in members if entries[one.pr].id == one.entry])
 
     def tested(self, run: Run) -> tuple[Entry, ...]:
         """Return the live entries that the run tests, also those that are in another run."""
@@ -325,7 +331,7 @@ class Draft:
 
     def value(self) -> MergeQueue:
         """Return the present queue; the initial value itself if it is unchanged."""
-        if self.revision == 0:
+        if self.revision == 0 and not self.changed_runs:
             return self.before
         return replace(self.queue, entries=self.entries, runs=self.runs)
 
