@@ -373,7 +373,7 @@ def test_a_flag_stands_until_it_is_taken_back():
     assert flagged.reason == "Flagged flaky by bob: waits on the real clock."
     back = story.ledger().judge(T, (bob, Flag(at(3), Status.HEALTHY, "eve")))
     assert (back.value, back.since) == (Status.HEALTHY, at(3))
-    assert back.reason == "Flag taken back by eve."
+    assert back.reason == "Flag removed by eve."
 
 
 def test_healthy_tests_say_how_they_did():

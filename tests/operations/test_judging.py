@@ -382,7 +382,7 @@ async def test_a_flag_taken_back_leaves_what_the_evidence_says(store):
     )
     assert taken.case.status is Health.HEALTHY
     state, _ = (await stage.states())["total"]
-    assert state.reason.startswith("Flag taken back by")
+    assert state.reason.startswith("Flag removed by")
 
 
 async def test_a_changed_sensitivity_judges_at_once(store):

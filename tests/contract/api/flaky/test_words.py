@@ -109,7 +109,7 @@ async def test_a_flag_stands_until_it_is_taken_back(tested, one):
     # What was found before the flag was of results that are not there any more.
     assert back["test"]["status"] == {
         "value": "healthy",
-        "reason": "Flag taken back by admin of octo.",
+        "reason": "Flag removed by admin of octo.",
         "timestamp": stamp(tested.now),
     }
 
