@@ -107,6 +107,18 @@ async def test_the_activity_leads_to_the_test_that_a_person_changed(stage):
     assert "total in octo/widgets" in page.text
 
 
+async def test_a_repository_that_is_created_anew_has_no_test_of_the_one_before(stage, browser):
+    case = await told(stage)
+    anew = await upload_stage.created_anew(stage)
+    assert (await browser.get(f"/octo/widgets/tests/{case.id}")).status == 404
+    assert "Nothing found" in (await browser.see("/find?q=total")).text
+    answer = await anew.ran({"total": "F"}, ran_at=NOW)
+    assert (answer.quarantined_failures, answer.unquarantined_failures) == (0, 1)
+    assert (await browser.get("/find?q=total")).status == 302
+    page = await browser.see(f"/octo/widgets/tests/{case.id}")
+    assert "Nothing since it was first seen." in page.text
+
+
 async def test_a_test_that_never_failed_has_a_short_page(stage, browser):
     await stage.ran({"total": "P"}, ran_at=NOW - HOUR)
     case = await stage.case("total")

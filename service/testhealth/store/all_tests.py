@@ -274,6 +274,9 @@ def _listed(
     }
 
 
+_HAS_NAME = repositories.c.owner_key.is_not(None)
+"""Another repository may have taken the name of a deleted one; our pages have only its tests."""
+
 _NAMED = (
     select(
         cases.c.repository_id,
@@ -283,7 +286,7 @@ _NAMED = (
         repositories.c.name,
     )
     .join(repositories, repositories.c.id == cases.c.repository_id)
-    .where(cases.c.is_known.is_(True))
+    .where(cases.c.is_known.is_(True), _HAS_NAME)
     .order_by(cases.c.impact_rank, cases.c.repository_id, cases.c.no)
     .limit(bindparam("at_most"))
 )
@@ -330,7 +333,7 @@ def places_of(
             repositories.c.name,
         )
         .join(repositories, repositories.c.id == cases.c.repository_id)
-        .where(cases.c.repository_id.in_(of_orgs), cases.c.id.in_(sorted(test_ids)))
+        .where(cases.c.repository_id.in_(of_orgs), cases.c.id.in_(sorted(test_ids)), _HAS_NAME)
     )
     rows = session.execute(statement).all()
     counts = Counter((row.org_id, row.id) for row in rows)
