@@ -194,6 +194,14 @@ def test_points_at_which_it_did_not_run_are_no_neighbors():
     assert len(story.ledger().events_b[T]) == 1
 
 
+def test_only_runs_of_the_test_count_as_its_verdicts():
+    story = Story()
+    story.main(at(0), "PP.P..FP")
+    numbers = story.ledger().judge(T).numbers
+    assert numbers.b is not None
+    assert (numbers.b.weight, numbers.b.results) == (1, 5)
+
+
 def test_stream_a_goes_before_stream_b_on_the_same_code():
     story = Story()
     story.main(at(0), "PPP")
@@ -269,6 +277,16 @@ def test_a_test_that_never_passed_is_broken_at_the_fifth_failure():
     assert found.reason == "Never passed; failed on all 5 runs of main since 0000000."
 
 
+@pytest.mark.parametrize(
+    ("minute", "expected"), [(239, Status.HEALTHY), (240, Status.HEALTHY), (241, Status.BROKEN)]
+)
+def test_a_test_that_passed_anywhere_by_its_fifth_failure_has_passed(minute, expected):
+    story = Story()
+    story.main(at(0), "FFFFF")
+    story.ran(at(0, minute), "P")
+    assert story.ledger().judge(T).value is expected
+
+
 def test_a_pass_after_five_failures_does_not_undo_that_it_had_never_passed():
     story = Story()
     story.main(at(0), "FFFFFP")
@@ -329,6 +347,26 @@ def test_a_series_that_falls_silent_is_not_broken_after_two_weeks():
     found = story.ledger().judge(T)
     assert (found.value, found.since) == (Status.HEALTHY, at(14, 60 * 22))
     assert found.reason == "No result on main for 14 days after 3 failures."
+
+
+@pytest.mark.parametrize(("minute", "expected"), [(-1, Status.BROKEN), (0, Status.HEALTHY)])
+def test_a_failure_after_two_silent_weeks_does_not_continue_the_broken_time(minute, expected):
+    story = Story()
+    story.main(at(0), "P" * 20 + "FFF")
+    story.main(at(14, 60 * 22 + minute), "F")
+    assert story.ledger().judge(T).value is expected
+
+
+def test_after_two_silent_weeks_failures_are_counted_anew():
+    story = Story()
+    story.main(at(0), "P" * 20 + "FFF")
+    story.main(at(20), "FFFFF")
+    silent = story.ledger().judge(T)
+    assert silent.value is Status.HEALTHY
+    assert silent.reason == "No result on main for 14 days after 3 failures."
+    story.main(at(21), "F")
+    again = story.ledger().judge(T)
+    assert (again.value, again.since) == (Status.BROKEN, at(21))
 
 
 def test_after_a_repair_verdicts_are_counted_anew():

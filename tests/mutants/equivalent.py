@@ -3,8 +3,6 @@
 An entry whose mutant cannot be made any more fails a test: its code is gone, and so is its reason.
 """
 
-UNPLANTED = "A dataclass keeps the defaults that it was made with: the fault cannot be planted."
-
 EQUIVALENT: dict[str, dict[str, str]] = {
     "service/accounts/access.py": {
         "look_up: record is None or not is_its_own -> not is_its_own": (
@@ -68,11 +66,5 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_landed: above is not None and part[-1] is left[-1] -> above is not None": (
             "A move of the target that is told during a landing waits in the queue for its end."
         ),
-    },
-    "service/testhealth/detector/completeness.py": {
-        "Expectation: False -> True": UNPLANTED,
-    },
-    "service/testhealth/detector/excuses.py": {
-        "FailedTest: False -> True": UNPLANTED,
     },
 }
