@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from service.testhealth.detector.evidence import Event, Stream, Window, is_mass_failure
-from service.testhealth.detector.health import Flag
+from service.testhealth.detector.health import Flag, settled_at
 from service.vocabulary import Health as Status
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE, UNTRUSTED
 from tests.flaky.histories import (
@@ -213,6 +213,16 @@ def test_stream_a_goes_before_stream_b_on_the_same_code():
     assert T not in ledger.events_b
 
 
+@pytest.mark.parametrize(("day", "is_named"), [(14, True), (15, False)])
+def test_a_disagreement_is_named_as_long_as_it_is_in_the_window(day, is_named):
+    story = Story()
+    story.passes(at(0), 30, HOUR)
+    story.flipped(at(1))
+    story.ran(at(day))
+    reason = story.ledger().judge(T).reason
+    assert reason.startswith("Passed and failed on the same code once in ") is is_named
+
+
 def test_many_alone_at_one_point_weigh_less():
     story = Story()
     story.main(at(0), "P")
@@ -238,6 +248,28 @@ def test_so_many_failures_after_so_many_passes_are_broken(passes, failures):
 
     assert judged("P" * passes + "F" * failures) is Status.BROKEN
     assert judged("P" * passes + "F" * (failures - 1)) is not Status.BROKEN
+
+
+def test_the_history_says_why_a_test_became_broken_then():
+    story = Story()
+    story.main(at(0), "P" * 20 + "FFFFF")
+    found = story.ledger().judge(T)
+    assert found.reason.startswith("Failed on the last 5 runs of main")
+    assert found.history[0].reason.startswith("Failed on the last 3 runs of main")
+    assert not found.is_stale
+
+
+@pytest.mark.parametrize(
+    ("tail", "minute", "is_settled"),
+    [("P", 0, False), ("P", 1, True), ("P", 59, True), ("P", 60, False), ("F", 60, True)],
+)
+def test_a_test_is_settled_to_be_broken_while_it_was(tail, minute, is_settled):
+    story = Story()
+    story.main(at(0), "P" * 20 + "FFF" + tail)
+    began = at(0, 60 * 22)
+    settled = settled_at(story.ledger().judge(T), began + timedelta(minutes=minute))
+    broken = {("main", "unit / linux"): began} if is_settled else {}
+    assert settled.broken == broken
 
 
 def test_a_number_too_large_to_read_has_a_limit():
@@ -424,6 +456,26 @@ def test_healthy_tests_say_how_they_did():
     )
     story.passes(at(20), 100, DAY)
     assert story.ledger().judge(T).reason == "No failure in 183 runs since 2026-03-07."
+
+
+@pytest.mark.parametrize(("day", "is_named"), [(13, True), (14, False)])
+def test_a_failure_is_named_as_long_as_it_is_in_the_window(day, is_named):
+    story = Story()
+    story.ran(at(0), "F")
+    story.passes(at(1), 20, HOUR)
+    story.ran(at(day))
+    assert story.ledger().judge(T).reason.startswith("Failed in 1 of ") is is_named
+
+
+def test_a_healthy_test_says_what_ended_last():
+    story = in_an_old_repository()
+    story.flipped(at(0))
+    story.main(at(0, 60), "P" * 20 + "FFFP", timedelta(minutes=10))
+    for day in range(1, 16):
+        story.passes(at(day), 50, DAY)
+    found = story.ledger().judge(T)
+    assert [change.value for change in found.history][-1] is Status.HEALTHY
+    assert found.reason.startswith("Not flaky since ")
 
 
 def test_a_test_that_disagreed_with_itself_once_is_healthy():

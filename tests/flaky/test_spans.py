@@ -8,7 +8,7 @@ from service.testhealth.detector import score, spans
 from service.testhealth.detector.evidence import Event, Passes, Stream
 from service.testhealth.detector.score import Noise, Tally
 from service.testhealth.detector.spans import FlakySpan, Fold, Results, Scale, Settled
-from tests.flaky.histories import at, open_measure_of
+from tests.flaky.histories import at, last_of, open_measure_of
 
 DAY = timedelta(days=1)
 
@@ -186,3 +186,55 @@ def test_an_event_at_the_very_end_of_a_flaky_time_counts_after_it():
     results = Results(passing(at(4)), ())
     found = spans.fold((an_event(at(4)),), results, an_old_repository(at(5)), settled)
     assert found.spans or found.open_measure
+
+
+@pytest.mark.parametrize(
+    ("second", "since"), [(at(3, 120), None), (at(4), at(4)), (at(4, 60), at(4, 60))]
+)
+def test_events_before_what_is_settled_begin_no_flaky_time(second, since):
+    passes = passing(*(moment for day in range(6) for moment in evenly(at(day), 20)))
+    settled = Settled(at(4), None, None, {})
+    events = (an_event(at(3, 60)), an_event(second, code="sha:b"))
+    found = spans.fold(events, Results(passes, ()), an_old_repository(at(5)), settled).spans
+    assert [each.since for each in found] == ([] if since is None else [since])
+
+
+@pytest.mark.parametrize(("weight", "until"), [(0.49, at(4)), (0.5, at(9))])
+def test_an_event_of_half_a_weight_renews_the_quiet_time(weight, until):
+    passes = passing(*(moment for day in range(30) for moment in evenly(at(day), 200)))
+    events = (an_event(at(0, 5)), an_event(at(3, 600), weight, "sha:b"))
+    (span,) = spans.fold(events, Results(passes, ()), an_old_repository(at(30))).spans
+    assert span.until == until
+
+
+def test_all_events_of_the_moment_at_which_a_test_becomes_flaky_count():
+    passes = passing(*(moment for day in range(30) for moment in evenly(at(day), 5)))
+    several = tuple(an_event(at(0, 5), 0.4, f"sha:{each}") for each in "bcd")
+    scale = an_old_repository(at(30))
+    alone = spans.fold((an_event(at(0, 5)),), Results(passes, ()), scale).spans[0]
+    together = spans.fold((an_event(at(0, 5)), *several), Results(passes, ()), scale).spans[0]
+    assert alone.until == at(4)
+    assert together.until is not None
+    assert together.until > at(4)
+
+
+@pytest.mark.parametrize(("passed", "is_newest"), [(20, True), (400, False)])
+def test_a_flaky_test_is_explained_by_its_newest_event_while_that_reaches_the_limit(
+    passed, is_newest
+):
+    passes = passing(*evenly(at(0), 14), *evenly(at(1), passed))
+    events = (an_event(at(0, 1430)), an_event(at(2, 5), code="sha:b"))
+    (span,) = spans.fold(events, Results(passes, ()), an_old_repository(at(3))).spans
+    assert span.last is not None
+    assert span.first is not None
+    assert span.first.at == at(0, 1430)
+    assert span.last.at == (at(2, 5) if is_newest else at(0, 1430))
+
+
+def test_a_flaky_time_whose_beginning_is_gone_is_explained_by_its_newest_event():
+    passes = passing(*evenly(at(4), 400))
+    settled = Settled(at(4), at(1), None, {})
+    found = spans.fold(
+        (an_event(at(4, 5)),), Results(passes, ()), an_old_repository(at(5)), settled
+    )
+    assert last_of(found).at == at(4, 5)
