@@ -232,7 +232,7 @@ def test_a_flaky_test_is_explained_by_its_newest_event_while_that_reaches_the_li
 
 
 def test_a_flaky_time_whose_beginning_is_gone_is_explained_by_its_newest_event():
-    passes = passing(*evenly(at(4), 400))
+    passes = passing(*evenly(at(3), 400))
     settled = Settled(at(4), at(1), None, {})
     found = spans.fold(
         (an_event(at(4, 5)),), Results(passes, ()), an_old_repository(at(5)), settled
