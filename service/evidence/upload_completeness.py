@@ -49,7 +49,7 @@ TESTS_UNKNOWN = (
     " CI run, by OIDC (`permissions: id-token: write`), or with a token of role queue."
 )
 
-NEW_TEXT = "`{name}` is quarantined for its known failures alone, and fails in a new way"
+NEW_TEXT = "`{name}` is quarantined only for its known failures, and it fails in a new way"
 
 
 @dataclass(frozen=True, slots=True)
