@@ -47,8 +47,9 @@ UNPROVED = (
 )
 
 UNKNOWN_RUN = (
-    "run_unknown: the event that started CI run {run} does not say what the run tested, so its"
-    " results are shown and change nothing. Send results from the CI run that runs the tests."
+    "run_unknown: CI run {run} may have tested any code, because the event that started it does not"
+    " say which; its results are shown and change nothing. Send results from the CI run that runs"
+    " the tests."
 )
 
 UNASKED_RUN = (
