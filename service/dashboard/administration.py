@@ -56,7 +56,8 @@ async def activity(runtime: Runtime, visitor: Visitor, query: Mapping[str, str])
     wanted = page_of_activity.wanted_of(query)
     ids = None if sees_all else tuple(each.id for each in own)
     rows = await audit_log.entries(runtime, ids, wanted)
-    return page_of_activity.made_of(rows, wanted, query)
+    page = page_of_activity.made_of(rows, wanted, query)
+    return page if "export" in query else await page_of_activity.with_tests(runtime, page)
 
 
 PAGES: tuple[PageKind[OrganizationRequest], ...] = (

@@ -1,15 +1,19 @@
 """The audit log: who did or was denied what, with filters and as lines of JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import orjson
 
+from service.accounts import page_addresses
 from service.accounts.activity import AuditEntry, AuditFilter
 from service.dashboard import filters
 from service.errors import FieldError, Malformed
+from service.runtime import Runtime
+from service.testhealth.operations import all_tests
 
 ON_PAGE = 50
 EXPORTED_MAX = 10_000
@@ -19,14 +23,30 @@ ID_DIGITS_MAX = 18
 FILTERS = ("actor", "action", "subject", "since", "until")
 
 
+SUBJECT_TEST = "test/"
+"""What the subjects of entries about a test begin with; its id follows."""
+
+
+class LinkedTest(NamedTuple):
+    """The test that an entry is about: its name, its repository, and the path of its page."""
+
+    name: str
+    slug: str
+    path: str
+
+
 @dataclass(frozen=True, slots=True)
 class ActivityPage:
-    """Entries, newest first; `older` is the query of the next page, empty: there is none."""
+    """Entries, newest first; `older` is the query of the next page, empty: there is none.
+
+    `tests` has the tests that entries are about, by the number of the entry.
+    """
 
     entries: tuple[AuditEntry, ...]
     given: Mapping[str, str]
     older: str
     export: str
+    tests: Mapping[int, LinkedTest] = field(default_factory=dict)
 
     def lines(self) -> str:
         """Return the entries as lines of JSON."""
@@ -78,6 +98,24 @@ def made_of(
     has_older = is_page and len(entries) > ON_PAGE
     older = urlencode({**kept, "before": shown[-1].id}) if has_older else ""
     return ActivityPage(shown, given, older, urlencode({**kept, "export": "jsonl"}))
+
+
+async def with_tests(runtime: Runtime, page: ActivityPage) -> ActivityPage:
+    """Return the page with the tests that its entries are about."""
+    about = {
+        each.id: (each.row.org_id, each.row.subject.removeprefix(SUBJECT_TEST))
+        for each in page.entries
+        if each.row.subject.startswith(SUBJECT_TEST)
+    }
+    org_ids = {org_id for org_id, _ in about.values() if org_id is not None}
+    places = await all_tests.places_of(runtime, org_ids, {test_id for _, test_id in about.values()})
+    tests = {}
+    for entry_id, key in about.items():
+        if key in places:
+            repo, name = places[key]
+            path = f"{page_addresses.home(runtime.options, repo)}/tests/{key[1]}"
+            tests[entry_id] = LinkedTest(name, repo.slug, path)
+    return replace(page, tests=tests)
 
 
 def _plain(entry: AuditEntry) -> dict[str, object]:

@@ -28,8 +28,8 @@ from service.testhealth.store.sets import OutcomeSets, StoredSets
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import QuarantineForgives, RepoRef, Sha
 
-POINTS_MAX = 3
-"""Newest runs of a job on the branch that are examined, back to one without a failure."""
+POINTS_MAX, CLEAN_POINTS = 3, 2
+"""Newest runs of a job on the branch that are examined, back to the second without a failure."""
 
 NAMED_MAX = ASKED_AT_ONCE
 """If more tests are missing, none is looked up."""
@@ -49,7 +49,7 @@ TESTS_UNKNOWN = (
     " CI run, by OIDC (`permissions: id-token: write`), or with a token of role queue."
 )
 
-NEW_TEXT = "`{name}` is quarantined for its known failures alone, and fails in a new way"
+NEW_TEXT = "`{name}` is quarantined only for its known failures, and it fails in a new way"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,19 +253,22 @@ def _part_of(upload: Upload) -> Part:
 
 
 def newest_points(base: Sequence[Upload]) -> list[Upload]:
-    """Return the uploads of the newest runs of a job, back to one in which nothing failed.
+    """Return the uploads of the newest CI runs of a job, back to the second without a failure.
 
-    Tests that were deleted since are in older ones alone. A run that was cut short may lack
-    tests: it is never the only one, unless there are no others.
+    All attempts of a run count together: a later attempt may repeat only the tests that failed. One
+    run is not enough: it may have been canceled after half of its results, or still be reporting.
+    Tests that were deleted since are in older runs alone.
     """
-    points: dict[object, list[Upload]] = {}
+    points: dict[str, list[Upload]] = {}
     for upload in base:
-        key = upload.id if upload.run_id is None else (upload.run_id, upload.run_attempt)
-        points.setdefault(key, []).append(upload)
+        points.setdefault(upload.run_id or upload.id, []).append(upload)
     chosen: list[Upload] = []
+    clean = 0
     for point in list(points.values())[:POINTS_MAX]:
         chosen += point
-        if _is_clean(point):
+        last_attempt = max(each.run_attempt for each in point)
+        clean += _is_clean([each for each in point if each.run_attempt == last_attempt])
+        if clean == CLEAN_POINTS:
             break
     return chosen
 

@@ -74,6 +74,51 @@ async def test_the_page_of_a_test_shows_all_that_is_known_of_it(stage, browser):
     expect(page.text).matches("test.txt")
 
 
+async def test_the_page_of_a_flagged_test_says_what_ends_its_flag_and_its_quarantine(
+    stage, browser
+):
+    await quarantining(stage)
+    await stage.ran({"total": "F"}, ran_at=NOW - HOUR)
+    case = await stage.case("total")
+    await flags.put(stage.runtime, stage.repository, FlagRequest(case.id, Flag.FLAKY, "clock"), ANN)
+    path = f"/octo/widgets/tests/{case.id}"
+    flagged = (await browser.see(path)).text
+    assert "It lasts until the flag is removed (flag-test with NONE)." in flagged
+    assert "The quarantine lasts until the flag is removed" in flagged
+    stage.clock.present += timedelta(days=31)
+    await stage.ran({"other": "P"}, ran_at=stage.clock.present)
+    stale = (await browser.see(path)).text
+    assert "The flag has no effect while the test does not run." in stale
+    assert "Not quarantined" in stale
+    await stage.ran({"total": "P"}, sha=Sha("b" * 40), ran_at=stage.clock.present)
+    assert "It lasts until the flag is removed" in (await browser.see(path)).text
+    await flags.put(stage.runtime, stage.repository, FlagRequest(case.id, Flag.NONE), ANN)
+    removed = (await browser.see(path)).text
+    assert "2026-04-22 00:00 UTC flaky → healthy, flag removed by ann" in removed
+    assert "The quarantine lasts" not in removed
+
+
+async def test_the_activity_leads_to_the_test_that_a_person_changed(stage):
+    case = await told(stage)
+    admin = await token_of(stage.runtime, Role.ADMIN)
+    async with browsing(stage.runtime, admin) as browser:
+        page = await browser.see("/activity?action=test.flag")
+    assert f"/octo/widgets/tests/{case.id}" in page.links
+    assert "total in octo/widgets" in page.text
+
+
+async def test_a_repository_that_is_created_anew_has_no_test_of_the_one_before(stage, browser):
+    case = await told(stage)
+    anew = await upload_stage.created_anew(stage)
+    assert (await browser.get(f"/octo/widgets/tests/{case.id}")).status == 404
+    assert "Nothing found" in (await browser.see("/find?q=total")).text
+    answer = await anew.ran({"total": "F"}, ran_at=NOW)
+    assert (answer.quarantined_failures, answer.unquarantined_failures) == (0, 1)
+    assert (await browser.get("/find?q=total")).status == 302
+    page = await browser.see(f"/octo/widgets/tests/{case.id}")
+    assert "Nothing since it was first seen." in page.text
+
+
 async def test_a_test_that_never_failed_has_a_short_page(stage, browser):
     await stage.ran({"total": "P"}, ran_at=NOW - HOUR)
     case = await stage.case("total")

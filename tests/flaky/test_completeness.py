@@ -117,6 +117,10 @@ def test_failures_of_one_command_are_counted_over_all_its_uploads():
     assert gaps_of(of_parts(Part(account, 2), Part(account, 3))) == ()
 
 
+def test_an_exit_code_that_the_job_has_never_sent_is_not_missing():
+    assert gaps_of(replace(ended(None), expectation=Expectation(200))) == ()
+
+
 def test_an_exit_code_that_the_job_used_to_send_must_be_sent():
     report = replace(ended(None), expectation=Expectation(200, has_exit_code=True))
     assert gaps_of(report) == (

@@ -72,6 +72,11 @@ def test_a_failed_test_is_the_first_that_holds(test: FailedTest, standing: Relat
     assert excuses.relation_of(test, [STRANGER]) is standing
 
 
+def test_a_test_of_which_only_its_failures_are_known_is_the_runs_own() -> None:
+    failed = FailedTest("t1", "tests/cart.py", "Cart", frozenset({"k1"}), frozenset({"k1"}))
+    assert excuses.relation_of(failed, [STRANGER]) is Relation.OWN
+
+
 @pytest.mark.parametrize("test", [QUARANTINED, RED, FLAKY])
 def test_whoever_changes_the_file_of_a_test_is_asked_about_it(test: FailedTest) -> None:
     author = Suspect(8, frozenset({"tests/cart.py"}))

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from service.testhealth.detector.evidence import Event, Stream, Window, is_mass_failure
-from service.testhealth.detector.health import Flag
+from service.testhealth.detector.health import Flag, settled_at
 from service.vocabulary import Health as Status
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE, UNTRUSTED
 from tests.flaky.histories import (
@@ -194,6 +194,14 @@ def test_points_at_which_it_did_not_run_are_no_neighbors():
     assert len(story.ledger().events_b[T]) == 1
 
 
+def test_only_runs_of_the_test_count_as_its_verdicts():
+    story = Story()
+    story.main(at(0), "PP.P..FP")
+    numbers = story.ledger().judge(T).numbers
+    assert numbers.b is not None
+    assert (numbers.b.weight, numbers.b.results) == (1, 5)
+
+
 def test_stream_a_goes_before_stream_b_on_the_same_code():
     story = Story()
     story.main(at(0), "PPP")
@@ -203,6 +211,16 @@ def test_stream_a_goes_before_stream_b_on_the_same_code():
     ledger = story.ledger()
     assert len(ledger.events_a[T]) == 1
     assert T not in ledger.events_b
+
+
+@pytest.mark.parametrize(("day", "is_named"), [(14, True), (15, False)])
+def test_a_disagreement_is_named_as_long_as_it_is_in_the_window(day, is_named):
+    story = Story()
+    story.passes(at(0), 30, HOUR)
+    story.flipped(at(1))
+    story.ran(at(day))
+    reason = story.ledger().judge(T).reason
+    assert reason.startswith("Passed and failed on the same code once in ") is is_named
 
 
 def test_many_alone_at_one_point_weigh_less():
@@ -230,6 +248,28 @@ def test_so_many_failures_after_so_many_passes_are_broken(passes, failures):
 
     assert judged("P" * passes + "F" * failures) is Status.BROKEN
     assert judged("P" * passes + "F" * (failures - 1)) is not Status.BROKEN
+
+
+def test_the_history_says_why_a_test_became_broken_then():
+    story = Story()
+    story.main(at(0), "P" * 20 + "FFFFF")
+    found = story.ledger().judge(T)
+    assert found.reason.startswith("Failed on the last 5 runs of main")
+    assert found.history[0].reason.startswith("Failed on the last 3 runs of main")
+    assert not found.is_stale
+
+
+@pytest.mark.parametrize(
+    ("tail", "minute", "is_settled"),
+    [("P", 0, False), ("P", 1, True), ("P", 59, True), ("P", 60, False), ("F", 60, True)],
+)
+def test_a_test_is_settled_to_be_broken_while_it_was(tail, minute, is_settled):
+    story = Story()
+    story.main(at(0), "P" * 20 + "FFF" + tail)
+    began = at(0, 60 * 22)
+    settled = settled_at(story.ledger().judge(T), began + timedelta(minutes=minute))
+    broken = {("main", "unit / linux"): began} if is_settled else {}
+    assert settled.broken == broken
 
 
 def test_a_number_too_large_to_read_has_a_limit():
@@ -267,6 +307,16 @@ def test_a_test_that_never_passed_is_broken_at_the_fifth_failure():
     found = story.ledger().judge(T)
     assert found.value is Status.BROKEN
     assert found.reason == "Never passed; failed on all 5 runs of main since 0000000."
+
+
+@pytest.mark.parametrize(
+    ("minute", "expected"), [(239, Status.HEALTHY), (240, Status.HEALTHY), (241, Status.BROKEN)]
+)
+def test_a_test_that_passed_anywhere_by_its_fifth_failure_has_passed(minute, expected):
+    story = Story()
+    story.main(at(0), "FFFFF")
+    story.ran(at(0, minute), "P")
+    assert story.ledger().judge(T).value is expected
 
 
 def test_a_pass_after_five_failures_does_not_undo_that_it_had_never_passed():
@@ -331,6 +381,26 @@ def test_a_series_that_falls_silent_is_not_broken_after_two_weeks():
     assert found.reason == "No result on main for 14 days after 3 failures."
 
 
+@pytest.mark.parametrize(("minute", "expected"), [(-1, Status.BROKEN), (0, Status.HEALTHY)])
+def test_a_failure_after_two_silent_weeks_does_not_continue_the_broken_time(minute, expected):
+    story = Story()
+    story.main(at(0), "P" * 20 + "FFF")
+    story.main(at(14, 60 * 22 + minute), "F")
+    assert story.ledger().judge(T).value is expected
+
+
+def test_after_two_silent_weeks_failures_are_counted_anew():
+    story = Story()
+    story.main(at(0), "P" * 20 + "FFF")
+    story.main(at(20), "FFFFF")
+    silent = story.ledger().judge(T)
+    assert silent.value is Status.HEALTHY
+    assert silent.reason == "No result on main for 14 days after 3 failures."
+    story.main(at(21), "F")
+    again = story.ledger().judge(T)
+    assert (again.value, again.since) == (Status.BROKEN, at(21))
+
+
 def test_after_a_repair_verdicts_are_counted_anew():
     story = Story()
     story.main(at(0), "P" * 20 + "FFFF" + "PPPP" + "FFF")
@@ -373,7 +443,7 @@ def test_a_flag_stands_until_it_is_taken_back():
     assert flagged.reason == "Flagged flaky by bob: waits on the real clock."
     back = story.ledger().judge(T, (bob, Flag(at(3), Status.HEALTHY, "eve")))
     assert (back.value, back.since) == (Status.HEALTHY, at(3))
-    assert back.reason == "Flag taken back by eve."
+    assert back.reason == "Flag removed by eve."
 
 
 def test_healthy_tests_say_how_they_did():
@@ -386,6 +456,26 @@ def test_healthy_tests_say_how_they_did():
     )
     story.passes(at(20), 100, DAY)
     assert story.ledger().judge(T).reason == "No failure in 183 runs since 2026-03-07."
+
+
+@pytest.mark.parametrize(("day", "is_named"), [(13, True), (14, False)])
+def test_a_failure_is_named_as_long_as_it_is_in_the_window(day, is_named):
+    story = Story()
+    story.ran(at(0), "F")
+    story.passes(at(1), 20, HOUR)
+    story.ran(at(day))
+    assert story.ledger().judge(T).reason.startswith("Failed in 1 of ") is is_named
+
+
+def test_a_healthy_test_says_what_ended_last():
+    story = in_an_old_repository()
+    story.flipped(at(0))
+    story.main(at(0, 60), "P" * 20 + "FFFP", timedelta(minutes=10))
+    for day in range(1, 16):
+        story.passes(at(day), 50, DAY)
+    found = story.ledger().judge(T)
+    assert [change.value for change in found.history][-1] is Status.HEALTHY
+    assert found.reason.startswith("Not flaky since ")
 
 
 def test_a_test_that_disagreed_with_itself_once_is_healthy():

@@ -1,12 +1,12 @@
 """What was known of a failed test when a run of the queue began (docs/design/evidence.md 4)."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from service.testhealth.detector import hindsight
-from service.testhealth.detector.health import Flag
+from service.testhealth.detector import health, hindsight
+from service.testhealth.detector.health import Flag, Health
 from service.testhealth.detector.hindsight import Moment
 from service.testhealth.detector.spans import Settled
 from service.vocabulary import Health as Status
@@ -90,3 +90,26 @@ def test_a_test_that_was_broken_is_red_though_its_verdicts_are_gone(
     known = replace(ledger.evidence_of(T), settled=settled)
     moment = Moment(START + hours * HOUR, branch)
     assert hindsight.was_red(known, ledger.scale, moment) is is_red
+
+
+def broken_since(since: datetime, verdicts: str) -> Health:
+    """How T is judged where it was broken since then, and these verdicts of main are left."""
+    story = Story()
+    story.main(START, verdicts)
+    ledger = story.ledger()
+    (track,) = ledger.tracks[T]
+    settled = Settled(START, None, None, {(track.series.branch, track.series.job): since})
+    return health.judge(replace(ledger.evidence_of(T), settled=settled), ledger.scale)
+
+
+def test_a_broken_time_is_over_at_the_first_pass_that_is_left() -> None:
+    (span,) = broken_since(START - HOUR, "PPF").broken
+    assert (span.since, span.until) == (START - HOUR, START)
+
+
+def test_a_pass_where_a_broken_time_began_undoes_it() -> None:
+    assert broken_since(START, "PPF").broken == ()
+
+
+def test_a_broken_time_of_which_no_verdict_is_left_is_forgotten() -> None:
+    assert broken_since(START + 3 * HOUR, "PPF").broken == ()

@@ -6,9 +6,9 @@ import pytest
 
 from service.testhealth.detector import score, spans
 from service.testhealth.detector.evidence import Event, Passes, Stream
-from service.testhealth.detector.score import Noise
-from service.testhealth.detector.spans import Results, Scale
-from tests.flaky.histories import at, open_measure_of
+from service.testhealth.detector.score import Noise, Tally
+from service.testhealth.detector.spans import FlakySpan, Fold, Results, Scale, Settled
+from tests.flaky.histories import at, last_of, open_measure_of
 
 DAY = timedelta(days=1)
 
@@ -142,3 +142,99 @@ def test_an_event_of_the_first_days_is_held_against_the_first_noise_known():
     scale = Scale(at(3), at(0).toordinal(), known)
     found = spans.fold((an_event(at(0, 60)),), Results(passing(at(0, 60)), ()), scale)
     assert open_measure_of(found).noise.a == 2e-3
+
+
+@pytest.mark.parametrize(
+    ("flaky", "since", "epoch"),
+    [
+        ([(1, None)], 1, None),
+        ([(1, 6)], 1, None),
+        ([(1, 5)], None, 5),
+        ([(1, 4)], None, 4),
+        ([(5, None)], None, None),
+        ([(6, 7)], None, None),
+        ([(1, 2), (3, 4), (4.5, 6), (7, None)], 4.5, 4),
+        ([], None, None),
+    ],
+)
+def test_what_is_settled_is_which_flaky_time_lasts_and_when_the_last_one_ended(flaky, since, epoch):
+    times = tuple(
+        FlakySpan(at(first), None, None, None if until is None else at(until))
+        for first, until in flaky
+    )
+    settled = spans.settled_at(Fold(times, None), at(5), {})
+    assert settled.since == (None if since is None else at(since))
+    assert settled.epoch == (None if epoch is None else at(epoch))
+
+
+def test_the_end_of_an_earlier_flaky_time_stays_settled_until_another_one_ends():
+    before = Settled(at(3), None, at(2), {})
+    assert spans.settled_at(Fold((), None), at(5), {}, before).epoch == at(2)
+    ended = Fold((FlakySpan(at(3), None, None, at(4)),), None)
+    assert spans.settled_at(ended, at(5), {}, before).epoch == at(4)
+
+
+@pytest.mark.parametrize(("weight", "is_over"), [(1.49, True), (1.5, False)])
+def test_one_observation_is_one_that_weighs_less_than_one_and_a_half(weight, is_over):
+    passes = passing(*evenly(at(1), 14, 3 * DAY))
+    quiet = spans.end_of_quiet(at(0), Tally(weight, 20), passes, at(4).toordinal())
+    assert (quiet is not None) is is_over
+
+
+def test_an_event_at_the_very_end_of_a_flaky_time_counts_after_it():
+    settled = Settled(at(4), None, at(4), {})
+    results = Results(passing(at(4)), ())
+    found = spans.fold((an_event(at(4)),), results, an_old_repository(at(5)), settled)
+    assert found.spans or found.open_measure
+
+
+@pytest.mark.parametrize(
+    ("second", "since"), [(at(3, 120), None), (at(4), at(4)), (at(4, 60), at(4, 60))]
+)
+def test_events_before_what_is_settled_begin_no_flaky_time(second, since):
+    passes = passing(*(moment for day in range(6) for moment in evenly(at(day), 20)))
+    settled = Settled(at(4), None, None, {})
+    events = (an_event(at(3, 60)), an_event(second, code="sha:b"))
+    found = spans.fold(events, Results(passes, ()), an_old_repository(at(5)), settled).spans
+    assert [each.since for each in found] == ([] if since is None else [since])
+
+
+@pytest.mark.parametrize(("weight", "until"), [(0.49, at(4)), (0.5, at(9))])
+def test_an_event_of_half_a_weight_renews_the_quiet_time(weight, until):
+    passes = passing(*(moment for day in range(30) for moment in evenly(at(day), 200)))
+    events = (an_event(at(0, 5)), an_event(at(3, 600), weight, "sha:b"))
+    (span,) = spans.fold(events, Results(passes, ()), an_old_repository(at(30))).spans
+    assert span.until == until
+
+
+def test_all_events_of_the_moment_at_which_a_test_becomes_flaky_count():
+    passes = passing(*(moment for day in range(30) for moment in evenly(at(day), 5)))
+    several = tuple(an_event(at(0, 5), 0.4, f"sha:{each}") for each in "bcd")
+    scale = an_old_repository(at(30))
+    alone = spans.fold((an_event(at(0, 5)),), Results(passes, ()), scale).spans[0]
+    together = spans.fold((an_event(at(0, 5)), *several), Results(passes, ()), scale).spans[0]
+    assert alone.until == at(4)
+    assert together.until is not None
+    assert together.until > at(4)
+
+
+@pytest.mark.parametrize(("passed", "is_newest"), [(20, True), (400, False)])
+def test_a_flaky_test_is_explained_by_its_newest_event_while_that_reaches_the_limit(
+    passed, is_newest
+):
+    passes = passing(*evenly(at(0), 14), *evenly(at(1), passed))
+    events = (an_event(at(0, 1430)), an_event(at(2, 5), code="sha:b"))
+    (span,) = spans.fold(events, Results(passes, ()), an_old_repository(at(3))).spans
+    assert span.last is not None
+    assert span.first is not None
+    assert span.first.at == at(0, 1430)
+    assert span.last.at == (at(2, 5) if is_newest else at(0, 1430))
+
+
+def test_a_flaky_time_whose_beginning_is_gone_is_explained_by_its_newest_event():
+    passes = passing(*evenly(at(3), 400))
+    settled = Settled(at(4), at(1), None, {})
+    found = spans.fold(
+        (an_event(at(4, 5)),), Results(passes, ()), an_old_repository(at(5)), settled
+    )
+    assert last_of(found).at == at(4, 5)

@@ -3,8 +3,6 @@
 An entry whose mutant cannot be made any more fails a test: its code is gone, and so is its reason.
 """
 
-UNPLANTED = "A dataclass keeps the defaults that it was made with: the fault cannot be planted."
-
 EQUIVALENT: dict[str, dict[str, str]] = {
     "service/accounts/access.py": {
         "look_up: record is None or not is_its_own -> not is_its_own": (
@@ -69,10 +67,43 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "A move of the target that is told during a landing waits in the queue for its end."
         ),
     },
-    "service/testhealth/detector/completeness.py": {
-        "Expectation: False -> True": UNPLANTED,
+    "service/testhealth/detector/series.py": {
+        "in_order: each.position or 0 -> each.position": "Only places with a position are sorted.",
+        "Track.ran: True -> False": "A track has a letter for each point.",
+        "Track.times: True -> False": "A track has a letter for each point.",
+        "_enough: score.streak_probability(failed, passed, length) <= PROBABILITY_MAX -> "
+        "score.streak_probability(failed, passed, length) < PROBABILITY_MAX": (
+            "No streak has exactly this probability."
+        ),
+        "_end: True -> False": "A track has a letter for each point.",
+        "_end: silent_from is not None and moment.clock >= silent_from -> "
+        "moment.clock >= silent_from": "The verdict that the search begins with failed.",
     },
-    "service/testhealth/detector/excuses.py": {
-        "FailedTest: False -> True": UNPLANTED,
+    "service/testhealth/detector/spans.py": {
+        "_Walk.__init__: settled and settled.since -> settled": (
+            "Without an open span it is not read when one was renewed."
+        ),
+        "_Walk.take: self._log_score() >= self._limit -> self._log_score() > self._limit": (
+            "No score is exactly the limit."
+        ),
+        "_Walk._resolve: self._since is None or self._renewed is None -> self._renewed is None": (
+            "Both are set together."
+        ),
+        "_Walk._resolve: self._since is None or self._renewed is None -> self._since is None": (
+            "Both are set together."
+        ),
+        "_Walk._resolve: day - self._renewed.toordinal() <= QUIET_DAYS_MIN -> "
+        "day - self._renewed.toordinal() < QUIET_DAYS_MIN": (
+            "After so few days no span ends; it saves counting."
+        ),
+        "_Walk._log_score: False -> True": "The events do not change the score; it saves a list.",
+        "_Walk._last: newest and newest.log_score >= self._limit -> "
+        "newest.log_score >= self._limit": "A span that an event began has a newest event.",
+        "_Walk._last: newest.log_score >= self._limit -> newest.log_score > self._limit": (
+            "No score is exactly the limit."
+        ),
+    },
+    "service/testhealth/detector/health.py": {
+        "_why_healthy: each.until or each.since -> each.until": "All of them have ended.",
     },
 }

@@ -41,6 +41,19 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "service/testhealth/detector/quarantine.py": ("tests/flaky/test_quarantine.py",),
     "service/testhealth/detector/excuses.py": ("tests/flaky/test_excuses.py",),
     "service/testhealth/detector/completeness.py": ("tests/flaky/test_completeness.py",),
+    "service/testhealth/detector/series.py": (
+        "tests/flaky/test_hindsight.py",
+        "tests/flaky/test_health.py",
+        "tests/flaky/test_late_results.py",
+    ),
+    "service/testhealth/detector/spans.py": (
+        "tests/flaky/test_spans.py",
+        "tests/flaky/test_health.py",
+    ),
+    "service/testhealth/detector/health.py": (
+        "tests/flaky/test_health.py",
+        "tests/flaky/test_hindsight.py",
+    ),
     "bot/github/protection.py": (
         "tests/github/test_protected.py",
         "tests/github/test_protection.py",
@@ -66,6 +79,9 @@ HELD = (
     "service/testhealth/detector/quarantine.py",
     "service/testhealth/detector/excuses.py",
     "service/testhealth/detector/completeness.py",
+    "service/testhealth/detector/series.py",
+    "service/testhealth/detector/spans.py",
+    "service/testhealth/detector/health.py",
     "bot/github/protection.py",
     "bot/github/landing.py",
 )

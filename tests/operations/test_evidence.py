@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from service.database.records import Lane
-from service.evidence import failed_tests, upload_news
+from service.evidence import failed_tests, upload_completeness, upload_news
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.inputs import RepositoryChanged
 from service.mergequeue.engine.outputs import AskEvidence
@@ -20,6 +20,7 @@ from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.reports.results import Attempt, FileStatus, Outcome
 from service.testhealth.store import uploads
+from service.testhealth.store.uploads import Upload
 from service.vocabulary import SYSTEM, Flag, Override, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
@@ -335,3 +336,37 @@ async def test_a_question_may_be_asked_again_and_stops_nothing_of_its_run(stage)
     assert len({item.key for item in asked}) == 2
     assert [(item.lane, item.run) for item in asked] == [(Lane.EVIDENCE, None)] * 2
     assert len({item.supersede_key for item in asked}) == 1
+
+
+def reported(run_id: str, attempt: int = 1, failures: int = 0) -> Upload:
+    """An upload of a job in one attempt of a CI run."""
+    return Upload(
+        id=f"{run_id}.{attempt}",
+        digest=f"{run_id}.{attempt}",
+        kind="stable",
+        code_id=f"run:{run_id}",
+        sha="a" * 40,
+        job="unit",
+        ran_at=NOW,
+        received_at=NOW,
+        run_id=run_id,
+        run_attempt=attempt,
+        counts={"failed": failures},
+    )
+
+
+@pytest.mark.parametrize(
+    ("newest_first", "chosen"),
+    [
+        ([reported("4"), reported("3"), reported("2")], ["4.1", "3.1"]),
+        ([reported("4"), reported("3", failures=1), reported("2")], ["4.1", "3.1", "2.1"]),
+        ([reported(run, failures=1) for run in "4321"], ["4.1", "3.1", "2.1"]),
+        (
+            [reported("4", 2), reported("4", 1, failures=1), reported("3"), reported("2")],
+            ["4.2", "4.1", "3.1"],
+        ),
+    ],
+)
+def test_two_ci_runs_without_a_failure_say_what_a_job_reports(newest_first, chosen):
+    points = upload_completeness.newest_points(newest_first)
+    assert [each.id for each in points] == chosen

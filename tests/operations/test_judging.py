@@ -382,7 +382,7 @@ async def test_a_flag_taken_back_leaves_what_the_evidence_says(store):
     )
     assert taken.case.status is Health.HEALTHY
     state, _ = (await stage.states())["total"]
-    assert state.reason.startswith("Flag taken back by")
+    assert state.reason.startswith("Flag removed by")
 
 
 async def test_a_changed_sensitivity_judges_at_once(store):
@@ -439,3 +439,19 @@ async def test_a_persons_word_stands_while_uploads_come(store):
         assert state.value is value
     kinds = [each.kind for each in changes]
     assert kinds == [ChangeKind.FLAGGED, ChangeKind.UNFLAGGED]
+
+
+async def test_a_flagged_test_that_never_failed_is_healthy_when_nothing_runs_it_for_30_days(store):
+    stage = await eager(store, "widgets")
+    await ran_on(stage, 0, "P")
+    case = await stage.case("total")
+    flag = FlagRequest(case.id, Flag.FLAKY, "waits on the real clock")
+    await flags.put(stage.runtime, stage.repository, flag, SYSTEM)
+    stage.clock.present = NOW + timedelta(days=31)
+    await stage.ran({"other": "P"}, ran_at=stage.clock.present)
+    (state, _) = (await stage.states())["total"]
+    assert (state.value, state.is_stale) == (Health.HEALTHY, True)
+    stage.clock.present = NOW + timedelta(days=32)
+    await stage.ran({"total": "P"}, ran_at=stage.clock.present)
+    (state, _) = (await stage.states())["total"]
+    assert (state.value, state.is_stale) == (Health.FLAKY, False)

@@ -120,11 +120,18 @@ async def staged(store: Store, name: str = "widgets") -> Stage:
     return Stage(runtime, clock, repository, caller)
 
 
-def _repository(session: Tx, name: str) -> RepositoryRecord:
+async def created_anew(stage: Stage) -> Stage:
+    """Delete the repository, and create another one of its name."""
+    name = stage.repository.ref.name
+    anew = await stage.runtime.store.run(_repository, name, "another id")
+    return replace(stage, repository=anew)
+
+
+def _repository(session: Tx, name: str, provider_id: str = "") -> RepositoryRecord:
     org = stored_access.ensure_organization(session, HOST, "7", "octo")
     seen = Repository(
         ref=RepoRef(HOST, "octo", name),
-        id=RepoId(HOST, f"id of {name}"),
+        id=RepoId(HOST, provider_id or f"id of {name}"),
         owner_id="7",
         default_branch="main",
         merge_methods=frozenset(MergeMethod),

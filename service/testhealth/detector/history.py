@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from service.vocabulary import Health as Status
 
-UNDONE = "Taken back: the evidence says otherwise now."
+UNDONE = "The evidence no longer supports the earlier status."
 
 
 @dataclass(frozen=True, slots=True)

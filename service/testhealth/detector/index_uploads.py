@@ -5,7 +5,7 @@ Most tests never fail, so the bits are few even if a repository has 100,000 test
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import datetime
 from typing import NamedTuple
 
@@ -92,16 +92,16 @@ class IndexedUploads:
         return {each for _, _, each in self.ordered[bisect_left(self.ordered, (at,)) :]}
 
     def follow(
-        self, coming: Iterable[EvidenceUpload], sets: PassedSets
+        self, coming: Iterable[EvidenceUpload], flagged: Set[int], sets: PassedSets
     ) -> list[tuple[IndexedUpload, int]]:
-        """Give bits to the tests that fail in uploads to come.
+        """Give bits to the tests that fail in uploads to come, and to flagged ones.
 
         Return the uploads in which any of them passed already, each with the bits of these.
         """
         failing = {
             no for each in coming for no, letters in each.attempts.items() if FAILED in letters
         }
-        new = sorted(failing - self.bits.keys())
+        new = sorted((failing | flagged) - self.bits.keys())
         for no in new:
             self.bits[no] = len(self.nos)
             self.nos.append(no)

@@ -76,8 +76,8 @@ def flagged(value: str, actor: str, text: str) -> str:
 
 
 def unflagged(actor: str) -> str:
-    """A test whose flag was taken back."""
-    return cut(f"Flag taken back by {actor}.")
+    """A test whose flag was removed."""
+    return cut(f"Flag removed by {actor}.")
 
 
 def stale(last_run: datetime) -> str:

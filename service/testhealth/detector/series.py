@@ -270,7 +270,7 @@ def _broken(track: Track, moment: Moment) -> Iterator[BrokenSpan]:
     if not letters:
         return
     ran, counted_from = track.ran(), 0
-    if settled is not None and (held := _held(track, settled, moment)) is not None:
+    if settled is not None and (held := _held(track, settled)) is not None:
         span, counted_from = _span(track, held, moment)
         yield replace(span, since=settled)
     streak = _STREAK.search(letters, counted_from)
@@ -294,20 +294,17 @@ class _Streak:
     before: str
 
 
-def _held(track: Track, since: datetime, moment: Moment) -> _Streak | None:
+def _held(track: Track, since: datetime) -> _Streak | None:
     """The streak of a settled span; None when the verdicts at its beginning say otherwise now.
 
-    What is left of the verdicts before it need not say any more why it was enough.
+    The verdicts before it do not count any more: they may not be all there.
     """
     ran, letters = track.ran(), track.letters()
     place = bisect_left(ran, since, key=lambda point: point.at)
     if place == len(ran) or (letters[place] == PASSED and ran[place].at == since):
         return None
     start = len(letters[:place].rstrip(FAILED))
-    before = letters[max(0, start - BEFORE_MAX) : start]
-    enough = place - start + 1
-    is_said = _enough(before, ran[start : place + 1], moment.first_pass) == enough
-    return _Streak(start, enough, before if is_said else "")
+    return _Streak(start, place - start + 1, "")
 
 
 def _span(track: Track, streak: _Streak, moment: Moment) -> tuple[BrokenSpan, int]:

@@ -1,7 +1,7 @@
 """All tests of a repository, filtered; the history of one; and what unhealthy tests cost."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -120,6 +120,18 @@ async def named(
     `scope`: of one organization or all, in some repositories or all.
     """
     return await runtime.store.read(all_tests.named, scope, text, at_most)
+
+
+async def places_of(
+    runtime: Runtime, org_ids: Collection[int], test_ids: Collection[str]
+) -> dict[tuple[int | None, str], tuple[RepoRef, str]]:
+    """Return repository and name of tests, by organization and id.
+
+    A test that is unknown, or known in several repositories of its organization, is left out.
+    """
+    if not test_ids:
+        return {}
+    return await runtime.store.read(all_tests.places_of, org_ids, test_ids)
 
 
 async def changes(

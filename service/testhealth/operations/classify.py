@@ -31,12 +31,12 @@ ASKED_S = 2
 """Seconds in which the provider can contradict a claim."""
 
 CONTRADICTED = (
-    "claim_contradicted: {sha} is not on {branch}; the upload says nothing about that branch."
+    "claim_contradicted: {sha} is not on {branch}, so the upload does not count for that branch."
 )
 
 CORRECTED = (
-    "claim_contradicted: {field} was sent as {claimed}, and CI run {run} has {actual}; the run"
-    " counts."
+    "claim_contradicted: {field} was sent as {claimed}, but CI run {run} has {actual}; the value of"
+    " the CI run counts."
 )
 
 UNPROVED = (
@@ -47,13 +47,14 @@ UNPROVED = (
 )
 
 UNKNOWN_RUN = (
-    "run_unknown: CI run {run} may have tested anything, as what began it does not tell; its"
-    " results are shown and change nothing. Send them from the run that tests."
+    "run_unknown: CI run {run} may have tested any code, because the event that started it does not"
+    " say which; its results are shown and change nothing. Send results from the CI run that runs"
+    " the tests."
 )
 
 UNASKED_RUN = (
-    "run_unknown: GitHub did not tell in time whether CI run {run} tests a fork; its results are"
-    " shown and change nothing."
+    "run_unknown: GitHub did not answer in time whether CI run {run} tests a fork, so its results"
+    " are shown and change nothing."
 )
 
 VOUCHING = (Role.QUEUE, Role.ADMIN)

@@ -37,6 +37,7 @@ class Mark(StrEnum):
     STATUS = "status"
     CORRECTION = "correction"
     FLAG = "flag"
+    FLAG_REMOVED = "flag removed"
     QUARANTINE = "quarantine"
 
 
@@ -132,14 +133,17 @@ _MARKS = {
     ChangeKind.CHANGED: Mark.STATUS,
     ChangeKind.CORRECTED: Mark.CORRECTION,
     ChangeKind.FLAGGED: Mark.FLAG,
-    ChangeKind.UNFLAGGED: Mark.FLAG,
+    ChangeKind.UNFLAGGED: Mark.FLAG_REMOVED,
 }
 
 
 def _of_state(change: StateChange) -> Change:
     by = "" if change.actor_kind is ActorKind.SYSTEM else change.actor_login
     before, after = change.previous.value, change.value.value
-    return Change(change.at, _MARKS[change.kind], before, after, change.reason, by)
+    # A flag that agrees with the status leaves its time as it is.
+    is_flag = change.kind in (ChangeKind.FLAGGED, ChangeKind.UNFLAGGED)
+    at = change.written_at if is_flag else change.at
+    return Change(at, _MARKS[change.kind], before, after, change.reason, by)
 
 
 def _of_override(said: StoredOverride) -> Change:

@@ -11,7 +11,7 @@ from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.http.callers import Caller
 from service.runtime import Options, Runtime
-from service.testhealth.detector import quarantine
+from service.testhealth.detector import quarantine, reasons
 from service.testhealth.detector.quarantine import QuarantineSetting
 from service.testhealth.settings import TestSettings
 from service.testhealth.store import cases, figures, listings, uploads
@@ -149,6 +149,6 @@ def reasons_of_unjudged(session: Tx, home: Home, unjudged: Sequence[ListedCase])
     return {
         case.no: "Failed. It will be evaluated within a minute."
         if case.last_failed_at is not None
-        else f"No failure in {results[case.no]:,} runs since {case.first_run_at:%Y-%m-%d}."
+        else reasons.clean(results[case.no], case.first_run_at.date())
         for case in unjudged
     }

@@ -1,7 +1,7 @@
 """The list of all tests of a repository, filtered; and how much harm its unhealthy tests do."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -274,6 +274,9 @@ def _listed(
     }
 
 
+_HAS_NAME = repositories.c.owner_key.is_not(None)
+"""Another repository may have taken the name of a deleted one; our pages have only its tests."""
+
 _NAMED = (
     select(
         cases.c.repository_id,
@@ -283,7 +286,7 @@ _NAMED = (
         repositories.c.name,
     )
     .join(repositories, repositories.c.id == cases.c.repository_id)
-    .where(cases.c.is_known.is_(True))
+    .where(cases.c.is_known.is_(True), _HAS_NAME)
     .order_by(cases.c.impact_rank, cases.c.repository_id, cases.c.no)
     .limit(bindparam("at_most"))
 )
@@ -310,6 +313,35 @@ def named(
     return [
         (RepoRef(row.host, row.owner, row.name), listed[row.repository_id, row.no]) for row in found
     ]
+
+
+def places_of(
+    session: Connection, org_ids: Collection[int], test_ids: Collection[str]
+) -> dict[tuple[int | None, str], tuple[RepoRef, str]]:
+    """Return repository and name of tests, by organization and id.
+
+    A test that is known in several repositories of its organization is left out.
+    """
+    of_orgs = select(repositories.c.id).where(repositories.c.org_id.in_(sorted(org_ids)))
+    statement = (
+        select(
+            cases.c.org_id,
+            cases.c.id,
+            cases.c.name.label("test"),
+            repositories.c.host,
+            repositories.c.owner,
+            repositories.c.name,
+        )
+        .join(repositories, repositories.c.id == cases.c.repository_id)
+        .where(cases.c.repository_id.in_(of_orgs), cases.c.id.in_(sorted(test_ids)), _HAS_NAME)
+    )
+    rows = session.execute(statement).all()
+    counts = Counter((row.org_id, row.id) for row in rows)
+    return {
+        (row.org_id, row.id): (RepoRef(row.host, row.owner, row.name), row.test)
+        for row in rows
+        if counts[row.org_id, row.id] == 1
+    }
 
 
 def changes(session: Connection, org_id: int | None, within: frozenset[int] | None) -> int:

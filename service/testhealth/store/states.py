@@ -171,6 +171,14 @@ def histories_of(
     return _histories(session, repository_id, nos)
 
 
+def flagged(session: Connection, repository_id: int) -> frozenset[int]:
+    """Return the tests with a flag."""
+    statement = select(states.c.no).where(
+        states.c.repository_id == repository_id, states.c.flag != Flag.NONE.value
+    )
+    return frozenset(session.execute(statement).scalars())
+
+
 def flags_of(
     session: Connection, repository_id: int, nos: Iterable[int]
 ) -> Mapping[int, tuple[StateChange, ...]]:

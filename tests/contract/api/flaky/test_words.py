@@ -109,18 +109,18 @@ async def test_a_flag_stands_until_it_is_taken_back(tested, one):
     # What was found before the flag was of results that are not there any more.
     assert back["test"]["status"] == {
         "value": "healthy",
-        "reason": "Flag taken back by admin of octo.",
+        "reason": "Flag removed by admin of octo.",
         "timestamp": stamp(tested.now),
     }
 
 
-async def test_a_flag_taken_back_from_a_test_that_nobody_judged_leaves_it_healthy(tested):
+async def test_a_flag_removed_from_a_test_that_never_failed_leaves_it_healthy(tested):
     await tested.ran(b="p")
     one = {"test_id": tested.id_of("b")}
     await tested.done("flag-test", **one, flag="broken", reason="it is")
     answer = await tested.done("flag-test", **one, flag="NONE")
     assert answer["test"]["status"]["value"] == "healthy"
-    assert answer["test"]["status"]["reason"] == "No failure in 1 runs since 2026-03-02."
+    assert answer["test"]["status"]["reason"] == "Flag removed by admin of octo."
     for said in ({}, {"reason": "  "}):
         answer = await tested.post("flag-test", **one, flag="FLAKY", **said)
         assert answer.is_problem(422, "reason_required")
