@@ -63,6 +63,7 @@ async def test_a_queue_is_paused_filled_resumed_and_its_culprit_found(browser, l
         await page.get_by_label("Reason").first.fill("release freeze")
         await page.get_by_role("button", name="Pause the queue").click()
         await page.get_by_text("Paused by alice").wait_for()
+        await page.mouse.move(0, 0)  # nothing moves while the pointer is on a link
         for number in (*good, bad):
             await lively.comment("/merge", number)
         await page.get_by_text("Paused: 4 pull requests in the queue").wait_for()
@@ -71,17 +72,17 @@ async def test_a_queue_is_paused_filled_resumed_and_its_culprit_found(browser, l
         assert "Waits until the queue is running (it is paused)" in await text_of(page)
         await page.get_by_role("link", name="Queue", exact=True).click()
         await page.get_by_role("button", name="Resume").click()
+        await page.mouse.move(0, 0)
         await page.get_by_text("Testing", exact=True).first.wait_for()
         await page.get_by_text("Finding the cause").wait_for()
         await picture(page, "journey-search")
-        await page.mouse.move(0, 0)
         await page.get_by_role("cell", name="Failed").wait_for()
         await page.get_by_text("Running: the queue is empty").wait_for()
         for number in good:
             ended = page.get_by_role("row").filter(has_text=f"#{number}")
             await ended.get_by_role("cell", name=re.compile("^Merged")).wait_for()
         culprit = page.get_by_role("link", name=f"#{bad}")
-        await culprit.hover()  # nothing moves while the pointer is on a link
+        await culprit.hover()
         await culprit.click()
         await page.get_by_text("removed from the queue").wait_for()
         await page.get_by_role("link", name=re.compile(r"^run \d+$")).first.click()
