@@ -86,7 +86,8 @@ class Play:
         await self.make_queue(story.OPTIMISTIC)
         await self.submit(story.OPTIMISTIC, story.OPTIMISTIC.changes)
         self.watch.stage.show_sign(story.ARCHIVE_QUEUED)
-        await self.until(story.OPTIMISTIC, [story.CACHE_PRICES], lambda each: each.was_tested)
+        first = [story.CACHE_PRICES]
+        await self.until(story.OPTIMISTIC, first, lambda each: each.was_tested or each.is_final)
         self.watch.stage.show_sign(story.CACHE_FAILED)
         await self.until(story.OPTIMISTIC, story.OPTIMISTIC.changes, lambda each: each.is_final)
 

@@ -9,7 +9,7 @@ CHECK = "test"
 
 # A paused machine takes this long to give up.
 TEST_TIMEOUT_S = 900
-SIGN_TIMEOUT_S = 120
+SIGN_TIMEOUT_S = 600
 
 # Quick tests on a pull request, all of them in the queue, as many projects have it. The report is
 # an artifact of CI, which Headgate collects.
