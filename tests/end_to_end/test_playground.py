@@ -93,7 +93,7 @@ class Visitor:
     def unproved(self) -> list[str]:
         """The proofs by git that do not hold at the end."""
         assert self.played.proofs
-        return [proof.name for proof in self.played.proofs if not proof.ok]
+        return [f"{proof.name}: {proof.detail}" for proof in self.played.proofs if not proof.ok]
 
 
 @asynccontextmanager
