@@ -49,12 +49,20 @@ async def excuse_a_flake(ground: Ground) -> None:
 
 
 async def conflict(ground: Ground) -> None:
-    """Submit two that write the same file."""
-    path = f"widgets/routes_{ground.made + 1}.py"
-    first = await ground.open("alice", "Rename the routes", {path: 'ROUTE = "/v2"\n'})
-    second = await ground.open("bob", "Rename the routes differently", {path: 'ROUTE = "/new"\n'})
+    """Submit two that write the same file; their tests end once both are queued."""
+    name = f"routes_{ground.made + 1}"
+    path, sign = f"widgets/{name}.py", f"{name}-are-queued"
+
+    def files(route: str) -> dict[str, str]:
+        test = f"{name}_{route}"
+        waiting = widgets.awaiting_test_file(test, sign)
+        return {path: f'ROUTE = "/{route}"\n', f"tests/test_{test}.py": waiting}
+
+    first = await ground.open("alice", "Rename the routes", files("v2"))
+    second = await ground.open("bob", "Rename the routes differently", files("new"))
     await ground.merge("alice", first)
     await ground.merge("bob", second)
+    ground.stage.show_sign(sign)
     await ground.until([first, second])
 
 

@@ -13,8 +13,9 @@ from bot.demo.watching import RunDetails, Submission, Watch
 from service.clock import Clock
 
 POLL_S = 0.25
-# How long test branches may take to be deleted after the last landing.
-CLEAN_UP_S = 20.0
+# How long test branches may take to be deleted after the last landing: GitHub's limits on writes
+# may delay that by a minute or two.
+CLEAN_UP_S = 180.0
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class Play:
         The one that fails may still be tested once more meanwhile.
         """
         await self.submit(story.MAIN, story.OPENING)
+        self.watch.stage.show_sign(story.OPENING_QUEUED)
         good = [each for each in story.OPENING if each.reason != story.BROKEN[1]]
         await self.until(story.MAIN, good, lambda each: each.is_final)
         await self.submit(story.MAIN, [story.SLOW])
@@ -74,12 +76,20 @@ class Play:
                 pr=pr,
                 impactedTargets=list(change.targets),
             )
-        await self.submit_all(story.LANES)
+        await self.submit(story.LANES, story.LANES.changes)
+        await self.until(story.LANES, [story.WEB_COLORS], lambda each: each.is_final)
+        self.watch.stage.show_sign(story.WEB_LANDED)
+        await self.until(story.LANES, story.LANES.changes, lambda each: each.is_final)
 
     async def optimistic(self) -> None:
         """Submit a flaky one, and a good one on top of it."""
         await self.make_queue(story.OPTIMISTIC)
-        await self.submit_all(story.OPTIMISTIC)
+        await self.submit(story.OPTIMISTIC, story.OPTIMISTIC.changes)
+        self.watch.stage.show_sign(story.ARCHIVE_QUEUED)
+        first = [story.CACHE_PRICES]
+        await self.until(story.OPTIMISTIC, first, lambda each: each.was_tested or each.is_final)
+        self.watch.stage.show_sign(story.CACHE_FAILED)
+        await self.until(story.OPTIMISTIC, story.OPTIMISTIC.changes, lambda each: each.is_final)
 
     async def weather(self) -> None:
         """Let the reports of the branch show a flaky test; submit one while it fails."""

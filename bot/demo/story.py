@@ -76,14 +76,27 @@ RETRY = (
     '    return post("/upload", path) if tries else None\n\n\n' + widgets.POST
 )
 RENAMED = 'def upload(path):\n    return post("/v2/files", path)\n\n\n' + widgets.POST
+OPENING_QUEUED = "opening-is-queued"
 HOTFIX_QUEUED = "hotfix-is-queued"
+WEB_LANDED = "web-colors-has-landed"
+ARCHIVE_QUEUED = "archive-orders-is-queued"
+CACHE_FAILED = "cache-prices-has-failed"
 BROKEN = ("FAILED", "required_status_failed")
 
 MAIN = Story(
     "main",
     "one by one: a failed check, a conflict, an urgent interruption",
     (
-        Change(1, "Retry uploads", "alice", {"widgets/uploads.py": RETRY}),
+        # Its tests end once 5 is queued, which conflicts with it.
+        Change(
+            1,
+            "Retry uploads",
+            "alice",
+            {
+                "widgets/uploads.py": RETRY,
+                "tests/test_tries.py": widgets.awaiting_test_file("tries", OPENING_QUEUED),
+            },
+        ),
         Change(2, "Bump client", "bob", {"widgets/client.py": 'VERSION = "1.1"\n'}),
         Change(3, "Cart totals", "alice", {"widgets/cart.py": ROUNDED_UP}, *BROKEN),
         Change(4, "Docs", "bob", {"docs/guide.md": "# Guide\n\nCall upload.\n"}),
@@ -95,14 +108,14 @@ MAIN = Story(
             "FAILED",
             "conflict_target",
         ),
-        # Its tests end once 7 is queued, however late that is.
+        # Its tests end once 7 is queued.
         Change(
             6,
             "Mail sender",
             "bob",
             {
                 "widgets/mail.py": 'SENDER = "hi@widgets.example"\n',
-                "tests/test_sender.py": widgets.awaiting_test_file("sender", HOTFIX_QUEUED, 60),
+                "tests/test_sender.py": widgets.awaiting_test_file("sender", HOTFIX_QUEUED),
             },
         ),
         Change(
@@ -138,7 +151,7 @@ RELEASE = Story(
     settings={"batch": True, "batchingMinSize": 4},
 )
 
-# The first takes longer, so the second lands while the first is still being tested.
+# The second lands while the first is still being tested: the tests of the first end after that.
 LANES = Story(
     "lanes",
     "two that touch different things: the later one lands first",
@@ -149,7 +162,7 @@ LANES = Story(
             "alice",
             {
                 "widgets/api.py": "FAST = True\n",
-                "tests/test_api.py": widgets.slow_test_file("api", 10),
+                "tests/test_api.py": widgets.awaiting_test_file("api", WEB_LANDED),
             },
             targets=("//api",),
             is_beside=True,
@@ -167,8 +180,8 @@ LANES = Story(
     settings={"mode": "PARALLEL", "concurrency": 2},
 )
 
-# The second is slow and sorts before the flaky test: the failure is known before it passes, and
-# the cache is warm when it asks.
+# The first fails once the second is queued. The tests of the second go on once that failure is
+# known, and their first one sorts before the flaky test: the cache is warm when it asks.
 OPTIMISTIC = Story(
     "optimistic",
     "a flake fails the first, the pass on top of it clears it, both land as one",
@@ -177,7 +190,11 @@ OPTIMISTIC = Story(
             14,
             "Cache prices",
             "alice",
-            {"widgets/prices.py": "PRICES = {}\n", "tests/test_cache.py": widgets.CACHE},
+            {
+                "widgets/prices.py": "PRICES = {}\n",
+                "tests/test_cache.py": widgets.CACHE,
+                "tests/test_prices.py": widgets.awaiting_test_file("prices", ARCHIVE_QUEUED),
+            },
         ),
         Change(
             15,
@@ -185,7 +202,7 @@ OPTIMISTIC = Story(
             "bob",
             {
                 "widgets/archive.py": "ORDERS = []\n",
-                "tests/test_archive.py": widgets.slow_test_file("archive", 20),
+                "tests/test_archive.py": widgets.awaiting_test_file("archive", CACHE_FAILED),
             },
         ),
     ),
@@ -208,6 +225,6 @@ WEATHER = Story(
 STORIES = (MAIN, RELEASE, LANES, OPTIMISTIC, WEATHER)
 BY_NUMBER = {change.number: change for story in STORIES for change in story.changes}
 
-# 5 right behind 1, so that it is queued before 1 has landed, however slow the machine is.
 OPENING = tuple(BY_NUMBER[number] for number in (1, 5, 2, 3, 4))
+CACHE_PRICES, WEB_COLORS = BY_NUMBER[14], BY_NUMBER[13]
 SLOW, URGENT, CULPRIT = BY_NUMBER[6], BY_NUMBER[7], BY_NUMBER[11]

@@ -81,6 +81,11 @@ class Submission(Answer):
         """Whether CI tests it now."""
         return self.state == "TESTING" and self.test_run_id is not None
 
+    @property
+    def was_tested(self) -> bool:
+        """Whether a test run of it has ended."""
+        return any(each.event == "RunFinished" for each in self.timeline)
+
 
 class Hold(Answer):
     """What keeps a queue from working."""

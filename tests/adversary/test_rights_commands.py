@@ -1,6 +1,7 @@
 """Attacks by which words would command a queue that their author may not command."""
 
 from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import missed_comments
 from tests.adversary.judge import landed_on
 from tests.harness.world import World
 
@@ -44,8 +45,11 @@ async def test_words_that_are_no_command_of_their_author_do_nothing(world: World
     for body in QUOTED:
         await world.comment(body, on=number)
     made = await world.act("comment", by="bob", number=number, body="Looks fine")
+    # GitHub's times have whole seconds: an edit in the second of the comment cannot be told.
+    await world.rest(1)
     await world.act("edit", by="bob", number=number, comment=made["comment"], body="/merge")
     await world.act("edit", by="bob", number=number, title="/merge", body="/merge")
+    await missed_comments.read_where_queued(world.runtime)
     await world.settle()
     assert list((await world.value()).entries) == []
     assert await landed_on(world) == []

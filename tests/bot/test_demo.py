@@ -18,6 +18,7 @@ from bot.demo.stage import Ports, Stage
 from bot.demo.watching import Event, RunDetails, Submission
 from service.errors import StartRefused
 from tests.cli import processes
+from tests.harness.machine import free_port
 from tests.provider.stage import START, SharedClock
 
 
@@ -176,6 +177,7 @@ def test_a_demo_whose_port_is_taken_ends_with_8_before_there_is_a_sandbox(option
 
 def test_a_demo_that_is_not_over_in_time_ends_with_1_and_one_object_on_stdout(tmp_path, capsys):
     arguments = ["--once", "--json", "--timeout", "1", "--keep", str(tmp_path / "state")]
+    arguments += ["--port", str(free_port()), "--sandbox-port", str(free_port())]
     with processes.log_kept():
         assert app.run(["demo", *arguments]) == 1
     report = json.loads(capsys.readouterr().out)

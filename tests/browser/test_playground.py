@@ -72,7 +72,7 @@ async def test_a_keyboard_is_enough_to_comment_and_to_play_a_story(browser, play
                 await page.keyboard.press("Tab")
         await page.keyboard.press("Enter")
         number = focused.partition("#")[2]
-        await page.get_by_text(f"#{number} alice comments /merge").wait_for()
+        await page.get_by_text(f"#{number} alice comments /merge").first.wait_for()
 
 
 async def test_without_javascript_a_pull_request_is_opened_and_submitted(browser, played):

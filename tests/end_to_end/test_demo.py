@@ -11,9 +11,10 @@ import pytest
 
 from bot.demo import run
 from bot.demo.run import DemoOptions
-from bot.demo.stage import Parts
+from bot.demo.stage import Parts, Ports
 from tests.cli import processes
 from tests.harness.clock import FastClock
+from tests.harness.machine import free_port
 from tests.harness.published import Traffic
 
 LANDED = {
@@ -42,7 +43,8 @@ async def test_the_demo_plays_its_stories_and_proves_them(tmp_path, needs, capsy
     traffic = Traffic()
     clock = FastClock(1)
     parts = Parts(clock, clock.shared, traffic)
-    options = DemoOptions(as_json=True, keep=tmp_path / "state", parts=parts)
+    ports = Ports(free_port(), free_port())
+    options = DemoOptions(as_json=True, keep=tmp_path / "state", ports=ports, parts=parts)
     with processes.log_kept():
         is_proved = await run.demo(options)
     said = capsys.readouterr()

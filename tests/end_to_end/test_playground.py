@@ -9,6 +9,7 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,8 +41,10 @@ def free_ports() -> Ports:
 class Visitor:
     """A browser without JavaScript on the page of a playground."""
 
-    def __init__(self, played: Ground, address: str, http: aiohttp.ClientSession) -> None:
-        self.played, self.address, self.http = played, address, http
+    def __init__(
+        self, played: Ground, address: str, http: aiohttp.ClientSession, said: list[str]
+    ) -> None:
+        self.played, self.address, self.http, self.said = played, address, http, said
 
     async def page(self) -> str:
         """The page as it is now."""
@@ -84,27 +87,39 @@ class Visitor:
         return [f"{each.state} {each.reason}" for each in found]
 
     def told(self) -> str:
-        """All sentences of the page, newest first."""
-        return "\n".join(line.text for line in self.played.lines)
+        """Everything that was told since the beginning, oldest first."""
+        return "\n".join(self.said)
+
+    def unproved(self) -> list[str]:
+        """The proofs by git that do not hold at the end."""
+        assert self.played.proofs
+        return [f"{proof.name}: {proof.detail}" for proof in self.played.proofs if not proof.ok]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def visitor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Visitor]:
-    """One playground for all stories, whose tests take a quarter of a second."""
+@asynccontextmanager
+async def visiting(folder: Path) -> AsyncIterator[Visitor]:
+    """A playground whose tests take a quarter of a second."""
     clock, ports, traffic = FastClock(SPEED), free_ports(), Traffic()
-    parts = Parts(clock, clock.shared, traffic)
+    parts, said = Parts(clock, clock.shared, traffic), list[str]()
     with processes.log_kept():
         async with (
             clock.running(),
-            ground.running(
-                tmp_path_factory.mktemp("ground"), ports, parts, lambda _: None
-            ) as played,
+            ground.running(folder, ports, parts, said.append) as played,
             playground.serving(played, ports.page or 0) as address,
             aiohttp.ClientSession() as http,
         ):
             played.stage.set_pace(FAST)
-            yield Visitor(played, address, http)
+            yield Visitor(played, address, http, said)
     traffic.check()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def visitor(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Visitor]:
+    """One playground for all stories, in whatever order they come; git proves it at the end."""
+    async with visiting(tmp_path_factory.mktemp("ground")) as visitor:
+        yield visitor
+        await visitor.send("end")
+        assert visitor.unproved() == []
 
 
 async def test_the_page_shows_both_sides_and_its_look_comes_from_the_dashboard(
@@ -247,17 +262,20 @@ async def test_a_form_of_another_site_or_without_its_fields_is_refused(visitor: 
     assert "Refused: octo/widgets has no #999" in page
 
 
-async def test_the_end_empties_the_queue_and_proves_by_git_what_landed(visitor: Visitor) -> None:
-    await visitor.send("pace", pace="pause")
-    await visitor.send("comments", number="2", text="/merge")
-    await visitor.until_tested("Bump client")
-    page = await visitor.send("end")
-    assert visitor.ends([2]) == ["CANCELLED api_requested"]
-    assert [proof.name for proof in visitor.played.proofs or () if not proof.ok] == []
-    assert "Everything is proved, by git alone" in page
-    played = dict(visitor.played.playing)
-    assert "Everything is proved, by git alone" in await visitor.send("stories", story="urgent")
-    assert visitor.played.playing == played
+async def test_the_end_empties_the_queue_and_proves_by_git_what_landed(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as visitor:
+        landed = await visitor.plays("urgent")
+        await visitor.send("pace", pace="pause")
+        await visitor.send("comments", number="2", text="/merge")
+        await visitor.until_tested("Bump client")
+        page = await visitor.send("end")
+        ends = visitor.ends([*landed, 2])
+        assert ends == ["MERGED landed", "MERGED landed", "CANCELLED api_requested"]
+        assert visitor.unproved() == []
+        assert "Everything is proved, by git alone" in page
+        again = await visitor.send("stories", story="stack")
+        assert "Everything is proved, by git alone" in again
+        assert "stack" not in visitor.played.playing
 
 
 async def test_ctrl_c_ends_it_with_the_proofs_and_its_first_address_is_the_page(

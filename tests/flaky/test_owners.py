@@ -1,6 +1,6 @@
 """Who owns a file: the patterns of the hosts, a line of docs/design/reports.md 9 each."""
 
-from time import perf_counter, process_time
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -88,9 +88,9 @@ def test_no_text_raises(text, file):
 )
 def test_no_pattern_is_slow(pattern, file):
     rules = owners.owners_in(f"{pattern} @octo")
-    began = perf_counter()
+    began = process_time()
     assert rules.of(file) == ()
-    assert perf_counter() - began < 0.5
+    assert process_time() - began < 0.5
 
 
 PIECES = st.sampled_from(["a", "b", "*", "?", r"\*", r"\a"])

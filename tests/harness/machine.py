@@ -14,6 +14,7 @@ MEMORY = Path("/dev/shm")
 ROOM_BYTES_MIN = 4 * 1024**3
 PORTS = range(20_000, 30_000)
 """Below those that Linux (`ip_local_port_range`) and macOS choose for port 0."""
+WORKERS_MAX = 20
 KEEPS_NOTHING_COMPILED = "PYTHONDONTWRITEBYTECODE"
 
 
@@ -51,10 +52,17 @@ def is_fit(folder: Path, room_bytes: int) -> bool:
 def free_port() -> int:
     """A port of this machine on which nothing listens now.
 
-    It is none of those that the system chooses for others, so it stays free until it is used.
+    It is none of those that the system chooses for others, or that this process or another worker
+    of the run was given, so it stays free until it is used.
     """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
-        port = secrets.choice(PORTS)
+        port = secrets.choice(PORTS[worker % WORKERS_MAX :: WORKERS_MAX])
         with socket.socket() as taken, suppress(OSError):
-            taken.bind(("127.0.0.1", port))
-            return port
+            if port not in _given:
+                taken.bind(("127.0.0.1", port))
+                _given.add(port)
+                return port
+
+
+_given: set[int] = set()

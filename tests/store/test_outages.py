@@ -78,10 +78,10 @@ async def test_sockets_that_take_the_number_of_a_lost_session_disturb_no_look(
 async def test_a_server_that_hangs_is_refused_in_time_and_used_again_when_it_goes_on(
     store: Store, outage_url: str, own_postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert await outcomes(store) == DONE
     monkeypatch.setattr(time_limits, "ANSWER_S", 0.5)
     monkeypatch.setattr(postgresql.LimitedConnection, "wait_s", 1.0)
     monkeypatch.setattr(postgresql.Prompt, "wait_s", 0.5)
-    assert await outcomes(store) == DONE
     time_limits.answer_soon()
     threads = threading.active_count()
     with own_postgres.hung():
@@ -90,9 +90,8 @@ async def test_a_server_that_hangs_is_refused_in_time_and_used_again_when_it_goe
                 assert await outcomes(store) == AWAY
         assert threading.active_count() <= threads + postgresql.POOL_MAX + 2
     deadline = time.monotonic() + 100
-    while time.monotonic() < deadline and await outcomes(store) != DONE:
-        pass
-    assert await outcomes(store) == DONE
+    while (last := await outcomes(store)) != DONE:
+        assert time.monotonic() < deadline, last
     # A server that was stopped notices late which of its clients have gone.
     # Each look is a session itself, which may last until after the next one.
     while (left := sessions_of(outage_url)) > postgresql.POOL_MAX + 3:

@@ -90,6 +90,10 @@ class Trunk:
                 answer.json(content_type=None) if is_json else answer.text()
             )
 
+    async def make_queue_of_main(self) -> None:
+        """Create the queue of main, unless another test has done so."""
+        assert (await self.post("createQueue", self.named("main")))[0] in (200, 409)
+
     async def read(self, name: str, body: Any, fields: dict[str, Any]) -> Any:
         """An answer, which must have these fields."""
         status, answered = await self.post(name, body)
@@ -112,7 +116,7 @@ async def trunk(world):
 
 async def test_trunk_mq_mcp_reads_queues_pull_requests_and_runs(trunk, world):
     branch = "main"
-    assert (await trunk.post("createQueue", trunk.named(branch)))[0] == 200
+    await trunk.make_queue_of_main()
     empty = await trunk.read("getQueue", trunk.named(branch), QUEUE)
     assert (empty["state"], empty["requiredStatuses"]) == ("running", ["unit"])
     number = await world.open_pull_request(branch)
@@ -163,7 +167,7 @@ async def test_the_actions_upload_impacted_targets(trunk, world, targets):
     number = await world.open_pull_request("main")
     pull = {"number": str(number), "sha": "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"}
     body = trunk.named("main", pr=pull, impactedTargets=targets)
-    await trunk.post("createQueue", trunk.named("main"))
+    await trunk.make_queue_of_main()
     assert (await trunk.post("setImpactedTargets", body))[0] == 200
     assert (await trunk.post("setImpactedTargets", body, "unknown"))[0] == 401
 
@@ -175,7 +179,7 @@ async def test_nx_action_names_its_run_beside_its_token(trunk, world, run_id):
     number = await world.open_pull_request("main")
     pull = {"number": str(number), "sha": "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"}
     body = trunk.named("main", pr=pull, impactedTargets=["app", "lib"])
-    await trunk.post("createQueue", trunk.named("main"))
+    await trunk.make_queue_of_main()
     named = {"x-forked-workflow-run-id": run_id}
     assert (await trunk.post("setImpactedTargets", body, **named))[0] == 200
     assert (await trunk.post("setImpactedTargets", body, "", **named))[0] == 401
@@ -244,7 +248,7 @@ async def test_posthog_imports_tests_and_pull_requests(trunk, world):
         assert await posthog.tests("list-unhealthy-tests", "tests", status=status) == []
     assert await posthog.tests("list-quarantined-tests", "quarantined_tests") == []
 
-    await trunk.post("createQueue", trunk.named("main"))
+    await trunk.make_queue_of_main()
     numbers = [await world.open_pull_request("main") for _ in range(3)]
     for number in numbers:
         about = trunk.named("main", pr={"number": number})
