@@ -455,3 +455,20 @@ async def test_a_flagged_test_that_never_failed_is_healthy_when_nothing_runs_it_
     await stage.ran({"total": "P"}, ran_at=stage.clock.present)
     (state, _) = (await stage.states())["total"]
     assert (state.value, state.is_stale) == (Health.FLAKY, False)
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+async def test_a_test_that_runs_again_after_its_flag_was_removed_is_not_stale(store, is_cold):
+    stage = await eager(store, "widgets")
+    await ran_on(stage, 0, "P")
+    case = await stage.case("total")
+    await flags.put(stage.runtime, stage.repository, FlagRequest(case.id, Flag.FLAKY, "x"), SYSTEM)
+    stage.clock.present = NOW + timedelta(days=31)
+    await stage.ran({"other": "P"}, ran_at=stage.clock.present)
+    await flags.put(stage.runtime, stage.repository, FlagRequest(case.id, Flag.NONE), SYSTEM)
+    if is_cold:
+        stage.runtime.store.caches.of(IndexCache).take(stage.repository.id)
+    await ran_on(stage, 32, "P")
+    (state, _) = (await stage.states())["total"]
+    assert (state.value, state.is_stale) == (Health.HEALTHY, False)
+    assert state.reason.startswith("Flag removed by")

@@ -43,7 +43,7 @@ class IndexedEvidence:
         self._charged: dict[str, Charged] = {}
         self._ambiguous: set[str] = set()
         self.oldest_changed = 0
-        self.flagged: Set[int] = frozenset()
+        self.followed: Set[int] = frozenset()
         """Tests that are judged without a failure as well; set by the caller."""
 
     def change(
@@ -53,9 +53,9 @@ class IndexedEvidence:
 
         An upload is added once only, and unknown uploads are not removed.
         """
-        newly_flagged = self.flagged - self.uploads.bits.keys()
+        newly_followed = self.followed - self.uploads.bits.keys()
         fresh = {each.id: each for each in added if each.id not in self.uploads}
-        self._note_followed(self.uploads.follow(fresh.values(), self.flagged, sets))
+        self._note_followed(self.uploads.follow(fresh.values(), self.followed, sets))
         gone = [self.uploads.take_out(each) for each in set(removed) if each in self.uploads]
         here = self.uploads.put_in(fresh.values(), sets)
         for kept, sign in (*((each, -1) for each in gone), *((each, 1) for each in here)):
@@ -70,7 +70,7 @@ class IndexedEvidence:
             self._events_a.pop(no, None)
         touched |= weighed
         touched |= self._draw_lines([each for each in changed if is_point(each)], sets)
-        return set(self.uploads.nos_in(touched)) | newly_flagged
+        return set(self.uploads.nos_in(touched)) | newly_followed
 
     def evidence_of(self, no: int) -> Evidence | None:
         """Return the evidence of a test, its events as last renewed; None if it never ran."""

@@ -92,16 +92,16 @@ class IndexedUploads:
         return {each for _, _, each in self.ordered[bisect_left(self.ordered, (at,)) :]}
 
     def follow(
-        self, coming: Iterable[EvidenceUpload], flagged: Set[int], sets: PassedSets
+        self, coming: Iterable[EvidenceUpload], others: Set[int], sets: PassedSets
     ) -> list[tuple[IndexedUpload, int]]:
-        """Give bits to the tests that fail in uploads to come, and to flagged ones.
+        """Give bits to the tests that fail in uploads to come, and to others.
 
         Return the uploads in which any of them passed already, each with the bits of these.
         """
         failing = {
             no for each in coming for no, letters in each.attempts.items() if FAILED in letters
         }
-        new = sorted((failing | flagged) - self.bits.keys())
+        new = sorted((failing | others) - self.bits.keys())
         for no in new:
             self.bits[no] = len(self.nos)
             self.nos.append(no)

@@ -211,7 +211,7 @@ def _opened(tests: RepositoryTests, revision: int) -> tuple[EvidenceIndex, set[i
     threshold = score.THRESHOLDS[tests.home.settings.sensitivity.value]
     kept = tests.runtime.store.caches.of(IndexCache).take(here)
     index = EvidenceIndex(threshold, _earlier(tests)) if kept is None else kept.index
-    index.evidence.flagged = test_states.flagged(tests.session, here)
+    index.evidence.followed = test_states.flagged_or_stale(tests.session, here)
     if index.threshold != threshold:
         touched |= index.hold_against(threshold)
     if kept is not None and kept.revision == revision:

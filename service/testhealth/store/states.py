@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, Connection, bindparam, desc, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, desc, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import bulk
@@ -171,10 +171,11 @@ def histories_of(
     return _histories(session, repository_id, nos)
 
 
-def flagged(session: Connection, repository_id: int) -> frozenset[int]:
-    """Return the tests with a flag."""
+def flagged_or_stale(session: Connection, repository_id: int) -> frozenset[int]:
+    """Return the tests with a flag, and those that are healthy only because nobody runs them."""
     statement = select(states.c.no).where(
-        states.c.repository_id == repository_id, states.c.flag != Flag.NONE.value
+        states.c.repository_id == repository_id,
+        or_(states.c.flag != Flag.NONE.value, states.c.is_stale.is_(True)),
     )
     return frozenset(session.execute(statement).scalars())
 
