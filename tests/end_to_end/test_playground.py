@@ -193,6 +193,21 @@ async def test_one_of_two_that_conflict_fails(
     assert sorted(visitor.ends(opened["conflict"])) == ["FAILED conflict_target", "MERGED landed"]
 
 
+async def test_one_of_two_that_conflict_lands_though_their_story_breaks_off(
+    visitor: Visitor,
+) -> None:
+    played = visitor.played
+    first = max(pull.number for pull in played.pulls) + 1
+    await visitor.send("stories", story="conflict")
+    async with asyncio.timeout(OVER_WITHIN_S):
+        while first not in {pull.number for pull in played.pulls}:
+            await played.clock.sleep(ground.LOOK_S)
+        played.playing["conflict"].cancel()
+        await visitor.send("comments", number=f"{first}", text="/merge")
+        await played.until([first])
+    assert visitor.ends([first]) == ["MERGED landed"]
+
+
 async def test_a_stack_is_not_tested_member_by_member(
     visitor: Visitor, opened: Mapping[str, list[int]]
 ) -> None:
