@@ -13,6 +13,7 @@ from service.accounts.api.admission import Admission
 from service.dashboard import (
     administration,
     forms,
+    page_of_activity,
     page_of_find,
     pages,
     queue_actions,
@@ -181,6 +182,8 @@ class Pages:
         page = await administration.activity(self._runtime, visitor, request.query)
         if "export" in request.query:
             return self._rendering.lines(page.lines())
+        readable = partial(self._readers.readable, visitor)
+        page = await page_of_activity.with_tests(self._runtime, page, readable)
         values = {"page": page, "visitor": visitor, "now": self._runtime.clock.now()}
         return self._rendering.page(200, "activity.html", values)
 

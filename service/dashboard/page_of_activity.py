@@ -1,6 +1,6 @@
 """The audit log: who did or was denied what, with filters and as lines of JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from service.dashboard import filters
 from service.errors import FieldError, Malformed
 from service.runtime import Runtime
 from service.testhealth.operations import all_tests
+from service.vocabulary import RepoRef
 
 ON_PAGE = 50
 EXPORTED_MAX = 10_000
@@ -25,6 +26,10 @@ FILTERS = ("actor", "action", "subject", "since", "until")
 
 SUBJECT_TEST = "test/"
 """What the subjects of entries about a test begin with; its id follows."""
+
+
+ReadableOf = Callable[[Collection[RepoRef]], Awaitable[Collection[RepoRef]]]
+"""Returns those of some repositories that a visitor may read."""
 
 
 class LinkedTest(NamedTuple):
@@ -100,8 +105,8 @@ def made_of(
     return ActivityPage(shown, given, older, urlencode({**kept, "export": "jsonl"}))
 
 
-async def with_tests(runtime: Runtime, page: ActivityPage) -> ActivityPage:
-    """Return the page with the tests that its entries are about."""
+async def with_tests(runtime: Runtime, page: ActivityPage, readable: ReadableOf) -> ActivityPage:
+    """Return the page with the tests that its entries are about, if the visitor may read them."""
     about = {
         each.id: (each.row.org_id, each.row.subject.removeprefix(SUBJECT_TEST))
         for each in page.entries
@@ -109,9 +114,10 @@ async def with_tests(runtime: Runtime, page: ActivityPage) -> ActivityPage:
     }
     org_ids = {org_id for org_id, _ in about.values() if org_id is not None}
     places = await all_tests.places_of(runtime, org_ids, {test_id for _, test_id in about.values()})
+    may_read = await readable({repo for repo, _ in places.values()})
     tests = {}
     for entry_id, key in about.items():
-        if key in places:
+        if key in places and places[key][0] in may_read:
             repo, name = places[key]
             path = f"{page_addresses.home(runtime.options, repo)}/tests/{key[1]}"
             tests[entry_id] = LinkedTest(name, repo.slug, path)

@@ -5,8 +5,10 @@ password of HTTP Basic; or by being on this machine. What a visitor may not see 
 something that does not exist.
 """
 
+import asyncio
 import ipaddress
 from base64 import b64decode
+from collections.abc import Collection
 from dataclasses import replace
 from typing import assert_never
 
@@ -18,6 +20,7 @@ from service.dashboard.visitors import LOCAL, Levels, Rights, Visitor
 from service.database.records import RepositoryRecord
 from service.errors import NotFound, ServiceError, Unauthenticated
 from service.http.rates import RateClass
+from service.provider.errors import ProviderError
 from service.provider.values import AccessLevel
 from service.runtime import DashboardAuth, Runtime
 from service.vocabulary import Channel, RepoRef
@@ -83,6 +86,20 @@ class Readers:
     async def rights_of(self, visitor: Visitor, *, is_change: bool = False) -> Rights:
         """Return which queues the visitor may see, and their access to each repository."""
         return await self._levels.everywhere(visitor, is_change=is_change)
+
+    async def readable(self, visitor: Visitor, repos: Collection[RepoRef]) -> frozenset[RepoRef]:
+        """Return those of the repositories that the visitor may read, as far as that is known."""
+        asked = sorted(repos, key=str)
+        found = await asyncio.gather(*(self._is_readable(visitor, repo) for repo in asked))
+        return frozenset(
+            repo for repo, is_readable in zip(asked, found, strict=True) if is_readable
+        )
+
+    async def _is_readable(self, visitor: Visitor, repo: RepoRef) -> bool:
+        try:
+            return await self._levels.of(visitor, repo) >= AccessLevel.READ
+        except ProviderError:
+            return False
 
     async def home(
         self, request: web.Request, *, is_change: bool = False

@@ -5,9 +5,13 @@ import re
 
 import pytest
 
-from service.accounts import tokens
+from service.accounts import access, tokens
+from service.accounts.store import access as stored_access
 from service.accounts.tokens import TokenRequest
-from service.vocabulary import SYSTEM, Role
+from service.provider.values import Repository
+from service.testhealth.operations import flags
+from service.testhealth.operations.flags import FlagRequest
+from service.vocabulary import SYSTEM, Flag, RepoId, RepoRef, Role
 from tests.dashboard.browsing import browsing, token_of
 from tests.dashboard.conftest import ALICE
 from tests.dashboard.signing_in import visitor
@@ -164,6 +168,34 @@ async def test_the_log_is_filtered_paged_and_exported(pages):
         assert "No entry matches." in page.text
         page = await browser.open(f"{pages.url}/activity?subject=%25")
         assert "No entry matches." in page.text
+
+
+async def test_the_log_names_no_test_of_a_repository_that_its_reader_may_not_read(pages):
+    asked = TokenRequest("github.localhost", "octo", "ci", Role.QUEUE)
+    secret = (await tokens.create_token(pages.runtime, asked, SYSTEM)).secret
+    caller = await access.look_up(pages.runtime, secret)
+    ids = {}
+    for name in ("widgets", "hidden"):
+        ref = RepoRef("github.localhost", "octo", name)
+        repository = await pages.runtime.store.run(_repository, ref, caller.org_id)
+        stage = upload_stage.Stage(pages.runtime, pages.clock, repository, caller)
+        await stage.ran({f"total_{name}": "P"})
+        ids[name] = (await stage.case(f"total_{name}")).id
+        flag = FlagRequest(ids[name], Flag.FLAKY, "real clock")
+        await flags.put(pages.runtime, repository, flag, SYSTEM)
+    async with visitor(pages, "alice", "/activity") as browser:
+        page = await browser.open(f"{pages.url}/activity?action=test.flag")
+    assert "total_widgets in octo/widgets" in page.text
+    assert f"test/{ids['hidden']}" in page.text
+    assert "total_hidden" not in page.text
+
+
+def _repository(session, ref, org_id):
+    known = stored_access.repository_by_ref(session, org_id, ref)
+    seen = Repository(
+        ref, RepoId(ref.host, f"id of {ref.name}"), "7", "main", frozenset(), False, ""
+    )
+    return known or stored_access.upsert_repository(session, org_id, seen)
 
 
 async def test_a_token_administers_as_far_as_it_reaches(store):
