@@ -171,11 +171,30 @@ async def test_the_log_is_filtered_paged_and_exported(pages):
 
 
 async def test_the_log_names_no_test_of_a_repository_that_its_reader_may_not_read(pages):
+    ids = await flagged_in(pages, "widgets", "hidden")
+    async with visitor(pages, "alice", "/activity") as browser:
+        page = await browser.open(f"{pages.url}/activity?action=test.flag")
+    assert "total_widgets in octo/widgets" in page.text
+    assert f"test/{ids['hidden']}" in page.text
+    assert "total_hidden" not in page.text
+
+
+async def test_the_log_is_shown_without_names_of_tests_while_rights_cannot_be_read(pages):
+    ids = await flagged_in(pages, "widgets")
+    async with visitor(pages, "alice", "/settings") as browser:
+        await pages.fault({"path": "*/collaborators/*"}, "fail_before", status=500)
+        page = await browser.open(f"{pages.url}/activity?action=test.flag")
+    assert f"test/{ids['widgets']}" in page.text
+    assert "total_widgets" not in page.text
+
+
+async def flagged_in(pages, *names):
+    """Flag a test in each repository; GitHub knows only `widgets`."""
     asked = TokenRequest("github.localhost", "octo", "ci", Role.QUEUE)
     secret = (await tokens.create_token(pages.runtime, asked, SYSTEM)).secret
     caller = await access.look_up(pages.runtime, secret)
     ids = {}
-    for name in ("widgets", "hidden"):
+    for name in names:
         ref = RepoRef("github.localhost", "octo", name)
         repository = await pages.runtime.store.run(_repository, ref, caller.org_id)
         stage = upload_stage.Stage(pages.runtime, pages.clock, repository, caller)
@@ -183,11 +202,7 @@ async def test_the_log_names_no_test_of_a_repository_that_its_reader_may_not_rea
         ids[name] = (await stage.case(f"total_{name}")).id
         flag = FlagRequest(ids[name], Flag.FLAKY, "real clock")
         await flags.put(pages.runtime, repository, flag, SYSTEM)
-    async with visitor(pages, "alice", "/activity") as browser:
-        page = await browser.open(f"{pages.url}/activity?action=test.flag")
-    assert "total_widgets in octo/widgets" in page.text
-    assert f"test/{ids['hidden']}" in page.text
-    assert "total_hidden" not in page.text
+    return ids
 
 
 def _repository(session, ref, org_id):
