@@ -1,10 +1,11 @@
 """What the pages of a test and of an upload show."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from service.testhealth.operations import flags, overrides, tickets
+from service.testhealth.operations import flags, overrides, remove, tickets
 from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.overrides import OverrideRequest
 from service.testhealth.operations.tickets import TicketLink
@@ -105,6 +106,22 @@ async def test_the_activity_leads_to_the_test_that_a_person_changed(stage):
         page = await browser.see("/activity?action=test.flag")
     assert f"/octo/widgets/tests/{case.id}" in page.links
     assert "total in octo/widgets" in page.text
+
+
+async def test_the_activity_leads_to_no_test_of_which_only_untrusted_results_are_left(stage):
+    sent = await stage.ran({"total": "P"}, ran_at=NOW - HOUR)
+    case = await stage.case("total")
+    await flags.put(stage.runtime, stage.repository, FlagRequest(case.id, Flag.FLAKY, "clock"), ANN)
+    stranger = replace(stage.caller, token_id="")
+    await stage.ran({"total": "P", "x": "P"}, ran_at=NOW, caller=stranger, pr_number=7)
+    await remove.remove(stage.runtime, stage.repository, sent.upload_id, ANN)
+    admin = await token_of(stage.runtime, Role.ADMIN)
+    async with browsing(stage.runtime, admin) as browser:
+        page = await browser.see("/activity?action=test.flag")
+        path = f"/octo/widgets/tests/{case.id}"
+        assert (await browser.get(path)).status == 404
+    assert "test.flag" in page.text
+    assert path not in page.links
 
 
 async def test_a_repository_that_is_created_anew_has_no_test_of_the_one_before(stage, browser):

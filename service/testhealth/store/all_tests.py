@@ -333,7 +333,12 @@ def places_of(
             repositories.c.name,
         )
         .join(repositories, repositories.c.id == cases.c.repository_id)
-        .where(cases.c.repository_id.in_(of_orgs), cases.c.id.in_(sorted(test_ids)), _HAS_NAME)
+        .where(
+            cases.c.repository_id.in_(of_orgs),
+            cases.c.id.in_(sorted(test_ids)),
+            cases.c.is_known.is_(True),
+            _HAS_NAME,
+        )
     )
     rows = session.execute(statement).all()
     counts = Counter((row.org_id, row.id) for row in rows)
