@@ -25,7 +25,7 @@ FILTERS = ("actor", "action", "subject", "since", "until")
 
 
 SUBJECT_TEST = "test/"
-"""What the subjects of entries about a test begin with; its id follows."""
+"""An entry about a test has this as its subject, followed by the id of the test."""
 
 
 ReadableOf = Callable[[Collection[RepoRef]], Awaitable[Collection[RepoRef]]]

@@ -1,5 +1,6 @@
 """Attacks that would have a regression excused by what is known of flaky tests."""
 
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -18,6 +19,11 @@ OTHER = "ImportError: no module named cart"
 GREEN = {"total": "", "mail": ""}
 RED = {"total": WRONG, "mail": ""}
 JOB = "unit"
+HALVES = {
+    "attempt that repeats only failed tests": [(RED, 1), ({"total": ""}, 2)],
+    "run that was canceled after half of its results": [({"total": ""}, 1)],
+}
+"""CI runs on `main` whose last results are half of what the job reports: tests and attempt."""
 
 
 @pytest.fixture
@@ -32,15 +38,7 @@ async def ask(world: World) -> Asker:
     asking = await asker(world)
     await world.make_queue(confirm_failures="OFF")
     await ci.on_main(asking, GREEN, "1")
-    await ci.settle_tests(asking, "update-settings", quarantine_enabled=True)
-    failing = await ci.upload(asking, {"total": WRONG}, sha="b" * 40, branch="topic", run_id="9")
-    await ci.settle_tests(
-        asking,
-        "set-quarantine-override",
-        test_id=failing["failures"][0]["test_id"],
-        override="ALWAYS_QUARANTINE",
-        reason="waits on the real clock",
-    )
+    await ci.quarantine(asking, "total", WRONG)
     return asking
 
 
@@ -343,3 +341,26 @@ async def test_a_package_that_does_not_build_blocks_though_it_is_a_plain_line(
     form.add_field("file", lines, filename="go.json")
     answer = await ci.done(ask, "upload-test-results", data=form)
     assert answer["counts"]["suite_failures"] == 1
+
+
+async def later_on_main(ask: Asker, minutes: int, tests: dict[str, str], **meta: Any) -> None:
+    """Results of another CI run of the tip of `main`."""
+    sha = str(ask.world.repository.git.branch("main"))
+    ran_at = (ask.world.runtime.clock.now() + timedelta(minutes=minutes)).isoformat()
+    told = {"sha": sha, "branch": "main", "run_id": "2", "job": "unit", "ran_at": ran_at}
+    await ci.upload(ask, tests, **told, **meta)
+
+
+@pytest.mark.parametrize("half", HALVES)
+async def test_half_of_a_run_on_main_does_not_say_what_the_whole_job_reports(
+    world: World, ask: Asker, half: str
+) -> None:
+    """Hurts everybody who builds main: `mail` is broken, and its result is lost or never made."""
+    for minutes, (tests, attempt) in enumerate(HALVES[half], 1):
+        await later_on_main(ask, minutes, tests, run_attempt=attempt)
+    number = await merging(world)
+    await ci.ends(ask, number, {"total": WRONG})
+    await world.settle()
+    assert await landed_on(world) == []
+    assert await world.state(number) == "FAILED"
+    assert "1 of 2 tests" in world.comment_on(number)

@@ -123,13 +123,7 @@ async def ask(world: World) -> Asker:
         told = await send(asking, files, sha="b" * 40, branch="topic", run_id=f"t{len(files[0])}")
         for failure in told["failures"]:
             if "known" in failure["name"]:
-                await reporting_ci.settle_tests(
-                    asking,
-                    "set-quarantine-override",
-                    test_id=failure["test_id"],
-                    override="ALWAYS_QUARANTINE",
-                    reason="waits on the real clock",
-                )
+                await reporting_ci.always_quarantine(asking, failure["test_id"])
     return asking
 
 
@@ -210,13 +204,7 @@ async def test_quarantine_holds_though_the_suite_is_named_after_the_second(
     """Hurts an innocent author: the test is unknown again in each second, so never excused."""
     first, later = (suite(f"Cart-2026112220351{second}", ("slow", NO)) for second in (4, 5))
     told = await send(ask, (first,), sha="c" * 40, branch="topic", run_id="9")
-    await reporting_ci.settle_tests(
-        ask,
-        "set-quarantine-override",
-        test_id=told["failures"][0]["test_id"],
-        override="ALWAYS_QUARANTINE",
-        reason="waits on the real clock",
-    )
+    await reporting_ci.always_quarantine(ask, told["failures"][0]["test_id"])
     assert await ending_of(world, ask, (later,)) == "MERGED"
 
 

@@ -37,19 +37,6 @@ async def merging(world: World, files: dict[str, str] | None = None) -> int:
     return number
 
 
-async def quarantine(ask: Asker, name: str) -> None:
-    """Shield a test from failing anything."""
-    await ci.settle_tests(ask, "update-settings", quarantine_enabled=True)
-    failing = await ci.upload(ask, {name: WRONG}, sha="b" * 40, branch="topic", run_id="topic")
-    await ci.settle_tests(
-        ask,
-        "set-quarantine-override",
-        test_id=failing["failures"][0]["test_id"],
-        override="ALWAYS_QUARANTINE",
-        reason="waits on the real clock",
-    )
-
-
 async def ending(world: World, number: int) -> tuple[str, str]:
     """State and reason of a pull request once all is quiet."""
     await world.settle()
@@ -61,7 +48,7 @@ async def test_a_run_in_which_only_quarantined_tests_fail_lands_excused(
     world: World, ask: Asker
 ) -> None:
     await ci.on_main(ask, GREEN, "1")
-    await quarantine(ask, "total")
+    await ci.quarantine(ask, "total", WRONG)
     number = await merging(world)
     run = await ci.ends(ask, number, RED)
     assert await ending(world, number) == ("MERGED", "landed")
@@ -100,7 +87,7 @@ async def test_a_healthy_test_that_the_pull_request_breaks_fails_it(
     world: World, ask: Asker
 ) -> None:
     await ci.on_main(ask, GREEN, "1")
-    await quarantine(ask, "mail")
+    await ci.quarantine(ask, "mail", WRONG)
     number = await merging(world)
     await ci.ends(ask, number, {"total": WRONG, "mail": WRONG})
     assert await ending(world, number) == ("FAILED", "required_status_failed")
@@ -108,7 +95,7 @@ async def test_a_healthy_test_that_the_pull_request_breaks_fails_it(
 
 async def test_a_quarantined_test_does_not_excuse_who_changes_it(world: World, ask: Asker) -> None:
     await ci.on_main(ask, GREEN, "1")
-    await quarantine(ask, "total")
+    await ci.quarantine(ask, "total", WRONG)
     number = await merging(world, files={"tests/total.py": "x\n"})
     await ci.ends(ask, number, RED)
     assert await ending(world, number) == ("FAILED", "required_status_failed")
@@ -116,7 +103,7 @@ async def test_a_quarantined_test_does_not_excuse_who_changes_it(world: World, a
 
 async def test_results_that_come_after_the_wait_change_nothing(world: World, ask: Asker) -> None:
     await ci.on_main(ask, GREEN, "1")
-    await quarantine(ask, "total")
+    await ci.quarantine(ask, "total", WRONG)
     number = await merging(world)
     gate = await gates.under_test(world, number)
     await ci.ends(ask, number, RED, sends=False)
@@ -127,7 +114,7 @@ async def test_results_that_come_after_the_wait_change_nothing(world: World, ask
 
 async def test_results_that_come_while_the_queue_waits_are_heard(world: World, ask: Asker) -> None:
     await ci.on_main(ask, GREEN, "1")
-    await quarantine(ask, "total")
+    await ci.quarantine(ask, "total", WRONG)
     number = await merging(world)
     gate = await gates.under_test(world, number)
     await ci.ends(ask, number, RED, sends=False)
@@ -187,7 +174,7 @@ async def test_results_that_came_in_time_count_though_they_are_read_after_the_wa
     world: World, ask: Asker
 ) -> None:
     await ci.on_main(ask, GREEN, "1")
-    await quarantine(ask, "total")
+    await ci.quarantine(ask, "total", WRONG)
     number = await merging(world)
     await gates.under_test(world, number)
     # The answer is put off twice, the second time until the queue waits no longer.

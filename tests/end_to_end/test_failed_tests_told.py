@@ -80,15 +80,7 @@ async def test_an_excused_failure_stands_on_the_pull_request_that_it_did_not_sto
     world: World, ask: Asker
 ) -> None:
     await ci.on_main(ask, GREEN, "1")
-    await ci.settle_tests(ask, "update-settings", quarantine_enabled=True)
-    failing = await ci.upload(ask, {"total": WRONG}, sha="b" * 40, branch="topic", run_id="topic")
-    await ci.settle_tests(
-        ask,
-        "set-quarantine-override",
-        test_id=failing["failures"][0]["test_id"],
-        override="ALWAYS_QUARANTINE",
-        reason="waits on the real clock",
-    )
+    await ci.quarantine(ask, "total", WRONG)
     number = await merging(world)
     await ci.ends(ask, number, {"total": WRONG, "mail": ""})
     await world.settle()

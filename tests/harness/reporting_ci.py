@@ -42,6 +42,24 @@ async def settle_tests(ask: Asker, name: str, **more: Any) -> dict[str, Any]:
     return await done(ask, name, data=about(**more))
 
 
+async def quarantine(ask: Asker, name: str, said: str) -> None:
+    """Quarantine a test, which has failed once on another branch."""
+    await settle_tests(ask, "update-settings", quarantine_enabled=True)
+    failing = await upload(ask, {name: said}, sha="b" * 40, branch="topic", run_id="9")
+    await always_quarantine(ask, failing["failures"][0]["test_id"])
+
+
+async def always_quarantine(ask: Asker, test_id: str) -> None:
+    """Quarantine a test, whatever its status."""
+    await settle_tests(
+        ask,
+        "set-quarantine-override",
+        test_id=test_id,
+        override="ALWAYS_QUARANTINE",
+        reason="waits on the real clock",
+    )
+
+
 def about(**more: Any) -> str:
     """What a request about the tests of the repository says, as JSON."""
     owner, name = REPO.split("/")

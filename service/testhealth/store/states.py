@@ -172,7 +172,7 @@ def histories_of(
 
 
 def flagged_or_stale(session: Connection, repository_id: int) -> frozenset[int]:
-    """Return the tests with a flag, and those that are healthy only because nobody runs them."""
+    """Return the tests with a flag, and those that are healthy because they do not run."""
     statement = select(states.c.no).where(
         states.c.repository_id == repository_id,
         or_(states.c.flag != Flag.NONE.value, states.c.is_stale.is_(True)),

@@ -182,7 +182,7 @@ def of_run(
 
 
 def count_of_job(session: Connection, repository_id: int, job: str, at_most: int) -> int:
-    """Return how many uploads of a job are evidence, at most so many."""
+    """Count the uploads of a job that are evidence, up to `at_most`."""
     kinds = [kind.value for kind in UploadClass if kind is not UploadClass.UNTRUSTED]
     some = (
         select(uploads.c.id)

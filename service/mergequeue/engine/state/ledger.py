@@ -26,8 +26,7 @@ def belief_of(draft: Draft) -> Belief:
 
 def failing(draft: Draft, entry: Entry) -> float:
     """The chance that the entry fails by itself, after everything seen of it."""
-    believed = belief_of(draft)
-    return believed.failing(entry.id, believed.prior(entry.p_fail, has_passed=entry.screened))
+    return belief_of(draft).failing(entry.id, prior(draft, entry))
 
 
 def prior(draft: Draft, entry: Entry) -> float:

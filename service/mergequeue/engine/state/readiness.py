@@ -170,7 +170,7 @@ def _wake(draft: Draft, entry: Entry) -> None:
 
 
 def gives_up_at(entry: Entry, hours: float) -> datetime | None:
-    """Return when an unready entry loses its place in the line, or leaves after so many hours."""
+    """When an unready entry leaves the line, after its grace, or the queue, after `hours`."""
     if entry.unready_since is not None:
         return entry.unready_since + grace_of(entry)
     is_counted = entry.state is EntryState.NOT_READY and entry.build_after is None
