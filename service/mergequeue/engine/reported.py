@@ -21,7 +21,8 @@ class Facts:
     `own_checks` are the reports on its own head, `contains_tip` the target's commit that the
     head was seen to contain, `head_tree` its tree (all three only read for direct merges),
     `authorized_head` the fork's head that a person with write access let in. `own_skipped` and
-    `own_failed` are the names of the checks that were skipped or failed on its own head.
+    `own_failed` are the names of the checks that were skipped or failed on its own head,
+    `own_minutes` is how long the slowest of its check runs took, None if none is known.
     `in_stack`: it is a member of a native stack, which the provider lands by its merge call alone.
     """
 
@@ -42,6 +43,7 @@ class Facts:
     merged_sha: Sha | None = None
     own_skipped: tuple[str, ...] = ()
     own_failed: tuple[str, ...] = ()
+    own_minutes: float | None = None
     in_stack: bool = False
 
     @property
