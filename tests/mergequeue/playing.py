@@ -108,6 +108,7 @@ _FACTS: Mapping[str, Callable[[Facts, str], Facts]] = {
     ),
     "skipped": lambda facts, value: replace(facts, own_skipped=_names(value)),
     "failing": lambda facts, value: replace(facts, own_failed=_names(value)),
+    "minutes": lambda facts, value: replace(facts, own_minutes=float(value)),
     "unblocked": lambda facts, _: replace(facts, blockers=()),
     "fork": lambda facts, _: replace(facts, is_fork=True),
     "authorized": lambda facts, _: replace(facts, authorized_head=facts.head),

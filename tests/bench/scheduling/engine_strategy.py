@@ -74,6 +74,7 @@ from tests.bench.scheduling.interface import (
     StrategyConfig,
 )
 from tests.bench.scheduling.settings import RECOMMENDED, settings_of
+from tests.bench.scheduling.workload import MINUTE_S
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 SHA_DIGITS = 40
@@ -320,6 +321,7 @@ def _facts_of(view: PrView) -> Facts:
         title="",
         author=f"author-{view.author}",
         is_fork=False,
+        own_minutes=view.d_hat / MINUTE_S,
     )
 
 

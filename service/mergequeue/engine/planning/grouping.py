@@ -9,16 +9,28 @@ from datetime import datetime, timedelta
 
 from service.mergequeue.engine.config import BatchingRule, BatchSizing, QueueConfig
 from service.mergequeue.engine.model import Entry
-from service.mergequeue.engine.state import ledger, stacks
+from service.mergequeue.engine.state import bases, ledger, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.line import URGENT
 from service.mergequeue.engine.targets import Targets
 
-CHANCE_MIN = 0.8
+CHANCE_MIN = 0.88
 """A batch is closed before the chance that all of it passes falls below this."""
+
+PAIR_MIN = 0.78
+"""The same for its first two: where many conflict, there would be no batch at all."""
 
 CHANCE_CLEARED_MIN = 0.65
 """The same where a follower that passes clears a failed batch, so that a failure costs less."""
+
+SLOWER_MAX = 1.2
+"""In PARALLEL mode nobody joins a batch whose tests take longer than those of its first by this."""
+
+FASTER_MIN = 0.5
+"""Nobody joins entries that it does not overlap if its tests take less than this share."""
+
+SPARE_MAX = 64
+"""So many that overlap no entry of a batch are considered; those that fit best join it."""
 
 
 def size_of(draft: Draft, waiting: int, free: int) -> int:
@@ -31,31 +43,62 @@ def size_of(draft: Draft, waiting: int, free: int) -> int:
     return max(1, min(config.batching_min_size, -(-waiting // max(free, 1))))
 
 
-class Chance:
-    """The chance that a growing group passes; with FIXED sizing it does not matter."""
+class Company:
+    """Who suits a growing group, by its chance to pass and by how long the tests of its first take.
+
+    With FIXED sizing neither matters. In SINGLE mode only the chance does: nobody is passed over.
+    """
 
     def __init__(self, draft: Draft, first: Entry) -> None:
         self._draft = draft
         self._matters = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
         self._left = 1.0 - ledger.failing(draft, first) if self._matters else 1.0
         self._group = {first.id}
-        is_cleared = draft.queue.config.can_optimistically_merge
-        self._least = CHANCE_CLEARED_MIN if is_cleared else CHANCE_MIN
+        self._is_cleared = draft.queue.config.can_optimistically_merge
+        is_timed = self._matters and draft.is_parallel
+        self._minutes = first.facts.own_minutes if is_timed else None
+
+    def sorted(self, group: Sequence[Entry], spare: Iterable[Entry]) -> list[Entry]:
+        """Those that overlap no entry of the group, the best ones first.
+
+        The best are tested on nothing more than the group is: else a failure there restarts it.
+        """
+        if not self._matters:
+            return list(spare)
+        base = set(bases.ahead(self._draft, group))
+
+        def order(entry: Entry) -> tuple[bool, float]:
+            adds = not base.issuperset(bases.ahead(self._draft, (entry,)))
+            return adds, -(entry.facts.own_minutes or 0.0)
+
+        return sorted((one for one in spare if self._share(one) >= FASTER_MIN), key=order)
 
     def admits(self, entry: Entry) -> bool:
-        """Whether the group is likely enough to pass with this one too; if so it counts in.
+        """Whether this one suits the group; if so it counts in.
 
         More than half of what failed together is never put together again: two that fail only
         together pass alone each time.
         """
         if not self._matters:
             return True
+        if self._share(entry) > SLOWER_MAX:
+            return False
         left = self._left * (1.0 - ledger.failing(self._draft, entry))
-        if left < self._least or self._failed_before(entry):
+        if left < self._least() or self._failed_before(entry):
             return False
         self._left = left
         self._group.add(entry.id)
         return True
+
+    def _least(self) -> float:
+        if self._is_cleared:
+            return CHANCE_CLEARED_MIN
+        return PAIR_MIN if len(self._group) == 1 else CHANCE_MIN
+
+    def _share(self, entry: Entry) -> float:
+        """How long its tests take, divided by those of the first; 1 if that is not known."""
+        own, first = entry.facts.own_minutes, self._minutes
+        return own / first if own and first else 1.0
 
     def _failed_before(self, entry: Entry) -> bool:
         group = {*self._group, entry.id}
@@ -144,22 +187,22 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
     taken, passed = Reach(not draft.is_parallel), room.blocked.copy()
     taken.add(first.touches)
     spare: list[Entry] = []
-    chance = Chance(draft, first)
+    company = Company(draft, first)
     for entry in others:
         if len(group) >= room.size:
             break
         fits = _may_join(draft, entry) and not passed.meets(entry.touches)
-        if fits and taken.meets(entry.touches) and chance.admits(entry):
+        if fits and taken.meets(entry.touches) and company.admits(entry):
             group.append(entry)
             taken.add(entry.touches)
             continue
         if not draft.is_parallel:
             break
-        if fits and not taken.meets(entry.touches):
+        if fits and not taken.meets(entry.touches) and len(spare) < SPARE_MAX:
             spare.append(entry)
         passed.add(entry.touches)
-    if room.is_last_slot:
-        _fill(group, spare, room.size, chance)
+    if room.is_last_slot and spare:
+        _fill(group, spare, room.size, company)
     return group
 
 
@@ -219,12 +262,12 @@ def _may_join(draft: Draft, entry: Entry) -> bool:
     return not is_isolated(draft.queue.config, entry)
 
 
-def _fill(group: list[Entry], spare: Sequence[Entry], size: int, chance: Chance) -> None:
+def _fill(group: list[Entry], spare: Sequence[Entry], size: int, company: Company) -> None:
     """The last slot also takes entries that overlap no entry of the group."""
-    for entry in spare:
+    for entry in company.sorted(group, spare):
         if len(group) >= size:
             return
-        if chance.admits(entry):
+        if company.admits(entry):
             group.append(entry)
 
 
