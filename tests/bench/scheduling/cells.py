@@ -59,7 +59,7 @@ class Scenario:
                 f'no cell "{words}"; there are "F 30x24" and "F 30x24, conflicts 10%", with '
                 f"families {', '.join(FAMILIES)} and variations {'; '.join([*VARIATIONS, *WORLDS])}"
             )
-        if variation == REAL_ARRIVALS and not arrivals.gaps():
+        if variation.startswith(REAL_ARRIVALS) and not arrivals.gaps():
             raise ValueError(f"there is no {arrivals.TABLE}; {arrivals.VARIABLE} names its folder")
         return cls(found[1], float(found[2]), int(found[3]), variation)
 
@@ -135,7 +135,10 @@ def variations(family: str, rate: float, workers: int) -> tuple[Scenario, ...]:
 def worlds() -> tuple[Scenario, ...]:
     """The cells of further worlds, for which there is data."""
     every = (Scenario(*cell) for cell in CELLS_OF_WORLDS)
-    return tuple(one for one in every if one.variation != REAL_ARRIVALS or arrivals.gaps())
+    has_arrivals = bool(arrivals.gaps())
+    return tuple(
+        one for one in every if has_arrivals or not one.variation.startswith(REAL_ARRIVALS)
+    )
 
 
 def published() -> tuple[Scenario, ...]:
