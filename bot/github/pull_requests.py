@@ -257,8 +257,8 @@ def _names_with(facts: Facts, outcome: CheckOutcome) -> tuple[str, ...]:
 def _minutes_of_slowest(contexts: Iterable[Context], app_id: str) -> float | None:
     """Return whole minutes of the slowest check run, None if there is none with both times.
 
-    Our own check run lasts as long as the pull request waits. That of a job that never ran may end
-    before its start (https://github.com/llvm/llvm-project/pull/130941).
+    Our own check run lasts as long as the pull request waits. GitHub may show an end before the
+    start (https://github.com/llvm/llvm-project/pull/130941).
     """
     durations = [
         context.completed_at - context.started_at
