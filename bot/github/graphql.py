@@ -54,7 +54,7 @@ CHECKS = """
       nodes {
         __typename
         ... on CheckRun {
-          name status conclusion isRequired(pullRequestNumber: $number)
+          name status conclusion startedAt completedAt isRequired(pullRequestNumber: $number)
           checkSuite { app { databaseId } }
         }
         ... on StatusContext { context state isRequired(pullRequestNumber: $number) }
@@ -137,7 +137,7 @@ mutation Advance($repository: ID!, $updates: [RefUpdate!]!) {
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One report in the roll-up of a head; `conclusion` of a status is its state."""
+    """One report in the roll-up of a head; a commit status has no conclusion, App or times."""
 
     name: str
     is_run: bool
@@ -145,6 +145,8 @@ class Context:
     conclusion: str | None
     is_required: bool
     app_id: str | None
+    started_at: datetime | None
+    completed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,4 +491,6 @@ def _context_of(node: Fields) -> Context:
         conclusion=node.words("conclusion").lower() or None,
         is_required=node.flag("isRequired"),
         app_id=None if app is None else app.id_or_none("databaseId"),
+        started_at=node.moment_or_none("startedAt"),
+        completed_at=node.moment_or_none("completedAt"),
     )

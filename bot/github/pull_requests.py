@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from bot.github import graphql, outcomes, reading, stacks
 from bot.github.caches import Files
@@ -29,6 +30,9 @@ from service.vocabulary import (
 
 MERGEABLE_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 FILES_MAX = 3_000  # where GitHub's own list ends
+# https://docs.github.com/en/actions/reference/limits: a job on a runner of GitHub's is ended after
+# 6 hours. A check run that took longer has probably waited for a person.
+CHECK_RUN_MAX = timedelta(hours=6)
 WORKFLOWS = ".github/workflows/"
 WORKFLOWS_BLOCKER = "workflows"
 
@@ -123,6 +127,7 @@ class PullRequests:
             # A report of the same name that passed may be among those that were not read.
             skipped_checks=_names_with(facts, CheckOutcome.SKIPPED) if is_whole else (),
             failed_checks=_names_with(facts, CheckOutcome.FAILED),
+            own_minutes=_minutes_of_slowest(facts.contexts, self._app_id),
         )
 
     def _keep(self, client: RepositoryClient, facts: Facts) -> None:
@@ -247,6 +252,22 @@ def _names_with(facts: Facts, outcome: CheckOutcome) -> tuple[str, ...]:
     return tuple(
         sorted(name for name, found in by_name.items() if outcomes.worst(found) is outcome)
     )
+
+
+def _minutes_of_slowest(contexts: Iterable[Context], app_id: str) -> float | None:
+    """Return whole minutes of the slowest check run, None if there is none with both times.
+
+    Our own check run lasts as long as the pull request waits. GitHub may show an end before the
+    start (https://github.com/llvm/llvm-project/pull/130941).
+    """
+    durations = [
+        context.completed_at - context.started_at
+        for context in contexts
+        if context.started_at and context.completed_at and context.app_id != app_id
+    ]
+    counted = [each for each in durations if timedelta(0) <= each <= CHECK_RUN_MAX]
+    # Whole minutes, so that a run of the same checks again rarely changes the facts.
+    return float(max(1, round(max(counted) / timedelta(minutes=1)))) if counted else None
 
 
 def _outcome_of(context: Context) -> CheckOutcome:

@@ -43,9 +43,10 @@ class PullRequest:
     look like a person's, and a login may belong to another account later. `base_tip` is the
     target's commit as read in the same moment, `merge_commit` the commit that merged it.
     `skipped_checks` and `failed_checks` are names of checks on its own head, sorted; a name with a
-    passed report is in neither. `stack` is None outside of a native stack and for a closed pull
-    request. `approved_by` are logins of people with write access whose newest review approves it;
-    it is empty where many pull requests are read at once.
+    passed report is in neither. `own_minutes` is how long the slowest completed check run there
+    took, in whole minutes, None without any. `stack` is None outside of a native stack and for a
+    closed pull request. `approved_by` are logins of people with write access whose newest review
+    approves it; it is empty where many pull requests are read at once.
     """
 
     number: int
@@ -70,6 +71,7 @@ class PullRequest:
     stack: Stack | None = None
     approved_by: tuple[str, ...] = ()
     author_id: str | None = None
+    own_minutes: float | None = None
 
     @property
     def target_branch(self) -> str:

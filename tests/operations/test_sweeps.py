@@ -15,6 +15,7 @@ from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import (
     estimates,
+    facts,
     lost_branches,
     missed_comments,
     naming,
@@ -177,6 +178,17 @@ async def test_what_differs_is_told_and_nothing_else(
     assert value.entries[2].facts.title == "Another title"
     assert set(value.entries) == set(range(1, 70))
     assert await state(runtime, queue, 70) == (EntryState.CANCELLED, Reason.HEAD_CHANGED)
+
+
+async def test_how_long_its_own_checks_took_is_told_once(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider
+):
+    await submit(runtime, queue, 1)
+    provider.changes[1] = {"own_minutes": 12.0}
+    assert await swept(runtime, queue) == 1
+    value = await turn.value(runtime, queue.id)
+    assert value.entries[1].facts.own_minutes == 12
+    assert await facts.differing(runtime, queue, value, [1]) == []
 
 
 TESTED = sha_of("tested")

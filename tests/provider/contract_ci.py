@@ -140,6 +140,18 @@ class Ci:
         assert unit.completed_at - unit.started_at == timedelta(seconds=3)
         assert (lint.outcome, lint.failed_steps) == (CheckOutcome.PASSED, 0)
 
+    async def test_a_pull_request_says_how_long_its_slowest_check_run_took(self, stage):
+        status = "{ name: preview, kind: status, seconds: 900 }"
+        await stage.plan_ci(["{ name: lint, seconds: 20 }", "{ name: unit, seconds: 190 }", status])
+        opened = await stage.act("open", files={"a.txt": "a\n"})
+        number = opened["number"]
+        await stage.clock.sleep(1)
+        running = await stage.provider.pull_requests(stage.repo, [number])
+        await stage.settle()
+        ended = await stage.provider.pull_requests(stage.repo, [number])
+        assert [each[number].own_minutes for each in (running, ended)] == [None, 3]
+        assert (await stage.provider.pull_request(stage.repo, number)).own_minutes == 3
+
     async def test_a_job_has_the_id_of_its_check(self, stage):
         await stage.plan_ci([REPORTED, "{ name: lint }"])
         run, head = await stage.ran({"bad.txt": "x\n"})

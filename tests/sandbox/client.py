@@ -29,7 +29,9 @@ query($owner: String!, $name: String!, $number: Int!) {
       reviewThreads(first: 100) { nodes { isResolved } pageInfo { hasNextPage endCursor } }
       statusCheckRollup { state contexts(first: 100) { nodes {
         __typename
-        ... on CheckRun { name conclusion isRequired(pullRequestNumber: $number) }
+        ... on CheckRun {
+          name conclusion startedAt completedAt isRequired(pullRequestNumber: $number)
+        }
         ... on StatusContext { context state isRequired(pullRequestNumber: $number) }
       } } }
     }

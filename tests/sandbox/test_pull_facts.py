@@ -169,10 +169,18 @@ async def test_required_contexts_are_marked_for_the_pull_request(sandbox, app):
     await sandbox.control.rules({"repo": REPO, "required_checks": ["unit"]})
     number = (await sandbox.act("open", "bob", REPO, files={"a.txt": "a"}))["number"]
     await sandbox.settle()
-    contexts = (await app.facts(number))["statusCheckRollup"]["contexts"]["nodes"]
-    assert contexts == [
-        {"__typename": "CheckRun", "name": "unit", "conclusion": "SUCCESS", "isRequired": True}
-    ]
+    (shown,) = (await app.facts(number))["statusCheckRollup"]["contexts"]["nodes"]
+    assert (shown["__typename"], shown["name"]) == ("CheckRun", "unit")
+    assert (shown["conclusion"], shown["isRequired"]) == ("SUCCESS", True)
+
+
+async def test_the_rollup_shows_the_times_of_a_check_run_as_rest_does(sandbox, app):
+    pull = await sandbox.act("open", "bob", REPO, files={"a.txt": "a"})
+    await sandbox.settle()
+    (shown,) = (await app.facts(pull["number"]))["statusCheckRollup"]["contexts"]["nodes"]
+    (run,) = (await app.get(f"/repos/{REPO}/commits/{pull['head']}/check-runs"))["check_runs"]
+    assert shown["startedAt"] < shown["completedAt"]
+    assert (shown["startedAt"], shown["completedAt"]) == (run["started_at"], run["completed_at"])
 
 
 async def test_changed_files_name_old_and_new_path(sandbox, app):

@@ -1,5 +1,6 @@
 """Queues are saved by their difference and come back equal."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -312,3 +313,16 @@ def test_settings_survive_whatever_is_added_later(session: Connection, stored: M
     old = '{"concurrency": 7, "required_statuses": ["unit", "lint"], "long_gone": 1}'
     session.exec_driver_sql(f"UPDATE merge_queue SET config = '{old}'")
     assert queues.load(session, stored.id) == saved
+
+
+def test_an_entry_that_was_stored_before_its_minutes_were_read_has_none(
+    session: Connection, stored: MergeQueue
+):
+    entry = stored.entries[4]
+    timed = replace(entry, facts=replace(entry.facts, own_minutes=12.0))
+    queues.save(session, stored, step_to(replace(stored, entries={**stored.entries, 4: timed})))
+    (text,) = session.exec_driver_sql("SELECT facts FROM entry WHERE pr = 4").scalars()
+    old = json.loads(text)
+    assert old.pop("own_minutes") == 12
+    session.exec_driver_sql(f"UPDATE entry SET facts = '{json.dumps(old)}' WHERE pr = 4")
+    assert queues.load(session, stored.id).entries[4] == entry

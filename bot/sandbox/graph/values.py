@@ -11,7 +11,7 @@ from bot.sandbox.acts import pull_states
 from bot.sandbox.git import Signature
 from bot.sandbox.records import Account, CheckRun, CheckSuite, Json, Kind, Review, Status
 from bot.sandbox.shapes import checks, git_data
-from bot.sandbox.shapes.people import node_id
+from bot.sandbox.shapes.people import node_id, when
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import PullRequest, Repository
 
@@ -171,8 +171,6 @@ def _run(one: Repository, run: CheckRun) -> Json:
         "databaseId": run.id,
         "detailsUrl": shown["details_url"],
         "permalink": shown["html_url"],
-        "startedAt": shown["started_at"],
-        "completedAt": shown["completed_at"],
     }
 
 
@@ -277,6 +275,8 @@ def _context(one: Repository, item: CheckRun | Status) -> Json:
         "name": item.name,
         "status": item.status.upper(),
         "conclusion": item.conclusion.upper() if item.conclusion else None,
+        "startedAt": when(item.started_at),
+        "completedAt": when(item.completed_at),
         "isRequired": _is_required(one, item.name, item.suite.app.id),
         "checkSuite": {"app": _app_of(item.suite)},
     }

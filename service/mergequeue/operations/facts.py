@@ -105,6 +105,7 @@ def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
         merged_sha=pull.merge_commit,
         own_skipped=pull.skipped_checks,
         own_failed=pull.failed_checks,
+        own_minutes=pull.own_minutes,
         in_stack=pull.stack is not None and pull.stack.is_native,
     )
 
