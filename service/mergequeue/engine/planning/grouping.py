@@ -15,22 +15,36 @@ from service.mergequeue.engine.state.line import URGENT
 from service.mergequeue.engine.targets import Targets
 
 CHANCE_MIN = 0.88
-"""A batch is closed before the chance that all of it passes falls below this."""
+"""A batch is closed before the chance that all of it passes falls below this.
+
+S 300 x 100, seeds 911 to 916: 2.75 / 2.67 at 1.04 runs for each merge with 0.8, 2.43 / 2.08 at 0.80
+with 0.9, 2.76 / 2.24 at 0.84 with 0.93, before it mattered how long tests take.
+"""
 
 PAIR_MIN = 0.78
-"""The same for its first two: where many conflict, there would be no batch at all."""
+"""The same for its first two: where many conflict, there would be no batch at all.
+
+S 300 x 100 with 10 % conflicts, seeds 911 and 912: 3.26 / 2.87 with 0.8, 4.61 / 3.80 with 0.85.
+"""
 
 CHANCE_CLEARED_MIN = 0.65
 """The same where a follower that passes clears a failed batch, so that a failure costs less."""
 
 SLOWER_MAX = 1.2
-"""In PARALLEL mode nobody joins a batch whose tests take longer than those of its first by this."""
+"""In PARALLEL mode, an entry whose tests take longer than this share of the first's does not join.
+
+S 300 x 100, seeds 911 to 918: 2.31 / 2.35 if it does not matter how long tests take, 1.85 / 1.88
+with this limit and the next.
+"""
 
 FASTER_MIN = 0.5
-"""Nobody joins entries that it does not overlap if its tests take less than this share."""
+"""An entry whose tests take less than this share joins none that it does not overlap.
+
+It would wait for the others' tests for nothing.
+"""
 
 SPARE_MAX = 64
-"""So many that overlap no entry of a batch are considered; those that fit best join it."""
+"""The most entries among which those are chosen that overlap no entry of the group."""
 
 
 def size_of(draft: Draft, waiting: int, free: int) -> int:
