@@ -83,9 +83,10 @@ class Company:
         self._minutes = first.facts.own_minutes if is_timed else None
 
     def sorted(self, group: Sequence[Entry], spare: Iterable[Entry]) -> list[Entry]:
-        """Those that overlap no entry of the group, the best ones first.
+        """Those of the spare entries that suit the group by their time, in their order.
 
-        The best are tested on nothing more than the group is: else a failure there restarts it.
+        Those come first that are tested on nothing more than the group is: a failure of anything
+        more would restart it.
         """
         if not self._matters:
             return list(spare)
