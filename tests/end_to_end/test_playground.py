@@ -83,6 +83,7 @@ class Visitor:
 
     def ends(self, numbers: list[int]) -> list[str]:
         """How pull requests ended, by what the service reports."""
+        assert self.played.watch.submissions.keys() >= set(numbers), self.told()
         found = [self.played.watch.submissions[number] for number in numbers]
         return [f"{each.state} {each.reason}" for each in found]
 
