@@ -26,7 +26,7 @@ without optimistic merging it would cost F 60 x 8 far more: P50 83 minutes with 
 """
 
 CROWDED = 2
-"""Very many wait if they are more than so many for each slot.
+"""More than this many waiting entries for each slot are very many.
 
 S 60 x 8, seeds 941 to 945: P50 559 minutes without this, 368 with it.
 """
@@ -41,20 +41,20 @@ CHANCE_CLEARED_MIN = 0.65
 """The same where a follower that passes clears a failed batch, so that a failure costs less."""
 
 SLOWER_MAX = 1.2
-"""In PARALLEL mode, an entry whose tests take longer than this share of the first's does not join.
+"""In PARALLEL mode, no entry joins whose tests take this many times as long as the first's.
 
-S 300 x 100, seeds 911 to 918: 2.31 / 2.35 if it does not matter how long tests take, 1.99 / 1.88
+S 300 x 100, seeds 911 to 918: 2.30 / 2.36 if it does not matter how long tests take, 1.99 / 1.88
 with this limit and the next.
 """
 
 FASTER_MIN = 0.5
-"""An entry whose tests take less than this share joins none that it does not overlap.
+"""An entry whose tests take less than this share joins only entries that it overlaps.
 
-It would wait for the others' tests for nothing.
+It need not wait for the tests of others.
 """
 
 SPARE_MAX = 64
-"""Among so many that overlap no entry of the group those are chosen that join it."""
+"""So many entries that overlap none of the group are considered, or as many as it may have."""
 
 
 def size_of(draft: Draft, waiting: int, free: int) -> int:
@@ -67,10 +67,11 @@ def size_of(draft: Draft, waiting: int, free: int) -> int:
     return max(1, min(config.batching_min_size, -(-waiting // max(free, 1))))
 
 
-class Company:
-    """Who suits a growing group, by its chance to pass and by how long the tests of its first take.
+class Limits:
+    """Which entries may join a growing group: by its chance to pass, and by how long tests take.
 
-    With FIXED sizing neither matters. In SINGLE mode only the chance does: nobody is passed over.
+    With FIXED sizing neither counts. In SINGLE mode only the chance counts, for an entry whose
+    tests take too long would keep everything behind it out of the group.
     """
 
     def __init__(self, draft: Draft, first: Entry) -> None:
@@ -82,11 +83,11 @@ class Company:
         is_timed = self._matters and draft.is_parallel
         self._minutes = first.facts.own_minutes if is_timed else None
 
-    def sorted(self, group: Sequence[Entry], spare: Iterable[Entry]) -> list[Entry]:
-        """Those of the spare entries that suit the group by their time, in their order.
+    def in_order(self, group: Sequence[Entry], spare: Iterable[Entry]) -> list[Entry]:
+        """Entries that overlap none of the group and whose tests are not much faster.
 
-        Those come first that are tested on nothing more than the group is: a failure of anything
-        more would restart it.
+        Entries with nothing ahead of them except what is ahead of the group come first, because
+        then no other failure restarts the group. Otherwise they keep their order.
         """
         if not self._matters:
             return list(spare)
@@ -98,7 +99,7 @@ class Company:
         return sorted((one for one in spare if self._share(one) >= FASTER_MIN), key=adds)
 
     def admits(self, entry: Entry) -> bool:
-        """Whether this one suits the group; if so it counts in.
+        """Whether the entry may join the group; if so it counts as a member.
 
         More than half of what failed together is never put together again: two that fail only
         together pass alone each time.
@@ -215,12 +216,12 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
     taken, passed = Reach(not draft.is_parallel), room.blocked.copy()
     taken.add(first.touches)
     spare: list[Entry] = []
-    company = Company(draft, first)
+    limits = Limits(draft, first)
     for entry in others:
         if len(group) >= room.size:
             break
         fits = _may_join(draft, entry) and not passed.meets(entry.touches)
-        if fits and taken.meets(entry.touches) and company.admits(entry):
+        if fits and taken.meets(entry.touches) and limits.admits(entry):
             group.append(entry)
             taken.add(entry.touches)
             continue
@@ -230,7 +231,7 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
             spare.append(entry)
         passed.add(entry.touches)
     if room.is_last_slot and spare:
-        _fill(group, spare, room.size, company)
+        _fill(group, spare, room.size, limits)
     return group
 
 
@@ -290,12 +291,12 @@ def _may_join(draft: Draft, entry: Entry) -> bool:
     return not is_isolated(draft.queue.config, entry)
 
 
-def _fill(group: list[Entry], spare: Sequence[Entry], size: int, company: Company) -> None:
+def _fill(group: list[Entry], spare: Sequence[Entry], size: int, limits: Limits) -> None:
     """The last slot also takes entries that overlap no entry of the group."""
-    for entry in company.sorted(group, spare):
+    for entry in limits.in_order(group, spare):
         if len(group) >= size:
             return
-        if company.admits(entry):
+        if limits.admits(entry):
             group.append(entry)
 
 
