@@ -71,11 +71,18 @@ def noted(session: Connection) -> list[str]:
 
 async def together(store: Store, *calls) -> list[object]:
     """What these functions come to when all wait while the writer is busy."""
-    busy = Event()
-    first = asyncio.ensure_future(store.run(lambda _: busy.wait(10)))
+    started, may_end = Event(), Event()
+
+    def keep_busy(_: Connection) -> None:
+        started.set()
+        may_end.wait(10)
+
+    first = asyncio.ensure_future(store.run(keep_busy))
+    # What is queued before the writer has begun could still join the first function's group.
+    await asyncio.to_thread(started.wait, 10)
     waiting = [asyncio.ensure_future(store.run_kind("turn", *call)) for call in calls]
     await asyncio.sleep(0)
-    busy.set()
+    may_end.set()
     await first
     return await asyncio.gather(*waiting, return_exceptions=True)
 
