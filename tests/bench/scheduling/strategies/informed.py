@@ -2,7 +2,7 @@
 
 A relaxed queue does not know what will fail. It builds on pull requests before their first run has
 ended, loses what it built on a bad one, and merges only what a run has passed with. But it learns
-the truth about a failure too early or for nothing, in one of four ways (`Gifts`):
+the truth about a failure too early or for nothing, in one of five ways (`Gifts`):
 
 - HEDGES: the end of a failed run names its culprits, or says that it was a flake. What is left out
   of the line costs nothing: each run behind it has it if it is good, and lacks it if it is bad.
@@ -13,12 +13,16 @@ the truth about a failure too early or for nothing, in one of four ways (`Gifts`
 - NAMES: the same, but a failed run also says which tests failed. So a flake is recognized, and one
   that alone can have broken a test is rejected without a second run. What broke a test was in each
   run that failed it, and in no run that did not.
+- SEARCH: it knows the failed tests and no more than a real queue. A flake looks like a broken
+  test, and a verdict needs a second run that fails the same test, unless the first failure is
+  enough. An isolating run takes a slot and is counted, but one is enough for a whole group.
 
 The law of leaving out: building on one that fails with chance q disturbs its n followers with
 chance q; leaving it out disturbs itself with chance 1 - q. Leaving it out is better from
 q = 1 / (1 + n) on, where n arrive while a run takes its time.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -54,6 +58,7 @@ class Gifts(Enum):
     BLAME = "blame"
     NAMES = "names"
     ISOLATION = "isolation"
+    SEARCH = "search"
 
 
 class Failing(Enum):
@@ -69,7 +74,7 @@ class Policy:
     """What a relaxed queue decides by itself.
 
     `leaves_out`: from which multiple of the law on. `is_thrifty`: all that waits starts as one
-    group, else it is spread over the free slots. `failing` is for NAMES and ISOLATION.
+    group, else it is spread over the free slots. `failing` is for those that isolate.
     """
 
     leaves_out: float = 1.0
@@ -92,7 +97,7 @@ POLICIES: dict[Gifts, tuple[Policy, ...]] = {
         for thrifty in (False, True)
     ),
     **dict.fromkeys(
-        (Gifts.NAMES, Gifts.ISOLATION),
+        (Gifts.NAMES, Gifts.ISOLATION, Gifts.SEARCH),
         (
             *(Policy(leaves_out, failing=each) for leaves_out in (1.0, 1.5) for each in Failing),
             Policy(is_thrifty=True),
@@ -132,7 +137,20 @@ class _Node:
 
 
 Test = tuple[int, int]
-"""A test that one breaks alone (it stands there twice), or that two break together."""
+"""A test that one breaks alone (it stands there twice), or that two break together.
+
+A flaky one has the number of the run, below zero, twice.
+"""
+
+
+@dataclass(frozen=True)
+class _Accusation:
+    """One that alone can have broken a test: the first run that failed it, and how many did."""
+
+    pr: int
+    test: Test
+    first: int
+    failures: int
 
 
 class _Names:
@@ -141,10 +159,12 @@ class _Names:
     def __init__(self) -> None:
         self.suspects: dict[Test, set[int]] = {}
         self.first: dict[Test, int] = {}
+        self.failures: Counter[Test] = Counter()
         self.seen: list[tuple[frozenset[int], frozenset[Test]]] = []
 
     def note(self, run: int, members: frozenset[int], failed: frozenset[Test]) -> None:
         """A run of these has ended."""
+        self.failures.update(failed)
         for test in failed - self.suspects.keys():
             self.first[test] = run
             self.suspects[test] = set(members)
@@ -154,10 +174,14 @@ class _Names:
         for test in self.suspects:
             self._narrow(test, members, failed)
 
-    def known(self) -> dict[int, int]:
-        """Those that alone can have broken some test, with the first run that failed it."""
-        alone = {test: left for test, left in self.suspects.items() if len(left) == 1}
-        return {pr: self.first[test] for test, left in alone.items() for pr in left}
+    def accusations(self) -> list[_Accusation]:
+        """Those that alone can have broken some test."""
+        return [
+            _Accusation(pr, test, self.first[test], self.failures[test])
+            for test, left in self.suspects.items()
+            if len(left) == 1
+            for pr in left
+        ]
 
     def _narrow(self, test: Test, members: frozenset[int], failed: frozenset[Test]) -> None:
         if test in failed:
@@ -189,9 +213,13 @@ class Informed:
         self.line: list[_Node] = []
         self.apart: list[_Node] = []
         self.isolated: list[tuple[float, tuple[int, ...], int]] = []
+        self.unsearched: list[tuple[tuple[int, ...], int]] = []
+        self.searches: dict[int, tuple[tuple[int, ...], int]] = {}
+        self.doubted: set[tuple[int, Test]] = set()
         self.set_aside: set[int] = set()
         self.names = _Names()
-        self.isolates = gifts in (Gifts.NAMES, Gifts.ISOLATION)
+        self.reads = gifts in (Gifts.NAMES, Gifts.SEARCH)
+        self.isolates = gifts in (Gifts.NAMES, Gifts.ISOLATION, Gifts.SEARCH)
         self.last_run = 0
 
     def answer(self, event: Event) -> list[Action]:
@@ -199,11 +227,12 @@ class Informed:
         out: list[Action] = []
         if isinstance(event, PrSubmitted):
             self._admit(event.pr)
+        elif isinstance(event, RunFinished) and event.run in self.searches:
+            self.isolated.append((self.now, *self.searches.pop(event.run)))
         elif isinstance(event, RunFinished):
-            nodes = [*self.line, *self.apart]
-            node = next(node for node in nodes if node.is_running and node.run == event.run)
+            node = next(node for node in self._nodes() if node.run == event.run)
             node.is_running = False
-            if self.gifts is Gifts.NAMES:
+            if self.reads:
                 self._read(node, passed=event.passed)
             out += self._passed(node) if event.passed else self._failed(node)
         out += self._learn()
@@ -255,7 +284,7 @@ class Informed:
             self._wait(node.prs if is_apart else ())
             return
         yield from self._reject_known()
-        left = [pr for pr in node.prs if pr in self.undecided]
+        left = [pr for pr in node.prs if pr in self.undecided and pr not in self.set_aside]
         if is_apart and self.cleared.issuperset(left):
             self._wait(left)
         elif is_apart:
@@ -265,16 +294,30 @@ class Informed:
     def _read(self, node: _Node, *, passed: bool) -> None:
         """Learn from the names of the tests that failed in a run."""
         failed = frozenset[Test]() if passed else self._broken_in(node)
+        if not (passed or failed) and self.gifts is Gifts.SEARCH:
+            failed = frozenset({(-node.run, -node.run)})
         self.names.note(node.run, frozenset(node.members), failed)
         if not failed:
             self.cleared.update(node.members)
             node.is_examined = True
 
     def _reject_known(self) -> Iterator[Action]:
-        """Reject those that alone can have broken a test."""
-        for pr, run in self.names.known().items():
-            if pr in self.undecided:
-                yield from self._reveal((pr,), run)
+        """Reject those that alone can have broken a test, or isolate them first."""
+        for found in self.names.accusations():
+            if found.pr not in self.undecided:
+                continue
+            if self._is_proved(found):
+                yield from self._reveal((found.pr,), found.first)
+            elif (found.pr, found.test) not in self.doubted:
+                self.doubted.add((found.pr, found.test))
+                yield from self._isolate((found.pr,), found.first)
+                if self.policy.failing is not Failing.STAYS:
+                    self.set_aside.add(found.pr)
+                    yield from self._restart((found.pr,))
+
+    def _is_proved(self, found: _Accusation) -> bool:
+        is_enough = found.failures > 1 or self._is_convicted(found.pr)
+        return self.gifts is Gifts.NAMES or is_enough
 
     def _broken_in(self, node: _Node) -> frozenset[Test]:
         """The tests that the tree of a run fails."""
@@ -291,6 +334,10 @@ class Informed:
     def _learn(self) -> Iterator[Action]:
         """Isolating runs that have ended, and failed ones behind what is known by now."""
         yield from self._reject_known()
+        self.unsearched = [each for each in self.unsearched if self._is_open(each[0])]
+        for search in [run for run, (prs, _) in self.searches.items() if not self._is_open(prs)]:
+            del self.searches[search]
+            yield CancelRun(search)
         ended = [each for each in self.isolated if each[0] <= self.now]
         self.isolated = [each for each in self.isolated if each[0] > self.now]
         for _, prs, run in ended:
@@ -303,6 +350,9 @@ class Informed:
                 if node in self.line:
                     yield from self._examine(node)
         yield from self._restart(())
+
+    def _is_open(self, prs: Iterable[int]) -> bool:
+        return not self.undecided.keys().isdisjoint(prs)
 
     def _examine(self, node: _Node) -> Iterator[Action]:
         """Isolate a failed group of the line; by policy it waits for what is ahead of it first."""
@@ -321,9 +371,11 @@ class Informed:
 
     def _isolate(self, prs: tuple[int, ...], run: int) -> Iterator[Action]:
         """Find out the truth of these, at once if the failure alone is enough for a verdict."""
-        takes = max(self.workload.duration[pr] for pr in prs)
-        if len(prs) == 1 and self._is_convicted(prs[0]):
-            takes = 0.0
+        is_convicted = len(prs) == 1 and self._is_convicted(prs[0])
+        if self.gifts is Gifts.SEARCH and not is_convicted:
+            self.unsearched.append((prs, run))
+            return
+        takes = 0.0 if is_convicted else max(self.workload.duration[pr] for pr in prs)
         self.isolated.append((self.now + takes, prs, run))
         yield SetTimer(self.now + takes)
 
@@ -367,7 +419,8 @@ class Informed:
         apart = [node.prs for node in lost if node in self.apart]
         yield from self._drop(lost)
         self._wait(pr for prs in again for pr in prs if pr not in self.set_aside)
-        self.left_out[:0] = [pr for prs in apart for pr in prs if pr in self.undecided]
+        back = [pr for prs in apart for pr in prs if pr in self.undecided]
+        self.left_out[:0] = [pr for pr in back if pr not in self.set_aside]
 
     def _may_restart(self, node: _Node) -> bool:
         return not self.isolates or node.is_examined
@@ -387,7 +440,14 @@ class Informed:
     # -- starting --------------------------------------------------------------------------------
 
     def _fill(self) -> Iterator[Action]:
-        free = self.config.workers - sum(node.is_running for node in self._nodes())
+        running = sum(node.is_running for node in self._nodes()) + len(self.searches)
+        free = self.config.workers - running
+        while free and self.unsearched:
+            prs, run = self.unsearched.pop(0)
+            self.last_run += 1
+            self.searches[self.last_run] = (prs, run)
+            yield StartRun(self.last_run, (), prs)
+            free -= 1
         if free and self.left_out and (not self.apart or len(self.waiting) < free):
             group, self.left_out = tuple(self.left_out), []
             yield self._start(group, self.apart)
