@@ -18,7 +18,7 @@ TITLES = {
     Gifts.BLAME: "free blame",
     Gifts.NAMES: "free isolation, failed tests known",
     Gifts.ISOLATION: "free isolation",
-    Gifts.SEARCH: "failed tests known, one run isolates a group",
+    Gifts.SEARCH: "failed tests known, searches take runs",
 }
 IMPOSSIBLE = "impossible"
 """Out of reach with all gifts."""

@@ -191,7 +191,7 @@ def test_a_goal_is_impossible_only_if_no_gift_is_enough():
         return bounds.judged(Goal("P4", scenario, (Bound("P50", "n50", limit),)), cell.rows)
 
     assert judged(0.1) == "impossible"
-    assert judged(10.0) == "with failed tests known, one run isolates a group"
+    assert judged(10.0) == "with failed tests known, searches take runs"
     (row,) = bounds.rows_of({scenario: cell})
     assert row["goal"] == "P4"
     assert str(row["queue"]).startswith(f"{cell.rows[OURS].n50:.2f} · ")

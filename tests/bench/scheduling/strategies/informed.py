@@ -14,16 +14,16 @@ the truth about a failure too early or for nothing, in one of five ways (`Gifts`
   that alone can have broken a test is rejected without a second run. What broke a test was in each
   run that failed it, and in no run that did not.
 - SEARCH: it knows the failed tests and no more than a real queue. A flake looks like a broken
-  test, and a verdict needs a second run that fails the same test, unless the first failure is
-  enough. An isolating run takes a slot and is counted, but one is enough for a whole group.
+  test, and a verdict needs as many failures of one test as a real one. A search takes as many
+  runs, one after the other, as halving takes to find the first culprit and to test it alone; they
+  take slots and are counted. It is given the others of a group for nothing.
 
 The law of leaving out: building on one that fails with chance q disturbs its n followers with
 chance q; leaving it out disturbs itself with chance 1 - q. Leaving it out is better from
 q = 1 / (1 + n) on, where n arrive while a run takes its time.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -42,13 +42,17 @@ from tests.bench.scheduling.interface import (
     StartRun,
     StrategyConfig,
 )
-from tests.bench.scheduling.workload import HOUR_S, MINUTE_S, Workload
+from tests.bench.scheduling.strategies.failed_tests import Accusation, Names, Test
+from tests.bench.scheduling.workload import DAY_S, HOUR_S, MINUTE_S, Workload
 
 MakeRelaxed = Callable[[Workload], MakeStrategy]
 """Makes the strategy for a workload, of which it is told the truth."""
 
 CERTAIN = 0.98
 """What a verdict needs (docs/explanation/belief.md)."""
+
+OUTAGE_PERIOD_S = 3 * DAY_S
+"""CI is assumed to break once in this time: then a verdict needs more (the same page)."""
 
 
 class Gifts(Enum):
@@ -136,58 +140,14 @@ class _Node:
     is_examined: bool = False
 
 
-Test = tuple[int, int]
-"""A test that one breaks alone (it stands there twice), or that two break together.
+@dataclass(slots=True, eq=False)
+class _Search:
+    """A search among `prs` for who made a run fail: it still takes `left` runs."""
 
-A flaky one has the number of the run, below zero, twice.
-"""
-
-
-@dataclass(frozen=True)
-class _Accusation:
-    """One that alone can have broken a test: the first run that failed it, and how many did."""
-
-    pr: int
-    test: Test
-    first: int
-    failures: int
-
-
-class _Names:
-    """Who can have broken each test, by what has failed and passed so far."""
-
-    def __init__(self) -> None:
-        self.suspects: dict[Test, set[int]] = {}
-        self.first: dict[Test, int] = {}
-        self.failures: Counter[Test] = Counter()
-        self.seen: list[tuple[frozenset[int], frozenset[Test]]] = []
-
-    def note(self, run: int, members: frozenset[int], failed: frozenset[Test]) -> None:
-        """A run of these has ended."""
-        self.failures.update(failed)
-        for test in failed - self.suspects.keys():
-            self.first[test] = run
-            self.suspects[test] = set(members)
-            for others, tests in self.seen:
-                self._narrow(test, others, tests)
-        self.seen.append((members, failed))
-        for test in self.suspects:
-            self._narrow(test, members, failed)
-
-    def accusations(self) -> list[_Accusation]:
-        """Those that alone can have broken some test."""
-        return [
-            _Accusation(pr, test, self.first[test], self.failures[test])
-            for test, left in self.suspects.items()
-            if len(left) == 1
-            for pr in left
-        ]
-
-    def _narrow(self, test: Test, members: frozenset[int], failed: frozenset[Test]) -> None:
-        if test in failed:
-            self.suspects[test] &= members
-        else:
-            self.suspects[test] -= members
+    prs: tuple[int, ...]
+    run: int
+    left: int
+    is_repeated: bool = False
 
 
 class Informed:
@@ -213,11 +173,13 @@ class Informed:
         self.line: list[_Node] = []
         self.apart: list[_Node] = []
         self.isolated: list[tuple[float, tuple[int, ...], int]] = []
-        self.unsearched: list[tuple[tuple[int, ...], int]] = []
-        self.searches: dict[int, tuple[tuple[int, ...], int]] = {}
+        self.unsearched: list[_Search] = []
+        self.searches: dict[int, _Search] = {}
+        self.passed_at = 0.0
+        self.failed_at: dict[int, float] = {}
         self.doubted: set[tuple[int, Test]] = set()
         self.set_aside: set[int] = set()
-        self.names = _Names()
+        self.names = Names()
         self.reads = gifts in (Gifts.NAMES, Gifts.SEARCH)
         self.isolates = gifts in (Gifts.NAMES, Gifts.ISOLATION, Gifts.SEARCH)
         self.last_run = 0
@@ -227,17 +189,27 @@ class Informed:
         out: list[Action] = []
         if isinstance(event, PrSubmitted):
             self._admit(event.pr)
-        elif isinstance(event, RunFinished) and event.run in self.searches:
-            self.isolated.append((self.now, *self.searches.pop(event.run)))
         elif isinstance(event, RunFinished):
-            node = next(node for node in self._nodes() if node.run == event.run)
-            node.is_running = False
-            if self.reads:
-                self._read(node, passed=event.passed)
-            out += self._passed(node) if event.passed else self._failed(node)
+            self._note_time(event)
+            if event.run in self.searches:
+                self._go_on(self.searches.pop(event.run))
+            else:
+                out += self._finished(event)
         out += self._learn()
         out += self._fill()
         return out
+
+    def _note_time(self, event: RunFinished) -> None:
+        if event.passed:
+            self.passed_at = self.now
+        self.failed_at[event.run] = self.now
+
+    def _finished(self, event: RunFinished) -> Iterator[Action]:
+        node = next(node for node in self._nodes() if node.run == event.run)
+        node.is_running = False
+        if self.reads:
+            self._read(node, passed=event.passed)
+        yield from self._passed(node) if event.passed else self._failed(node)
 
     def _admit(self, view: PrView) -> None:
         self.undecided[view.id] = None
@@ -315,9 +287,16 @@ class Informed:
                     self.set_aside.add(found.pr)
                     yield from self._restart((found.pr,))
 
-    def _is_proved(self, found: _Accusation) -> bool:
-        is_enough = found.failures > 1 or self._is_convicted(found.pr)
-        return self.gifts is Gifts.NAMES or is_enough
+    def _is_proved(self, found: Accusation) -> bool:
+        if self.gifts is Gifts.NAMES or self._is_convicted(found.pr):
+            return True
+        return found.failures > 1 + self._may_be_outage((found.pr,), found.first)
+
+    def _may_be_outage(self, prs: Iterable[int], run: int) -> bool:
+        """Whether CI itself may have failed a run: nothing has passed since, or long before."""
+        q = max(map(self._q, prs))
+        unseen = self.failed_at[run] - self.passed_at
+        return unseen > 0 and q / (1 - q) < CERTAIN / (1 - CERTAIN) * unseen / OUTAGE_PERIOD_S
 
     def _broken_in(self, node: _Node) -> frozenset[Test]:
         """The tests that the tree of a run fails."""
@@ -334,10 +313,10 @@ class Informed:
     def _learn(self) -> Iterator[Action]:
         """Isolating runs that have ended, and failed ones behind what is known by now."""
         yield from self._reject_known()
-        self.unsearched = [each for each in self.unsearched if self._is_open(each[0])]
-        for search in [run for run, (prs, _) in self.searches.items() if not self._is_open(prs)]:
-            del self.searches[search]
-            yield CancelRun(search)
+        self.unsearched = [each for each in self.unsearched if self._is_open(each.prs)]
+        for run in [run for run, each in self.searches.items() if not self._is_open(each.prs)]:
+            del self.searches[run]
+            yield CancelRun(run)
         ended = [each for each in self.isolated if each[0] <= self.now]
         self.isolated = [each for each in self.isolated if each[0] > self.now]
         for _, prs, run in ended:
@@ -373,11 +352,39 @@ class Informed:
         """Find out the truth of these, at once if the failure alone is enough for a verdict."""
         is_convicted = len(prs) == 1 and self._is_convicted(prs[0])
         if self.gifts is Gifts.SEARCH and not is_convicted:
-            self.unsearched.append((prs, run))
+            self.unsearched.append(_Search(prs, run, self._runs_of_search(prs)))
             return
         takes = 0.0 if is_convicted else max(self.workload.duration[pr] for pr in prs)
         self.isolated.append((self.now + takes, prs, run))
         yield SetTimer(self.now + takes)
+
+    def _runs_of_search(self, prs: Sequence[int]) -> int:
+        """The runs that halving takes until the first culprit has failed alone.
+
+        If none of these is one, both halves pass.
+        """
+        culprits = {*self._culprits(self.undecided)}.intersection(prs)
+        if len(prs) == 1 or not culprits:
+            return min(len(prs), 2)
+        place = min(map(prs.index, culprits))
+        low, high, runs, is_tested = 0, len(prs), 0, False
+        while high - low > 1:
+            middle = (low + high) // 2
+            is_tested = place < middle
+            low, high = (low, middle) if is_tested else (middle, high)
+            runs += 1
+        return runs if is_tested else runs + 1
+
+    def _go_on(self, search: _Search) -> None:
+        """A run of a search has ended: start the next one, or know the truth."""
+        search.left -= 1
+        if not search.left and not search.is_repeated:
+            search.is_repeated = True
+            search.left = int(self._may_be_outage(search.prs, search.run))
+        if search.left:
+            self.unsearched.insert(0, search)
+        else:
+            self.isolated.append((self.now, search.prs, search.run))
 
     def _is_convicted(self, pr: int) -> bool:
         """Whether one failure alone makes it certain enough."""
@@ -443,10 +450,10 @@ class Informed:
         running = sum(node.is_running for node in self._nodes()) + len(self.searches)
         free = self.config.workers - running
         while free and self.unsearched:
-            prs, run = self.unsearched.pop(0)
+            search = self.unsearched.pop(0)
             self.last_run += 1
-            self.searches[self.last_run] = (prs, run)
-            yield StartRun(self.last_run, (), prs)
+            self.searches[self.last_run] = search
+            yield StartRun(self.last_run, (), search.prs)
             free -= 1
         if free and self.left_out and (not self.apart or len(self.waiting) < free):
             group, self.left_out = tuple(self.left_out), []
