@@ -44,6 +44,7 @@ class RunKind(StrEnum):
     HEDGE = "hedge"
     SCREEN = "screen"
     SECOND_LOOK = "second_look"
+    WITNESS = "witness"
     TRY = "try"
     DIRECT = "direct"
 
@@ -60,7 +61,7 @@ class QueueState(StrEnum):
 FINAL = frozenset({EntryState.MERGED, EntryState.FAILED, EntryState.CANCELLED})
 """Nothing leaves these; submitting again makes a new entry."""
 
-SPARE = frozenset({RunKind.HEDGE, RunKind.SECOND_LOOK, RunKind.TRY})
+SPARE = frozenset({RunKind.HEDGE, RunKind.SECOND_LOOK, RunKind.WITNESS, RunKind.TRY})
 """Runs in slots that nothing else uses: they give way, and prove nothing for their entries."""
 
 MAIN_SLOTS = frozenset({RunKind.MAIN, RunKind.SCREEN}) | SPARE

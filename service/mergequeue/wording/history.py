@@ -176,6 +176,7 @@ _WHY_STARTED = {
     RunKind.CONFIRMATION: " once more, to be sure of the failure",
     RunKind.HEDGE: " as well, without a PR ahead that may fail",
     RunKind.SECOND_LOOK: " a second time in advance, in case the first run fails",
+    RunKind.WITNESS: " with a PR that failed, to see whether it fails again",
     RunKind.SCREEN: " alone, before it joins the others",
     RunKind.TRY: " to see whether tests pass again",
 }

@@ -64,13 +64,16 @@ def _failed_in(one: Standing, evidence: Evidence) -> tuple[str, ...] | None:
 
 
 def _suspects_of(draft: Draft, run: Run, checks: Set[str]) -> tuple[Suspect, ...]:
-    """The entries that the run tests, and those of its base that have no proof yet."""
+    """The entries that the run tests, and those of its base that have no proof yet.
+
+    What a witness tests is tested anew by another run, so it counts as a part of the base.
+    """
     own = draft.own(run)
     made = bases.progress(draft, run)
     landed = made.landed if made is not None else frozenset()
     beneath = [
         entry
-        for member in run.base
+        for member in (run.base if own else run.members)
         if (entry := draft.entry_of(member)) is not None
         and member.pr not in landed
         and entry.state is not EntryState.TESTS_PASSED

@@ -22,6 +22,15 @@ with 0.35 for the line and half of the slots free, and 1.58 with this. F 30 x 24
 predictor and 8 % broken, seeds 911 to 914: P95 2.44 when only the line counted, and 2.25.
 """
 
+DISTURBED_MAX = 1.0
+"""Or: the most others that it may be expected to disturb, itself included.
+
+That is its chance of failing times the number of entries under test. So one that will probably
+pass does not wait because another one will probably fail. F 10 x 8, seeds 911 to 930, with
+witnesses: WITHOUT without this rule, WITH with it. With 1.3, a weak predictor and 8 % broken have a
+P95 of 2.27 in place of 2.20 (911 to 918).
+"""
+
 
 def is_within(draft: Draft, entry: Entry) -> bool:
     """Whether a risky entry may enter the line without a test alone."""
@@ -34,4 +43,7 @@ def is_within(draft: Draft, entry: Entry) -> bool:
     tested = [other for other in line if other.state is not EntryState.TESTS_PASSED]
     for run in draft.runs.of_kind(RunKind.SCREEN):
         tested += draft.own(run)
-    return sum(ledger.failing(draft, one) for one in (entry, *tested)) <= FAILURES_MAX
+    chance = ledger.failing(draft, entry)
+    if chance * (1 + len(tested)) <= DISTURBED_MAX:
+        return True
+    return chance + sum(ledger.failing(draft, one) for one in tested) <= FAILURES_MAX

@@ -84,7 +84,7 @@ def is_out(draft: Draft, run: Run) -> bool:
         return False
     if not behind:
         return bad >= DOUBTED_MIN or not any(ahead)
-    soonest = min(_minutes_left(draft, one) for one in (*behind, *ahead))
+    soonest = min(minutes_left(draft, one) for one in (*behind, *ahead))
     elapsed = sum(_minutes_run(draft, one) for one in behind) / len(behind)
     if _is_calm(draft, run):
         return bad * soonest * CALM_WAIT_WEIGHT >= (1.0 - bad) * elapsed
@@ -200,7 +200,8 @@ def _runs_behind(draft: Draft, own: Sequence[Entry]) -> list[Run]:
     return list(found.values())
 
 
-def _minutes_left(draft: Draft, run: Run) -> float:
+def minutes_left(draft: Draft, run: Run) -> float:
+    """How long a run will still take."""
     expected = expected_minutes(draft, run)
     return max(expected - _minutes_run(draft, run), TELLING_SHARE * expected)
 

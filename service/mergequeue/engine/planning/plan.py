@@ -17,6 +17,7 @@ from service.mergequeue.engine.planning import (
     settling,
     starting,
     trying,
+    witnesses,
 )
 from service.mergequeue.engine.state import holds, ledger, readiness
 from service.mergequeue.engine.state.draft import Draft
@@ -32,6 +33,7 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     starting.interrupt,
     hedging.review,
     screening.review_second_looks,
+    witnesses.review,
     dropping.drop,
     landing.land,
     modes.switch,

@@ -174,7 +174,7 @@ def failed(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     """Tried apart and red: one that was alone fails if it is probable enough that it is broken."""
     failed_tests.note_failure(draft, run, checks)
     own = draft.own(run)
-    if len(own) == 1 and _is_rejected(draft, own[0]):
+    if len(own) == 1 and is_rejected(draft, own[0]):
         _convict(draft, own[0], run, checks)
     else:
         suspect(draft, run, checks)
@@ -203,7 +203,29 @@ def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
             draft.record(EntryPlaced(now.pr, now.id, None, PlacedWhy.SCREENED))
 
 
-def _is_rejected(draft: Draft, entry: Entry) -> bool:
+def clear(draft: Draft, entry: Entry, passed: Run) -> None:
+    """It passed in another run than its own: it is counted on again."""
+    ledger.clear(draft, (entry,))
+    draft.put(replace(draft.entries[entry.pr], screened=True))
+    run = draft.runs.get(entry.run or "")
+    if run is not None and len(draft.own(run)) == 1:
+        leaving.restart(draft, run, Reason.SCREEN_PASSED, Detail(run=passed.id))
+
+
+def convict_by(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:
+    """Another run than its own has failed, and that is enough to reject it."""
+    own = draft.runs.get(entry.run or "")
+    if own is not None:
+        others = [one.pr for one in draft.own(own) if one.pr != entry.pr]
+        left = Detail(prs=(entry.pr,))
+        back = leaving.Back(entry.pr, Reason.SCREEN_FAILED, Detail(run=run.id, checks=checks))
+        restarts = [leaving.Back(pr, Reason.BATCH_MEMBER_LEFT, left) for pr in others]
+        leaving.send_back(draft, [back, *restarts])
+    launching.put_into(draft, entry, run)
+    _convict(draft, entry, run, checks)
+
+
+def is_rejected(draft: Draft, entry: Entry) -> bool:
     """Whether its failures reject the entry; more are needed while CI may be what fails.
 
     That is possible if nothing has passed since the first of them, and probable enough unless the

@@ -15,7 +15,7 @@ from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, line
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
-from service.mergequeue.engine.states import EntryState, RunStatus
+from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 
 RESTARTS = frozenset(
     {Reason.RESTARTED_BY_USER, Reason.RESTARTED_BY_API, Reason.REQUIRED_STATUS_ADDED}
@@ -284,9 +284,11 @@ def _bare(entry: Entry, restarts: Mapping[str, int], held_by: tuple[int, ...] = 
 
 
 def _let_go(draft: Draft, leaving: Sequence[Entry], reasons: Iterable[Reason]) -> None:
-    """Let the runs go that lose their last entries with these."""
+    """Let the runs go that lose their last entries with these, except those that are needed."""
     numbers = {entry.pr for entry in leaving}
     for entry, reason in zip(leaving, reasons, strict=True):
         run = draft.runs.get(entry.run or "")
-        if run is not None and numbers.issuperset(one.pr for one in draft.own(run)):
+        if run is None or run.kind is RunKind.WITNESS:
+            continue
+        if numbers.issuperset(one.pr for one in draft.own(run)):
             draft.retire(run, reason)
