@@ -12,7 +12,8 @@ from service.text.phrases import Phrase, phrase
 
 _ADMITTED = (
     f"it enters the line at once only while {100 * admitting.FREE_MIN:g} % of the test slots are "
-    f"free and at most {admitting.FAILURES_MAX:g} failures are expected of all PRs under test"
+    f"free and it is expected to disturb at most {admitting.DISTURBED_MAX:g} PR by failing, or at "
+    f"most {admitting.FAILURES_MAX:g} failures are expected of all PRs under test"
 )
 
 _IN_THE_LINE: dict[Why, str] = {

@@ -133,6 +133,46 @@ def test_what_failed_by_a_flake_stays_in_the_line_only_if_the_failed_test_is_kno
     assert played(workload, gifts).decided == decided
 
 
+def test_a_search_takes_a_slot_and_is_counted():
+    result = played(tiny(second_fails=SAFE), Gifts.SEARCH, workers=2)
+    assert result.state == [PrState.MERGED, PrState.EJECTED, PrState.MERGED]
+    assert result.decided == [600.0, 1260.0, 1260.0]
+    assert result.runs_started == 5
+
+
+def test_a_second_run_that_fails_the_same_test_rejects_like_a_search():
+    result = played(tiny(second_fails=SAFE), Gifts.SEARCH, Policy(failing=Failing.STAYS))
+    assert result.decided == [600.0, 720.0, 1320.0]
+
+
+def test_a_flake_looks_like_a_broken_test_until_the_search_has_passed():
+    workload = tiny(second_fails=SAFE)
+    workload.broken[1] = False
+    workload.config = replace(workload.config, seed=FLAKES_ONCE)
+    assert played(workload, Gifts.SEARCH).decided == [600.0, 1860.0, 1260.0]
+
+
+@pytest.mark.parametrize(("place", "runs"), [(1, 2), (2, 3), (3, 2), (4, 3)])
+def test_a_search_halves_the_group_until_the_culprit_has_failed_alone(place, runs):
+    """Four that wait for the one worker are tested together, and one of them is broken."""
+    workload = generate(team(3, n=5, p_broken=0.0, conflict_rate=0.0, flake=0.02, d_noise=0.0))
+    workload.arrive[:] = [0.0, 1.0, 1.0, 1.0, 1.0]
+    workload.duration[:] = [600.0] * 5
+    workload.broken[place] = True
+    workload.views[:] = [
+        view._replace(t=t, p_ok=0.8)
+        for view, t in zip(workload.views, workload.arrive, strict=True)
+    ]
+    result = played(workload, Gifts.SEARCH, Policy(is_thrifty=True), workers=1)
+    assert result.decided[place] == 1200.0 + 600.0 * runs
+
+
+def test_a_verdict_needs_one_more_run_while_ci_itself_may_be_what_fails():
+    workload = tiny(second_fails=SAFE)
+    workload.broken[0] = True
+    assert played(workload, Gifts.SEARCH, workers=3).decided[0] == 1800.0
+
+
 def test_what_stays_while_it_is_isolated_costs_those_behind_it_more():
     result = played(tiny(second_fails=SAFE), Gifts.ISOLATION, Policy(failing=Failing.STAYS))
     assert result.decided[2] > 1260.0
