@@ -72,7 +72,10 @@ def _of(draft: Draft, run: Run) -> list[Entry]:
     return [
         entry
         for entry in found
-        if entry is not None and entry.rank is None and believed.is_suspect(entry.id)
+        if entry is not None
+        and entry.rank is None
+        and entry.state is not EntryState.NOT_READY
+        and believed.is_suspect(entry.id)
     ]
 
 
