@@ -19,7 +19,10 @@ from service.vocabulary import MergeMethod
 
 @dataclass(frozen=True)
 class Weights:
-    """How often a history has each thing, from 0 (the engine has it not) to 1."""
+    """How often a history has each thing, from 0 (the engine has it not) to 1.
+
+    `slots`: the most test runs at the same time.
+    """
 
     parallel: float
     switches: float
@@ -35,6 +38,7 @@ class Weights:
     is_slow: float = 0.0
     impacts_all: float = 0.08
     sends_results: float = 0.3
+    slots: int = 4
 
 
 EVERYTHING = Weights(
@@ -67,7 +71,7 @@ TARGETS = ("a", "b", "c")
 def a_config(chance: random.Random, weights: Weights = DRAWN) -> QueueConfig:
     """Settings for one history."""
     config = QueueConfig(
-        concurrency=chance.randint(1, 4),
+        concurrency=chance.randint(1, weights.slots),
         bisection_concurrency=chance.randint(0, 2),
         confirm_failures=chance.choice(tuple(ConfirmFailures)),
         auto_retry_limit=chance.randint(0, 2),
@@ -94,7 +98,7 @@ def a_config(chance: random.Random, weights: Weights = DRAWN) -> QueueConfig:
 def a_change(chance: random.Random, weights: Weights = DRAWN) -> dict[str, ConfigValue]:
     """What an administrator may change half way; never the mode."""
     changes: list[dict[str, ConfigValue]] = [
-        {"concurrency": chance.randint(1, 4)},
+        {"concurrency": chance.randint(1, weights.slots)},
         {"bisection_concurrency": chance.randint(0, 3)},
         {"confirm_failures": chance.choice(tuple(ConfirmFailures))},
         {"auto_retry_limit": chance.randint(0, 2)},

@@ -48,6 +48,16 @@ def test_no_history_in_which_failed_tests_are_named_breaks_a_property(share: int
         World(seed, NAMED).play()
 
 
+WITNESSED = replace(NAMED, optimistic=1.0, parallel=0.1, slots=8)
+"""The same with optimistic merging, and with slots in which followers of a suspect may run on."""
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_no_history_with_witnesses_breaks_a_property(share: int) -> None:
+    for seed in range(share + 200, 260, 4):
+        World(seed, WITNESSED).play()
+
+
 ONCE_BROKEN = {
     85: "one that waits to be tried alone is passed over unseen",
     205: "half of a batch lands and its follower restarts",
@@ -91,6 +101,17 @@ ONCE_BROKEN_NAMED = {
 @pytest.mark.parametrize("seed", ONCE_BROKEN_NAMED)
 def test_a_history_with_named_tests_that_once_broke_is_sound(seed: int) -> None:
     World(seed, NAMED).play()
+
+
+ONCE_BROKEN_WITNESSED = {
+    56: "a run is built when what was ahead of it has left, for the target contained it",
+}
+"""The same for histories with witnesses."""
+
+
+@pytest.mark.parametrize("seed", ONCE_BROKEN_WITNESSED)
+def test_a_history_with_witnesses_that_once_broke_is_sound(seed: int) -> None:
+    World(seed, WITNESSED).play()
 
 
 def test_a_seed_is_one_history() -> None:

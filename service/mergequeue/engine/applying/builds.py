@@ -87,7 +87,8 @@ def _with_branch(draft: Draft, run: Run, one: TestBranchBuilt) -> Run:
         start_clock=draft.now,
     )
     draft.put_run(ready)
-    if run.base_tip != draft.queue.tip:
+    has_lost = any(draft.entry_of(member) is None for member in run.base)
+    if has_lost or run.base_tip != draft.queue.tip:
         # What it predicts for its base may differ from what has landed of it meanwhile.
         draft.doubted.add(run.id)
     draft.record(RunBuilt(run.id, one.sha))
