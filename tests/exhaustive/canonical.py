@@ -276,6 +276,7 @@ class _Words:
             (run.fresh, run.published, run.contained, run.reused_from is not None),
             self._search(run.bisection),
             tuple(sorted(self._entry_named(name) for name in run.without)),
+            self.runs.get(run.witness_of or "", OUT_OF_SIGHT),
             _number_of(run.config),
             run.phase is RunPhase.BUILDING and build is not None and self._is_known(build),
         )

@@ -62,17 +62,14 @@ def _moved(before: MergeQueue, event: outputs.EntryMoved, step: Step, truth: Tru
         if trees.change_of(event.pr, _head(before, event)) not in truth.tree:
             raise Violation(f"S2: {event.pr} is merged and not on the branch")
     elif event.state is EntryState.FAILED and event.reason in BLAMED_BY_TESTS:
-        _blamed(before, event, step, truth)
+        _blamed(event, step, truth)
 
 
-def _blamed(before: MergeQueue, event: outputs.EntryMoved, step: Step, truth: Truth) -> None:
+def _blamed(event: outputs.EntryMoved, step: Step, truth: Truth) -> None:
     """S3, I18: a failed run, in which nobody but the blamed was unproven."""
     run = next((run for run in step.finished_runs if run.id == event.detail.run), None)
     if run is None or run.status is not RunStatus.FAILED:
         raise Violation(f"I18: {event.pr} is blamed without a failed run")
-    if run.kind is RunKind.WITNESS:
-        _blamed_by_witness(before, event, run, step, truth)
-        return
     if run.kind in SPARE:
         raise Violation(f"S8: {event.pr} is blamed by a run that counts for nothing")
     below = [member for member in (*run.base, *run.entries) if member.pr != event.pr]
@@ -82,21 +79,6 @@ def _blamed(before: MergeQueue, event: outputs.EntryMoved, step: Step, truth: Tr
     if unproven and not is_green_below:
         raise Violation(f"I18: {event.pr} is blamed on top of {unproven}")
     if truth.breaks is not None and not fails(run.prs + run.base_prs, truth):
-        raise Violation(f"S3: {event.pr} is innocent")
-
-
-def _blamed_by_witness(
-    before: MergeQueue, event: outputs.EntryMoved, run: Run, step: Step, truth: Truth
-) -> None:
-    """S3, S8: it failed alone before, and nobody else ahead of it is unproven."""
-    charged = ([one.entry for one in each.suspects if one.chance] for each in before.records)
-    if [event.entry] not in charged:
-        raise Violation(f"S8: {event.pr} is blamed by a witness, and has not failed alone")
-    ahead = [member for member in run.base if member.pr != event.pr]
-    unproven = [member.pr for member in ahead if not _is_proven(member, step, truth)]
-    if unproven:
-        raise Violation(f"I18: {event.pr} is blamed on top of {unproven}")
-    if truth.breaks is not None and not fails((event.pr,), truth):
         raise Violation(f"S3: {event.pr} is innocent")
 
 

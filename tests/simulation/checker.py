@@ -104,7 +104,6 @@ class Checker:
     reported: dict[Sha, tuple[Check, ...]] = field(default_factory=dict)
     proven: set[Sha] = field(default_factory=set)
     revoked: set[str] = field(default_factory=set)
-    failed: dict[str, list[Run]] = field(default_factory=dict)
     own_skips: dict[Sha, frozenset[str]] = field(default_factory=dict)
     moved_at: datetime = START
     unit: tuple[str, int] | None = None
@@ -280,8 +279,6 @@ class Checker:
                 self._started(event, step)
             case outputs.RunFinished(status=RunStatus.SUCCEEDED):
                 self._succeeded(event, step)
-            case outputs.RunFinished(status=RunStatus.FAILED):
-                self._failed(event, step)
             case outputs.BisectionOpened():
                 self._opened(event, step)
             case _:
@@ -383,26 +380,8 @@ class Checker:
         run = _run_of(event.detail.run, step)
         if run is None or not run.steps:
             raise Violation("I18", f"{event.pr} is blamed without a run")
-        if run.kind is RunKind.WITNESS:
-            self._blamed_by_witness(event)
-        elif run.kind in SPARE:
+        if run.kind in SPARE:
             raise Violation("S8", f"{event.pr} is blamed by a run that counts for nothing")
-        else:
-            self._blamed_by(event, run)
-
-    def _blamed_by_witness(self, event: outputs.EntryMoved) -> None:
-        """S8: it has failed before, in a run that could have been enough to blame it."""
-        found: list[Violation] = []
-        for run in self.failed.get(event.entry, ()):
-            try:
-                self._blamed_by(event, run)
-            except Violation as violation:
-                found.append(violation)
-            else:
-                return
-        raise Violation("S8", f"{event.pr} is blamed by a witness alone: {found}")
-
-    def _blamed_by(self, event: outputs.EntryMoved, run: Run) -> None:
         # A change that the target contains already is in the branch without a commit of its own.
         added = [made for made in run.steps if not made.contained]
         if not added or added[-1].pr != event.pr:
@@ -421,11 +400,6 @@ class Checker:
                 raise Violation("I18", f"{event.pr} is blamed on top of {member.pr}")
         if not self.has_flakes and event.reason is not Reason.RUN_TIMED_OUT:
             self._is_guilty(event, run)
-
-    def _failed(self, event: outputs.RunFinished, step: Step) -> None:
-        run = _run_of(event.run, step)
-        for member in run.entries if run is not None and run.steps else ():
-            self.failed.setdefault(member.entry, []).append(run)
 
     def _was_not_cleared(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:
         """S3: with optimistic merging a follower that passed clears it, before it is judged."""

@@ -105,7 +105,7 @@ def _alone_at_its_rank(draft: Draft, entry: Entry) -> None:
 def _run(draft: Draft, run: Run) -> None:
     own = draft.own(run)
     is_searched = any(one.run == run.id for one in draft.queue.bisections.values())
-    serves = run.kind in SPARE or is_searched
+    serves = run.kind in SPARE or is_searched or draft.is_kept(run)
     if run.bisection is None and not own and not serves:
         raise InvariantBroken("E1", f"run {run.number} belongs to no entry any more")
     if run.bisection is not None and not own and run.bisection not in draft.queue.bisections:

@@ -191,7 +191,8 @@ class Run:
     an equal tree took over. `asked_evidence` is when the flaky half was asked about a failure,
     `deadline` the next instant at which time alone changes the verdict. A `contained` run has
     no branch: its heads were in its base already. Probes and confirmations name their
-    `bisection`; a hedge names in `without` the entries it was built without on purpose.
+    `bisection`; a hedge names in `without` the entries it was built without on purpose, a witness
+    in `witness_of` the failed run of the entry it tells of.
     `revoked` are ids of reports that count as failed although they passed. `is_flaky`: an earlier
     attempt failed by known flaky tests alone.
     """
@@ -234,6 +235,7 @@ class Run:
     reused_from: str | None = None
     bisection: str | None = None
     without: tuple[str, ...] = ()
+    witness_of: str | None = None
 
     @cached_property
     def members(self) -> tuple[Member, ...]:

@@ -216,6 +216,7 @@ class RunRow(Row, table=True):
     contained: bool
     bisection: str | None
     without: str = Field(sa_type=Json)
+    witness_of: str | None
 
 
 partial("ix_run_live", RunRow, "queue_id", where=RunRow.__table__.c.live.is_(True))

@@ -217,7 +217,7 @@ TABLES = {
         failed_at:time? finished_at:time? cause:string? excused:text asked_evidence:time?
         evidence:text? rerun_at:time? rerun_ids:text revoked:text is_flaky:bool fresh:bool
         published:bool reused_from:string? deadline:time? contained:bool bisection:string?
-        without:text
+        without:text witness_of:string?
     """,
     "run_check": """
         run_id:string! position:int! org_id:id kind:string name:string source_id:string?

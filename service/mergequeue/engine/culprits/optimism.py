@@ -25,7 +25,7 @@ def clear(draft: Draft, run: Run) -> None:
     if not draft.queue.config.can_optimistically_merge or bases.broken(draft, run) is not None:
         return
     cleared = _cleared(draft, run)
-    if not _proves(run, cleared):
+    if not proves(run, cleared):
         return
     before = {entry.run: None for entry in cleared if entry.run is not None}
     for entry in cleared:
@@ -72,10 +72,10 @@ def is_window_closed(draft: Draft, run: Run) -> bool:
 
 def _cannot_clear(follower: Run, own: Sequence[Entry]) -> bool:
     has_passed = follower.status is RunStatus.SUCCEEDED
-    return follower.status is RunStatus.FAILED or (has_passed and not _proves(follower, own))
+    return follower.status is RunStatus.FAILED or (has_passed and not proves(follower, own))
 
 
-def _proves(run: Run, cleared: Sequence[Entry]) -> bool:
+def proves(run: Run, cleared: Sequence[Entry]) -> bool:
     """Return whether CI skipped nothing here that it ran on the heads of those below."""
     skipped = verdict.skipped_of(run)
     return all(skipped <= set(entry.facts.own_skipped) for entry in cleared)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import optimism, verdict
 from service.mergequeue.engine.model import Entry, Named, Run
-from service.mergequeue.engine.planning import launching, screening
+from service.mergequeue.engine.planning import launching, screening, witnesses
 from service.mergequeue.engine.state import bases, holds, ledger
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import RunStatus
@@ -130,10 +130,15 @@ def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     for one in _culprits_behind(draft, run):
         screening.suspect(draft, one, verdict.failed_of(one))
     own = draft.own(run)
-    if len(own) == 1 and bases.is_sure(draft, run):
-        screening.failed(draft, run, checks)
-    else:
+    if len(own) > 1:
         screening.suspect(draft, run, checks)
+        return
+    if not bases.is_sure(draft, run) or not screening.is_rejected(draft, own[0]):
+        behind = sorted(_runs_behind(draft, own), key=lambda one: minutes_left(draft, one))
+        witnesses.keep(draft, run, behind)
+        screening.suspect(draft, run, checks)
+        return
+    screening.failed(draft, run, checks)
 
 
 def _is_open(draft: Draft, run: Run) -> bool:

@@ -212,22 +212,24 @@ def clear(draft: Draft, entry: Entry, passed: Run) -> None:
         leaving.restart(draft, run, Reason.SCREEN_PASSED, Detail(run=passed.id))
 
 
-def convict_by(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:
-    """Another run than its own has failed, and that is enough to reject it."""
+def convict_by(draft: Draft, entry: Entry, failed: Run) -> None:
+    """Reject it by a failed run of its own that it is in no more; its test apart is not needed."""
     own = draft.runs.get(entry.run or "")
     if own is not None:
+        detail = Detail(prs=(entry.pr,))
         others = [one.pr for one in draft.own(own) if one.pr != entry.pr]
-        left = Detail(prs=(entry.pr,))
-        back = leaving.Back(entry.pr, Reason.SCREEN_FAILED, Detail(run=run.id, checks=checks))
-        restarts = [leaving.Back(pr, Reason.BATCH_MEMBER_LEFT, left) for pr in others]
-        leaving.send_back(draft, [back, *restarts])
-    launching.put_into(draft, entry, run)
-    _convict(draft, entry, run, checks)
+        back = [leaving.Back(pr, Reason.BATCH_MEMBER_LEFT, detail) for pr in others]
+        leaving.send_back(draft, back)
+    draft.put(replace(draft.entries[entry.pr], run=failed.id))
+    if own is not None:
+        draft.retire(draft.runs[own.id], Reason.REQUIRED_STATUS_FAILED)
+    _convict(draft, draft.entries[entry.pr], failed, verdict.failed_of(failed))
 
 
-def is_rejected(draft: Draft, entry: Entry) -> bool:
+def is_rejected(draft: Draft, entry: Entry, *, at_once: bool = False) -> bool:
     """Whether its failures reject the entry; more are needed while CI may be what fails.
 
+    One failure alone is not looked at in this way, unless another one came `at_once` with it.
     That is possible if nothing has passed since the first of them, and probable enough unless the
     entry itself is far more likely to fail. Then failures of runs with other pull requests do not
     count, because one outage can cause all of them, and one more failure is needed while other runs
@@ -236,7 +238,7 @@ def is_rejected(draft: Draft, entry: Entry) -> bool:
     if not ledger.is_convicted(draft, entry):
         return False
     alone = ledger.belief_of(draft).failures_alone(entry.id)
-    if len(alone) < 2:
+    if len(alone) < 2 and not at_once:
         return True
     outage = breaker.outage_odds(draft, entry, alone[0].run)
     if odds_of(ledger.prior(draft, entry)) >= odds_of(CONVICTED_MIN) * outage:
@@ -307,7 +309,8 @@ def wanted_second_looks(draft: Draft) -> list[Entry]:
     """
     config = draft.queue.config
     slots = launching.unused(draft) - int(config.concurrency * KEPT_FREE)
-    if slots < 1 or not draft.runs.in_progress(_SCREENS):
+    is_adaptive = config.batch_sizing is BatchSizing.ADAPTIVE
+    if not is_adaptive or slots < 1 or not draft.runs.in_progress(_SCREENS):
         return []
     looked_at = {run.entries for run in draft.runs.of_kind(RunKind.SECOND_LOOK)}
     found: list[tuple[float, Entry]] = []

@@ -2,62 +2,60 @@
 
 Only with `batchSizing: ADAPTIVE`, and where a follower that passes clears a failed group. When one
 that failed leaves the line, everything that runs on top of it restarts without it. Of these runs
-the one that ends first goes on in a spare slot: a *witness*. If it fails too, that is evidence
-against the suspect; if it passes, the suspect only flaked. Meanwhile the suspect is tested alone,
-but that test begins anew, and the witness has begun long ago.
-
-F 10 x 8, seeds 911 to 918: rejections have a P50 of 1.58 without witnesses, and 1.51 with them; if
-the failed tests are known, 1.50 and 1.37.
+the one that ends first goes on in a spare slot: a *witness*. If it fails too, that may be enough to
+reject the suspect by its own failed run, which is kept until then; if it passes, the suspect only
+flaked. Meanwhile the suspect is tested alone, but that test begins anew, and the witness has begun
+long ago.
 """
 
 from collections.abc import Iterable
 
 from service.mergequeue.engine.config import BatchSizing
-from service.mergequeue.engine.culprits import failed_tests, verdict
+from service.mergequeue.engine.culprits import breaker, failed_tests, optimism, verdict
 from service.mergequeue.engine.model import Entry, Run
-from service.mergequeue.engine.planning import doubting, screening
+from service.mergequeue.engine.planning import screening
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import ledger
+from service.mergequeue.engine.state import bases, holds, ledger
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
 
+_WAITS = frozenset({EntryState.PENDING, EntryState.TESTING})
 
-def keep(draft: Draft, restarting: Iterable[Run]) -> None:
-    """Of the runs that are about to restart, let one run on for each suspect that has left.
 
-    The run must contain no other suspect, so that its result tells of this one.
+def keep(draft: Draft, failed: Run, behind: Iterable[Run]) -> None:
+    """Let the first of these runs go on as a witness of the one entry that a failed run tested.
+
+    It must contain no other suspect that has left the line, so that its result tells of this one.
     """
-    config = draft.queue.config
-    if config.batch_sizing is not BatchSizing.ADAPTIVE or not config.can_optimistically_merge:
+    # While the target is unknown, its own entries cannot restart.
+    if not draft.queue.config.can_optimistically_merge or holds.is_view_stale(draft.queue):
         return
-    known = {entry.pr for run in draft.runs.of_kind(RunKind.WITNESS) for entry in _of(draft, run)}
-    able = [run for run in restarting if _may_go_on(run)]
-    for run in sorted(able, key=lambda one: (doubting.minutes_left(draft, one), one.number)):
-        suspects = _of(draft, run)
-        if len(suspects) == 1 and suspects[0].pr not in known:
-            known.add(suspects[0].pr)
-            draft.put_run(replace(run, kind=RunKind.WITNESS))
+    able = (run for run in behind if _may_go_on(run) and not _has_suspect(draft, run))
+    witness = next(able, None)
+    if witness is not None:
+        draft.put_run(replace(witness, kind=RunKind.WITNESS, witness_of=failed.id))
 
 
 def review(draft: Draft) -> None:
     """Draw what follows from witnesses that have ended, and end those that tell nothing more."""
     for run in draft.runs.of_kind(RunKind.WITNESS):
-        suspects = _of(draft, run)
-        if not suspects or run.status is RunStatus.CANCELLED:
+        if draft.own(run):
+            # They restart in this step, because the suspect has just left the line.
+            continue
+        failed = draft.runs[run.witness_of or ""]
+        suspect = draft.entry_of(failed.entries[0])
+        if suspect is None or not _is_wanted(draft, run, failed, suspect):
             draft.retire(run, Reason.AHEAD_CHANGED)
         elif run.status is RunStatus.SUCCEEDED:
+            if optimism.proves(run, (suspect,)):
+                screening.clear(draft, suspect, run)
             draft.retire(run, Reason.RUN_PASSED)
-            for entry in suspects:
-                screening.clear(draft, entry, run)
         elif run.status is RunStatus.FAILED:
-            checks = verdict.failed_of(run)
-            failed_tests.note_failure(draft, run, checks)
-            for entry in suspects:
-                if _is_proof(draft, run, entry) and screening.is_rejected(draft, entry):
-                    screening.convict_by(draft, entry, run, checks)
-            if run.id in draft.runs:
-                draft.retire(run, Reason.CHECK_FAILED)
+            failed_tests.note_failure(draft, run, verdict.failed_of(run))
+            if bases.is_sure(draft, failed) and screening.is_rejected(draft, suspect, at_once=True):
+                screening.convict_by(draft, suspect, failed)
+            draft.retire(run, Reason.CHECK_FAILED)
 
 
 def _may_go_on(run: Run) -> bool:
@@ -65,21 +63,26 @@ def _may_go_on(run: Run) -> bool:
     return run.kind is RunKind.MAIN and is_tested
 
 
-def _of(draft: Draft, run: Run) -> list[Entry]:
-    """The suspects in the base of a run that have left the line, and are not cleared yet."""
+def _has_suspect(draft: Draft, run: Run) -> bool:
     believed = ledger.belief_of(draft)
-    found = (draft.entry_of(member) for member in run.base)
-    return [
-        entry
-        for entry in found
-        if entry is not None
-        and entry.rank is None
-        and entry.state is not EntryState.NOT_READY
-        and believed.is_suspect(entry.id)
-    ]
+    entries = map(draft.entry_of, run.base)
+    return any(
+        one is not None and one.rank is None and believed.is_suspect(one.id) for one in entries
+    )
 
 
-def _is_proof(draft: Draft, run: Run, suspect: Entry) -> bool:
-    """Whether nobody else ahead in the failed run is undecided."""
-    others = (draft.entry_of(member) for member in run.base if member.pr != suspect.pr)
-    return all(one is None or one.state is EntryState.TESTS_PASSED for one in others)
+def _is_wanted(draft: Draft, run: Run, failed: Run, suspect: Entry) -> bool:
+    """Whether the result of a witness can still tell something of its suspect.
+
+    Not while CI fails everything, nor if another member of the run has left without landing.
+    """
+    config, made = draft.queue.config, bases.progress(draft, run)
+    is_on = config.batch_sizing is BatchSizing.ADAPTIVE and config.can_optimistically_merge
+    if not is_on or breaker.is_open(draft.queue) or made is None:
+        return False
+    if run.status is RunStatus.CANCELLED or failed.status is not RunStatus.FAILED:
+        return False
+    if any(draft.entry_of(one) is None and one.pr not in made.landed for one in run.members):
+        return False
+    is_apart = suspect.rank is None and suspect.state in _WAITS
+    return is_apart and ledger.belief_of(draft).is_suspect(suspect.id)

@@ -275,6 +275,9 @@ class Draft:
         elif run.deadline is not None:
             run = replace(run, deadline=None)
         self.runs.remove(run)
+        kept = self.runs.get(run.witness_of or "")
+        if kept is not None and not self.own(kept):
+            self.retire(kept, why)
         self.progress.pop(run.id, None)
         self.judging.discard(run.id)
         self.finished_runs[run.id] = run
@@ -282,6 +285,10 @@ class Draft:
         self.record(RunRetired(run.id, why))
         if run.kind is not RunKind.DIRECT:
             self.request(RetireRun(run.id, stop_ci=may_run))
+
+    def is_kept(self, run: Run) -> bool:
+        """Whether a witness tells of this failed run, so that it stays although no entry has it."""
+        return any(one.witness_of == run.id for one in self.runs.of_kind(RunKind.WITNESS))
 
     def doubt_bases(self, rank: float = NOWHERE) -> None:
         """Have the bases of all entries looked at again that are not before this rank."""

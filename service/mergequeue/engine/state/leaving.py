@@ -288,7 +288,7 @@ def _let_go(draft: Draft, leaving: Sequence[Entry], reasons: Iterable[Reason]) -
     numbers = {entry.pr for entry in leaving}
     for entry, reason in zip(leaving, reasons, strict=True):
         run = draft.runs.get(entry.run or "")
-        if run is None or run.kind is RunKind.WITNESS:
+        if run is None or run.kind is RunKind.WITNESS or draft.is_kept(run):
             continue
         if numbers.issuperset(one.pr for one in draft.own(run)):
             draft.retire(run, reason)
