@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import optimism, verdict
 from service.mergequeue.engine.model import Entry, Named, Run
-from service.mergequeue.engine.planning import launching, screening, witnesses
+from service.mergequeue.engine.planning import launching, screening
 from service.mergequeue.engine.state import bases, holds, ledger
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import RunStatus
@@ -134,8 +134,8 @@ def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
         screening.suspect(draft, run, checks)
         return
     if not bases.is_sure(draft, run) or not screening.is_rejected(draft, own[0]):
-        behind = sorted(_runs_behind(draft, own), key=lambda one: minutes_left(draft, one))
-        witnesses.keep(draft, run, behind)
+        if draft.queue.config.can_optimistically_merge:
+            draft.unwitnessed.add(run.id)
         screening.suspect(draft, run, checks)
         return
     screening.failed(draft, run, checks)

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 
 from service.mergequeue.engine.model import Detail, Run
+from service.mergequeue.engine.planning import witnesses
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving
@@ -24,15 +25,18 @@ def drop(draft: Draft) -> None:
     draft.changed_from = None
     draft.doubted.clear()
     backs: list[leaving.Back] = []
+    restarting: list[Run] = []
     for run in doubted:
         why = bases.broken(draft, run)
         if why is None:
             continue
         if run.status is RunStatus.FAILED and why.reason in _NOT_ITS_OWN:
             draft.put_run(replace(run, cause=Cause.AHEAD_FAULT))
+        restarting.append(run)
         detail = Detail(prs=why.prs)
         backs += [leaving.Back(entry.pr, why.reason, detail) for entry in draft.own(run)]
     if backs:
+        witnesses.keep(draft, restarting)
         leaving.send_back(draft, backs)
 
 

@@ -13,36 +13,36 @@ from collections.abc import Iterable
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import breaker, failed_tests, optimism, verdict
 from service.mergequeue.engine.model import Entry, Run
-from service.mergequeue.engine.planning import screening
+from service.mergequeue.engine.planning import doubting, screening
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import bases, holds, ledger
+from service.mergequeue.engine.state import bases, ledger
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
 
 _WAITS = frozenset({EntryState.PENDING, EntryState.TESTING})
 
 
-def keep(draft: Draft, failed: Run, behind: Iterable[Run]) -> None:
-    """Let the first of these runs go on as a witness of the one entry that a failed run tested.
+def keep(draft: Draft, restarting: Iterable[Run]) -> None:
+    """Of the runs that are about to restart, let one go on for each suspect that has just left.
 
     It must contain no other suspect that has left the line, so that its result tells of this one.
     """
-    # While the target is unknown, its own entries cannot restart.
-    if not draft.queue.config.can_optimistically_merge or holds.is_view_stale(draft.queue):
-        return
-    able = (run for run in behind if _may_go_on(run) and not _has_suspect(draft, run))
-    witness = next(able, None)
-    if witness is not None:
-        draft.put_run(replace(witness, kind=RunKind.WITNESS, witness_of=failed.id))
+    able = [run for run in restarting if _may_go_on(run)]
+    for run in sorted(able, key=lambda one: (doubting.minutes_left(draft, one), one.number)):
+        suspects = _suspects(draft, run)
+        failed = _unwitnessed(draft, suspects[0]) if len(suspects) == 1 else None
+        if failed is not None:
+            draft.unwitnessed.discard(failed.id)
+            draft.put_run(replace(run, kind=RunKind.WITNESS, witness_of=failed.id))
 
 
 def review(draft: Draft) -> None:
     """Draw what follows from witnesses that have ended, and end those that tell nothing more."""
+    for run_id in sorted(draft.unwitnessed):
+        draft.unwitnessed.discard(run_id)
+        draft.retire(draft.runs[run_id], Reason.SCREEN_FAILED)
     for run in draft.runs.of_kind(RunKind.WITNESS):
-        if draft.own(run):
-            # They restart in this step, because the suspect has just left the line.
-            continue
         failed = draft.runs[run.witness_of or ""]
         suspect = draft.entry_of(failed.entries[0])
         if suspect is None or not _is_wanted(draft, run, failed, suspect):
@@ -63,12 +63,21 @@ def _may_go_on(run: Run) -> bool:
     return run.kind is RunKind.MAIN and is_tested
 
 
-def _has_suspect(draft: Draft, run: Run) -> bool:
+def _suspects(draft: Draft, run: Run) -> list[Entry]:
+    """The suspects in the base of a run that have left the line."""
     believed = ledger.belief_of(draft)
     entries = map(draft.entry_of, run.base)
-    return any(
-        one is not None and one.rank is None and believed.is_suspect(one.id) for one in entries
-    )
+    return [
+        one
+        for one in entries
+        if one is not None and one.rank is None and believed.is_suspect(one.id)
+    ]
+
+
+def _unwitnessed(draft: Draft, suspect: Entry) -> Run | None:
+    """The failed run of a suspect that has left the line in this step."""
+    runs = (draft.runs[run_id] for run_id in sorted(draft.unwitnessed))
+    return next((run for run in runs if run.entries[0].entry == suspect.id), None)
 
 
 def _is_wanted(draft: Draft, run: Run, failed: Run, suspect: Entry) -> bool:

@@ -72,6 +72,8 @@ class Draft:
     `revision` grows with every change, `touched` are pull requests and `judging` runs to look
     at again. From the rank `changed_from` on, any base may have stopped to hold; `doubted` names
     runs whose own base may have. `changed` and `changed_runs` are everything written in this step.
+    `unwitnessed` names failed runs whose one entry has just left the line, and which may still get
+    a witness.
     `spare_used_at` is the revision at which all spare slots were used that can be.
     `is_stirred` says that something may start which could not before: anything but a report about a
     run has changed, or a clock of the line has run out.
@@ -103,6 +105,7 @@ class Draft:
         self.changed_runs: set[str] = set()
         self.changed_from: float | None = None
         self.doubted: set[str] = set()
+        self.unwitnessed: set[str] = set()
         self.known_trees: tuple[Sha, ...] | None = None
         self.members: dict[str, Member] = {}
         self.heads: dict[str, HeadToMerge] = {}
@@ -288,7 +291,8 @@ class Draft:
 
     def is_kept(self, run: Run) -> bool:
         """Whether a witness tells of this failed run, so that it stays although no entry has it."""
-        return any(one.witness_of == run.id for one in self.runs.of_kind(RunKind.WITNESS))
+        witnesses = self.runs.of_kind(RunKind.WITNESS)
+        return run.id in self.unwitnessed or any(one.witness_of == run.id for one in witnesses)
 
     def doubt_bases(self, rank: float = NOWHERE) -> None:
         """Have the bases of all entries looked at again that are not before this rank."""
