@@ -192,9 +192,8 @@ class Run:
     `deadline` the next instant at which time alone changes the verdict. A `contained` run has
     no branch: its heads were in its base already. Probes and confirmations name their
     `bisection`; a hedge names in `without` the entries it was built without on purpose, a witness
-    in `witness_of` the failed run of the entry it tells of.
-    `revoked` are ids of reports that count as failed although they passed. `is_flaky`: an earlier
-    attempt failed by known flaky tests alone.
+    in `witness_of` the failed run of its suspect. `revoked` are ids of reports that count as failed
+    although they passed. `is_flaky`: an earlier attempt failed by known flaky tests alone.
     """
 
     id: str
