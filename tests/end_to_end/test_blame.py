@@ -88,6 +88,20 @@ async def test_who_fails_by_the_tests_of_one_ahead_is_not_suspected(
     ]
 
 
+async def test_one_is_rejected_by_its_own_run_when_one_that_contains_it_fails_as_well(
+    world: World, ask: Asker
+) -> None:
+    first, second, third = await in_the_line(world)
+    await failing_with(world, ask, first, NO_TOTAL)
+    await ci.ends(ask, second, NO_TOTAL)
+    await gates.under_test(world, first, kind=RunKind.SCREEN)
+    await ci.ends(ask, second, GREEN)
+    await ci.ends(ask, third, NO_TOTAL, kind=RunKind.WITNESS)
+    await world.settle()
+    # Its test apart has not ended.
+    assert await world.state(first) == "FAILED"
+
+
 async def test_a_failure_by_another_test_is_laid_to_the_pull_request_behind(
     world: World, ask: Asker
 ) -> None:

@@ -31,13 +31,17 @@ class Gate:
 
 
 async def under_test(world: World, *numbers: int, kind: RunKind | None = None) -> Gate:
-    """The live run that tests exactly these pull requests, once CI has begun with it."""
+    """The live run that tests exactly these pull requests, once CI has begun with it.
+
+    A witness is only meant if its kind is named: its pull requests have another run as well.
+    """
     found: list[Gate] = []
 
     async def is_there() -> bool:
         for run in (await world.value()).runs.values():
             waiting = _waiting(world, run)
-            is_meant = run.prs == numbers and kind in {None, run.kind}
+            is_kind = run.kind is kind if kind else run.kind is not RunKind.WITNESS
+            is_meant = is_kind and run.prs == numbers
             if is_meant and run.status is RunStatus.IN_PROGRESS and waiting is not None:
                 found.append(Gate(run, waiting))
         return bool(found)

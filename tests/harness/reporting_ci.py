@@ -10,6 +10,7 @@ from bot.sandbox import ci, reports
 from bot.sandbox.records import Actor, CheckRun
 from bot.sandbox.world import WorkflowRun
 from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.states import RunKind
 from tests.harness import gates
 from tests.harness.asking import HOST, Asker
 from tests.harness.world import REPO, World
@@ -102,10 +103,12 @@ async def of_gate(ask: Asker, gate: gates.Gate, tests: Failing) -> None:
     )
 
 
-async def ends(ask: Asker, number: int, tests: Failing, *, sends: bool = True) -> Run:
+async def ends(
+    ask: Asker, number: int, tests: Failing, *, sends: bool = True, kind: RunKind | None = None
+) -> Run:
     """End the tests of a pull request's run by their results, sent before the job is over."""
     world = ask.world
-    gate = await gates.under_test(world, number)
+    gate = await gates.under_test(world, number, kind=kind)
     if sends:
         await of_gate(ask, gate, tests)
     conclusion = "failure" if any(tests.values()) else "success"
