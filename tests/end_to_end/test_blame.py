@@ -66,14 +66,22 @@ async def suspicion_of(ask: Asker, number: int) -> dict[str, int]:
     return {name: believed[name] for name in ("percent", "failuresAlone", "failuresTogether")}
 
 
-async def test_who_fails_by_the_tests_of_one_ahead_is_not_suspected(
-    world: World, ask: Asker
-) -> None:
+async def first_fails_with_the_second(world: World, ask: Asker) -> tuple[int, int, int]:
+    """Three in the line, of which the first two fail the same test.
+
+    Nothing has passed since: CI itself may be what fails, so the first one is tested once more.
+    """
     first, second, third = await in_the_line(world)
     await failing_with(world, ask, first, NO_TOTAL)
     await ci.ends(ask, second, NO_TOTAL)
-    # Nothing has passed since: CI itself may be what fails, so the first one is tested once more.
     await gates.under_test(world, first, kind=RunKind.SCREEN)
+    return first, second, third
+
+
+async def test_who_fails_by_the_tests_of_one_ahead_is_not_suspected(
+    world: World, ask: Asker
+) -> None:
+    first, second, third = await first_fails_with_the_second(world, ask)
     assert (await suspicion_of(ask, first))["failuresAlone"] == 2
     await gates.under_test(world, second, kind=RunKind.MAIN)
     assert (await ask.done("explainPullRequest", second))["suspicion"] is None
@@ -91,10 +99,7 @@ async def test_who_fails_by_the_tests_of_one_ahead_is_not_suspected(
 async def test_one_is_rejected_by_its_own_run_when_one_that_contains_it_fails_as_well(
     world: World, ask: Asker
 ) -> None:
-    first, second, third = await in_the_line(world)
-    await failing_with(world, ask, first, NO_TOTAL)
-    await ci.ends(ask, second, NO_TOTAL)
-    await gates.under_test(world, first, kind=RunKind.SCREEN)
+    first, second, third = await first_fails_with_the_second(world, ask)
     await ci.ends(ask, second, GREEN)
     await ci.ends(ask, third, NO_TOTAL, kind=RunKind.WITNESS)
     await world.settle()

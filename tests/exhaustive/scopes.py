@@ -88,6 +88,12 @@ _STOPS = (LandingStopCode.STALE, LandingStopCode.CONFLICT, LandingStopCode.PR_RE
 _PAIR = (frozenset({1, 3}),)
 _ONE = (frozenset({2}),)
 _BATCH = {"batch": True, "batching_min_size": 2, "batching_max_wait_time_minutes": 1}
+_CLEARED = {
+    "batch_sizing": BatchSizing.ADAPTIVE,
+    "full_suite": True,
+    "can_optimistically_merge": True,
+}
+"""With these a follower that passes clears what it contains."""
 _LANES = {1: ("a",), 2: ("b",), 3: ("a", "b")}
 
 SCOPES: tuple[Scope, ...] = (
@@ -255,12 +261,7 @@ SCOPES: tuple[Scope, ...] = (
     ),
     Scope(
         "failed tests are named",
-        _config(
-            **_BATCH,
-            batch_sizing=BatchSizing.ADAPTIVE,
-            full_suite=True,
-            can_optimistically_merge=True,
-        ),
+        _config(**_BATCH, **_CLEARED),
         pull_requests=3,
         inputs=9,
         inputs_long=13,
@@ -268,12 +269,7 @@ SCOPES: tuple[Scope, ...] = (
     ),
     Scope(
         "witnesses",
-        _config(
-            concurrency=4,
-            batch_sizing=BatchSizing.ADAPTIVE,
-            full_suite=True,
-            can_optimistically_merge=True,
-        ),
+        _config(concurrency=4, **_CLEARED),
         pull_requests=2,
         inputs=8,
         inputs_long=12,
@@ -283,12 +279,7 @@ SCOPES: tuple[Scope, ...] = (
     ),
     Scope(
         "witnesses, CI that never errs, a pair that fails together",
-        _config(
-            concurrency=4,
-            batch_sizing=BatchSizing.ADAPTIVE,
-            full_suite=True,
-            can_optimistically_merge=True,
-        ),
+        _config(concurrency=4, **_CLEARED),
         pull_requests=3,
         inputs=9,
         inputs_long=14,

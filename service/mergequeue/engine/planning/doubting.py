@@ -130,15 +130,13 @@ def doubt(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     for one in _culprits_behind(draft, run):
         screening.suspect(draft, one, verdict.failed_of(one))
     own = draft.own(run)
-    if len(own) > 1:
-        screening.suspect(draft, run, checks)
+    is_single = len(own) == 1
+    if is_single and bases.is_sure(draft, run) and screening.is_rejected(draft, own[0]):
+        screening.convict(draft, own[0], run, checks)
         return
-    if not bases.is_sure(draft, run) or not screening.is_rejected(draft, own[0]):
-        if draft.queue.config.can_optimistically_merge:
-            draft.unwitnessed.add(run.id)
-        screening.suspect(draft, run, checks)
-        return
-    screening.failed(draft, run, checks)
+    if is_single and draft.queue.config.can_optimistically_merge:
+        draft.unwitnessed.add(run.id)
+    screening.suspect(draft, run, checks)
 
 
 def _is_open(draft: Draft, run: Run) -> bool:

@@ -54,7 +54,10 @@ It need not wait for the tests of others.
 """
 
 SPARE_MAX = 64
-"""So many entries that overlap none of the group are considered, or as many as it may have."""
+"""Of the entries that overlap none of the group, at most this many are considered.
+
+If the group may have more members than that, as many are considered as it may have.
+"""
 
 
 def size_of(draft: Draft, waiting: int, free: int) -> int:

@@ -175,7 +175,7 @@ def failed(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     failed_tests.note_failure(draft, run, checks)
     own = draft.own(run)
     if len(own) == 1 and is_rejected(draft, own[0]):
-        _convict(draft, own[0], run, checks)
+        convict(draft, own[0], run, checks)
     else:
         suspect(draft, run, checks)
 
@@ -223,13 +223,14 @@ def convict_by(draft: Draft, entry: Entry, failed: Run) -> None:
     draft.put(replace(draft.entries[entry.pr], run=failed.id))
     if own is not None:
         draft.retire(draft.runs[own.id], Reason.REQUIRED_STATUS_FAILED)
-    _convict(draft, draft.entries[entry.pr], failed, verdict.failed_of(failed))
+    convict(draft, draft.entries[entry.pr], failed, verdict.failed_of(failed))
 
 
 def is_rejected(draft: Draft, entry: Entry, *, at_once: bool = False) -> bool:
     """Whether its failures reject the entry; more are needed while CI may be what fails.
 
-    One failure alone is not looked at in this way, unless another one came `at_once` with it.
+    One failure alone is enough without this question, unless the others came so soon after it that
+    one outage can have caused them all (`at_once`).
     That is possible if nothing has passed since the first of them, and probable enough unless the
     entry itself is far more likely to fail. Then failures of runs with other pull requests do not
     count, because one outage can cause all of them, and one more failure is needed while other runs
@@ -253,7 +254,8 @@ def is_rejected(draft: Draft, entry: Entry, *, at_once: bool = False) -> bool:
     return ledger.is_convicted(draft, entry, more=-too_few)
 
 
-def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:
+def convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:
+    """Reject the entry because its tests failed in this run."""
     timed_out = run.cause is Cause.TIMEOUT
     if run.cause is None:
         draft.put_run(replace(draft.runs[run.id], cause=Cause.PR_FAULT))

@@ -24,9 +24,9 @@ _WAITS = frozenset({EntryState.PENDING, EntryState.TESTING})
 
 
 def keep(draft: Draft, restarting: Iterable[Run]) -> None:
-    """Of the runs that are about to restart, let one go on for each suspect that has just left.
+    """Let one of the runs that are about to restart go on for each suspect that has just left.
 
-    It must contain no other suspect that has left the line, so that its result tells of this one.
+    A run that contains two suspects is not taken, because its result would not say which one fails.
     """
     able = [run for run in restarting if _may_go_on(run)]
     for run in sorted(able, key=lambda one: (doubting.minutes_left(draft, one), one.number)):

@@ -290,7 +290,7 @@ class Draft:
             self.request(RetireRun(run.id, stop_ci=may_run))
 
     def is_kept(self, run: Run) -> bool:
-        """Whether a witness tells of this failed run, so that it stays although no entry has it."""
+        """Whether this failed run stays without an entry, because a witness may reject by it."""
         witnesses = self.runs.of_kind(RunKind.WITNESS)
         return run.id in self.unwitnessed or any(one.witness_of == run.id for one in witnesses)
 

@@ -284,7 +284,10 @@ def _bare(entry: Entry, restarts: Mapping[str, int], held_by: tuple[int, ...] = 
 
 
 def _let_go(draft: Draft, leaving: Sequence[Entry], reasons: Iterable[Reason]) -> None:
-    """Let the runs go that lose their last entries with these, except those that are needed."""
+    """Let the runs go that lose their last entries with these.
+
+    A witness goes on without its entries, and the failed run of its suspect stays.
+    """
     numbers = {entry.pr for entry in leaving}
     for entry, reason in zip(leaving, reasons, strict=True):
         run = draft.runs.get(entry.run or "")
