@@ -19,6 +19,7 @@ from service.notifications.sender import HttpSender
 from service.runtime import Options, Runtime
 from service.vocabulary import SYSTEM, Role
 from tests.api.wire import HandClock
+from tests.harness import databases
 
 
 class NotedBoundary(NoBoundary):
@@ -41,9 +42,8 @@ def clock() -> HandClock:
 async def runtime(tmp_path: Path, clock: HandClock) -> AsyncIterator[Runtime]:
     """The parts, with a database of their own."""
     boundary, ids = NotedBoundary(), RandomIds()
-    store = await open_store(
-        f"sqlite:///{tmp_path}/headgate.db", clock=clock, ids=ids, boundary=boundary
-    )
+    url = databases.sqlite_at(tmp_path / "headgate.db")
+    store = await open_store(url, clock=clock, ids=ids, boundary=boundary)
     try:
         yield Runtime(
             links=links.made(),
