@@ -12,7 +12,7 @@ from tests.harness import expect, machine, needs
 PLUGINS = ("databases", "effort", "figures", "logs", "statements", "story")
 pytest_plugins = [f"tests.harness.{one}" for one in PLUGINS]
 
-WAITING_WORKERS = 1
+WAITING_WORKERS = 2
 GARBAGE = (10_000, 10, 10)
 """Python looks for garbage after 700 new objects, which costs 3 % of the time of a story."""
 
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than cores: stories with real processes wait for half of their time."""
+    """Two workers more than cores: stories with real processes wait for half of their time."""
     return (os.cpu_count() or 1) + WAITING_WORKERS
 
 
