@@ -90,7 +90,9 @@ async def test_endpoints_are_listed_by_pages(client, world, receiver, endpoint):
     assert "next_cursor" not in rest
     ids = [each["id"] for each in first["endpoints"] + rest["endpoints"]]
     assert ids == [each["id"] for each in (await list_of(client))["endpoints"]]
-    bad = await client.post("webhooks/list-endpoints", {"cursor": cursor[:-2] + "AA"})
+    other = "B" if cursor[-2] == "A" else "A"
+    changed = cursor[:-2] + other + cursor[-1]
+    bad = await client.post("webhooks/list-endpoints", {"cursor": changed})
     assert bad.is_problem(400, "invalid_page_token")
     foreign = await client.post("webhooks/list-endpoints", {"cursor": cursor}, world.foreign_token)
     assert foreign.is_problem(400, "invalid_page_token")
