@@ -19,6 +19,7 @@ TITLES = {
     Gifts.NAMES: "free isolation, failed tests known",
     Gifts.ISOLATION: "free isolation",
     Gifts.SEARCH: "failed tests known, searches take runs",
+    Gifts.EACH: "failed tests known, a search for each culprit",
 }
 IMPOSSIBLE = "impossible"
 """Out of reach with all gifts."""

@@ -152,19 +152,39 @@ def test_a_flake_looks_like_a_broken_test_until_the_search_has_passed():
     assert played(workload, Gifts.SEARCH).decided == [600.0, 1860.0, 1260.0]
 
 
-@pytest.mark.parametrize(("place", "runs"), [(1, 2), (2, 3), (3, 2), (4, 3)])
-def test_a_search_halves_the_group_until_the_culprit_has_failed_alone(place, runs):
-    """Four that wait for the one worker are tested together, and one of them is broken."""
+def four_together(*, broken):
+    """A pull request, and four that wait for the one worker and so are tested together."""
     workload = generate(team(3, n=5, p_broken=0.0, conflict_rate=0.0, flake=0.02, d_noise=0.0))
     workload.arrive[:] = [0.0, 1.0, 1.0, 1.0, 1.0]
     workload.duration[:] = [600.0] * 5
-    workload.broken[place] = True
+    for place in broken:
+        workload.broken[place] = True
     workload.views[:] = [
         view._replace(t=t, p_ok=0.8)
         for view, t in zip(workload.views, workload.arrive, strict=True)
     ]
-    result = played(workload, Gifts.SEARCH, Policy(is_thrifty=True), workers=1)
+    return workload
+
+
+@pytest.mark.parametrize("gifts", [Gifts.SEARCH, Gifts.EACH])
+@pytest.mark.parametrize(("place", "runs"), [(1, 2), (2, 3), (3, 2), (4, 3)])
+def test_a_search_halves_the_group_until_the_culprit_has_failed_alone(gifts, place, runs):
+    result = played(four_together(broken=[place]), gifts, Policy(is_thrifty=True), workers=1)
     assert result.decided[place] == 1200.0 + 600.0 * runs
+
+
+@pytest.mark.parametrize(
+    ("gifts", "decided"),
+    [
+        (Gifts.SEARCH, [600.0, 3600.0, 3000.0, 3600.0, 3000.0]),
+        (Gifts.EACH, [600.0, 4800.0, 3000.0, 4800.0, 4200.0]),
+    ],
+)
+def test_a_second_culprit_is_found_for_nothing_or_by_another_search(gifts, decided):
+    """The search for #2 takes three runs. Two are left: #4 takes two more, and #1 waits for it."""
+    result = played(four_together(broken=[2, 4]), gifts, Policy(is_thrifty=True), workers=1)
+    assert [result.state[place] for place in (2, 4)] == [PrState.EJECTED] * 2
+    assert result.decided == decided
 
 
 def test_a_verdict_needs_one_more_run_while_ci_itself_may_be_what_fails():
@@ -231,7 +251,7 @@ def test_a_goal_is_impossible_only_if_no_gift_is_enough():
         return bounds.judged(Goal("P4", scenario, (Bound("P50", "n50", limit),)), cell.rows)
 
     assert judged(0.1) == "impossible"
-    assert judged(10.0) == "with failed tests known, searches take runs"
+    assert judged(10.0) == "with failed tests known, a search for each culprit"
     (row,) = bounds.rows_of({scenario: cell})
     assert row["goal"] == "P4"
     assert str(row["queue"]).startswith(f"{cell.rows[OURS].n50:.2f} · ")

@@ -2,7 +2,7 @@
 
 A relaxed queue does not know what will fail. It builds on pull requests before their first run has
 ended, loses what it built on a bad one, and merges only what a run has passed with. But it learns
-the truth about a failure too early or for nothing, in one of five ways (`Gifts`):
+the truth about a failure too early or for nothing, in one of six ways (`Gifts`):
 
 - HEDGES: the end of a failed run names its culprits, or says that it was a flake. What is left out
   of the line costs nothing: each run behind it has it if it is good, and lacks it if it is bad.
@@ -17,6 +17,8 @@ the truth about a failure too early or for nothing, in one of five ways (`Gifts`
   test, and a verdict needs as many failures of one test as a real one. A search takes as many
   runs, one after the other, as halving takes to find the first culprit and to test it alone; they
   take slots and are counted. It is given the others of a group for nothing.
+- EACH: the same, but a search finds its first culprit and clears what comes before that one. The
+  rest is searched next if one of them broke another test.
 
 The law of leaving out: building on one that fails with chance q disturbs its n followers with
 chance q; leaving it out disturbs itself with chance 1 - q. Leaving it out is better from
@@ -63,6 +65,22 @@ class Gifts(Enum):
     NAMES = "names"
     ISOLATION = "isolation"
     SEARCH = "search"
+    EACH = "each"
+
+    @property
+    def searches(self) -> bool:
+        """Whether it looks for culprits by runs that take slots."""
+        return self in (Gifts.SEARCH, Gifts.EACH)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it knows which tests failed."""
+        return self is Gifts.NAMES or self.searches
+
+    @property
+    def isolates(self) -> bool:
+        """Whether a failed run says who caused it only after further runs."""
+        return self is Gifts.ISOLATION or self.reads
 
 
 class Failing(Enum):
@@ -101,7 +119,7 @@ POLICIES: dict[Gifts, tuple[Policy, ...]] = {
         for thrifty in (False, True)
     ),
     **dict.fromkeys(
-        (Gifts.NAMES, Gifts.ISOLATION, Gifts.SEARCH),
+        (gifts for gifts in Gifts if gifts.isolates),
         (
             *(Policy(leaves_out, failing=each) for leaves_out in (1.0, 1.5) for each in Failing),
             Policy(is_thrifty=True),
@@ -180,8 +198,6 @@ class Informed:
         self.doubted: set[tuple[int, Test]] = set()
         self.set_aside: set[int] = set()
         self.names = Names()
-        self.reads = gifts in (Gifts.NAMES, Gifts.SEARCH)
-        self.isolates = gifts in (Gifts.NAMES, Gifts.ISOLATION, Gifts.SEARCH)
         self.last_run = 0
 
     def answer(self, event: Event) -> list[Action]:
@@ -207,7 +223,7 @@ class Informed:
     def _finished(self, event: RunFinished) -> Iterator[Action]:
         node = next(node for node in self._nodes() if node.run == event.run)
         node.is_running = False
-        if self.reads:
+        if self.gifts.reads:
             self._read(node, passed=event.passed)
         yield from self._passed(node) if event.passed else self._failed(node)
 
@@ -251,7 +267,7 @@ class Informed:
         is_apart = node in self.apart
         if is_apart:
             self.apart.remove(node)
-        if not self.isolates:
+        if not self.gifts.isolates:
             yield from self._reveal(node.members, node.run)
             self._wait(node.prs if is_apart else ())
             return
@@ -266,7 +282,7 @@ class Informed:
     def _read(self, node: _Node, *, passed: bool) -> None:
         """Learn from the names of the tests that failed in a run."""
         failed = frozenset[Test]() if passed else self._broken_in(node)
-        if not (passed or failed) and self.gifts is Gifts.SEARCH:
+        if not (passed or failed) and self.gifts.searches:
             failed = frozenset({(-node.run, -node.run)})
         self.names.note(node.run, frozenset(node.members), failed)
         if not failed:
@@ -320,10 +336,13 @@ class Informed:
         ended = [each for each in self.isolated if each[0] <= self.now]
         self.isolated = [each for each in self.isolated if each[0] > self.now]
         for _, prs, run in ended:
-            yield from self._reveal(prs, run)
-            self._wait(self.set_aside.intersection(prs))
-            self.set_aside.difference_update(prs)
-        if self.isolates:
+            known = self._found(prs)
+            if rest := prs[len(known) :]:
+                self.unsearched.append(_Search(rest, run, self._runs_of_search(rest)))
+            yield from self._reveal(known, run)
+            self._wait(self.set_aside.intersection(known))
+            self.set_aside.difference_update(known)
+        if self.gifts.isolates:
             failed = [node for node in self.line if not (node.is_running or node.is_examined)]
             for node in failed:
                 if node in self.line:
@@ -351,7 +370,7 @@ class Informed:
     def _isolate(self, prs: tuple[int, ...], run: int) -> Iterator[Action]:
         """Find out the truth of these, at once if the failure alone is enough for a verdict."""
         is_convicted = len(prs) == 1 and self._is_convicted(prs[0])
-        if self.gifts is Gifts.SEARCH and not is_convicted:
+        if self.gifts.searches and not is_convicted:
             self.unsearched.append(_Search(prs, run, self._runs_of_search(prs)))
             return
         takes = 0.0 if is_convicted else max(self.workload.duration[pr] for pr in prs)
@@ -374,6 +393,13 @@ class Informed:
             low, high = (low, middle) if is_tested else (middle, high)
             runs += 1
         return runs if is_tested else runs + 1
+
+    def _found(self, prs: tuple[int, ...]) -> tuple[int, ...]:
+        """The first of these, of which a search that has ended tells the truth."""
+        culprits = {*self._culprits(self.undecided)}.intersection(prs)
+        if self.gifts is not Gifts.EACH or len(culprits) < 2:
+            return prs
+        return prs[: 1 + min(map(prs.index, culprits))]
 
     def _go_on(self, search: _Search) -> None:
         """A run of a search has ended: start the next one, or know the truth."""
@@ -430,7 +456,7 @@ class Informed:
         self.left_out[:0] = [pr for pr in back if pr not in self.set_aside]
 
     def _may_restart(self, node: _Node) -> bool:
-        return not self.isolates or node.is_examined
+        return not self.gifts.isolates or node.is_examined
 
     def _nodes(self) -> list[_Node]:
         return [*self.line, *self.apart]
