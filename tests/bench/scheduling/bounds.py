@@ -20,6 +20,7 @@ TITLES = {
     Gifts.ISOLATION: "free isolation",
     Gifts.SEARCH: "failed tests known, searches take runs",
     Gifts.EACH: "failed tests known, a search for each culprit",
+    Gifts.UNNAMED: "a search for each culprit",
 }
 IMPOSSIBLE = "impossible"
 """Out of reach with all gifts."""

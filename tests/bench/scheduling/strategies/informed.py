@@ -2,7 +2,7 @@
 
 A relaxed queue does not know what will fail. It builds on pull requests before their first run has
 ended, loses what it built on a bad one, and merges only what a run has passed with. But it learns
-the truth about a failure too early or for nothing, in one of six ways (`Gifts`):
+the truth about a failure too early or for nothing, in one of seven ways (`Gifts`):
 
 - HEDGES: the end of a failed run names its culprits, or says that it was a flake. What is left out
   of the line costs nothing: each run behind it has it if it is good, and lacks it if it is bad.
@@ -19,6 +19,7 @@ the truth about a failure too early or for nothing, in one of six ways (`Gifts`)
   take slots and are counted. It is given the others of a group for nothing.
 - EACH: the same, but a search finds its first culprit and clears what comes before that one. The
   rest is searched next if one of them broke another test.
+- UNNAMED: the same, but it does not know which tests failed. What it has not cleared goes back.
 
 The law of leaving out: building on one that fails with chance q disturbs its n followers with
 chance q; leaving it out disturbs itself with chance 1 - q. Leaving it out is better from
@@ -66,21 +67,22 @@ class Gifts(Enum):
     ISOLATION = "isolation"
     SEARCH = "search"
     EACH = "each"
-
-    @property
-    def searches(self) -> bool:
-        """Whether it looks for culprits by runs that take slots."""
-        return self in (Gifts.SEARCH, Gifts.EACH)
+    UNNAMED = "unnamed"
 
     @property
     def reads(self) -> bool:
         """Whether it knows which tests failed."""
-        return self is Gifts.NAMES or self.searches
+        return self in (Gifts.NAMES, Gifts.SEARCH, Gifts.EACH)
 
     @property
     def isolates(self) -> bool:
         """Whether a failed run says who caused it only after further runs."""
-        return self is Gifts.ISOLATION or self.reads
+        return self not in (Gifts.HEDGES, Gifts.BLAME)
+
+    @property
+    def searches(self) -> bool:
+        """Whether these runs take slots."""
+        return self in (Gifts.SEARCH, Gifts.EACH, Gifts.UNNAMED)
 
 
 class Failing(Enum):
@@ -337,11 +339,15 @@ class Informed:
         self.isolated = [each for each in self.isolated if each[0] > self.now]
         for _, prs, run in ended:
             known = self._found(prs)
-            if rest := prs[len(known) :]:
-                self.unsearched.append(_Search(rest, run, self._runs_of_search(rest)))
             yield from self._reveal(known, run)
-            self._wait(self.set_aside.intersection(known))
-            self.set_aside.difference_update(known)
+            rest = prs[len(known) :]
+            if rest and self.gifts.reads:
+                self.unsearched.append(_Search(rest, run, self._runs_of_search(rest)))
+            back = self.set_aside.intersection(known if self.gifts.reads else prs)
+            self.set_aside -= back
+            risky = [pr for pr in rest if pr in back and self._q(pr) >= self.leaves_out_from]
+            self.left_out += risky
+            self._wait(back.difference(risky))
         if self.gifts.isolates:
             failed = [node for node in self.line if not (node.is_running or node.is_examined)]
             for node in failed:
@@ -397,7 +403,7 @@ class Informed:
     def _found(self, prs: tuple[int, ...]) -> tuple[int, ...]:
         """The first of these, of which a search that has ended tells the truth."""
         culprits = {*self._culprits(self.undecided)}.intersection(prs)
-        if self.gifts is not Gifts.EACH or len(culprits) < 2:
+        if not self.gifts.searches or self.gifts is Gifts.SEARCH or len(culprits) < 2:
             return prs
         return prs[: 1 + min(map(prs.index, culprits))]
 
