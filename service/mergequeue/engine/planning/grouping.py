@@ -54,7 +54,7 @@ It need not wait for the tests of others.
 """
 
 SPARE_MAX = 64
-"""Of the entries that overlap none of the group, at most this many are considered.
+"""At most this many entries are considered that overlap none of the group.
 
 If the group may have more members than that, as many are considered as it may have.
 """

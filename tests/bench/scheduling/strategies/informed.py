@@ -340,20 +340,27 @@ class Informed:
         for _, prs, run in ended:
             known = self._found(prs)
             yield from self._reveal(known, run)
+            self._wait(self.set_aside.intersection(known))
+            self.set_aside.difference_update(known)
             rest = prs[len(known) :]
             if rest and self.gifts.reads:
-                self.unsearched.append(_Search(rest, run, self._runs_of_search(rest)))
-            back = self.set_aside.intersection(known if self.gifts.reads else prs)
-            self.set_aside -= back
-            risky = [pr for pr in rest if pr in back and self._q(pr) >= self.leaves_out_from]
-            self.left_out += risky
-            self._wait(back.difference(risky))
+                yield from self._isolate(rest, run)
+            elif rest:
+                self._give_up(rest)
         if self.gifts.isolates:
             failed = [node for node in self.line if not (node.is_running or node.is_examined)]
             for node in failed:
                 if node in self.line:
                     yield from self._examine(node)
         yield from self._restart(())
+
+    def _give_up(self, prs: Sequence[int]) -> None:
+        """Test these again as if nothing had failed: it is not known whether one of them did."""
+        back = [pr for pr in prs if pr in self.set_aside]
+        self.set_aside.difference_update(back)
+        risky = [pr for pr in back if self._q(pr) >= self.leaves_out_from]
+        self.left_out += risky
+        self._wait({*back}.difference(risky))
 
     def _is_open(self, prs: Iterable[int]) -> bool:
         return not self.undecided.keys().isdisjoint(prs)
@@ -403,7 +410,7 @@ class Informed:
     def _found(self, prs: tuple[int, ...]) -> tuple[int, ...]:
         """The first of these, of which a search that has ended tells the truth."""
         culprits = {*self._culprits(self.undecided)}.intersection(prs)
-        if not self.gifts.searches or self.gifts is Gifts.SEARCH or len(culprits) < 2:
+        if self.gifts not in (Gifts.EACH, Gifts.UNNAMED) or len(culprits) < 2:
             return prs
         return prs[: 1 + min(map(prs.index, culprits))]
 
