@@ -202,11 +202,12 @@ def _estimate(stage: Stage, words: list[str]) -> Told:
 
 
 def _rates(stage: Stage, words: list[str]) -> Told:
-    """`rates flake=0.05 unit=20`: measured rates, and the minutes of checks by name."""
+    """`rates flake=0.05 conflict=0.1 unit=20`: measured rates, minutes of checks by name."""
     said = {name: float(value) for name, value in values_of(words).items()}
     known = stage.queue.rates
     flake = said.pop("flake", known.flake)
-    return stage.tell(inputs.RatesMeasured(flake, known.conflict, {**known.minutes, **said}))
+    conflict = said.pop("conflict", known.conflict)
+    return stage.tell(inputs.RatesMeasured(flake, conflict, {**known.minutes, **said}))
 
 
 VERBS: Mapping[str, Verb] = {
