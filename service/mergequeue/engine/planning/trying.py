@@ -76,7 +76,8 @@ def _is_waiting(draft: Draft, run: Run) -> bool:
 def _candidates(draft: Draft) -> list[Entry]:
     """The entries that can be tried: first those tried least, then the safe ones, then the quick.
 
-    Others follow in the order in which they start.
+    How quick is known from a failed run, else from the head. Others follow in the order in which
+    they start.
     """
     idle = sorted((draft.entries[pr] for pr in draft.places.idle), key=lambda one: one.rank or 0)
     waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
@@ -90,7 +91,8 @@ def _candidates(draft: Draft) -> list[Entry]:
     def precedence(entry: Entry) -> tuple[int, bool, float]:
         key = str(entry.pr)
         is_risky = ledger.failing(draft, entry) > RISK_MAX
-        return tries.get(key, 0), is_risky, minutes.get(key, float("inf"))
+        on_head = entry.facts.own_minutes or float("inf")
+        return tries.get(key, 0), is_risky, minutes.get(key, on_head)
 
     found.sort(key=precedence)
     return found
