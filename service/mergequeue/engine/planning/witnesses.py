@@ -30,6 +30,8 @@ def keep(draft: Draft, restarting: Iterable[Run]) -> None:
     """
     able = [run for run in restarting if _may_go_on(run)]
     for run in sorted(able, key=lambda one: (doubting.minutes_left(draft, one), one.number)):
+        if not draft.unwitnessed:
+            return
         suspects = _suspects(draft, run)
         failed = _unwitnessed(draft, suspects[0]) if len(suspects) == 1 else None
         if failed is not None:
