@@ -91,8 +91,8 @@ def _candidates(draft: Draft) -> list[Entry]:
     def precedence(entry: Entry) -> tuple[int, bool, float]:
         key = str(entry.pr)
         is_risky = ledger.failing(draft, entry) > RISK_MAX
-        on_head = entry.facts.own_minutes or float("inf")
-        return tries.get(key, 0), is_risky, minutes.get(key, on_head)
+        took = minutes.get(key, entry.facts.own_minutes)
+        return tries.get(key, 0), is_risky, float("inf") if took is None else took
 
     found.sort(key=precedence)
     return found
