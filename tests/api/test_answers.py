@@ -161,7 +161,7 @@ def test_without_a_public_address_the_type_is_a_relative_reference():
     ],
 )
 def test_plain_text_must_rank_above_every_json_type(accept, is_text):
-    assert answers.prefers_text(accept) is is_text
+    assert answers.prefers("text/plain", accept) is is_text
 
 
 def test_plain_text_is_the_detail_on_one_line():
