@@ -316,6 +316,8 @@ class Pages:
                 outcome = await action.act(self._runtime, visit)
             except (ServiceError, ProviderError) as error:
                 problem = self._rendering.problem_of(error, kind.template)
+                if isinstance(error, Malformed):
+                    problem = replace(problem, detail=forms.faults_of(error))
                 return await self._refused(kind, visit, problem)
             log.info("form", page=kind.template, action=name, by=visit.visitor.key)
         if outcome is None or isinstance(outcome, str):
