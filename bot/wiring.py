@@ -273,7 +273,8 @@ def build_own_app(
     """Return the service's routes and the pages, which share one admission."""
     admission, streams = Admission(runtime, readiness), Streams(runtime)
     pages = dashboard.routes(runtime, admission, streams)
-    made = app.build_app(runtime, readiness, (*extra, *pages), admission)
+    unknown_page = dashboard.unknown_page(runtime)
+    made = app.build_app(runtime, readiness, (*extra, *pages), admission, unknown_page)
     made.on_shutdown.append(streams.stop)
     return made
 

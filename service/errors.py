@@ -36,6 +36,10 @@ class ServiceError(Exception):
         if code is not None:
             self.code = code
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle without `__init__`, whose parameters differ from `args` in some classes."""
+        return Exception.__new__, (type(self), *self.args), vars(self)
+
 
 class Malformed(ServiceError):
     """The request's shape is wrong; `errors` lists every faulty field."""

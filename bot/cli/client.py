@@ -1,5 +1,6 @@
 """A client of the service's HTTP API, for every command that does not run the service itself."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -50,6 +51,8 @@ OPTIONS_BY_FIELD = {
     "repo/owner": "--repo",
     "repo/name": "--repo",
     "scope": "--scope",
+    "events": "--event",
+    "description": "--description",
 }
 
 NEXT_STEPS = {
@@ -168,5 +171,7 @@ def error_text(error: object) -> str:
         return str(error)
     near = error.get("did_you_mean")
     field = str(error.get("field", "")).strip("/")
-    text = f"{OPTIONS_BY_FIELD.get(field, field)} {error.get('message', '')}".strip()
+    # The option of a list names all of its items.
+    option = OPTIONS_BY_FIELD.get(re.sub(r"/\d+$", "", field), field)
+    text = f"{option} {error.get('message', '')}".strip()
     return f"{text}; did you mean {near}?" if near else text

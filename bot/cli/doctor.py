@@ -1,5 +1,6 @@
 """`doctor`: what keeps a repository's queue from working, and what to do about it."""
 
+from itertools import chain, repeat
 from typing import Annotated, NamedTuple
 
 import typer
@@ -8,12 +9,14 @@ from bot.cli import destination, options, output
 from bot.cli.client import Client
 from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
-from bot.uploader.transport import Clock, Json
+from bot.uploader.transport import Json
 from service.vocabulary import RepoRef
 
 app = typer.Typer()
 
-POLL_S = 3.0
+POLLS_S = (0.25, 0.5, 1.0, 2.0)
+POLL_MAX_S = 3.0
+"""Pauses between two looks at a dry test: the first ones, then each."""
 GROUPS = {"error": "Errors", "warning": "Warnings", "note": "Notes", "ok": "In order"}
 
 Name = Annotated[str | None, typer.Argument(metavar="[OWNER/REPO]", help="The repository.")]
@@ -92,16 +95,17 @@ def minutes_of(timeout: str) -> int:
     return round(seconds / 60)
 
 
-def tried(place: Place, minutes: int, clock: Clock | None = None) -> list[Json]:
+def tried(place: Place, minutes: int) -> list[Json]:
     """Run a dry test and return its findings; its branch is always removed."""
     made = place.post("/startDryTest", timeoutMinutes=minutes)
     output.log(f"dry test on {made['branch']}: waiting up to {minutes} min for required checks")
     try:
+        pauses_s = chain(POLLS_S, repeat(POLL_MAX_S))
         while True:
             seen = place.post("/getDryTest", branch=made["branch"], sha=made["sha"])
             if seen["over"]:
                 return output.objects(seen["findings"])
-            (clock or place.client.clock).sleep(POLL_S)
+            place.client.clock.sleep(next(pauses_s))
     finally:
         place.post("/endDryTest", branch=made["branch"])
 

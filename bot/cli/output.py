@@ -178,6 +178,11 @@ def moment(stamp: object) -> str:
     return datetime.fromisoformat(str(stamp)).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def moment_or(stamp: object, absent: str) -> str:
+    """Return a time of the API as `moment` does, or `absent` for null."""
+    return absent if stamp is None else moment(stamp)
+
+
 def position_of(record: Json) -> str | None:
     """Return `1st of 7`; None for a pull request without a position."""
     if record.get("position") is None:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import config_file, destination, options, output
-from bot.cli.client import Client
+from bot.cli.client import Client, Refusal
 from bot.cli.destination import Queue
 from bot.cli.exits import Exit, Failed
 from bot.cli.options import Result
@@ -145,7 +145,13 @@ def release(
 @options.queue_command(app)
 def delete(queue: Queue) -> Result:
     """Delete an empty queue; its history stays."""
-    answer = queue.post("/deleteQueue", {})
+    try:
+        answer = queue.post("/deleteQueue", {})
+    except Refusal as refused:
+        if refused.problem_code != "queue_not_found":
+            raise
+        # The usual advice, to make the queue, would not help here.
+        raise Failed(refused.code, refused.what) from None
     return Result(answer, lambda: output.line(f"Deleted the queue for {answer.get('branch')}"))
 
 

@@ -16,8 +16,14 @@ def setup_url(data_dir: options.DataDir = None, as_json: options.AsJson = False)
     from bot import settings
     from bot.setup import sessions
     from service.clock import SystemClock
+    from service.errors import StartRefused
 
     chosen = settings.read(data_dir=data_dir)
+    if not chosen.data_dir.is_dir():
+        raise StartRefused(
+            f"HEADGATE_DATA_DIR: {chosen.data_dir} does not exist. Give the directory of "
+            "`headgate serve`, on its machine."
+        )
     token = sessions.new_link(chosen, SystemClock().now())
     link = sessions.link_of(chosen.public_url or f"http://{chosen.host}:{chosen.port}", token)
     if as_json:

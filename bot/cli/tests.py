@@ -144,7 +144,7 @@ def quarantine(
     answer = set_override(repository, test_id, override)
 
     def show() -> None:
-        output.line(f"Quarantined {test_id} until {answer['expires_at']}")
+        output.line(f"Quarantined {test_id} until {output.moment(answer['expires_at'])}")
         if not answer["quarantined"]:
             output.log("No effect yet: quarantine is off for this repository. Turn it on:")
             output.log(
@@ -238,12 +238,12 @@ def last_week(repository: Repository) -> Json:
 
 def listed_row(test: Json) -> tuple[str, ...]:
     """Return a test as a row of the table."""
-    status, failed = test["status"], test["last_failed_at"]
+    status = test["status"]
     return (
         short_name_of(test, "file_path"),
         str(status["value"]) if isinstance(status, dict) else "",
         percent(test["failure_rate_last_7d"]),
-        "never" if failed is None else output.moment(failed),
+        output.moment_or(test["last_failed_at"], "never"),
         str(test["pull_requests_impacted_last_7d"]),
         hours(test["ci_seconds_lost_last_7d"]),
         output.joined(test["codeowners"]),
@@ -270,7 +270,7 @@ def quarantined_row(test: Json) -> tuple[str, ...]:
     return (
         short_name_of(test, "file"),
         str(test["quarantine_setting"]),
-        str(test["expires_at"] or "it is healthy"),
+        output.moment_or(test["expires_at"], "it is healthy"),
         str(test["reason"]),
         str(test["html_url"]),
     )
@@ -283,7 +283,7 @@ def facts_of(test: Json) -> list[tuple[str, object]]:
     health = status if isinstance(status, dict) else {}
     facts: list[tuple[str, object]] = [
         ("Test", name_of(test, "file_path")),
-        ("Status", f"{health.get('value')} since {health.get('timestamp')}"),
+        ("Status", f"{health.get('value')} since {output.moment(health.get('timestamp'))}"),
         ("Because", health.get("reason")),
         ("Fails", f"{percent(test['failure_rate_last_7d'])} in 7 days, "
                   f"{percent(test['failure_rate_last_24h'])} in 24 hours"),
@@ -293,14 +293,19 @@ def facts_of(test: Json) -> list[tuple[str, object]]:
         ("Override", override_of(test)),
         ("Owners", output.joined(test["codeowners"])),
         ("Ticket", ticket["html_url"] if isinstance(ticket, dict) else None),
-        ("Last run", test["last_run_at"]),
-        ("Last failure", test["last_failed_at"]),
+        ("Last run", output.moment_or(test["last_run_at"], "never")),
+        ("Last failure", output.moment_or(test["last_failed_at"], "never")),
         ("Link", test["html_url"]),
     ]  # fmt: skip
     facts.extend(
-        ("Failed", f"{each['occurrence_count']} times: {each['summary']}") for each in failures
+        ("Failed", f"{times(each['occurrence_count'])}: {each['summary']}") for each in failures
     )
     return facts
+
+
+def times(count: object) -> str:
+    """Return `1 time`, `3 times`."""
+    return f"{count} time{'' if count == 1 else 's'}"
 
 
 def override_of(test: Json) -> str | None:
@@ -308,7 +313,7 @@ def override_of(test: Json) -> str | None:
     override, until = test["quarantine_override"], test["quarantine_expires_at"]
     if override == "UNSPECIFIED":
         return None
-    return f"{override} until {until}" if until else str(override)
+    return f"{override} until {output.moment(until)}" if until else str(override)
 
 
 def name_of(test: Json, file: str) -> str:

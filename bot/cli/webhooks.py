@@ -165,5 +165,5 @@ def row_of(endpoint: Json) -> tuple[str, ...]:
         output.joined(endpoint["events"]),
         ", ".join(slugs) if isinstance(repositories, list) else "all",
         f"{state}: {reason}" if reason else state,
-        str(endpoint["last_success_at"] or "never"),
+        output.moment_or(endpoint["last_success_at"], "never"),
     )

@@ -8,6 +8,7 @@ import aiohttp
 
 from bot.demo import story, watching, widgets
 from bot.demo.ground import LOOK_S, Ground
+from bot.demo.stage import NOT_ANSWERED
 from service.errors import ServiceError
 
 STORY_TIMEOUT_S = 900.0
@@ -177,9 +178,13 @@ def start(ground: Ground, button: Button) -> None:
 
 async def _played(ground: Ground, button: Button) -> None:
     try:
-        async with asyncio.timeout(STORY_TIMEOUT_S):
+        async with asyncio.timeout(STORY_TIMEOUT_S) as limit:
             await button.play(ground)
-    except TimeoutError:
-        ground.say(f"“{button.label}” was not over after {STORY_TIMEOUT_S:.0f} s")
     except (aiohttp.ClientError, ServiceError) as broken:
         ground.say(f"“{button.label}” broke off: {broken}")
+    except TimeoutError:
+        # The session's own time limit for a response raises the same error.
+        if limit.expired():
+            ground.say(f"“{button.label}” was not over after {STORY_TIMEOUT_S:.0f} s")
+        else:
+            ground.say(f"“{button.label}” broke off: {NOT_ANSWERED}")

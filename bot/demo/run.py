@@ -83,14 +83,7 @@ async def demo(options: DemoOptions) -> bool:
 
 async def play_and_prove(options: DemoOptions, played: Play, began: float) -> Report:
     """Play the stories and compare the outcome with what they promise."""
-    faults: list[str] = []
-    try:
-        async with asyncio.timeout(options.timeout_s):
-            await played.play()
-    except* aiohttp.ClientError as broken:
-        faults += [f"the story broke off: {each}" for each in broken.exceptions]
-    except* TimeoutError:
-        faults.append(f"the story was not over after {options.timeout_s:.0f} s")
+    faults = await play_within(played, options.timeout_s)
     if not played.explanation:
         faults.append(f"#{story.CULPRIT.number} was not explained")
     watch = played.watch
@@ -104,6 +97,23 @@ async def play_and_prove(options: DemoOptions, played: Play, began: float) -> Re
     proofs = await asyncio.to_thread(proof.prove, watch.stage.bare, branches)
     duration_s = played.clock.monotonic_s() - began
     return Report(watch.submissions, runs, branches, faults, proofs, duration_s)
+
+
+async def play_within(played: Play, timeout_s: float) -> list[str]:
+    """Play the stories; return as sentences what ended them early."""
+    faults: list[str] = []
+    try:
+        async with asyncio.timeout(timeout_s) as limit:
+            await played.play()
+    except* aiohttp.ClientError as broken:
+        faults += [f"the story broke off: {each}" for each in broken.exceptions]
+    except* TimeoutError:
+        # The session's own time limit for a response raises the same error.
+        if limit.expired():
+            faults.append(f"the story was not over after {timeout_s:.0f} s")
+        else:
+            faults.append(f"the story broke off: {stage.NOT_ANSWERED}")
+    return faults
 
 
 def report_json(report: Report, running: Stage) -> dict[str, object]:

@@ -33,6 +33,7 @@ LOOPBACK = "127.0.0.1"
 PORTS_END = 65_536
 PAGE_PORT = 8641
 RESPONSE_TIMEOUT_S = 30
+NOT_ANSWERED = f"a request was not answered within {RESPONSE_TIMEOUT_S} s"
 
 # The tests mostly sleep; more of them at a time than a machine has cores do no harm.
 COMMANDS_AT_ONCE = 12

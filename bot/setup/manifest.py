@@ -83,20 +83,20 @@ def choices_of(form: Mapping[str, object], settings: Settings) -> Choices:
 
     Raises WrongChoice.
     """
-    is_person = form.get("owner") == "person"
-    organization = "" if is_person else _text(form, "organization")
-    if not is_person and not _LOGIN.fullmatch(organization):
-        raise WrongChoice(
-            "Enter the name of the organization as it is in its address: github.com/NAME."
-        )
-    name = _text(form, "name")
-    if not 1 <= len(name) <= NAME_CHARS_MAX or not name.isprintable():
-        raise WrongChoice(f"Enter a name for the App with 1 to {NAME_CHARS_MAX} characters.")
     host = settings.github_host if is_host_set(settings) else _text(form, "host").lower()
     try:
         addresses = addresses_of(host, settings)
     except StartRefused as refused:
         raise WrongChoice(f'"{host}" is not the name of a GitHub host.') from refused
+    is_person = form.get("owner") == "person"
+    organization = "" if is_person else _text(form, "organization")
+    if not is_person and not _LOGIN.fullmatch(organization):
+        raise WrongChoice(
+            f"Enter the name of the organization as it is in its address: {host}/NAME."
+        )
+    name = _text(form, "name")
+    if not 1 <= len(name) <= NAME_CHARS_MAX or not name.isprintable():
+        raise WrongChoice(f"Enter a name for the App with 1 to {NAME_CHARS_MAX} characters.")
     public_url = settings.public_url or _public_url(_text(form, "public_url"), addresses)
     chosen = frozenset(one.name for one in OPTIONAL if form.get(one.name))
     return Choices(organization, name, public_url, host, chosen)

@@ -20,7 +20,7 @@ NO_REPORT = "No test report matched"
 # People's own text follows the colon; it may contain any date, also an impossible one.
 QUARANTINE_END = re.compile(r"[A-Z_]+ until (\d{4}-\d\d-\d\d)")
 EXIT_CODE_MAX = 255
-UPLOAD_FAILED = "could not read the quarantine list ({reason}). No failure is excused in this run."
+UPLOAD_FAILED = "the upload of test results failed ({reason}). No failure is excused in this run."
 
 
 class Failure(NamedTuple):

@@ -84,6 +84,13 @@ def routes(runtime: Runtime, admission: Admission, open_streams: Streams) -> lis
     ]
 
 
+def unknown_page(runtime: Runtime) -> Callable[[], web.Response] | None:
+    """What answers with the page for an unknown address; None where pages are off."""
+    if runtime.options.dashboard_auth is DashboardAuth.OFF:
+        return None
+    return partial(Rendering(runtime).refusal, 404)
+
+
 class Pages:
     """Answers requests for pages, and forms of pages."""
 
@@ -309,6 +316,8 @@ class Pages:
                 outcome = await action.act(self._runtime, visit)
             except (ServiceError, ProviderError) as error:
                 problem = self._rendering.problem_of(error, kind.template)
+                if isinstance(error, Malformed):
+                    problem = replace(problem, detail=forms.faults_of(error))
                 return await self._refused(kind, visit, problem)
             log.info("form", page=kind.template, action=name, by=visit.visitor.key)
         if outcome is None or isinstance(outcome, str):

@@ -50,6 +50,15 @@ async def read(request: web.Request, visitor: Visitor, options: Options) -> Mapp
     return fields
 
 
+def faults_of(wrong: Malformed) -> str:
+    """Return what is wrong with the fields, by their names instead of JSON Pointers."""
+    text = wrong.detail
+    for each in wrong.errors:
+        fault = f"{each.field} {each.message}"
+        text = text.replace(fault, fault.removeprefix("/"))
+    return text
+
+
 def check_origin(request: web.Request, options: Options) -> None:
     """Raise Foreign unless a page of ours has sent the form.
 

@@ -347,8 +347,8 @@ _WEIGHT = re.compile(r";\s*[qQ]\s*=\s*([01](?:\.[0-9]{0,3})?)")
 _JSON_TYPES = ("application/json", "application/problem+json")
 
 
-def prefers_text(accept: str | None) -> bool:
-    """Whether plain text ranks above every JSON type (docs/design/http.md 5)."""
+def prefers(content_type: str, accept: str | None) -> bool:
+    """Whether a type of text ranks above every JSON type (docs/design/http.md 5)."""
     if not accept or "text" not in accept.lower():
         return False
     weights = {}
@@ -356,7 +356,7 @@ def prefers_text(accept: str | None) -> bool:
         weight = _WEIGHT.search(parameters)
         weights[kind] = float(weight[1]) if weight is not None else 1.0
     json_weight = max(_weight(weights, kind) for kind in _JSON_TYPES)
-    return _weight(weights, "text/plain") > json_weight
+    return _weight(weights, content_type) > json_weight
 
 
 def _weight(weights: Mapping[str, float], kind: str) -> float:

@@ -110,7 +110,7 @@ class Replies:
         """Return a refusal in the form that the client prefers."""
         content_type, body = errors.content(
             problem,
-            as_text=errors.prefers_text(request.headers.get("Accept")),
+            as_text=errors.prefers("text/plain", request.headers.get("Accept")),
             public_url=self._runtime.options.public_url,
             request_id=request_id,
         )

@@ -1,5 +1,6 @@
 """Errors as answers: status, code, body, and in which form (docs/design/http.md 7)."""
 
+import pickle
 from datetime import UTC, datetime, timedelta
 
 import orjson
@@ -56,6 +57,21 @@ def test_our_own_mistake_says_nothing_of_the_inside():
     problem = answers.problem_of(errors.InvariantBroken("E3", "bases differ: /srv/x.py"), NOW)
     assert (problem.status, problem.code) == (500, "internal_error")
     assert "E3" not in problem.detail
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.InvariantBroken("E3", "bases differ"),
+        errors.Malformed("d", errors=(FieldError("/pr", "required", "Give pr."),)),
+        errors.Conflict("d", code="queue_exists", members={"pull_requests": [480]}),
+        errors.Overloaded("d", retry_after_s=2),
+    ],
+)
+def test_another_process_receives_an_error_whole(error):
+    received = pickle.loads(pickle.dumps(error))
+    assert type(received) is type(error)
+    assert (str(received), vars(received)) == (str(error), vars(error))
 
 
 def test_every_code_that_is_answered_has_a_title_of_its_own():
@@ -145,7 +161,7 @@ def test_without_a_public_address_the_type_is_a_relative_reference():
     ],
 )
 def test_plain_text_must_rank_above_every_json_type(accept, is_text):
-    assert answers.prefers_text(accept) is is_text
+    assert answers.prefers("text/plain", accept) is is_text
 
 
 def test_plain_text_is_the_detail_on_one_line():

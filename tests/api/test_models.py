@@ -10,15 +10,24 @@ import pytest
 from service.errors import FieldError, Malformed
 from service.http.models import common
 from service.mergequeue.api.models import pull_requests, queues, testing
+from service.mergequeue.api.models.lists import ListPullRequests
+from service.mergequeue.api.models.statistics import GetMergeQueueStatistics
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import BatchingRule, BatchSizing, Mode, Toggle
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
+from service.testhealth.api.models.tests import ListFailingTests
 from service.vocabulary import MergeMethod
 
 REPO = {"host": "github.com", "owner": "octo", "name": "widgets"}
 NAMED = {"repo": REPO, "targetBranch": "main"}
 PR = {**NAMED, "pr": {"number": 482}}
+NULL_END = {
+    "org_url_slug": "octo",
+    "page_query": {"page_size": 1},
+    "start_time": "2026-03-02T14:02:19Z",
+    "end_time": None,
+}
 SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
 
 
@@ -48,6 +57,18 @@ def test_every_faulty_field_is_reported_at_once():
         ("/pr/number", "type"),
         ("/reason", "length"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("model", "body", "fault"),
+    [
+        (GetMergeQueueStatistics, {"days": 2}, ("/days", "enum", "must be 1, 7, 30 or 90")),
+        (ListPullRequests, {"state": [None]}, ("/state/0", "type", "must be a string")),
+        (ListFailingTests, NULL_END, ("/end_time", "type", "must be a string")),
+    ],
+)
+def test_a_fault_is_told_in_words_of_ours(model, body, fault):
+    assert the_fault(model, NAMED | body) == fault
 
 
 def test_no_more_than_fifty_faults_are_listed():

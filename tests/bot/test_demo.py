@@ -1,10 +1,12 @@
 """What surrounds the demo's play: its narration, ports, folders. The play: tests/end_to_end."""
 
+import asyncio
 import json
 import socket
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -12,10 +14,13 @@ import pytest
 from aiohttp import web
 
 from bot.cli import app
-from bot.demo import play, run, stage, story, watching
+from bot.demo import buttons, play, run, stage, story, watching
+from bot.demo.buttons import Button
+from bot.demo.ground import Ground
+from bot.demo.play import Play
 from bot.demo.run import DemoOptions
 from bot.demo.stage import Ports, Stage
-from bot.demo.watching import Event, RunDetails, Submission
+from bot.demo.watching import Event, RunDetails, Submission, Watch
 from service.errors import StartRefused
 from tests.cli import processes
 from tests.harness.machine import free_port
@@ -226,6 +231,61 @@ async def test_a_service_whose_database_stays_away_is_asked_a_limited_number_of_
         with pytest.raises(aiohttp.ClientResponseError):
             await staged.call("/getQueue", "main")
         assert len(calls) == stage.AWAY_TRIES
+
+
+@asynccontextmanager
+async def silent(response_timeout_s):
+    """A stage whose servers accept connections and answer no request."""
+    clock, connections = SharedClock(START), []
+
+    async def accept(_, writer):
+        connections.append(writer)
+
+    server = await asyncio.start_server(accept, stage.LOOPBACK, 0)
+    url = f"http://{stage.LOOPBACK}:{server.sockets[0].getsockname()[1]}"
+    timeout = aiohttp.ClientTimeout(total=response_timeout_s)
+    sandbox: Any = SimpleNamespace(url=url)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        yield Stage(url, sandbox, "token", Path(), {}, {}, session, clock)
+    for each in connections:
+        each.close()
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("response_s", "story_s", "said"),
+    [
+        (0.01, 60.0, "“Ask” broke off: a request was not answered within 30 s"),
+        (60.0, 0.01, "“Ask” was not over after 0 s"),
+    ],
+)
+async def test_a_story_that_ends_early_says_which_time_limit_ended_it(
+    response_s, story_s, said, monkeypatch
+):
+    monkeypatch.setattr(buttons, "STORY_TIMEOUT_S", story_s)
+
+    async def ask(ground):
+        await ground.stage.call("/getQueue", "main")
+
+    async with silent(response_s) as staged:
+        told: list[str] = []
+        ground = Ground(Watch(staged), staged.clock, told.append, "older")
+        buttons.start(ground, Button("ask", "Ask", "", ask))
+        await ground.playing["ask"]
+    assert told == [f"        {said}"]
+
+
+@pytest.mark.parametrize(
+    ("response_s", "story_s", "fault"),
+    [
+        (0.01, 60.0, "the story broke off: a request was not answered within 30 s"),
+        (60.0, 0.01, "the story was not over after 0 s"),
+    ],
+)
+async def test_a_demo_that_ends_early_says_which_time_limit_ended_it(response_s, story_s, fault):
+    async with silent(response_s) as staged:
+        played = Play(Watch(staged), staged.clock, lambda _: None)
+        assert await run.play_within(played, story_s) == [fault]
 
 
 async def test_a_folder_with_something_in_it_is_not_played_in(tmp_path):

@@ -6,8 +6,10 @@ from playwright.async_api import Page
 
 from tests.harness import needs
 
+# axe leaves out `target-size` (WCAG 2.2) by default.
 _RUN = """async () => {
-  const found = await axe.run(document, {resultTypes: ["violations"]});
+  const rules = {"target-size": {enabled: true}};
+  const found = await axe.run(document, {resultTypes: ["violations"], rules});
   return found.violations.map(each => [each.id, each.nodes.slice(0, 3).map(node => node.html)]);
 }"""
 

@@ -105,7 +105,7 @@ def test_a_refused_upload_fails_a_strict_job_alone(checkout, strict, code):
         api.refuses(UPLOAD, 403, "missing_role", "too small a role")
         done = run(checkout, INPUT_URL=api.url, HEADGATE_TOKEN=service.TOKEN, INPUT_STRICT=strict)
     assert done.returncode == code
-    assert done.stdout.startswith("::warning::headgate: could not read the quarantine list (too")
+    assert done.stdout.startswith("::warning::headgate: the upload of test results failed (too")
     assert "failed=0" in Path(checkout / "output").read_text()
 
 

@@ -144,6 +144,13 @@ def test_a_faulty_field_is_named_by_its_option(api, clock):
         post(api, clock)
 
 
+def test_a_faulty_item_of_a_list_is_named_by_its_option(api, clock):
+    fault = {"field": "/events/0", "code": "enum", "message": "must be one of *, queue.*"}
+    api.refuses("/getQueue", 400, "invalid_field", errors=[fault])
+    with pytest.raises(Refusal, match=r"^--event must be one of"):
+        post(api, clock)
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null"])
 @pytest.mark.parametrize("status", [200, 404, 405])
 def test_an_answer_that_is_no_object_is_trouble_that_stays(status, body):

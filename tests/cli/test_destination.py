@@ -150,8 +150,8 @@ def test_a_token_that_cannot_submit_means_the_only_queue(api):
 
 
 def test_a_base_branch_without_a_queue_is_said_with_what_to_do(api):
-    api.refuses("/findQueue", 404, "queue_not_found", 'branch "main" has no queue.')
-    with pytest.raises(Failed, match='branch "main" has no queue') as failed:
+    api.refuses("/findQueue", 404, "queue_not_found", 'Branch "main" has no queue.')
+    with pytest.raises(Failed, match='Branch "main" has no queue') as failed:
         destination.find_queue(None, None, None, None).branch_of(3)
     assert failed.value.todo == "Make one: headgate queue create --branch BRANCH"
 

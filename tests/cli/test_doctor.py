@@ -3,8 +3,12 @@
 import io
 import json
 
-from bot.cli import app
+from bot.cli import app, doctor
+from bot.cli.client import Client
+from bot.cli.doctor import Place
 from bot.cli.exits import Exit
+from bot.uploader.transport import Clock
+from tests.cli.service import TOKEN
 from tests.cli.test_pull_requests import TARGET
 
 FINE = {"audit": "app-key", "severity": "ok", "found": "GitHub accepts it.", "mend": ""}
@@ -55,6 +59,18 @@ def test_a_dry_test_is_ended_when_it_is_over(api, capsys):
     assert api.asked[1][1] == TARGET | {"timeoutMinutes": 5}
     assert api.asked[3][1] == TARGET | {"branch": STARTED["branch"]}
     assert "  dry-test: It is on." in capsys.readouterr().out
+
+
+def test_a_dry_test_is_looked_at_often_at_first(api):
+    api.says("/startDryTest", STARTED)
+    for _ in range(6):
+        api.says("/getDryTest", {"over": False, "passed": False, "findings": []})
+    api.says("/getDryTest", {"over": True, "passed": True, "findings": [FINE]})
+    api.says("/endDryTest", {"ended": True})
+    pauses_s: list[float] = []
+    client = Client(api.url, TOKEN, print, Clock(sleep=pauses_s.append))
+    assert doctor.tried(Place(client, {"name": "widgets"}, "main"), 5) == [FINE]
+    assert pauses_s == [0.25, 0.5, 1.0, 2.0, 3.0, 3.0]
 
 
 def test_a_dry_test_is_also_ended_when_the_service_refuses_to_tell(api):

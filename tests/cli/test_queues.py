@@ -115,6 +115,12 @@ def test_a_queue_that_is_not_empty_is_not_deleted(api, capsys):
     assert capsys.readouterr().err == "headgate: 2 pull requests are still in the queue.\n"
 
 
+def test_a_missing_queue_is_not_to_be_created_before_it_is_deleted(api, capsys):
+    api.refuses("/deleteQueue", 404, "queue_not_found", 'Branch "main" has no queue.')
+    assert headgate("delete") == 4
+    assert capsys.readouterr().err == 'headgate: Branch "main" has no queue.\n'
+
+
 def test_an_empty_queue_is_deleted(api, capsys):
     api.says("/deleteQueue", {"deleted": True, "branch": "main"})
     assert headgate("delete") == 0

@@ -308,5 +308,12 @@ def test_setup_url_prints_a_link_that_opens_the_set_up_pages_once(service, headg
         assert answer.code == 403
 
 
+def test_setup_url_makes_no_link_for_a_folder_without_a_service(headgate, tmp_path):
+    code, out, err = headgate("setup-url", "--data-dir", str(tmp_path / "none"))
+    assert (code, out) == (8, "")
+    assert f"{tmp_path / 'none'} does not exist" in err
+    assert not (tmp_path / "none").exists()
+
+
 def test_setup_mode_needs_a_folder_that_can_be_written(refused):
     assert "HEADGATE_DATA_DIR" in refused("--data-dir", "/proc/none", HEADGATE_SECRET_KEY=KEY)

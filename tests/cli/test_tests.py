@@ -28,7 +28,8 @@ TEST = {
 }
 DETAILS = TEST | {
     "most_common_failures": [
-        {"summary": "10.0 != 10.01", "occurrence_count": 31, "last_occurrence": ""}
+        {"summary": "10.0 != 10.01", "occurrence_count": 31, "last_occurrence": ""},
+        {"summary": "10.0 != 10.02", "occurrence_count": 1, "last_occurrence": ""},
     ],
     "failure_rate_last_24h": 0.2,
     "quarantine_override": "ALWAYS_QUARANTINE",
@@ -131,10 +132,11 @@ def test_a_test_is_shown_with_how_it_fails(api, capsys):
     assert headgate("show", ID) == 0
     assert api.asked[-1][1] == {**ABOUT, "test_id": ID}
     told = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert told["Status"] == "flaky since 2026-02-27T08:00:00.000Z"
+    assert told["Status"] == "flaky since 2026-02-27 08:00 UTC"
     assert told["Fails"] == "14 % in 7 days, 20 % in 24 hours"
-    assert told["Override"] == "ALWAYS_QUARANTINE until 2026-04-01T08:00:00.000Z"
-    assert told["Failed"] == "31 times: 10.0 != 10.01"
+    assert told["Override"] == "ALWAYS_QUARANTINE until 2026-04-01 08:00 UTC"
+    assert told["Failed"] == "1 time: 10.0 != 10.02"
+    assert told["Last"] == "failure  2026-03-02 07:59 UTC"
     assert told["Link"] == PAGE
     assert headgate("show", PAGE, "--json") == 0
     assert api.asked[-1][1] == {**ABOUT, "test_id": ID}
@@ -155,7 +157,7 @@ def test_a_test_is_quarantined_and_released(api, capsys):
     wish = {"test_id": ID, "override": "ALWAYS_QUARANTINE", "reason": "#991"}
     assert api.asked[-1][1] == ABOUT | wish
     shown = capsys.readouterr()
-    assert shown.out == f"Quarantined {ID} until 2026-04-01T08:00:00.000Z\n"
+    assert shown.out == f"Quarantined {ID} until 2026-04-01 08:00 UTC\n"
     assert shown.err.endswith(
         "headgate tests settings --set quarantine_enabled=true --repo github.com/octo/widgets\n"
     )

@@ -174,7 +174,7 @@ def refused_port():
         return taken.getsockname()[1]
 
 
-UNREAD = "could not read the quarantine list ({why}). No failure is excused in this run.\n"
+UNREAD = "the upload of test results failed ({why}). No failure is excused in this run.\n"
 
 
 @pytest.mark.parametrize(

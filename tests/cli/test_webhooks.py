@@ -52,12 +52,14 @@ def test_without_events_it_hears_of_everything(api, capsys):
 def test_endpoints_are_listed_with_why_they_are_disabled(api, capsys):
     gone = {"state": "disabled", "disabled_reason": "It answered 410: gone."}
     limited = ENDPOINT | gone | {"repositories": [WIDGETS]}
+    limited |= {"last_success_at": "2026-03-02T14:00:00.000Z"}
     api.says("/webhooks/list-endpoints", {"endpoints": [ENDPOINT, limited]})
     assert headgate("list") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "queue.*" in out
     assert "octo/widgets" in out
     assert "never" in out
+    assert "2026-03-02 14:00 UTC" in out
     assert headgate("list", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)["endpoints"]) == 2
 

@@ -266,3 +266,32 @@ def test_a_sign_in_that_is_not_there_is_refused_by_name(monkeypatch):
     monkeypatch.setenv("HEADGATE_DASHBOARD_AUTH", "proxy")
     with pytest.raises(StartRefused, match=r"_AUTH: is not available; use github, token"):
         settings.read()
+
+
+FROM_A_BROWSER = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/octo/widgets/main/3", "/settings/octo/nothing"])
+async def test_a_person_at_an_unknown_address_gets_a_page(stage, path):
+    async with browsing(stage.runtime) as browser:
+        reply = await browser.get(path, FROM_A_BROWSER)
+    assert (reply.status, reply.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no such page" in parsed(reply.body).text
+
+
+@pytest.mark.parametrize(
+    ("path", "lines", "more", "auth"),
+    [
+        ("/nowhere", (), {}, DashboardAuth.TOKEN),
+        ("/v1/nowhere", (FROM_A_BROWSER,), {}, DashboardAuth.TOKEN),
+        ("/nowhere", (FROM_A_BROWSER,), {"method": "POST"}, DashboardAuth.TOKEN),
+        ("/nowhere", (FROM_A_BROWSER,), {}, DashboardAuth.OFF),
+    ],
+)
+async def test_a_program_at_an_unknown_address_gets_a_problem(stage, path, lines, more, auth):
+    async with browsing(stage.runtime, dashboard_auth=auth) as browser:
+        reply = await browser.get(path, *lines, **more)
+    assert (reply.status, reply.headers["content-type"]) == (
+        404,
+        "application/problem+json; charset=utf-8",
+    )

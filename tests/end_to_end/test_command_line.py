@@ -54,7 +54,7 @@ async def test_a_pull_request_is_landed_from_the_command_line(headgate: Command)
     assert await headgate("land", "1") == (
         4,
         "",
-        'headgate: branch "main" has no queue. Make one: headgate queue create --branch BRANCH.\n',
+        'headgate: Branch "main" has no queue. Make one: headgate queue create --branch BRANCH.\n',
     )
     code, out, err = await headgate("queue", "create", "--branch", "main", "--json")
     assert code == 0, err

@@ -23,6 +23,8 @@ from tests.harness.world import CI, REPO, World, WorldOptions, settings_for
 
 WORKFLOW = ".github/workflows/ci.yml"
 GROUP = "${{ github.workflow }}-${{ github.ref }}"
+QUICK = CI.replace("seconds: 3", "seconds: 0.1")
+"""While a command runs, time in the world passes no faster than outside."""
 SILENT = CI.replace('push: ["headgate/merge/**"], pull_request: true', "pull_request: false")
 PUSHED = CI.replace("pull_request: true", "pull_request: false")
 SKIPPING = CI.replace('push: ["headgate/merge/**"], ', "").replace(
@@ -109,6 +111,7 @@ async def test_a_branch_without_a_queue(world: World) -> None:
 
 
 async def test_a_dry_test_before_the_first_test_branch(world: World) -> None:
+    await push(world, {".sandbox/ci.yml": QUICK})
     await world.make_queue()
     doctor = await asking.asker(world)
     mend = (await named(doctor, "checks-on-test-branches", "note"))["mend"]
@@ -515,6 +518,7 @@ async def test_only_branches_of_dry_tests_can_be_ended(world: World) -> None:
 
 
 async def test_the_command_prints_groups_and_ends_by_errors(world: World) -> None:
+    await push(world, {".sandbox/ci.yml": QUICK})
     await world.make_queue()
     doctor = await asking.asker(world)
     printed = await doctor.headgate("doctor", REPO, "--dry-test")

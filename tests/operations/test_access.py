@@ -230,7 +230,7 @@ async def test_a_queue_is_found_in_what_the_caller_may_see(runtime: Runtime, que
         assert missing.value.code == code
     with pytest.raises(NotFound, match="here"):
         await access.repository_of_anyone(runtime, nowhere)
-    with pytest.raises(NotFound, match=r'"other" has no queue; queues here: main\.'):
+    with pytest.raises(NotFound, match=r'^Branch "other" .*\. Queues in this repository: main\.'):
         await queue_access.find_queue(runtime, caller, repo, "other")
 
 

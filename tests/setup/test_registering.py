@@ -190,6 +190,13 @@ async def test_a_wrong_field_is_named_and_the_form_kept(stage, fields, words):
     assert dict(page.form("Continue").fields).items() >= fields.items()
 
 
+def test_a_missing_organization_is_asked_for_by_its_address_on_the_chosen_host(given):
+    form = {"organization": "", "name": "n", "host": "git.example.org"}
+    settings = all_settings.alone(data_dir=given["data_dir"])
+    with pytest.raises(manifest.WrongChoice, match=r"in its address: git\.example\.org/NAME"):
+        manifest.choices_of(form, settings)
+
+
 async def test_an_address_of_this_machine_is_refused_for_a_host_elsewhere(given):
     form = {"organization": "octo", "name": "n", "host": "github.com"}
     settings = all_settings.alone(data_dir=given["data_dir"])

@@ -77,9 +77,9 @@ async def queue_in(runtime: Runtime, repository: RepositoryRecord, branch: str) 
     """Return the queue of a branch of this repository. Raises NotFound(queue_not_found)."""
     queue, branches = await runtime.store.read(_queue_of, repository, branch)
     if queue is None:
-        there = f"; queues here: {', '.join(branches)}" if branches else ""
+        others = f" Queues in this repository: {', '.join(branches)}." if branches else ""
         raise NotFound(
-            f'branch "{branch}" has no queue{there}.',
+            f'Branch "{branch}" has no queue.{others}',
             code="queue_not_found",
             members={"branches": list(branches)},
         )

@@ -66,6 +66,7 @@ VISITS_MAX, VISITS_WITHIN = 10, timedelta(minutes=1)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+UnknownPage = Callable[[], web.Response]
 Take = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
 log = structlog.get_logger()
@@ -94,14 +95,16 @@ def build_app(
     readiness: Readiness,
     extra: Sequence[web.AbstractRouteDef] = (),
     admission: Admission | None = None,
+    unknown_page: UnknownPage | None = None,
 ) -> web.Application:
     """The application over these parts; `admission` is given where others let in by it too.
 
+    `unknown_page` makes what a browser gets at an address outside /v1 that no route has.
     Until `readiness` says the recovery is over, every endpoint with a token answers 503.
     """
     app = web.Application()
     app.add_routes(extra)
-    door = Door(runtime, readiness, admission)
+    door = Door(runtime, readiness, admission, unknown_page)
     for route in routes.ROUTES:
         handler = measured(runtime, route.path, door.handler(route))
         app.router.add_route("*", route.path, handler, expect_handler=_read_later)
@@ -145,9 +148,14 @@ class Door:
     """Where every request of ours comes in."""
 
     def __init__(
-        self, runtime: Runtime, readiness: Readiness, admission: Admission | None = None
+        self,
+        runtime: Runtime,
+        readiness: Readiness,
+        admission: Admission | None = None,
+        unknown_page: UnknownPage | None = None,
     ) -> None:
         self._runtime = runtime
+        self._unknown_page = unknown_page
         self._readiness = readiness
         self._admission = admission or Admission(runtime, readiness)
         self._caches = Caches(runtime.options)
@@ -342,7 +350,14 @@ class Door:
         return _unless_known(request, answer) if page.status == 200 else answer
 
     async def unknown(self, request: web.Request) -> web.StreamResponse:
-        """404 for every path that no route has."""
+        """404 for every path that no route has; a page for a browser, where there are pages."""
+        if (
+            self._unknown_page is not None
+            and request.method in ("GET", "HEAD")
+            and not request.path.startswith("/v1/")
+            and errors.prefers("text/html", request.headers.get("Accept"))
+        ):
+            return self._unknown_page()
         path = request.path[:100]
         meant = routes.nearest(request.path)
         detail = f"There is no endpoint {path}."
