@@ -31,7 +31,9 @@ from service.vocabulary import Actor, ActorKind, Channel, MergeMethod
 PATH = "/setup/queues"
 SHOWN_MAX = 20
 """Repositories on a page: each costs a few calls to GitHub."""
-STARTING = ("Headgate is starting", "Reload this page in a few seconds.")
+STARTING = ("Headgate is starting", "This page reloads until Headgate has started.")
+RELOAD_S = 2
+"""Pause before the page of a service that starts reloads."""
 OPERATOR = Actor(ActorKind.PERSON, "operator (set-up page)", channel=Channel.DASHBOARD)
 """Who creates queues here, as the audit log names them."""
 
@@ -94,7 +96,7 @@ class FirstQueue:
         if session is None:
             return self._pages.refused(403, NO_SESSION)
         if self._readiness.is_recovering:
-            return self._pages.refused(503, STARTING)
+            return self._pages.refused(503, STARTING, reload_s=RELOAD_S)
         try:
             return await show(request, session)
         except DatabaseUnavailable as away:

@@ -71,10 +71,15 @@ class Pages:
             text=html, status=status, content_type="text/html", charset="utf-8", headers=headers
         )
 
-    def refused(self, status: int, words: tuple[str, str]) -> web.Response:
-        """Return a page that says why something was not done, and what to do."""
+    def refused(
+        self, status: int, words: tuple[str, str], *, reload_s: int | None = None
+    ) -> web.Response:
+        """Return a page that says why something was not done, and what to do.
+
+        `reload_s`: the browser opens the address again after this pause.
+        """
         heading, remedy = words
-        return self.page("refused.html", status, heading=heading, remedy=remedy)
+        return self.page("refused.html", status, heading=heading, remedy=remedy, reload_s=reload_s)
 
     def redirect(self, path: str) -> web.Response:
         """Send the browser to another page of ours."""

@@ -32,6 +32,7 @@ class Page(HTMLParser):
     referrer: str
     forms: list[Form] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
+    reload_s: int | None = None
     words: list[str] = field(default_factory=list)
     _open: str = ""
     _named: list[tuple[str, str]] = field(default_factory=list)
@@ -49,6 +50,8 @@ class Page(HTMLParser):
         elif tag == "button":
             value = (given.get("name", ""), given.get("value", ""))
             self._named = [value] if value[0] else []
+        elif tag == "meta" and given.get("http-equiv") == "refresh":
+            self.reload_s = int(given["content"])
         elif tag == "a":
             self._href = given.get("href", "")
         elif tag in ("input", "textarea", "select") and self.forms and given.get("name"):

@@ -7,7 +7,7 @@ from bot import settings as all_settings
 from bot.setup import first_queue, sessions
 from bot.setup.first_queue import FirstQueue
 from bot.setup.sessions import Sessions
-from service.http.health import Readiness
+from service.http.health import Check, Readiness, Word
 from service.mergequeue.operations.repository_file import PATH
 from tests.harness.browser import browsing
 from tests.harness.world import REPO
@@ -143,9 +143,11 @@ async def test_many_repositories_take_several_pages(world, browser):
     assert "octo/r19" not in page.text
 
 
-async def test_while_it_starts_the_page_asks_for_patience(world, tmp_path):
+async def test_while_it_starts_the_page_reloads_until_it_shows_the_repositories(world, tmp_path):
+    await world.settle()
+    readiness = Readiness()
     settings = all_settings.alone(data_dir=str(tmp_path))
-    starting = FirstQueue(world.runtime, settings, Readiness(), Sessions(settings, world.clock))
+    starting = FirstQueue(world.runtime, settings, readiness, Sessions(settings, world.clock))
     app = web.Application()
     app.add_routes(starting.routes())
     runner = web.AppRunner(app, access_log=None)
@@ -156,4 +158,9 @@ async def test_while_it_starts_the_page_asks_for_patience(world, tmp_path):
         root = f"http://127.0.0.1:{runner.addresses[0][1]}"
         page = await opened.open(sessions.link_of(root, token))
         assert (page.status, "Headgate is starting" in page.text) == (503, True)
+        assert page.reload_s == first_queue.RELOAD_S
+        readiness.mark(Check.RECOVERY, Word.OK)
+        page = await opened.open(page.url)
+        assert (page.status, page.reload_s) == (200, None)
+        assert REPO in page.text
     await runner.cleanup()
