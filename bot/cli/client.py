@@ -50,9 +50,26 @@ OPTIONS_BY_FIELD = {
     "repo/host": "--repo",
     "repo/owner": "--repo",
     "repo/name": "--repo",
+    "repositories": "--repo",
     "scope": "--scope",
     "events": "--event",
+    "event": "--event",
     "description": "--description",
+    "url": "the address of the endpoint",
+    "id": "the endpoint's id",
+    "endpoint_id": "the endpoint's id",
+    "overlap_hours": "--overlap-hours",
+    "message_id": "--message",
+    "since": "--since",
+    "include_delivered": "--delivered",
+    "holdId": "the hold's id",
+    "noBatch": "--no-batch",
+    "timeoutMinutes": "--timeout",
+    "test_id": "the test's id",
+    "upload_id": "the upload's id",
+    "owner": "--owner",
+    "search": "--search",
+    "order_by": "--sort",
 }
 
 NEXT_STEPS = {
@@ -171,7 +188,7 @@ def error_text(error: object) -> str:
         return str(error)
     near = error.get("did_you_mean")
     field = str(error.get("field", "")).strip("/")
-    # The option of a list names all of its items.
-    option = OPTIONS_BY_FIELD.get(re.sub(r"/\d+$", "", field), field)
+    # The option of a list names all of its items, and each item whole.
+    option = OPTIONS_BY_FIELD.get(re.sub(r"/\d+(/\w+)?$", "", field), field)
     text = f"{option} {error.get('message', '')}".strip()
     return f"{text}; did you mean {near}?" if near else text

@@ -151,6 +151,21 @@ def test_a_faulty_item_of_a_list_is_named_by_its_option(api, clock):
         post(api, clock)
 
 
+@pytest.mark.parametrize(
+    ("field", "named"),
+    [
+        ("/url", "the address of the endpoint"),
+        ("/holdId", "the hold's id"),
+        ("/repositories/0/owner", "--repo"),
+        ("/message_id", "--message"),
+        ("/timeoutMinutes", "--timeout"),
+        ("/batchingRules/0/targetPattern", "batchingRules/0/targetPattern"),
+    ],
+)
+def test_a_faulty_field_has_the_name_that_the_command_line_gives_it(field, named):
+    assert client.error_text({"field": field, "message": "is wrong"}) == f"{named} is wrong"
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null"])
 @pytest.mark.parametrize("status", [200, 404, 405])
 def test_an_answer_that_is_no_object_is_trouble_that_stays(status, body):
