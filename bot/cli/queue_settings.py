@@ -39,24 +39,36 @@ def created_with() -> Json:
 def parse(texts: Sequence[str] | None) -> Json:
     """Return `KEY=VALUE` texts as members of a request; names in either spelling.
 
-    Raises Failed(USAGE) for a text without `=`, an unknown name, or a name given twice.
+    Raises as `parse_pairs`.
     """
     kinds = typing.get_type_hints(QueueConfig) | {"state": str, "state_reason": str | None}
-    names = {to_camel(name): name for name in kinds} | {name: name for name in kinds}
+    known = {to_camel(name): (to_camel(name), kind) for name, kind in kinds.items()}
+    known |= {name: (to_camel(name), kind) for name, kind in kinds.items()}
+    return parse_pairs(texts or (), known, "queue", "headgate queue show --all-settings")
+
+
+def parse_pairs(
+    texts: Sequence[str], known: Mapping[str, tuple[str, object]], subject: str, listing: str
+) -> Json:
+    """Return `KEY=VALUE` texts as members of a request.
+
+    `known` has the member and the type of each key; the command `listing` shows all keys.
+    Raises Failed(USAGE) for a text without `=`, an unknown key, or a setting given twice.
+    """
     settings: Json = {}
-    for text in texts or ():
+    for text in texts:
         key, equals, value = text.partition("=")
-        name = names.get(key.strip())
+        key = key.strip()
         if not equals:
             raise Failed(Exit.USAGE, f"--set {text!r} has no value", "Write KEY=VALUE")
-        if name is None:
-            near = difflib.get_close_matches(key, names, n=1)
-            listed = "`headgate queue show --all-settings` lists them"
-            todo = f"Did you mean {near[0]}?" if near else listed
-            raise Failed(Exit.USAGE, f"unknown queue setting {key!r}", todo)
-        if to_camel(name) in settings:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            todo = f"Did you mean {near[0]}?" if near else f"`{listing}` lists them"
+            raise Failed(Exit.USAGE, f"unknown {subject} setting {key!r}", todo)
+        member, kind = known[key]
+        if member in settings:
             raise Failed(Exit.USAGE, f"{key!r} is set twice", "Keep one of them")
-        settings[to_camel(name)] = parse_value(kinds[name], value.strip())
+        settings[member] = parse_value(kind, value.strip())
     return settings
 
 

@@ -215,19 +215,13 @@ def all_pages(repository: Repository, path: str, field: str, members: Json) -> l
 
 
 def parse_settings(texts: Sequence[str]) -> Json:
-    """Return `KEY=VALUE` texts as members of a request. Raises Failed(USAGE) without a `=`."""
+    """Return `KEY=VALUE` texts as members of a request. Raises as `queue_settings.parse_pairs`."""
     from bot.cli import queue_settings
     from service.testhealth.settings import TestSettings
 
     kinds = typing.get_type_hints(TestSettings)
-    settings: Json = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise Failed(Exit.USAGE, f"--set {text!r} has no value", "Write KEY=VALUE")
-        kind = kinds.get(key.strip(), str)
-        settings[key.strip()] = queue_settings.parse_value(kind, value.strip())
-    return settings
+    known = {name: (name, kind) for name, kind in kinds.items()}
+    return queue_settings.parse_pairs(texts, known, "test", "headgate tests settings")
 
 
 def last_week(repository: Repository) -> Json:

@@ -186,6 +186,19 @@ def test_the_settings_of_tests_are_shown_and_changed(api, capsys):
     assert headgate("settings", "--set", "quarantine_enabled") == 2
 
 
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ("quarantine_enabeld=true", "Did you mean quarantine_enabled?"),
+        ("zzz=1", "`headgate tests settings` lists them"),
+    ],
+)
+def test_an_unknown_setting_of_tests_is_a_usage_error(api, capsys, change, advice):
+    assert headgate("settings", "--set", change) == 2
+    assert not api.asked
+    assert advice in capsys.readouterr().err
+
+
 def test_an_upload_is_deleted(api, capsys):
     gone = {"upload_id": ID, "deleted": True}
     api.says("/flaky-tests/delete-upload", gone)
