@@ -103,10 +103,7 @@ class _Bounds:
     def integer(self, literal: str) -> int:
         self._count(1)
         _check_digits(literal)
-        value = int(literal)
-        if not INTEGER_MIN <= value <= INTEGER_MAX:
-            raise InvalidJson(f"the integer {literal} does not fit into 64 bits")
-        return value
+        return int(literal)
 
     def number(self, literal: str) -> float:
         self._count(1)
@@ -117,15 +114,14 @@ class _Bounds:
         return value
 
     def check(self, document: dict[str, Any], *, are_strings_safe: bool) -> None:
-        """Check depth, strings, and the number of values that have no hook."""
+        """Check depth, strings, integers, and the number of values that have no hook."""
         waiting: list[tuple[Any, str, int]] = [(document, "", 1)]
         for container, name, depth in waiting:
             if depth > DEPTH_MAX:
                 raise _too_deep()
             is_object = type(container) is dict
             if is_object and not are_strings_safe:
-                for key in container:
-                    _check_string(key, key)
+                _check_keys(container)
             for key, value in container.items() if is_object else zip(repeat(name), container):
                 kind = type(value)
                 if kind is str:
@@ -134,6 +130,8 @@ class _Bounds:
                 elif kind is dict or kind is list:
                     self._count(1)
                     waiting.append((value, key, depth + 1))
+                elif kind is int:
+                    _check_integer(value, key)
                 elif value is None or kind is bool:
                     self._count(1)
 
@@ -141,6 +139,11 @@ class _Bounds:
         self._values += values
         if self._values > VALUES_MAX:
             raise _too_many()
+
+
+def _check_keys(members: dict[str, Any]) -> None:
+    for key in members:
+        _check_string(key, key)
 
 
 def _check_string(text: str, key: str) -> None:
@@ -153,6 +156,11 @@ def _check_string(text: str, key: str) -> None:
         raise InvalidJson(f"{place} contains a lone surrogate") from None
     if size > STRING_BYTES_MAX:
         raise InvalidJson(f"{place} is longer than 1 MiB")
+
+
+def _check_integer(value: int, key: str) -> None:
+    if not INTEGER_MIN <= value <= INTEGER_MAX:
+        raise InvalidJson(f"an integer at the key {_quoted(key)} does not fit into 64 bits")
 
 
 def _check_digits(literal: str) -> None:

@@ -90,8 +90,9 @@ REFUSED = [
     (b'{"x": {"a:": 1, "a:": 2}}', 'the key "a:" occurs twice'),
     (b'{"a": NaN}', "NaN is not allowed"),
     (b'{"a": -Infinity}', "-Infinity is not allowed"),
-    (b'{"a": 9223372036854775808}', "the integer 9223372036854775808 does not fit into 64 bits"),
-    (b'{"a": -9223372036854775809}', "the integer -9223372036854775809 does not fit into 64 bits"),
+    (b'{"a": 9223372036854775808}', 'an integer at the key "a" does not fit into 64 bits'),
+    (b'{"a": -9223372036854775809}', 'an integer at the key "a" does not fit into 64 bits'),
+    (b'{"a": {"b": [9223372036854775808]}}', 'an integer at the key "b" does not fit into 64 bits'),
     (
         b'{"a": 0.123456789012345678901}',
         "the number 0.123456789012345678901 has more than 20 digits",
