@@ -95,6 +95,22 @@ async def test_a_pause_and_its_end_show_on_what_waits_for_a_slot(world: World) -
     assert "queue paused" not in world.check_on(waiting)
 
 
+@pytest.mark.parametrize("world_options", [gates.CI], indirect=True)
+async def test_a_pause_and_its_end_show_on_what_is_under_test(world: World) -> None:
+    await world.make_queue()
+    number = await submitted(world)
+    await gates.under_test(world, number)
+    queue = await world.queue()
+    by = Requester(SYSTEM)
+    await queue_operations.set_state(world.runtime, queue, QueueState.PAUSED, "freeze", by)
+    await shows(world, number, "`freeze`")
+    await shows(world, number, "`freeze`", world.check_summary)
+    assert "if the checks pass and the queue continues." in world.comment_on(number)
+    await queue_operations.set_state(world.runtime, queue, QueueState.RUNNING, None, by)
+    await world.settle()
+    assert "It merges automatically if the checks pass." in world.comment_on(number)
+
+
 @pytest.mark.parametrize("world_options", [WorldOptions()], indirect=True)
 async def test_a_landing_is_a_reaction_where_no_comment_tells_it(world: World) -> None:
     await world.make_queue(comments_enabled=False)

@@ -286,6 +286,16 @@ def testing() -> PullRequestText:
     )
 
 
+def testing_but_paused() -> PullRequestText:
+    """Under test, in a queue that bob paused meanwhile."""
+    return replace(testing(), queue=paused().queue, left=None)
+
+
+def testing_but_held() -> PullRequestText:
+    """Under test, in a queue whose merges GitHub refuses."""
+    return replace(testing(), queue=held().queue, left=None)
+
+
 def testing_again() -> PullRequestText:
     """Under test for the second time, because 478 failed."""
     shown = testing()

@@ -28,6 +28,8 @@ STORIES = {
     "delayed": stories.delayed(),
     "testing": stories.testing(),
     "testing-without-check-run": stories.without_check_run(),
+    "testing-but-paused": stories.testing_but_paused(),
+    "testing-but-held": stories.testing_but_held(),
     "testing-again": stories.testing_again(),
     "check-silent": stories.silent(),
     "check-unread": stories.unread(),

@@ -135,7 +135,7 @@ def test_what_was_not_done_is_never_liked():
     assert not [case for case in liked if case.startswith(("refused", "no ", "already", "un"))]
 
 
-TOLD = ["not-ready", "pending", "held", "testing", "undecided", "failed"]
+TOLD = ["not-ready", "pending", "held", "testing", "testing-but-paused", "undecided", "failed"]
 AMONG_OTHERS = ["batch-waiting", "batch-split-further", "batch-behind-suspect", "kept"]
 
 

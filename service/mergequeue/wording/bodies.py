@@ -220,6 +220,7 @@ def _testing(view: PullRequestText, check_run: str | None) -> list[str]:
     return [
         _written(_restarted(view), view),
         _written(_tested(view, run), view),
+        _held(view),
         progress,
         *noted,
         _unready(view),
@@ -257,14 +258,15 @@ def _tested(view: PullRequestText, run: Run) -> Phrase:
     if others:
         base += phrase(", together with {}", phrases.pulls(others))
     what = "Place and time" if view.left else "Place"
-    return phrases.joined([base + phrase("."), _apart(run), _as_of(view, what)])
+    return phrases.joined([base + phrase("."), _apart(view, run), _as_of(view, what)])
 
 
-def _apart(run: Run) -> Phrase:
+def _apart(view: PullRequestText, run: Run) -> Phrase:
     """Say what follows, and why the test leaves out some or all entries ahead."""
     if run.kind is RunKind.SCREEN:
         return phrase("It takes its place in the queue when it passes; no other PR waits for it.")
-    merges = phrase("It merges automatically if the checks pass.")
+    stops = " and the queue continues" if conditions.stopped(view).parts else ""
+    merges = Phrase((f"It merges automatically if the checks pass{stops}.",))
     if run.config.mode is not Mode.PARALLEL:
         return merges
     left_out = phrase("PRs ahead that share no impacted targets with it are left out.")

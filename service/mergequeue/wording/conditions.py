@@ -22,6 +22,8 @@ from service.mergequeue.engine.explaining.conditions import (
 )
 from service.mergequeue.engine.model import Hold, MergeQueue, Run
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, HoldReason, Reason
+from service.mergequeue.engine.state.holds import stops_landings
+from service.mergequeue.engine.states import LANDS, EntryState
 from service.mergequeue.wording import holds, readiness, risks
 from service.mergequeue.wording.situation import PullRequestText, Wanted
 from service.text import markdown, phrases, times
@@ -107,13 +109,24 @@ def stopped_word(view: PullRequestText) -> str:
 
 
 def stopped(view: PullRequestText) -> Phrase:
-    """Return what stops the queue for this entry, in sentences; empty if it is not stopped."""
+    """Return what stops the queue for this entry, in sentences; empty if it is not stopped.
+
+    An entry under test is told what would keep it from being merged when it passes.
+    """
+    if view.entry.state is EntryState.TESTING:
+        return _landing_stopped(view)
     codes = {each.code for each in _open(view)}
     state = Phrase()
     if codes & {ConditionCode.QUEUE_RUNNING, ConditionCode.QUEUE_LANDS}:
         state = holds.state_text(view.queue, view.now)
     held = holds.texts(_stopping(view), view.queue.branch, view.now)
     return phrases.joined([state, held])
+
+
+def _landing_stopped(view: PullRequestText) -> Phrase:
+    state = Phrase() if view.queue.state in LANDS else holds.state_text(view.queue, view.now)
+    found = stops_landings(view.queue)
+    return phrases.joined([state, holds.texts(found, view.queue.branch, view.now)])
 
 
 def required_checks(run: Run) -> list[RequiredCheck]:
