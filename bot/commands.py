@@ -56,6 +56,7 @@ HEX = re.compile(r"[0-9a-fA-F]{7,40}")
 # What stands behind each option in a suggestion when nobody gave a value.
 OPTIONS = {"--priority": "high", "--no-batch": "", "--sha": "a1b2c3d"}
 SHORT = {"-p": "--priority"}
+HELP = ("--help", "-h")
 
 # Control, zero-width and bidirectional characters, surrogates, line and paragraph separators,
 # and what the Markdown parser makes of NUL: such a line may show other words than it holds.
@@ -136,8 +137,12 @@ def _wish(text: str) -> Ask:
     """Parse the words after the prefix."""
     first, _, rest = text.partition(" ")
     word, rest = _lower(first), rest.strip(" ")
+    words = text.split()
+    # A reason may contain the word, but does not consist of it.
+    if words and len(words) <= 2 and _lower(words[-1]) in HELP:
+        return AskHelp()
     if not word or word.startswith("-"):
-        return _submit(text.split())
+        return _submit(words)
     if word in WITH_REASON:
         return _with_reason(word, rest)
     if word not in PLAIN:
@@ -167,7 +172,9 @@ def _submit(words: list[str]) -> Ask:
             return AskUnclear(Unclear.UNKNOWN_WORD, given, _near_command(_lower(given)))
         name, equals, value = given.partition("=")
         option = SHORT.get(_lower(name), _lower(name))
-        if option not in OPTIONS or (option == "--no-batch" and equals):
+        if option == "--no-batch" and equals:
+            return AskUnclear(Unclear.UNKNOWN_OPTION, given, option)
+        if option not in OPTIONS:
             return _unknown_option(name, value or _next_value(left))
         if option == "--no-batch":
             no_batch = True
@@ -193,7 +200,12 @@ def priority_of(text: str) -> int | None:
 
 
 def _unknown_option(name: str, value: str) -> AskUnclear:
-    near = _near(_lower(name), tuple(OPTIONS))
+    word = _lower(name).lstrip("-")
+    if word in WORDS:
+        return AskUnclear(Unclear.UNKNOWN_WORD, name, word)
+    # The hyphens are in every option, so they would make every word similar.
+    near = _near(word, [each.removeprefix("--") for each in OPTIONS])
+    near = f"--{near}" if near else ""
     if near and OPTIONS[near]:
         near = f"{near}={value or OPTIONS[near]}"
     return AskUnclear(Unclear.UNKNOWN_OPTION, name, near)

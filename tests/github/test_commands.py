@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import commands
-from service.mergequeue.wording import replies
+from service.mergequeue.wording import unclear_commands
 from service.provider.signals import (
     AskCancel,
     AskDrain,
@@ -43,6 +43,12 @@ UNDERSTOOD = [
     ("/merge why", AskStatus()),
     ("/merge explain", AskStatus()),
     ("/merge help", AskHelp()),
+    ("/merge --help", AskHelp()),
+    ("/merge -h", AskHelp()),
+    ("/merge cancel --help", AskHelp()),
+    ("/merge pause --HELP", AskHelp()),
+    ("/merge -p=high --help", AskHelp()),
+    ("/merge pause read --help first", AskPause("read --help first")),
     ("/merge resume", AskResume()),
     ("/merge pause release freeze", AskPause("release freeze")),
     ("/merge Pause  Release Freeze!", AskPause("Release Freeze!")),
@@ -90,7 +96,10 @@ UNCLEAR = [
     ("/merge --prio=low", AskUnclear(Unclear.UNKNOWN_OPTION, "--prio", "--priority=low")),
     ("/merge --prio", AskUnclear(Unclear.UNKNOWN_OPTION, "--prio", "--priority=high")),
     ("/merge --nobatch", AskUnclear(Unclear.UNKNOWN_OPTION, "--nobatch", "--no-batch")),
-    ("/merge --no-batch=1", AskUnclear(Unclear.UNKNOWN_OPTION, "--no-batch", "--no-batch")),
+    ("/merge --no-batch=1", AskUnclear(Unclear.UNKNOWN_OPTION, "--no-batch=1", "--no-batch")),
+    ("/merge --squash", AskUnclear(Unclear.UNKNOWN_OPTION, "--squash")),
+    ("/merge --status", AskUnclear(Unclear.UNKNOWN_WORD, "--status", "status")),
+    ("/merge --Cancel", AskUnclear(Unclear.UNKNOWN_WORD, "--Cancel", "cancel")),
     ("/merge --zzz", AskUnclear(Unclear.UNKNOWN_OPTION, "--zzz")),
     ("/merge -p asap", AskUnclear(Unclear.BAD_PRIORITY, "asap")),
     ("/merge -p", AskUnclear(Unclear.BAD_PRIORITY, "")),
@@ -157,7 +166,7 @@ def test_a_faulty_line_says_what_is_wrong_and_what_was_meant(body, ask):
     assert commands.parse(body) == ask
 
 
-@pytest.mark.parametrize("word", replies.MAY_FOLLOW)
+@pytest.mark.parametrize("word", unclear_commands.MAY_FOLLOW)
 def test_every_word_that_an_answer_names_is_known(word):
     ask = commands.parse(f"/merge {word}")
     unknown = (Unclear.UNKNOWN_WORD, Unclear.UNKNOWN_OPTION)

@@ -41,6 +41,7 @@ from service.mergequeue.wording import (
     refusals,
     replies,
     situation,
+    unclear_commands,
 )
 from service.mergequeue.wording.replies import Right
 from service.mergequeue.wording.situation import Situation, Wanted
@@ -92,7 +93,7 @@ def test_each_condition_each_next_event_and_each_outcome_has_a_text():
     assert set(conditions.CONDITIONS) == set(ConditionCode)
     assert set(conditions.NEXT) == set(Next)
     assert set(conditions.OUTCOMES) == {*CheckOutcome, None}
-    assert set(replies.UNCLEAR) == set(Unclear)
+    assert set(unclear_commands.UNCLEAR) == set(Unclear)
     assert set(replies.COMMANDS) == set(Right)
 
 

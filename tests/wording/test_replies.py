@@ -55,6 +55,8 @@ ANSWERS = {
     ),
     "unknown option, nothing near": replies.unclear(AskUnclear(Unclear.UNKNOWN_OPTION, "-z")),
     "bad priority": replies.unclear(AskUnclear(Unclear.BAD_PRIORITY, "asap")),
+    "priority without a value": replies.unclear(AskUnclear(Unclear.BAD_PRIORITY, "")),
+    "sha without a value": replies.unclear(AskUnclear(Unclear.BAD_SHA, "")),
     "bad sha": replies.unclear(AskUnclear(Unclear.BAD_SHA, "HEAD")),
     "no reason": replies.unclear(AskUnclear(Unclear.NO_REASON, "drain")),
     "long line": replies.unclear(AskUnclear(Unclear.TOO_LONG, "")),
@@ -74,8 +76,11 @@ ANSWERS = {
     "forks denied": replies.forks_denied("main"),
     "new priority": replies.reprioritized(Reprioritized(100, 10, 2, 7)),
     "new priority, not ready": replies.reprioritized(Reprioritized(100, 42, None, 7)),
-    "cancel: not queued": replies.not_in_queue(AskCancel()),
-    "retry: not queued": replies.not_in_queue(AskRetry()),
+    **{
+        f"{name}: {state.value.lower()} and not queued": replies.not_in_queue(ask, state)
+        for name, ask in (("cancel", AskCancel()), ("retry", AskRetry()))
+        for state in PullRequestState
+    },
     "retry: nothing runs": replies.nothing_runs(3, 7),
     "retry: not ready": replies.nothing_runs(None, 7),
     "closed": replies.not_open(PullRequestState.CLOSED),
@@ -85,9 +90,13 @@ ANSWERS = {
     "flood": replies.flood(NOW + minutes(10), NOW),
     "flood short": replies.flood(NOW + minutes(1), NOW),
     "broken": replies.broken("01JABCDEF"),
-    "status: never submitted": replies.never_submitted("main"),
+    **{
+        f"status: {state.value.lower()} and never submitted": replies.never_submitted("main", state)
+        for state in PullRequestState
+    },
     "queue made": replies.queue_made(RUNNING, builders.REQUIRED),
     "no queue": replies.no_queue("develop", ("main", "release/2")),
+    "no queue for a branch that a shell would run": replies.no_queue("a;$(b)", ()),
     "no queue anywhere": replies.no_queue("develop", ()),
     "no required checks": replies.no_required_checks("main"),
     "rules unreadable": replies.rules_unreadable("main"),

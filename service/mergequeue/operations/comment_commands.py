@@ -247,17 +247,17 @@ async def _status(runtime: Runtime, command: CommentCommand) -> Answer:
     if command.queue is not None:
         text = await notices.text_of(runtime, command.queue, command.pull.number, None)
     if text is None:
-        return replies.never_submitted(command.pull.target_branch)
+        return replies.never_submitted(command.pull.target_branch, command.pull.state)
     return replies.status(text)
 
 
 async def _cancel(runtime: Runtime, command: CommentCommand, ask: AskCancel) -> Answer:
     if command.queue is None:
-        return replies.not_in_queue(ask)
+        return replies.not_in_queue(ask, command.pull.state)
     by = _by(runtime, command)
     step = await pull_requests.request_cancel(runtime, command.queue, command.pull.number, by, "")
     if step.refusal is not None:
-        return _refused(step, ask, command.queue)
+        return _refused(step, ask, command.queue, command.pull)
     entry = await pull_requests.wait_until_settled(runtime, command.queue, command.pull.number)
     is_late = entry.state is EntryState.MERGED or entry.state not in FINAL
     return replies.being_merged(ask) if is_late else replies.accepted()
@@ -265,22 +265,22 @@ async def _cancel(runtime: Runtime, command: CommentCommand, ask: AskCancel) -> 
 
 async def _retry(runtime: Runtime, command: CommentCommand, ask: AskRetry) -> Answer:
     if command.queue is None:
-        return replies.not_in_queue(ask)
+        return replies.not_in_queue(ask, command.pull.state)
     number = command.pull.number
     by = _by(runtime, command)
     step = await pull_requests.request_restart(runtime, command.queue, number, by)
     if step.refusal is not None:
-        return _refused(step, ask, command.queue)
+        return _refused(step, ask, command.queue, command.pull)
     if pull_requests.has_restarted(step, number):
         return replies.accepted()
     place = queue_views.position_of(step.queue, step.queue.entries[number])
     return replies.nothing_runs(place, queue_views.queue_length(step.queue))
 
 
-def _refused(step: Step, ask: AskCancel | AskRetry, queue: QueueRef) -> Answer:
+def _refused(step: Step, ask: AskCancel | AskRetry, queue: QueueRef, pull: PullRequest) -> Answer:
     refusal = step.refusal
     if refusal is None or refusal.reason is Reason.NOT_IN_QUEUE:
-        return replies.not_in_queue(ask)
+        return replies.not_in_queue(ask, pull.state)
     if refusal.reason is Reason.ALREADY_LANDED:
         return replies.being_merged(ask)
     return replies.refused(refusal, queue.branch)

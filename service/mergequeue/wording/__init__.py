@@ -15,6 +15,7 @@ Each catalog has one text per reason, hold, cause or condition:
     reasons.py      why an entry stands where it stands
     endings.py      why it left the queue, why its test run failed, and what to do next
     refusals.py     why a command was refused
+    unclear_commands.py  why a command line cannot be run
     holds.py        why the queue is stopped
     conditions.py   what an entry waits for, and what happens next
     failed_tests.py which tests failed, and what they were before

@@ -1,6 +1,7 @@
 """An answer to a command: a reaction on the comment, and a new comment where one is needed."""
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +18,11 @@ from service.mergequeue.wording import (
     holds,
     refusals,
     suspicions,
+    unclear_commands,
 )
 from service.mergequeue.wording.endings import MERGE
 from service.mergequeue.wording.situation import PullRequestText
-from service.provider.signals import AskCancel, AskRetry, AskUnclear, Unclear
+from service.provider.signals import AskCancel, AskRetry, AskUnclear
 from service.provider.values import (
     AccessLevel,
     Emoji,
@@ -132,8 +134,9 @@ def stack_submitted(numbers: Sequence[int]) -> Answer:
 
 def sha_differs(head: Sha, given: str) -> Answer:
     """The commit that was named is not the head."""
-    words = "The head is {}, not {}." + NOTHING_CHANGED
-    return _unclear(phrase(words, phrases.short(head), phrases.short(given)))
+    words = f"The head is {{}}, not {{}}.{NOTHING_CHANGED} Check the commits, then comment {{}}."
+    command = Code(f"{MERGE.text} --sha={phrases.short(head).text}")
+    return _unclear(phrase(words, phrases.short(head), phrases.short(given), command))
 
 
 def denied(denial: Denial) -> Answer:
@@ -167,10 +170,21 @@ def reprioritized(change: Reprioritized) -> Answer:
     return _accepted(text + (phrase(": now {}.", place) if place.parts else phrase(".")))
 
 
-def not_in_queue(ask: AskCancel | AskRetry) -> Answer:
+def not_in_queue(ask: AskCancel | AskRetry, state: PullRequestState) -> Answer:
     """There is nothing to remove or to restart."""
     verb = "remove" if isinstance(ask, AskCancel) else "restart"
-    return _unclear(phrase(f"This PR is not in the queue, so there was nothing to {verb}."))
+    text = phrase(f"This PR is {_NOT_QUEUED[state]}, so there was nothing to {verb}.")
+    if isinstance(ask, AskRetry) and state is PullRequestState.OPEN:
+        text += phrase(" Comment {} to queue it.", MERGE)
+    return _unclear(text)
+
+
+_NOT_QUEUED = {
+    PullRequestState.OPEN: "not in the queue",
+    PullRequestState.CLOSED: "closed",
+    PullRequestState.MERGED: "already merged",
+}
+"""Why a pull request is not in the queue, by its state."""
 
 
 def nothing_runs(position: int | None, length: int) -> Answer:
@@ -184,12 +198,13 @@ def nothing_runs(position: int | None, length: int) -> Answer:
 
 def not_open(state: PullRequestState) -> Answer:
     """The pull request is closed or merged."""
-    reason = (
-        Reason.PULL_REQUEST_MERGED
-        if state is PullRequestState.MERGED
-        else Reason.PULL_REQUEST_CLOSED
-    )
-    return refused(Refused(reason, ""), "")
+    return refused(Refused(_not_open_reason(state), ""), "")
+
+
+def _not_open_reason(state: PullRequestState) -> Reason:
+    if state is PullRequestState.MERGED:
+        return Reason.PULL_REQUEST_MERGED
+    return Reason.PULL_REQUEST_CLOSED
 
 
 def refused(refusal: Refused, branch: str) -> Answer:
@@ -247,8 +262,10 @@ def status(view: PullRequestText) -> Answer:
     return Answer(Emoji.ACCEPTED, "\n\n".join(each for each in pieces if each))
 
 
-def never_submitted(branch: str) -> Answer:
+def never_submitted(branch: str, state: PullRequestState) -> Answer:
     """There is nothing to explain: it was never queued."""
+    if state is not PullRequestState.OPEN:
+        return _accepted(refusals.text(Refused(_not_open_reason(state), ""), branch))
     return _accepted(
         phrase("This PR is not in the queue for {}. Comment {} to add it.", branch, MERGE)
     )
@@ -260,9 +277,9 @@ COMMANDS = {
     Right.CANCEL: Code("/merge cancel"),
     Right.RETRY: Code("/merge retry"),
     Right.URGENT: Code("/merge --priority=urgent"),
-    Right.PAUSE: Code("/merge pause"),
+    Right.PAUSE: Code("/merge pause reason"),
     Right.RESUME: Code("/merge resume"),
-    Right.DRAIN: Code("/merge drain"),
+    Right.DRAIN: Code("/merge drain reason"),
     Right.SENSITIVE_FORK: MERGE,
 }
 """The command for each right."""
@@ -312,9 +329,9 @@ def no_queue(branch: str, branches: tuple[str, ...]) -> Answer:
     text = phrase("There is no queue for {}.", branch)
     if branches:
         text += phrase(" Queues here: {}.", phrases.names(branches))
-    return _refused(
-        text + phrase(" An admin can create one with {}.", Code("headgate queue create"))
-    )
+    # An admin pastes it into a shell, and the name of a branch may have characters of a shell.
+    command = Code(f"headgate queue create --branch {shlex.quote(branch)}")
+    return _refused(text + phrase(" An admin can create one with {}.", command))
 
 
 def no_required_checks(branch: str) -> Answer:
@@ -402,11 +419,6 @@ HELP = (
 )
 """Every command with an example of its options → what it does."""
 
-MAY_FOLLOW = (
-    *("cancel", "retry", "status", "pause", "resume", "drain", "help"),
-    *("--priority", "--no-batch", "--sha"),
-)
-
 
 def _queue_summary(branch: str, queue: MergeQueue | None) -> str:
     if queue is None:
@@ -444,56 +456,4 @@ def _keep_order(queue: MergeQueue) -> Phrase:
 
 def unclear(ask: AskUnclear) -> Answer:
     """A command line that cannot be run."""
-    return _unclear(UNCLEAR[ask.why](ask) + phrase(NOTHING_CHANGED))
-
-
-def _unknown_word(ask: AskUnclear) -> Phrase:
-    text = phrase("I do not know {}.", f"/merge {ask.given}")
-    if ask.suggestion:
-        meant = f"/merge {ask.suggestion}"
-        return text + phrase(" Did you mean {}? ({} lists the commands.)", meant, "/merge help")
-    known = phrases.listed([Phrase((Code(word),)) for word in MAY_FOLLOW], len(MAY_FOLLOW), "or")
-    alone = phrase(" {} alone queues this PR; it takes {}.", "/merge", known)
-    return text + alone + phrase(" ({} says what each does.)", "/merge help")
-
-
-def _unknown_option(ask: AskUnclear) -> Phrase:
-    text = phrase("{} is not an option", ask.given)
-    return text + (phrase("; use {}.", ask.suggestion) if ask.suggestion else phrase("."))
-
-
-def _bad_priority(ask: AskUnclear) -> Phrase:
-    return phrase(
-        "Priority {} is not one of urgent, high, medium, low, lowest or 0 to 255 (lower goes "
-        "first).",
-        ask.given,
-    )
-
-
-def _bad_sha(ask: AskUnclear) -> Phrase:
-    return phrase("{} is not the beginning of a commit: give 7 to 40 hex digits.", ask.given)
-
-
-def _reason_missing(ask: AskUnclear) -> Phrase:
-    return phrase("Give a reason: {}.", f"/merge {ask.given} release freeze")
-
-
-def _too_long(ask: AskUnclear) -> Phrase:
-    if ask.given:
-        return phrase("The reason is longer than 200 characters.")
-    return phrase("The command line is longer than 300 characters.")
-
-
-def _several(ask: AskUnclear) -> Phrase:
-    return phrase("I run one command per comment and found {}.", ask.count)
-
-
-UNCLEAR = {
-    Unclear.UNKNOWN_WORD: _unknown_word,
-    Unclear.UNKNOWN_OPTION: _unknown_option,
-    Unclear.BAD_PRIORITY: _bad_priority,
-    Unclear.BAD_SHA: _bad_sha,
-    Unclear.NO_REASON: _reason_missing,
-    Unclear.TOO_LONG: _too_long,
-    Unclear.SEVERAL: _several,
-}
+    return _unclear(unclear_commands.text(ask) + phrase(NOTHING_CHANGED))
