@@ -111,6 +111,19 @@ async def test_a_pause_and_its_end_show_on_what_is_under_test(world: World) -> N
     assert "It merges automatically if the checks pass." in world.comment_on(number)
 
 
+@pytest.mark.parametrize("world_options", [gates.CI], indirect=True)
+async def test_a_pause_shows_on_a_failure_whose_second_test_it_stops(world: World) -> None:
+    await world.make_queue()
+    number = await submitted(world)
+    await gates.under_test(world, number)
+    queue = await world.queue()
+    by = Requester(SYSTEM)
+    await queue_operations.set_state(world.runtime, queue, QueueState.PAUSED, "freeze", by)
+    await gates.fails(world, number)
+    await shows(world, number, "finding the cause")
+    await shows(world, number, "`freeze`")
+
+
 @pytest.mark.parametrize("world_options", [WorldOptions()], indirect=True)
 async def test_a_landing_is_a_reaction_where_no_comment_tells_it(world: World) -> None:
     await world.make_queue(comments_enabled=False)

@@ -419,6 +419,21 @@ def ended(
     return view(entry, position=None, length=6, history=history, run=run)
 
 
+def undecided_but_paused() -> PullRequestText:
+    """Failed alone, and the second test run cannot start in a queue that bob paused."""
+    shown = undecided(())
+    conditions = (
+        Condition(ConditionCode.QUEUE_RUNNING, met=False),
+        Condition(ConditionCode.CONFIRMED, met=False),
+    )
+    following = NextEvent(Next.QUEUE_RESUMES)
+    return replace(
+        shown,
+        queue=paused().queue,
+        explained=explained(shown.entry, *conditions, following=following),
+    )
+
+
 def merged(reason: Reason = Reason.LANDED, by: Actor = SYSTEM) -> PullRequestText:
     """In the target branch."""
     return ended(EntryState.MERGED, reason, Detail(sha=LANDED), by=by)

@@ -39,6 +39,7 @@ STORIES = {
     "passed-but-paused": stories.passed_but_paused(),
     "undecided": stories.undecided(),
     "undecided-alone": stories.undecided(()),
+    "undecided-but-paused": stories.undecided_but_paused(),
     "merged": stories.merged(),
     "merged-directly": stories.merged(Reason.LANDED_DIRECTLY),
     "merged-by-hand": stories.merged(Reason.MERGED_BY_HAND, BOB),

@@ -41,7 +41,7 @@ def body(view: PullRequestText, check_run: str | None = None) -> str:
         case EntryState.TESTS_PASSED:
             paragraphs = _passed(view)
         case EntryState.PENDING_FAILURE:
-            paragraphs = [_undecided(view), logs(view)]
+            paragraphs = [_undecided(view), _held(view), logs(view)]
         case EntryState.MERGED:
             paragraphs = _merged(view)
         case EntryState.FAILED | EntryState.CANCELLED:
