@@ -77,6 +77,20 @@ async def test_a_run_is_tested_by_the_statuses_of_the_file(world: World):
     assert shown["requiredStatusesSource"] == "vendor_config"
 
 
+@pytest.mark.parametrize("world_options", [()], indirect=True)
+async def test_without_required_checks_the_first_merge_names_the_file_that_then_allows_it(
+    world: World,
+):
+    number = await world.open()
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert f"`requiredStatuses` in `{FILE}`" in world.comment_on(number)
+    await push(world, {FILE: VALID})
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert await world.merged() == [number]
+
+
 async def test_the_api_cannot_change_what_the_file_sets(world: World):
     admin = await at_work(world)
     await push(world, {FILE: VALID})

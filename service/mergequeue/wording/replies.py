@@ -335,8 +335,18 @@ def no_queue(branch: str, branches: tuple[str, ...]) -> Answer:
 
 
 def no_required_checks(branch: str) -> Answer:
-    """Without a required check nothing would be tested."""
-    return _refused(refusals.no_required_checks(branch))
+    """Without a required check nothing would be tested, so the first command made no queue."""
+    return _refused(
+        phrase(
+            "I found no required checks for {}, so I would merge untested code. Require the "
+            "checks of your CI in branch protection or a ruleset, or list them as {} in {}; then "
+            "comment {} again.",
+            branch,
+            Code("requiredStatuses"),
+            Code(".github/headgate.yml"),
+            MERGE,
+        )
+    )
 
 
 def rules_unreadable(branch: str) -> Answer:
@@ -455,5 +465,6 @@ def _keep_order(queue: MergeQueue) -> Phrase:
 
 
 def unclear(ask: AskUnclear) -> Answer:
-    """A command line that cannot be run."""
-    return _unclear(unclear_commands.text(ask) + phrase(NOTHING_CHANGED))
+    """A command line that cannot be run; its author may want to mend it by an edit."""
+    again = " Write a new comment: Headgate does not read edits."
+    return _unclear(unclear_commands.text(ask) + phrase(NOTHING_CHANGED + again))
