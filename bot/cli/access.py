@@ -4,6 +4,7 @@ These commands open the database for one short transaction each: everyone who ca
 create tokens, and the first token must come from somewhere.
 """
 
+import re
 from typing import Annotated
 
 import typer
@@ -19,6 +20,8 @@ app = typer.Typer(help="Create, list, rotate and revoke API tokens.")
 # A successor's overlap where the option is not given, as in the API.
 OVERLAP_HOURS = 24
 EXPIRES_IN_DAYS_MAX = 366
+# As many characters as the API takes.
+ORG = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 Org = Annotated[str, typer.Option("--org", help="The organization's slug.")]
 Host = Annotated[
@@ -46,6 +49,8 @@ def create(
     days = parse_expiry(expires)
     if not 1 <= len(name) <= 100 or not name.isprintable():
         raise Failed(Exit.USAGE, "--name must be 1 to 100 printable characters")
+    if ORG.fullmatch(org) is None:
+        raise Failed(Exit.USAGE, f"--org {org!r} is not the name of an organization or a person")
     named = [destination.required_repository(slug) for slug in repositories or ()]
     from bot.cli.administration import administer, operator
     from service.accounts import tokens

@@ -263,6 +263,8 @@ def test_the_first_token_may_come_before_the_first_serve(headgate):
         (["revoke", "0000000000"], 4),
         (["create", "--org", "octo", "--role", "owner", "--name", "n"], 2),
         (["create", "--org", "octo", "--role", "read", "--name", ""], 2),
+        (["create", "--org", "", "--role", "read", "--name", "n"], 2),
+        (["create", "--org", "octo/widgets", "--role", "read", "--name", "n"], 2),
         (["create", "--org", "octo", "--role", "read", "--name", "n", "--expires", "400"], 2),
         (["create", "--org", "octo", "--role", "read", "--name", "n", "--repo", "octo/none"], 4),
     ],
