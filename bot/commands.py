@@ -54,7 +54,8 @@ PRIORITIES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
 PRIORITY_MAX = 255
 HEX = re.compile(r"[0-9a-fA-F]{7,40}")
 # What stands behind each option in a suggestion when nobody gave a value.
-OPTIONS = {"--priority": "high", "--no-batch": "", "--sha": "a1b2c3d"}
+OPTIONS = {"--priority": "high", "--no-batch": "", "--batch": "", "--sha": "a1b2c3d"}
+FLAGS = {"--no-batch": True, "--batch": False}
 SHORT = {"-p": "--priority"}
 HELP = ("--help", "-h")
 
@@ -137,11 +138,11 @@ def _wish(text: str) -> Ask:
     """Parse the words after the prefix."""
     first, _, rest = text.partition(" ")
     word, rest = _lower(first), rest.strip(" ")
-    words = text.split()
+    words = [_with_hyphens(each) for each in text.split()]
     # A reason may contain the word, but does not consist of it.
     if words and len(words) <= 2 and _lower(words[-1]) in HELP:
         return AskHelp()
-    if not word or word.startswith("-"):
+    if not words or words[0].startswith("-"):
         return _submit(words)
     if word in WITH_REASON:
         return _with_reason(word, rest)
@@ -150,6 +151,11 @@ def _wish(text: str) -> Ask:
     if rest:
         return AskUnclear(Unclear.UNKNOWN_WORD, text, word)
     return PLAIN[word]()
+
+
+def _with_hyphens(word: str) -> str:
+    """Return the option with its two hyphens, of which phones make a dash."""
+    return re.sub("^[\N{EN DASH}\N{EM DASH}]", "--", word)
 
 
 def _with_reason(word: str, reason: str) -> Ask:
@@ -172,12 +178,12 @@ def _submit(words: list[str]) -> Ask:
             return AskUnclear(Unclear.UNKNOWN_WORD, given, _near_command(_lower(given)))
         name, equals, value = given.partition("=")
         option = SHORT.get(_lower(name), _lower(name))
-        if option == "--no-batch" and equals:
+        if option in FLAGS and equals:
             return AskUnclear(Unclear.UNKNOWN_OPTION, given, option)
         if option not in OPTIONS:
             return _unknown_option(name, value or _next_value(left))
-        if option == "--no-batch":
-            no_batch = True
+        if option in FLAGS:
+            no_batch = FLAGS[option]
             continue
         if not equals:
             value = left.pop(0) if left else ""

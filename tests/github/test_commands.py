@@ -67,6 +67,10 @@ UNDERSTOOD = [
     ("/merge -p 255", AskSubmit(priority=255)),
     ("/merge -p 007", AskSubmit(priority=7)),
     ("/merge --no-batch", AskSubmit(no_batch=True)),
+    ("/merge --batch", AskSubmit(no_batch=False)),
+    ("/merge \N{EM DASH}no-batch", AskSubmit(no_batch=True)),
+    ("/merge -p low \N{EN DASH}batch", AskSubmit(priority=200, no_batch=False)),
+    ("/merge pause \N{EM DASH}release freeze", AskPause("\N{EM DASH}release freeze")),
     ("/merge --sha A1B2C3D", AskSubmit(sha="a1b2c3d")),
     ("/merge --sha=" + "a" * 40, AskSubmit(sha="a" * 40)),
     (
@@ -96,6 +100,7 @@ UNCLEAR = [
     ("/merge --prio=low", AskUnclear(Unclear.UNKNOWN_OPTION, "--prio", "--priority=low")),
     ("/merge --prio", AskUnclear(Unclear.UNKNOWN_OPTION, "--prio", "--priority=high")),
     ("/merge --nobatch", AskUnclear(Unclear.UNKNOWN_OPTION, "--nobatch", "--no-batch")),
+    ("/merge --batch=1", AskUnclear(Unclear.UNKNOWN_OPTION, "--batch=1", "--batch")),
     ("/merge --no-batch=1", AskUnclear(Unclear.UNKNOWN_OPTION, "--no-batch=1", "--no-batch")),
     ("/merge --squash", AskUnclear(Unclear.UNKNOWN_OPTION, "--squash")),
     ("/merge --status", AskUnclear(Unclear.UNKNOWN_WORD, "--status", "status")),

@@ -418,7 +418,7 @@ HELP = (
         "queue it ahead of others: urgent, high, medium, low, lowest, or 0 to 255 (lower goes "
         "first); on a queued PR, change the priority",
     ),
-    ("/merge --no-batch", "test it alone, not in a batch"),
+    ("/merge --no-batch", "test it alone, not in a batch; --batch takes this back"),
     ("/merge --sha=a1b2c3d", "queue it only if this is the head"),
     ("/merge cancel", "remove this PR from the queue"),
     ("/merge retry", "restart its tests"),

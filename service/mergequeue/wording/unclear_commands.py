@@ -6,7 +6,7 @@ from service.text.phrases import Code, Phrase, phrase
 
 MAY_FOLLOW = (
     *("cancel", "retry", "status", "pause", "resume", "drain", "help"),
-    *("--priority", "--no-batch", "--sha"),
+    *("--priority", "--no-batch", "--batch", "--sha"),
 )
 
 
