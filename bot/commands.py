@@ -154,7 +154,7 @@ def _wish(text: str) -> Ask:
 
 
 def _with_hyphens(word: str) -> str:
-    """Return the option with its two hyphens, of which phones make a dash."""
+    """Return an option with two hyphens, also if a phone has turned them into a dash."""
     return re.sub("^[\N{EN DASH}\N{EM DASH}]", "--", word)
 
 

@@ -1,6 +1,5 @@
 """`doctor`: what keeps a repository's queue from working, and what to do about it."""
 
-from itertools import chain, repeat
 from typing import Annotated, NamedTuple
 
 import typer
@@ -14,9 +13,7 @@ from service.vocabulary import RepoRef
 
 app = typer.Typer()
 
-POLLS_S = (0.25, 0.5, 1.0, 2.0)
-POLL_MAX_S = 3.0
-"""Pauses between two looks at a dry test: the first ones, then each."""
+POLL_S = 3.0
 GROUPS = {"error": "Errors", "warning": "Warnings", "note": "Notes", "ok": "In order"}
 
 Name = Annotated[str | None, typer.Argument(metavar="[OWNER/REPO]", help="The repository.")]
@@ -100,12 +97,11 @@ def tried(place: Place, minutes: int) -> list[Json]:
     made = place.post("/startDryTest", timeoutMinutes=minutes)
     output.log(f"dry test on {made['branch']}: waiting up to {minutes} min for required checks")
     try:
-        pauses_s = chain(POLLS_S, repeat(POLL_MAX_S))
         while True:
             seen = place.post("/getDryTest", branch=made["branch"], sha=made["sha"])
             if seen["over"]:
                 return output.objects(seen["findings"])
-            place.client.clock.sleep(next(pauses_s))
+            place.client.clock.sleep(POLL_S)
     finally:
         place.post("/endDryTest", branch=made["branch"])
 

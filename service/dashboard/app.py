@@ -85,7 +85,7 @@ def routes(runtime: Runtime, admission: Admission, open_streams: Streams) -> lis
 
 
 def unknown_page(runtime: Runtime) -> Callable[[], web.Response] | None:
-    """What answers with the page for an unknown address; None where pages are off."""
+    """Return a function that shows a page for an unknown address; None if pages are off."""
     if runtime.options.dashboard_auth is DashboardAuth.OFF:
         return None
     return partial(Rendering(runtime).refusal, 404)

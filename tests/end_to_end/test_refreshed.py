@@ -95,17 +95,23 @@ async def test_a_pause_and_its_end_show_on_what_waits_for_a_slot(world: World) -
     assert "queue paused" not in world.check_on(waiting)
 
 
-@pytest.mark.parametrize("world_options", [gates.CI], indirect=True)
-async def test_a_pause_and_its_end_show_on_what_is_under_test(world: World) -> None:
+async def under_test_and_paused(world: World) -> int:
+    """A pull request that is under test while its queue is paused."""
     await world.make_queue()
     number = await submitted(world)
     await gates.under_test(world, number)
-    queue = await world.queue()
-    by = Requester(SYSTEM)
+    queue, by = await world.queue(), Requester(SYSTEM)
     await queue_operations.set_state(world.runtime, queue, QueueState.PAUSED, "freeze", by)
+    return number
+
+
+@pytest.mark.parametrize("world_options", [gates.CI], indirect=True)
+async def test_a_pause_and_its_end_show_on_what_is_under_test(world: World) -> None:
+    number = await under_test_and_paused(world)
     await shows(world, number, "`freeze`")
     await shows(world, number, "`freeze`", world.check_summary)
     assert "if the checks pass and the queue continues." in world.comment_on(number)
+    queue, by = await world.queue(), Requester(SYSTEM)
     await queue_operations.set_state(world.runtime, queue, QueueState.RUNNING, None, by)
     await world.settle()
     assert "It merges automatically if the checks pass." in world.comment_on(number)
@@ -113,12 +119,7 @@ async def test_a_pause_and_its_end_show_on_what_is_under_test(world: World) -> N
 
 @pytest.mark.parametrize("world_options", [gates.CI], indirect=True)
 async def test_a_pause_shows_on_a_failure_whose_second_test_it_stops(world: World) -> None:
-    await world.make_queue()
-    number = await submitted(world)
-    await gates.under_test(world, number)
-    queue = await world.queue()
-    by = Requester(SYSTEM)
-    await queue_operations.set_state(world.runtime, queue, QueueState.PAUSED, "freeze", by)
+    number = await under_test_and_paused(world)
     await gates.fails(world, number)
     await shows(world, number, "finding the cause")
     await shows(world, number, "`freeze`")

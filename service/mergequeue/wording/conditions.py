@@ -111,7 +111,7 @@ def stopped_word(view: PullRequestText) -> str:
 def stopped(view: PullRequestText) -> Phrase:
     """Return what stops the queue for this entry, in sentences; empty if it is not stopped.
 
-    An entry under test is told what would keep it from being merged when it passes.
+    For an entry under test: what keeps it from being merged once it has passed.
     """
     if view.entry.state is EntryState.TESTING:
         return _landing_stopped(view)
