@@ -22,9 +22,9 @@ from bot.github import (
     limits,
     people,
     refs,
-    testbranches,
     tickets,
     translate,
+    vehicles,
     workflows,
 )
 from bot.github.artifacts import Artifacts
@@ -69,6 +69,7 @@ from service.provider.values import (
     CommentsRead,
     Commit,
     CommitAuthor,
+    Conflicted,
     FailedDelivery,
     LandStop,
     Merged,
@@ -218,6 +219,9 @@ class GitHubProvider:
     async def build(self, request: BuildRequest) -> BuildResult:
         return await self._repeatable(self._builder.build, request.repo, Priority.BUILD, request)
 
+    async def rehearse(self, request: BuildRequest) -> Conflicted | None:
+        return await self._repeatable(self._builder.rehearse, request.repo, Priority.BUILD, request)
+
     async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
         return await self._repeatable(self._builder.repeats_commits, repo, Priority.BUILD, target)
 
@@ -228,10 +232,10 @@ class GitHubProvider:
         await self._repeatable(self._builder.discard, repo, Priority.BUILD, branch)
 
     async def restore(self, repo: RepoRef, branch: str, sha: Sha) -> None:
-        await self._repeatable(testbranches.restore, repo, Priority.BUILD, branch, sha)
+        await self._repeatable(vehicles.restore, repo, Priority.BUILD, branch, sha)
 
     async def vehicles(self, repo: RepoRef) -> Sequence[VehicleRef]:
-        return await self._repeatable(testbranches.vehicles, repo, Priority.SWEEP)
+        return await self._repeatable(vehicles.vehicles, repo, Priority.SWEEP)
 
     async def merge(self, request: MergeRequest) -> Merged | LandStop:
         done = await self._once(self._landing.merge, request.repo, Priority.LANDING, request)

@@ -1,4 +1,4 @@
-"""Test branches: built on a scratch branch, published at once, shown to CI, deleted.
+"""Test branches: built on a scratch branch, published at once, shown to CI.
 
 CI never sees the scratch branch. A build reads back whatever is already on our branches and
 continues from there, so that it can be repeated after any crash.
@@ -7,8 +7,9 @@ continues from there, so that it can be repeated after any crash.
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from bot.github import limits, protection, reading, refs
+from bot.github import limits, protection, reading, refs, vehicles
 from bot.github.client import RepositoryClient
+from bot.github.own_branches import OwnBranches, Prefixes, is_line
 from bot.github.pull_requests import PullRequests
 from bot.github.wire import Answer
 from service.provider.errors import (
@@ -30,9 +31,8 @@ from service.provider.values import (
     NothingToMerge,
     Prefix,
     Vehicle,
-    VehicleRef,
 )
-from service.vocabulary import Mergeability, Sha
+from service.vocabulary import Mergeability, MergeMethod, Sha
 
 STEPS_MAX = 200
 TITLE_CHARS_MAX = 250
@@ -44,7 +44,6 @@ DENIED_PAUSE_S = 2.0
 DENIED_TRIES = 3
 CONFLICT_WORDS = "merge conflict"
 
-Prefixes = tuple[Prefix, ...]
 Draft = tuple[int, str]
 """Number and address of a draft pull request."""
 
@@ -76,6 +75,15 @@ async def build(
     return await carry_out(Build(client, pulls, request))
 
 
+def can_build(request: BuildRequest) -> bool:
+    """Return whether the REST API has calls for this build.
+
+    It cannot replay commits that land themselves, nor leave out the history of a chain.
+    """
+    replays = request.lands and request.method is MergeMethod.REBASE
+    return not replays and all(step.fork is None for step in request.steps)
+
+
 async def carry_out(made: "Build") -> BuildResult:
     """Carry out a build; see `build`."""
     if not 0 < len(made.request.steps) <= STEPS_MAX:
@@ -94,25 +102,14 @@ async def carry_out(made: "Build") -> BuildResult:
         raise Refused(refused.message, RefusedCode.RULE_DENIED) from refused
 
 
-async def discard(client: RepositoryClient, branch: str) -> None:
-    """Delete the branch, which closes its draft pull request; does nothing without a branch."""
-    await refs.retry_unknown(client, lambda: _discard(client, branch))
-
-
-async def restore(client: RepositoryClient, branch: str, sha: Sha) -> None:
-    """Create the branch again and reopen its draft; raises Refused(NAME_TAKEN)."""
-    await refs.retry_unknown(client, lambda: _restore(client, branch, sha))
-
-
-async def vehicles(client: RepositoryClient) -> tuple[VehicleRef, ...]:
-    """Return every branch under our prefix."""
-    listed, _ = await client.listed(f"/git/matching-refs/{refs.head_path(refs.PREFIX)}")
-    named = [reading.ref_of(each) for each in listed]
-    return tuple(VehicleRef(name.removeprefix(refs.HEADS), sha) for name, sha in named)
-
-
 class Build:
-    """Builds the test branch of one request."""
+    """Builds the test branch of one request.
+
+    `squashes_again`: a commit of another run that brings more history than its own is replaced by
+    one with its tree, and not made again from the heads.
+    """
+
+    squashes_again = True
 
     def __init__(
         self, client: RepositoryClient, pulls: PullRequests, request: BuildRequest
@@ -120,6 +117,8 @@ class Build:
         self.client = client
         self.request = request
         self._pulls = pulls
+        self.own = OwnBranches(client, request)
+        self.is_line = is_line(request)
 
     async def start(self) -> BuildResult:
         """Merge every step on the scratch branch, then publish it."""
@@ -134,16 +133,22 @@ class Build:
             return self.built(self.request.scratch, made)
         taken = await self._publish(made[-1].commit)
         if taken is not None:
-            made = await self._completed(taken)
+            own = self.own
+            made = await (own.matched(taken, made) if self.is_line else own.completed(taken))
             await self._delete_scratch()
         return await self.show(made)
 
     async def resume(self) -> BuildResult:
-        """Like `start`, unless the test branch exists already."""
+        """Like `start`, unless the test branch exists already.
+
+        Only its trees tell whether a line of commits is ours, so that one is built again.
+        """
+        if self.is_line:
+            return await self.start()
         tip = await refs.read_head(self.client, self.request.branch)
         if tip is None:
             return await self.start()
-        made = await self._completed(tip)
+        made = await self.own.completed(tip)
         await self._delete_scratch()
         return await self.show(made)
 
@@ -155,56 +160,20 @@ class Build:
     # The scratch branch.
 
     async def _merged(self) -> Prefixes | Stopped:
-        """Merge every step, from where an earlier try stopped."""
-        reused = self.reusable
-        start = await self.reused(reused)
+        """Merge every step; merge commits go on from where an earlier try stopped."""
+        start = await self.reused()
+        reused = len(start)
         sha = start[-1].commit if start else self.request.base_sha
-        if not await refs.create_branch(self.client, self.request.scratch, sha):
+        if await refs.create_branch(self.client, self.request.scratch, sha):
+            pass
+        elif self.is_line:
+            await self.reset(sha)
+        else:
             head = await refs.read_head(self.client, self.request.scratch)
             if head is None:
                 raise self._unavailable("the scratch branch is not visible yet")
-            start = await self._recognized(head)
+            start = await self.own.recognized(head)
         return await self.with_own_tip(start, reused)
-
-    @property
-    def reusable(self) -> int:
-        """How many leading steps name a commit; never the last one."""
-        steps = self.request.steps[:-1]
-        return next((n for n, step in enumerate(steps) if step.commit is None), len(steps))
-
-    async def _recognized(self, tip: Sha) -> Prefixes:
-        """Return the leading steps, or all, that a branch of ours already merges.
-
-        Raises Refused(NAME_TAKEN) when it contains anything else.
-        """
-        chain = await self._chain(tip)
-        before = await self._commit(self.request.base_sha)
-        made: list[Prefix] = []
-        place = 0
-        for step in self.request.steps:
-            if place == len(chain):
-                break
-            if chain[place].parents == (before.sha, step.head_sha):
-                before = chain[place]
-                place += 1
-                made.append(Prefix(step.number, before.sha, before.tree, contained=False))
-            elif await refs.is_ancestor(self.client, step.head_sha, before.sha):
-                made.append(Prefix(step.number, before.sha, before.tree, contained=True))
-            else:
-                raise self._foreign()
-        if place < len(chain):
-            raise self._foreign()
-        return tuple(made)
-
-    async def _completed(self, tip: Sha) -> Prefixes:
-        """Like `_recognized`, for a branch that must contain every step."""
-        made = list(await self._recognized(tip))
-        for step in self.request.steps[len(made) :]:
-            if not await refs.is_ancestor(self.client, step.head_sha, tip):
-                raise self._foreign()
-            before = await self._commit(tip)
-            made.append(Prefix(step.number, before.sha, before.tree, contained=True))
-        return tuple(made)
 
     async def with_own_tip(self, start: Prefixes, reused: int) -> Prefixes | Stopped:
         """Merge what is missing; reuse one commit less while the tip belongs to another run.
@@ -233,7 +202,7 @@ class Build:
 
     async def _merge_after(self, start: Prefixes) -> Prefixes | Stopped:
         made = list(start)
-        before = await self._commit(made[-1].commit if made else self.request.base_sha)
+        before = await self.own.commit(made[-1].commit if made else self.request.base_sha)
         for step in self.request.steps[len(made) :]:
             merged = await self.merge(step, before)
             if merged is None:
@@ -259,12 +228,35 @@ class Build:
             if answer.status == 204:
                 return before
             if answer.status < 300:
-                commit = reading.commit_of(answer.fields)
-                if commit.parents != (before.sha, step.head_sha):
-                    raise self._foreign()
-                return self.client.caches.keep_commit(self.client.repo, commit)
+                return await self._kept(reading.commit_of(answer.fields), step, before)
             await self._wait_to_retry(answer, step, before, retries)
         return None
+
+    async def _kept(self, merge: Commit, step: BuildStep, before: Commit) -> Commit:
+        """Return the commit to go on from after this merge on the scratch branch."""
+        if merge.parents != (before.sha, step.head_sha):
+            # The reset of a line may not be visible yet.
+            moved = self._unavailable("the scratch branch has moved")
+            raise moved if self.is_line else self.own.foreign()
+        self.client.caches.keep_commit(self.client.repo, merge)
+        is_last = step is self.request.steps[-1]
+        if not self.is_line or (is_last and not self.request.lands):
+            return merge
+        commit = await self._squashed(merge, step, before.sha)
+        await self.reset(commit.sha)
+        return commit
+
+    async def _squashed(self, merge: Commit, step: BuildStep, before: Sha) -> Commit:
+        """Make one commit of a merge. It names no author, so that GitHub signs it."""
+        body = {"message": self.words_of(step), "tree": merge.tree, "parents": [before]}
+        answer = await self.client.send("POST", "/git/commits", body)
+        commit = reading.commit_of(answer.fields)
+        return self.client.caches.keep_commit(self.client.repo, commit)
+
+    def words_of(self, step: BuildStep) -> str:
+        """Return the message of a step; one whose commit was made by another run has none."""
+        trailer = f"Headgate-Run: {self.request.run_id}"
+        return step.message or f"Headgate test: merge pr-{step.number}\n\n{trailer}"
 
     async def _wait_to_retry(
         self, answer: Answer, step: BuildStep, before: Commit, retries: Retries
@@ -289,7 +281,7 @@ class Build:
     async def _check_both(self, step: BuildStep, before: Commit) -> None:
         """Read base and head again: a conflict between other commits would prove nothing."""
         if await refs.read_head(self.client, self.request.scratch) != before.sha:
-            raise self._foreign()
+            raise self.own.foreign()
         if await refs.read_commit(self.client, step.head_sha) is None:
             raise _head_gone(step)
 
@@ -303,34 +295,28 @@ class Build:
         await self.client.clock.sleep(limits.YOUNG_WAITS_S[retries.absences])
         retries.absences += 1
 
-    async def reused(self, count: int) -> Prefixes:
-        """Return the leading steps with the commits that earlier runs made of them."""
+    async def reused(self) -> Prefixes:
+        """Return the leading steps with the commits that earlier runs made; never the last."""
         made: list[Prefix] = []
         before = self.request.base_sha
-        for step in self.request.steps[:count]:
-            commit = await self._commit(step.commit or before)
+        for step in self.request.steps[:-1]:
+            commit = None if step.commit is None else await self.own.commit(step.commit)
+            if commit is not None and self._must_be_squashed(commit, step, before):
+                again = self.squashes_again
+                commit = await self._squashed(commit, step, before) if again else None
+            if commit is None:
+                break
             is_contained = commit.sha == before
             made.append(Prefix(step.number, commit.sha, commit.tree, contained=is_contained))
             before = commit.sha
         return tuple(made)
 
-    async def _chain(self, tip: Sha) -> list[Commit]:
-        """Return the first parents from the base, oldest first; a longer chain is not ours."""
-        chain: list[Commit] = []
-        at = tip
-        while at != self.request.base_sha:
-            commit = await self._commit(at)
-            if len(commit.parents) != 2 or len(chain) == len(self.request.steps):
-                raise self._foreign()
-            chain.append(commit)
-            at = commit.parents[0]
-        return chain[::-1]
-
-    async def _commit(self, sha: Sha) -> Commit:
-        commit = await refs.read_commit(self.client, sha)
-        if commit is None:
-            raise Gone(f"Commit {sha} is gone.", GoneKind.BRANCH)
-        return commit
+    def _must_be_squashed(self, commit: Commit, step: BuildStep, before: Sha) -> bool:
+        """Return whether a commit brings the history of its head, which will not land."""
+        if not self.is_line or commit.sha == before:
+            return False
+        is_replayed = self.request.method is MergeMethod.REBASE and len(commit.parents) == 1
+        return commit.sha == step.head_sha or not (is_replayed or commit.parents == (before,))
 
     async def _delete_scratch(self) -> None:
         await refs.delete_branch(self.client, self.request.scratch)
@@ -409,7 +395,7 @@ class Build:
         return None
 
     async def _open_draft(self, answer: Answer) -> Draft:
-        for number, _, url in await _pulls_of(self.client, self.request.branch, "open"):
+        for number, _, url in await vehicles.pulls_of(self.client, self.request.branch, "open"):
             return number, url
         raise Unavailable(answer.message, self.client.clock.now() + timedelta(seconds=1))
 
@@ -439,10 +425,6 @@ class Build:
             vehicle_url=None if draft is None else draft[1],
         )
 
-    def _foreign(self) -> Refused:
-        words = f"{self.request.branch} or its scratch branch holds something else."
-        return Refused(words, RefusedCode.NAME_TAKEN)
-
     def _unavailable(self, words: str) -> Unavailable:
         later = self.client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
         return Unavailable(f"The test branch cannot be made now: {words}.", later)
@@ -450,34 +432,3 @@ class Build:
 
 def _head_gone(step: BuildStep) -> Gone:
     return Gone(f"The head of {step.number} is gone.", GoneKind.PULL_REQUEST)
-
-
-async def _discard(client: RepositoryClient, branch: str) -> None:
-    if await refs.delete_branch(client, branch):
-        return
-    # Gone before: then GitHub closed the draft as well, unless the deletion was not ours.
-    for number, _, _ in await _pulls_of(client, branch, "open"):
-        await _set_state(client, number, "closed")
-
-
-async def _restore(client: RepositoryClient, branch: str, sha: Sha) -> None:
-    is_created = await refs.create_branch(client, branch, sha)
-    if not is_created and await refs.read_head(client, branch) != sha:
-        raise Refused(f"{branch} points elsewhere.", RefusedCode.NAME_TAKEN)
-    if await _pulls_of(client, branch, "open"):
-        return
-    for number, head, _ in (await _pulls_of(client, branch, "closed"))[:1]:
-        if head == sha:
-            await _set_state(client, number, "open")
-
-
-async def _pulls_of(
-    client: RepositoryClient, branch: str, state: str
-) -> list[tuple[int, Sha, str]]:
-    """Return the pull requests with this branch of ours as head, newest first."""
-    return [reading.pull_ref_of(each) for each in await refs.pulls_from(client, branch, state)]
-
-
-async def _set_state(client: RepositoryClient, number: int, state: str) -> None:
-    """Close or reopen a pull request; GitHub refuses to reopen a merged one, which is fine."""
-    await client.create("PATCH", f"/pulls/{number}", {"state": state}, expects=(422,))

@@ -36,6 +36,7 @@ from service.provider.values import (
     CommentsRead,
     Commit,
     CommitAuthor,
+    Conflicted,
     FailedDelivery,
     LandStop,
     Merged,
@@ -181,6 +182,14 @@ class Provider(Protocol):
         """Make, or find and complete, the test branch (docs/design/provider.md 7); safe to repeat.
 
         Raises Refused.
+        """
+        ...
+
+    async def rehearse(self, request: BuildRequest) -> Conflicted | None:
+        """Return the first conflict of such a build, found without making its branch.
+
+        None: there is none, or the provider cannot tell now without making one. `culprit` is the
+        only earlier step that adds commits, or the step whose head is the `fork`.
         """
         ...
 

@@ -37,6 +37,7 @@ from service.provider.values import (
     CommentsRead,
     Commit,
     CommitAuthor,
+    Conflicted,
     FailedDelivery,
     Known,
     LandStop,
@@ -210,6 +211,9 @@ class ValuesProvider:
 
     async def start_dry_test(self, request: DryTestRequest) -> DryTest:
         return DryTest(request.branch, sha_of("dry test", request.tip))
+
+    async def rehearse(self, request: BuildRequest) -> Conflicted | None:
+        return None
 
     async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
         return False

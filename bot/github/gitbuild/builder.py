@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from bot.github import protection, refs, testbranches
+from bot.github import protection, refs, testbranches, vehicles
 from bot.github.client import RepositoryClient
 from bot.github.gitbuild import mirror as mirrors
 from bot.github.gitbuild.chain import Conflicting, GitBuild, Place
@@ -23,7 +23,7 @@ from bot.github.protection import Protection
 from bot.github.pull_requests import PullRequests
 from bot.github.reading import Unreadable
 from service.clock import Clock
-from service.provider.errors import ProviderError, Unavailable
+from service.provider.errors import ProviderError, Refused, RefusedCode, Unavailable
 from service.provider.values import BuildRequest, BuildResult, Conflicted
 from service.telemetry import SILENT, Meter
 from service.vocabulary import Sha
@@ -35,6 +35,10 @@ CREATED_AT_ONCE = 2
 PREPARED_AT_ONCE = 4
 # No test branch has this name; a rule for headgate/** covers it like all of them.
 ANY_TEST_BRANCH = "headgate/merge/any"
+ONLY_GIT = (
+    "Only git can build this test branch, because its commits are to land as they are: the REST"
+    " API replays no commits and squashes no member of a chain onto the one below."
+)
 FAILURES_MAX = 2
 FAILURES_WITHIN_S = 3600.0
 DISAGREEMENTS_MAX = 3
@@ -214,6 +218,20 @@ class GitBuilder:
         self._tend(seat, place)
         return result
 
+    async def rehearse(self, client: RepositoryClient, request: BuildRequest) -> Conflicted | None:
+        """Return the conflict that git finds in its mirror, None without one or without git."""
+        seat = self._seat(client)
+        try:
+            facts = await self._usable(client, request.target, seat)
+            place = self._chosen_place(seat, facts)
+            if place.mirror.is_there():
+                await GitBuild(client, self._pulls, request, place).rehearse()
+        except Conflicting as conflict:
+            return conflict.verdict
+        except (Unusable, OSError, ProviderError) as trouble:
+            log.info("not_rehearsed", repo=client.repo.slug, run=request.run_id, why=str(trouble))
+        return None
+
     async def repeats_commits(self, client: RepositoryClient, target: str) -> bool:
         """Return whether git builds there now, as far as is known before it tries."""
         seat = self._seat(client)
@@ -227,7 +245,7 @@ class GitBuilder:
         """Delete a branch with a waiting push, else by the REST API."""
         seat = self._seats.get(client.repo.slug.lower())
         if seat is None or seat.place is None or not await seat.place.pushes.delete(client, branch):
-            await testbranches.discard(client, branch)
+            await vehicles.discard(client, branch)
 
     async def state(self, client: RepositoryClient) -> BuilderState:
         """Return what decides whether git builds; reads the size of the repository."""
@@ -262,6 +280,8 @@ class GitBuilder:
     async def _by_rest(
         self, client: RepositoryClient, request: BuildRequest, failure: Unusable
     ) -> BuildResult:
+        if not testbranches.can_build(request):
+            raise Refused(f"{ONLY_GIT} It cannot now: {failure}.", RefusedCode.OTHER)
         self._report(request, BuildMethod.REST, failure.reason, failure.words)
         return await testbranches.build(client, self._pulls, request)
 
@@ -270,11 +290,15 @@ class GitBuilder:
     ) -> BuildResult:
         """Let GitHub confirm a conflict; its answer counts, and git knows the paths.
 
-        One of a head ahead is confirmed by the run that tests it.
+        One of a head ahead is confirmed by the run that tests it. One that no call of GitHub
+        shows is as git says.
         """
         if not conflict.step.tested:
             log.info("conflict_ahead", run=request.run_id, number=conflict.step.number)
-            return Conflicted(conflict.step.number, False, None, conflict.paths)
+            return Conflicted(conflict.step.number, False, None, conflict.verdict.paths)
+        if conflict.is_final or not testbranches.can_build(request):
+            log.info("conflict_unconfirmed", run=request.run_id, number=conflict.step.number)
+            return conflict.verdict
         self._report(request, BuildMethod.REST, Reason.CONFLICT)
         result = await testbranches.build(client, self._pulls, request)
         if not isinstance(result, Conflicted):
@@ -282,7 +306,7 @@ class GitBuilder:
             self._telemetry.count("headgate_build_disagreements_total")
             log.warning("build_disagreement", repo=request.repo.slug, run=request.run_id)
         elif result.number == conflict.step.number:
-            result = replace(result, paths=conflict.paths)
+            result = replace(result, paths=conflict.verdict.paths)
         return result
 
     def _seat(self, client: RepositoryClient) -> Seat:

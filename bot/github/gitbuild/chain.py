@@ -1,32 +1,44 @@
 """One build by git: merges in the mirror, then one push (docs/design/git-builds.md 3)."""
 
-import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from bot.github import testbranches
 from bot.github.client import RepositoryClient
 from bot.github.gitbuild import mirror as mirrors
-from bot.github.gitbuild.command import Command, GitFailed, Output
+from bot.github.gitbuild.command import GitFailed
+from bot.github.gitbuild.merging import ID, REPLAYED_MAX, Clash, TooManyCommits, Words, Workbench
 from bot.github.gitbuild.mirror import Mirror, Reason, Unusable
 from bot.github.gitbuild.push import Creation, Pushes
+from bot.github.own_branches import Prefixes
 from bot.github.pull_requests import PullRequests
-from bot.github.testbranches import CONFLICT_PATHS_MAX, Prefixes, Stopped
-from service.provider.values import BuildRequest, BuildResult, BuildStep, Commit, NothingToMerge
-from service.vocabulary import Sha
+from bot.github.testbranches import Stopped
+from service.provider.errors import Refused, RefusedCode
+from service.provider.values import (
+    BuildRequest,
+    BuildResult,
+    BuildStep,
+    Commit,
+    Conflicted,
+    NothingToMerge,
+)
+from service.vocabulary import MergeMethod, Sha
 
-ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-UNRELATED = "refusing to merge unrelated histories"
 ROLES = ("AUTHOR", "COMMITTER")
-MERGE = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
 
 
 class Conflicting(Exception):
-    """Git found a conflict of the head of this step; exact paths, at most 100."""
+    """Git found a conflict of the head of this step.
 
-    def __init__(self, step: BuildStep, paths: tuple[str, ...]) -> None:
+    `verdict` is what git makes of it, for where GitHub cannot be asked (`is_final`).
+    """
+
+    def __init__(self, step: BuildStep, verdict: Conflicted, *, is_final: bool) -> None:
         super().__init__(f"pr-{step.number}")
         self.step = step
-        self.paths = paths
+        self.verdict = verdict
+        self.is_final = is_final
 
 
 class Place(NamedTuple):
@@ -48,20 +60,14 @@ class GitBuild(testbranches.Build):
     ) -> None:
         super().__init__(client, pulls, request)
         self._mirror, self._pushes = place
+        self._bench = Workbench(place.mirror, client)
         self._identity: dict[str, str] = {}
-        self._paths: tuple[str, ...] = ()
+        self._clash = Clash(())
         self._commits: list[Commit] = []
 
     async def start(self) -> BuildResult:
         """Merge every step, push the branch and show it. Raises Conflicting, Unusable."""
-        self._check_ids()
-        self._identity = await self._identity_of_app()
-        reused = self.reusable
-        start = await self.reused(reused)
-        async with self._mirror.held():
-            made = await self._chained(start, reused)
-        if isinstance(made, Stopped):
-            raise Conflicting(made.step, self._paths)
+        made = await self._made()
         if self.is_contained(made):
             return NothingToMerge()
         is_known = made[-1].tree in self.request.known_trees
@@ -71,79 +77,128 @@ class GitBuild(testbranches.Build):
             self.client.caches.keep_commit(self.client.repo, commit)
         return self.built(branch, made) if is_known else await self.show(made)
 
-    async def _chained(self, start: Prefixes, reused: int) -> Prefixes | Stopped:
+    async def rehearse(self) -> None:
+        """Merge every step in the mirror alone. Raises Conflicting, Unusable."""
+        await self._made()
+
+    async def _made(self) -> Prefixes:
+        self._check_ids()
+        self._identity = await self._identity_of_app()
+        start = await self.reused()
+        async with self._mirror.held():
+            return await self._chained(start)
+
+    async def _chained(self, start: Prefixes) -> Prefixes:
         sha = start[-1].commit if start else self.request.base_sha
-        heads = {f"pull/{step.number}": step.head_sha for step in self.request.steps[reused:]}
         base = {mirrors.base_ref(self.request.target): sha}
+        await self._fetch(base | _heads_of(self.request.steps[len(start) :]))
         try:
-            await self._mirror.fetch(self.client, base | heads)
-        except GitFailed as failed:
-            if mirrors.is_corrupt(failed):
-                await self._mirror.delete()
-            raise Unusable(Reason.FETCH, str(failed)) from failed
-        try:
-            return await self.with_own_tip(start, reused)
+            made = await self.with_own_tip(start, len(start))
+            if isinstance(made, Stopped):
+                verdict = await self._verdict(made)
+                raise Conflicting(made.step, verdict, is_final=self._clash.is_final)
         except GitFailed as failed:
             if not mirrors.is_harmless(failed):
                 await self._mirror.delete()
             raise Unusable(Reason.MERGE, str(failed)) from failed
+        return made
+
+    async def _fetch(self, commits: dict[str, Sha]) -> None:
+        try:
+            await self._mirror.fetch(self.client, commits)
+        except GitFailed as failed:
+            if mirrors.is_corrupt(failed):
+                await self._mirror.delete()
+            raise Unusable(Reason.FETCH, str(failed)) from failed
 
     async def reset(self, sha: Sha) -> None:
-        """See `Build.reset`; in a mirror no branch has moved."""
+        """See `Build.reset`; in a mirror no branch has moved, but heads may be missing."""
+        if self.is_line:
+            base = {mirrors.base_ref(self.request.target): sha}
+            await self._fetch(base | _heads_of(self.request.steps))
 
     async def merge(self, step: BuildStep, before: Commit) -> Commit | None:
-        """Return the commit after this step; None for a conflict. Raises GitFailed."""
+        """Return the commit after this step; None for a conflict. Raises GitFailed, Refused."""
         # Runs of one moment merge the same heads ahead of their own.
-        words = step.message or f"Headgate test: merge pr-{step.number}\n\n{self._trailer}"
-        made, what = self._mirror.made, (before.sha, step.head_sha, words, step.date)
-        commit = made.get(what)
+        words, method = self.words_of(step), self.request.method
+        key = (before.sha, step.head_sha, words, step.date, method, self.request.lands, step.fork)
+        commit = self._mirror.made.get(key)
         if commit is None:
-            commit = await self._merge(step, before, words)
-            if commit is not None:
-                made[what] = commit
-        if commit is not None:
-            self._commits.append(commit)
+            made = await self._step(step, before)
+            if isinstance(made, Clash):
+                self._clash = made
+                return None
+            commit = self._mirror.made[key] = made
+        self._commits.append(commit)
         return commit
 
-    async def _merge(self, step: BuildStep, before: Commit, words: str) -> Commit | None:
-        contained = await self._run("merge-base", "--is-ancestor", step.head_sha, before.sha)
-        if contained.code == 0:
+    async def _step(self, step: BuildStep, before: Commit) -> Commit | Clash:
+        if await self._bench.contains(before.sha, step.head_sha):
             return before
+        if self.request.method is MergeMethod.REBASE:
+            return await self._replayed(step, before)
+        tree = await self._merged_tree(step, before)
+        if isinstance(tree, Clash):
+            return tree
+        words = self._words(step)
+        if self.request.method is MergeMethod.MERGE_COMMIT:
+            return await self._bench.commit(tree, (before.sha, step.head_sha), words)
+        author = await self._bench.author_of(step.head_sha)
+        words = words._replace(who={**words.who, **author})
+        return await self._bench.commit(tree, (before.sha,), words)
+
+    async def _merged_tree(self, step: BuildStep, before: Commit) -> Sha | Clash:
+        """Return the tree of a merge, as if the commits of the member below were there."""
+        if not self.is_line or step.fork is None:
+            return await self._bench.merge(before.sha, step.head_sha)
+        parents = (before.sha, step.fork)
+        ours = await self._bench.commit(before.tree, parents, self._words(step))
+        tree = await self._bench.merge(ours.sha, step.head_sha)
+        return Clash(tree.paths, is_final=True) if isinstance(tree, Clash) else tree
+
+    async def _replayed(self, step: BuildStep, before: Commit) -> Commit | Clash:
+        if not self.request.lands:
+            # GitHub rebases no pull request that does not merge.
+            tree = await self._merged_tree(step, before)
+            if isinstance(tree, Clash):
+                return tree
+        words = self._words(step)
+        without = () if step.fork is None else (step.fork,)
         try:
-            merged = await self._run(*MERGE, before.sha, step.head_sha)
-        except GitFailed as failed:
-            if UNRELATED not in failed.words:
-                raise
-            return None
-        parts = merged.text.split(b"\0")
-        if merged.code == 1:
-            paths = dict.fromkeys(displayed(part) for part in parts[1:] if part)
-            self._paths = tuple(paths)[:CONFLICT_PATHS_MAX]
-            return None
-        tree = _id_of(parts[0])
-        parents = (before.sha, step.head_sha)
-        command = Command(
-            ("commit-tree", tree, "-p", parents[0], "-p", parents[1], "-F", "-"),
-            words.encode("utf-8", "replace") + b"\n",
-            environment=self._identity | _dates(step),
-        )
-        made = await self._mirror.run(command)
-        return Commit(_id_of(made.text), tree, parents)
+            made = await self._bench.replayed(step.head_sha, before, without, words.who)
+        except TooManyCommits:
+            sentence = f"A rebase replays at most {REPLAYED_MAX} commits of a pull request."
+            raise Refused(sentence, RefusedCode.OTHER, step.number) from None
+        if isinstance(made, Clash):
+            return Clash(made.paths, is_final=True)
+        if made.sha == before.sha:
+            return await self._bench.commit(before.tree, (before.sha,), words)
+        return made
 
-    async def _run(self, *arguments: str) -> Output:
-        """Run a command that answers 0 or 1; it may fetch contents into a blobless mirror."""
-        client = self.client if self._mirror.is_blobless else None
-        return await self._mirror.run(Command(arguments, expects=(1,)), client)
+    async def _verdict(self, stopped: Stopped) -> Conflicted:
+        """Return what a conflict is with, as far as git can tell."""
+        step, paths = stopped.step, self._clash.paths
+        ahead = [each.number for each in stopped.before if not each.contained]
+        base = await self.own.commit(self.request.base_sha)
+        alone = await self._step(replace(step, fork=None), base) if ahead else self._clash
+        if isinstance(alone, Clash):
+            return Conflicted(step.number, with_base=True, culprit=None, paths=paths)
+        below = [each.number for each in self.request.steps if each.head_sha == step.fork]
+        culprit = below[0] if below else ahead[0] if len(ahead) == 1 else None
+        return Conflicted(step.number, with_base=False, culprit=culprit, paths=paths)
 
-    @property
-    def _trailer(self) -> str:
-        return f"Headgate-Run: {self.request.run_id}"
+    def _words(self, step: BuildStep) -> Words:
+        """Return the message of a step; author and committer are the App's bot."""
+        date = f"@{int(step.date.timestamp())} +0000"
+        dates = {f"GIT_{role}_DATE": date for role in ROLES}
+        message = self.words_of(step).encode("utf-8", "replace") + b"\n"
+        return Words(message, self._identity | dates)
 
     def _check_ids(self) -> None:
         """Raise Unusable for a commit id that could be anything else in a command."""
         ids = [self.request.base_sha]
         for step in self.request.steps:
-            ids += [step.head_sha] if step.commit is None else [step.head_sha, step.commit]
+            ids += [sha for sha in (step.head_sha, step.commit, step.fork) if sha is not None]
         if not all(ID.fullmatch(sha) for sha in ids):
             raise Unusable(Reason.FETCH, "a commit id is malformed")
 
@@ -156,18 +211,7 @@ class GitBuild(testbranches.Build):
         }
 
 
-def _dates(step: BuildStep) -> dict[str, str]:
-    return {f"GIT_{role}_DATE": f"@{int(step.date.timestamp())} +0000" for role in ROLES}
-
-
-def displayed(path: bytes) -> str:
-    """Return a path as text: bytes that are not UTF-8 and control characters are escaped."""
-    text = path.decode("utf-8", "backslashreplace")
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
-
-
-def _id_of(output: bytes) -> Sha:
-    sha = output.decode("ascii", "replace").strip()
-    if not ID.fullmatch(sha):
-        raise GitFailed("merge", "an object id was expected")
-    return Sha(sha)
+def _heads_of(steps: Sequence[BuildStep]) -> dict[str, Sha]:
+    """Return the commits that these steps need, by the refs that keep them."""
+    heads = {f"pull/{step.number}": step.head_sha for step in steps}
+    return heads | {f"fork/{step.number}": step.fork for step in steps if step.fork is not None}
