@@ -251,6 +251,13 @@ class Stage:
             if run.name == "Headgate (main)"
         ]
 
+    def raw_commit(self, parent, author):
+        """A commit with one more file by an author with this name, which may be any bytes."""
+        tree = self.tree_with(self.tree(parent), {"raw.txt": "raw\n"})
+        lines = [b"tree " + tree.encode(), b"parent " + parent.encode()]
+        lines += [b"author " + author + b" <a@b> 1 +0000", b"committer c <c@d> 1 +0000"]
+        return Sha(self.world.git.objects.write("commit", b"\n".join(lines) + b"\n\nraw\n"))
+
     def git_merge(self, base, head):
         """The tree that git itself makes of the two."""
         return Sha(self.git("merge-tree", "--write-tree", base, head).split()[0])

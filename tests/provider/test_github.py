@@ -8,6 +8,7 @@ from tests.provider import (
     contract_ci,
     contract_faults,
     contract_landing,
+    contract_lines,
     contract_tickets,
     contract_trees,
 )
@@ -41,6 +42,25 @@ class TestBranches(contract_branches.Branches):
 
 
 class TestScratchBranches(contract_branches.ScratchBranches):
+    pass
+
+
+class TestLines(contract_lines.Lines):
+    line_writes = (
+        ("POST", "*/git/refs", 1),
+        ("POST", "*/merges", 1),
+        ("POST", "*/git/commits", 1),
+        ("PATCH", "*/git/refs/*", 1),
+        ("POST", "*/merges", 2),
+        ("POST", "*/git/commits", 2),
+        ("PATCH", "*/git/refs/*", 2),
+        ("POST", "*/merges", 3),
+        ("POST", "*/rename", 1),
+        ("POST", "*/pulls", 1),
+    )
+
+
+class TestScratchLines(contract_lines.ScratchLines):
     pass
 
 
