@@ -76,7 +76,9 @@ async def lands_as_built(stage, pulls, method):
 
 
 class Lines:
-    """Test branches that are made as a squash or a rebase lands."""
+    """Test branches that are made as a squash or a rebase lands; `line_writes` make one."""
+
+    line_writes: tuple[tuple[str, str, int], ...]
 
     @EACH_LINE
     async def test_a_batch_lands_as_it_was_tested(self, stage, method):

@@ -15,7 +15,7 @@ from bot.sandbox import merges
 from bot.sandbox.merges import Clean
 from service.provider.errors import Refused, RefusedCode
 from service.provider.values import Built, Conflicted, Vehicle
-from service.vocabulary import MergeMethod
+from service.vocabulary import MergeMethod, Sha
 from tests.provider import contract_lines
 from tests.provider.contract_lines import (
     CALLS,
@@ -298,7 +298,8 @@ class History:
         """Two to four pull requests; each starts on main or on the one before."""
         names = [f"{self.folder}/{name}" for name in "tu"]
         await self.stage.push_files(dict.fromkeys(names, TEXT))
-        pulls, is_chain = [], self.random.random() < 0.5
+        pulls: list[tuple[int, Sha]] = []
+        is_chain = self.random.random() < 0.5
         start = self.stage.tip()
         for at in range(self.random.randint(2, 4)):
             head = pulls[-1][1] if pulls and is_chain else start
@@ -319,7 +320,7 @@ class TestProperty:
     @EACH_METHOD
     @pytest.mark.parametrize("cases", [6, pytest.param(60, marks=pytest.mark.soak)])
     async def test_every_tree_lands_or_is_refused_both_times(self, stage, method, cases):
-        outcomes = Counter()
+        outcomes: Counter[type] = Counter()
         for seed in range(cases):
             pulls = await History(stage, seed).members()
             found = await build(stage, *pulls, method=method)
