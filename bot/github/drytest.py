@@ -7,8 +7,6 @@ from service.provider.errors import Gone, GoneKind, Refused, RefusedCode
 from service.provider.values import Vehicle
 from service.vocabulary import Sha
 
-TITLE = "headgate: dry test of {target}"
-
 
 async def start(client: RepositoryClient, request: DryTestRequest) -> DryTest:
     """Make the branch and open its draft pull request, where test branches are drafts.
@@ -44,7 +42,7 @@ async def empty_commit(client: RepositoryClient, parent: Sha, message: str) -> S
 async def open_draft(client: RepositoryClient, request: DryTestRequest) -> int:
     """Open the draft pull request of a branch that was just made; its number. Raises Refused."""
     body = {
-        "title": TITLE.format(target=request.target),
+        "title": request.title,
         "body": request.body,
         "head": request.branch,
         "base": request.target,

@@ -32,6 +32,7 @@ from service.provider.values import (
     LandStopCode,
     Merged,
     MergeRequest,
+    PullRequest,
     Reply,
 )
 from service.vocabulary import (
@@ -190,13 +191,30 @@ class Landing:
                 break
             await client.clock.sleep(wait_s)
             facts = await self._pulls.pull_request_now(client, number)
+        words = (
+            f"The commits of this pull request are in `{facts.base_branch}` as "
+            f"`{commit[:8]}`. GitHub does not show it as merged, so it is closed here."
+        )
+        return await self._closed(client, facts, head, Reply(number, f"landed-{commit}", words))
+
+    async def close_landed(
+        self, client: RepositoryClient, number: int, head: Sha, commit: Sha
+    ) -> bool:
+        """Comment and close a pull request whose change has landed by commits of another form."""
+        facts = await self._pulls.pull_request_now(client, number)
+        words = (
+            f"This pull request has landed as `{commit[:8]}`, the commit that was tested. GitHub "
+            "does not show it as merged, so it is closed here."
+        )
+        return await self._closed(client, facts, head, Reply(number, f"landed-{commit}", words))
+
+    async def _closed(
+        self, client: RepositoryClient, facts: PullRequest, head: Sha, reply: Reply
+    ) -> bool:
+        """Comment and close it, if it is open with that head; return whether it is merged."""
         if facts.state is PullRequestState.OPEN and facts.head_sha == head:
-            words = (
-                f"The commits of this pull request are in `{facts.base_branch}` as "
-                f"`{commit[:8]}`. GitHub does not show it as merged, so it is closed here."
-            )
-            await self._notices.say(client, Reply(number, f"landed-{commit}", words))
-            await client.create("PATCH", f"/pulls/{number}", {"state": "closed"})
+            await self._notices.say(client, reply)
+            await client.create("PATCH", f"/pulls/{reply.number}", {"state": "closed"})
         return facts.state is PullRequestState.MERGED
 
     def _method_denied(self, repo: RepoRef, target: str, method: MergeMethod) -> LandStop | None:

@@ -165,6 +165,7 @@ async def draft_closes(scratch: Scratch) -> Finding:
             branch=branch,
             vehicle=Vehicle.DRAFT_PR,
             message=MESSAGE,
+            title=MESSAGE,
             body=MESSAGE,
         ),
     )

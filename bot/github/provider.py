@@ -267,10 +267,11 @@ class GitHubProvider:
     ) -> Disjoint | Overlapping | Unproven:
         return await self._repeatable(files.overlap, repo, Priority.LANDING, one, other)
 
-    async def settle_merged(self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha) -> bool:
-        return await self._repeatable(
-            self._landing.settle_merged, repo, Priority.NOTICE, number, head_sha, commit
-        )
+    async def settle_merged(
+        self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha, *, may_show: bool = True
+    ) -> bool:
+        settle = self._landing.settle_merged if may_show else self._landing.close_landed
+        return await self._repeatable(settle, repo, Priority.NOTICE, number, head_sha, commit)
 
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
         return await self._repeatable(head_branches.delete, repo, Priority.SWEEP, number, head_sha)

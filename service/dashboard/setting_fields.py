@@ -43,6 +43,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Merging": (
         "merge_method",
+        "land_tested_commits",
         "commit_title",
         "commit_body",
         "delete_branch",

@@ -130,7 +130,10 @@ class LandingState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LandingRecord:
-    """One landing: what was permitted, and what was seen of it."""
+    """One landing: what was permitted, and what was seen of it.
+
+    `tested_tree` is the tree that CI ran on; None if it was not noted, which is `expected_tree`.
+    """
 
     id: int
     queue_id: int
@@ -143,11 +146,17 @@ class LandingRecord:
     mode: str
     expected_parent: Sha
     expected_tree: Sha
+    tested_tree: Sha | None
     state: LandingState
     permit_until: datetime | None
     landed_sha: Sha | None
     landed_tree: Sha | None
     evidence: str | None
+
+    @property
+    def is_tested(self) -> bool:
+        """Return whether CI ran on the tree that landed."""
+        return self.landed_tree == (self.tested_tree or self.expected_tree)
 
 
 class Surface(StrEnum):

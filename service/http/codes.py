@@ -108,6 +108,9 @@ REMEDIES: Mapping[str, str] = {
     "no_required_statuses": (
         "Set `requiredStatuses` on the queue, or protect the branch with required checks."
     ),
+    "conflict_after_landing": (
+        "Submit the pull request below it first; after its landing rebase this one, and submit it."
+    ),
     "merge_method_not_allowed": "Choose a merge method that the repository's settings allow.",
     "set_in_repository_file": "Change the setting in the repository's file, or remove it there.",
     "conflicting_fields": "Send one of the two fields.",

@@ -220,6 +220,8 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
 
 async def _perform(runtime: Runtime, queue: QueueRef, action: Action, *, first: bool) -> None:
     match action:
+        case BuildTestBranch(steps=()):
+            await building.build_of_tip(runtime, queue, action)
         case BuildTestBranch():
             await building.build(runtime, queue, action)
         case RetireRun():

@@ -62,6 +62,7 @@ class DryTestRequest:
     branch: str
     vehicle: Vehicle
     message: str
+    title: str
     body: str
 
 

@@ -70,6 +70,7 @@ class RefusedCode(StrEnum):
     PROVIDER_QUEUE = "provider_queue"
     TOO_MANY = "too_many"
     TOO_LARGE = "too_large"
+    GIT_NEEDED = "git_needed"
     OTHER = "other"
 
 

@@ -257,8 +257,13 @@ class Provider(Protocol):
         """Whether two changes touch the same paths (docs/design/provider.md 12)."""
         ...
 
-    async def settle_merged(self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha) -> bool:
-        """Make the provider show an advanced pull request as merged or closed (5.5)."""
+    async def settle_merged(
+        self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha, *, may_show: bool = True
+    ) -> bool:
+        """Make the provider show an advanced pull request as merged, else close it (5.5).
+
+        `may_show` False: commits of another form have landed, which it never takes for a merge.
+        """
         ...
 
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:

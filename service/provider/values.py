@@ -178,8 +178,7 @@ class BuildStep:
     """One head to merge, in order; `commit` is a commit that already did so (3.2).
 
     `message` and `date` are those of the run that tests the head, so that merging it again can
-    give the same commit. `fork` is the head of the chain's member below, where that is merged
-    before in the same build: what lies between is the change of this step (BuildRequest.lands).
+    give the same commit. `fork` is the head of the chain's member below, built before it.
     """
 
     number: int
@@ -195,9 +194,8 @@ class BuildStep:
 class BuildRequest:
     """A test branch to make. `branch` and `scratch` are full names without `refs/heads/`.
 
-    Each step is made as the merge `method` will land it: a merge commit, one commit on top of the
-    step before (SQUASH), or the commits of the head replayed on it (REBASE). With `lands` those
-    commits become the target branch themselves, else the provider's merge call makes its own.
+    Each step is made as `method` will land it. With `lands` those commits become the target branch
+    themselves, else the provider's merge call makes its own.
     """
 
     repo: RepoRef

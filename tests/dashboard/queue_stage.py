@@ -236,7 +236,10 @@ class QueueStage:
 
     def _landed(self, session: Tx, run: Run, is_equal: bool) -> None:
         steps = tuple(
-            LandStep(place, step.pr, f"e{step.pr}", step.head, TIP.tree, step.tree, step.commit)
+            LandStep(
+                *(place, step.pr, f"e{step.pr}", step.head, TIP.tree, step.tree, step.commit),
+                tested_tree=step.tree,
+            )
             for place, step in enumerate(run.steps, start=1)
         )
         action = Land(

@@ -167,6 +167,15 @@ class _Words:
         numbers = sorted(range(1, len(self.it.prs) + 1), key=lambda pr: (place(pr), pr))
         return {number: name for name, number in enumerate(numbers, start=1)}
 
+    def _untested(self) -> tuple | None:
+        known = self.queue.untested
+        if known is None:
+            return None
+        run = self.runs.get(known.run, OUT_OF_SIGHT)
+        landed, missing = self._named(known.landed), self._named(known.missing)
+        state = (bool(known.failed), known.is_held, known.tries, self._clock(known.try_at))
+        return (self._commit(Sha(known.tip)), run, landed, missing, *state)
+
     def _whole(self) -> tuple:
         queue = self.queue
         landing, kept = queue.landing, queue.kept_move
@@ -192,6 +201,7 @@ class _Words:
             self._greens(),
             self._breaker(queue.breaker),
             tuple(self._record(one) for one in queue.records),
+            self._untested(),
             None
             if kept is None
             else (

@@ -135,6 +135,8 @@ def _builds(now: Scene, scope: Scope, run: Run) -> Iterator[Move]:
         yield f"r{run.number} is delayed", _telling(now, scope, delayed)
     if not scope.conflicts or run.status is not RunStatus.IN_PROGRESS:
         return
+    if not action.steps:
+        return
     last = action.steps[-1].pr
     base = inputs.TestBranchConflicted(run.id, last, True, None, ("a.py",))
     yield f"r{run.number}: {last} conflicts with the branch", _telling(now, scope, base)
@@ -151,6 +153,10 @@ def _built(now: Scene, scope: Scope, run: Run) -> Scene:
     without = replace(
         now, builds={name: build for name, build in now.builds.items() if name != run.id}
     )
+    if not steps:
+        commit = trees.sha(action.base_tip.sha, "tip", run.id)
+        tip = inputs.TestBranchBuilt(run.id, commit, (), f"t/{run.id}", True)
+        return told(without, tip, scope)
     if all(step.contained for step in tested):
         return told(without, inputs.NothingToTest(run.id), scope)
     published = steps[-1].tree not in action.known_trees

@@ -6,7 +6,7 @@ from service.mergequeue.engine import outputs
 from service.mergequeue.engine.inputs import ChecksReported, Input, Landed, TimePassed
 from service.mergequeue.engine.model import LandMode, Member, MergeQueue, Run
 from service.mergequeue.engine.outputs import Land, Step
-from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import (
     FINAL,
@@ -17,7 +17,7 @@ from service.mergequeue.engine.states import (
     RunStatus,
 )
 from service.vocabulary import CheckOutcome, Sha
-from tests.harness import stacked
+from tests.harness import stacked, whole_units
 from tests.mergequeue import trees
 from tests.mergequeue.trees import Tree
 
@@ -53,6 +53,7 @@ def judge(before: MergeQueue, one: Input, step: Step, truth: Truth) -> None:
         if isinstance(action, Land):
             _lands(action, step.queue)
     _restarted(one, step)
+    _is_held(step)
 
 
 def _moved(before: MergeQueue, event: outputs.EntryMoved, step: Step, truth: Truth) -> None:
@@ -147,7 +148,7 @@ def _started(event: outputs.RunStarted, step: Step) -> None:
     run = step.queue.runs.get(event.run)
     if run is not None and (early := stacked.tested_early(run, step.queue)) is not None:
         raise Violation(f"S10: {early} is tested before what is below it")
-    if step.queue.state is not QueueState.RUNNING:
+    if step.queue.state is not QueueState.RUNNING and event.kind is not RunKind.TIP:
         raise Violation(f"I22: run {event.number} started while {step.queue.state.value}")
     if any(hold.reason is HoldReason.PROVIDER_LIMIT for hold in step.queue.holds):
         raise Violation(f"I22: run {event.number} started without a slot at the provider")
@@ -164,7 +165,7 @@ def _lands(action: Land, queue: MergeQueue) -> None:
     """What is asked to land has passed as that tree, and nothing forbids it."""
     if queue.state is QueueState.PAUSED:
         raise Violation("I21: a paused queue lands")
-    if any(hold.scope is not HoldScope.START for hold in queue.holds):
+    if whole_units.is_stopped(queue, action.run):
         raise Violation("I28: a held queue lands")
     if queue.landing is None or queue.landing.run != action.run:
         raise Violation("I23: two landings at once")
@@ -181,6 +182,21 @@ def _lands(action: Land, queue: MergeQueue) -> None:
             raise Violation(f"S1: {step.pr} is to land as a tree that its run does not have")
         if queue.entries[step.pr].head != step.head:
             raise Violation(f"I5: an old head of {step.pr} is to land")
+
+
+def _is_held(step: Step) -> None:
+    """I49: a unit that stops half-way holds the queue at once."""
+    halts = (outputs.TipMoved, outputs.LandingHalted)
+    if not step.queue.landed or not any(isinstance(r.event, halts) for r in step.events):
+        return
+    runs = (*step.queue.runs.values(), *step.finished_runs)
+    proven = {run.steps[-1].tree for run in runs if run.steps and run.status is _SUCCEEDED}
+    proven |= {green.tree for green in step.queue.greens.values()}
+    if whole_units.is_unheld(step.queue, step.queue.landed[-1].run or "", proven):
+        raise Violation("I49: the target has a part of a unit, and nothing holds the queue")
+
+
+_SUCCEEDED = RunStatus.SUCCEEDED
 
 
 def _restarted(one: Input, step: Step) -> None:

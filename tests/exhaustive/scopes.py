@@ -96,6 +96,20 @@ _CLEARED = {
 """With these a follower that passes clears what it contains."""
 _LANES = {1: ("a",), 2: ("b",), 3: ("a", "b")}
 
+HALF_WAY = Scope(
+    "a batch that stops half-way",
+    _config(**_BATCH),
+    pull_requests=3,
+    inputs=8,
+    inputs_long=13,
+    states=(QueueState.RUNNING, QueueState.PAUSED),
+    stops=(LandingStopCode.STALE, LandingStopCode.PR_REFUSED),
+    breaks=(frozenset({1}),),
+    cancels=True,
+    foreign=True,
+)
+"""The merge call lands one pull request of it, and then the other one does not follow."""
+
 SCOPES: tuple[Scope, ...] = (
     Scope(
         "SINGLE, anything CI may say",
@@ -210,6 +224,7 @@ SCOPES: tuple[Scope, ...] = (
         cancels=True,
         conflicts=True,
     ),
+    HALF_WAY,
     Scope(
         "batch of 2, CI that never errs",
         _config(**_BATCH),

@@ -15,8 +15,9 @@ from bot.sandbox.app import Sandbox
 from bot.sandbox.git import Commit, Objects, TreeItem
 from bot.sandbox.world import Repository
 from service.database.database import Store, Tx
-from service.database.tables_deliveries import OutboxRow
+from service.database.tables_deliveries import JournalRow, OutboxRow
 from service.mergequeue.store.tables_queues import EntryRow, LandingRow, RunRow
+from tests.harness import tested_trees
 
 MAIN = "refs/heads/main"
 OURS = "headgate"
@@ -43,6 +44,7 @@ def _rows(session: Tx) -> dict[str, list[Any]]:
         "run": RunRow.__table__,
         "entry": EntryRow.__table__,
         "outbox": OutboxRow.__table__,
+        "journal": JournalRow.__table__,
     }
     return {name: list(session.execute(select(table))) for name, table in tables.items()}
 
@@ -62,6 +64,8 @@ def _target(sandbox: Sandbox, repository: Repository, rows: dict[str, list[Any]]
             yield f"I1: {after} has another tree than was tested"
         if move.before != row.expected_parent and row.position == 1:
             yield f"I3: {after} stands on {move.before}, not on {row.expected_parent}"
+    holds = {row.reason for row in rows["journal"] if row.event == "HoldPlaced"}
+    yield from tested_trees.untested(repository, list(ours.values()), rows, holds)
     keys = [(row.pr, row.head) for row in landed.values()]
     if len(keys) != len(set(keys)):
         yield "I13: one head landed twice"

@@ -256,7 +256,9 @@ class ValuesProvider:
     ) -> Disjoint | Overlapping | Unproven:
         return Disjoint()
 
-    async def settle_merged(self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha) -> bool:
+    async def settle_merged(
+        self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha, *, may_show: bool = True
+    ) -> bool:
         return True
 
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:

@@ -220,6 +220,9 @@ class Stage:
         return []
 
     def _built(self, action: BuildTestBranch, *, otherwise: bool = False) -> Input:
+        if not action.steps:
+            commit = trees.sha(action.base_tip.sha, "tip", action.run)
+            return TestBranchBuilt(action.run, commit, (), f"headgate/{action.run}", True)
         tree: Tree = self.target.tree_of(action.base_tip.sha)
         if otherwise:
             tree |= {("merged", "otherwise")}

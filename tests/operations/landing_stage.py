@@ -151,7 +151,10 @@ class Unit:
         step = self.run.steps[position - 1]
         before = self.run.steps[position - 2].tree if position > 1 else self.run.base_tip.tree
         member = (*self.run.base, *self.run.entries)[position - 1]
-        return LandStep(position, step.pr, member.entry, step.head, before, step.tree, step.commit)
+        tested = self.run.steps[-1].tree
+        return LandStep(
+            position, step.pr, member.entry, step.head, before, step.tree, step.commit, tested
+        )
 
     async def records(self) -> list[LandingRecord]:
         """The landings that were asked for here, in order."""

@@ -33,6 +33,7 @@ STEPS = tuple(
         parent_tree=TIP.tree,
         tree=TREES[place - 1],
         commit=COMMITS[place - 1],
+        tested_tree=TREES[1],
     )
     for place in (1, 2)
 )

@@ -20,13 +20,14 @@ from service.mergequeue.engine.model import (
     Run,
     Tip,
 )
-from service.mergequeue.engine.planning import landing, reuse, starting
+from service.mergequeue.engine.planning import landing, reuse, starting, untested
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.state import bases, holds, leaving, line, readiness, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import Progress
 from service.mergequeue.engine.states import QueueState
 from service.vocabulary import Check, CheckOutcome, RequiredName, RequiredSource
+from tests.exhaustive.scopes import HALF_WAY
 from tests.planted.planting import Fault, applied, replaced
 from tests.simulation import settings
 
@@ -73,7 +74,7 @@ def _any_app(
 _standing = verdict.standing
 
 
-def _lands_while_paused(draft: Draft) -> bool:
+def _lands_while_paused(draft: Draft, run: str | None = None) -> bool:
     return True
 
 
@@ -102,6 +103,10 @@ def _starts_without_a_slot(patch: pytest.MonkeyPatch) -> None:
 
 _stops = holds.stops_starts
 _WITH_DELAYS = replace(settings.SINGLE_ONLY, is_slow=1.0)
+
+
+def _without_a_hold(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(untested, "_hold", lambda *_: None)
 
 
 def _to_the_tail(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
@@ -250,6 +255,7 @@ FAULTS: Mapping[str, Fault] = {
         bases, "broken", _failed_base_holds
     ),
     "B16 a paused queue lands": replaced(landing, "is_open", _lands_while_paused),
+    "a target with a part of a unit is not held": Fault(_without_a_hold, scope=HALF_WAY),
     "B18 a draining queue starts runs": replaced(starting, "_ground", _starts_while_draining),
     "runs start that the provider's limits delay": Fault(_starts_without_a_slot, _WITH_DELAYS),
     "B19 a failure is judged before its base is sure": Fault(_never_unsure),

@@ -31,12 +31,12 @@ from service.mergequeue.engine.outputs import (
     PlacedWhy,
     Step,
 )
-from service.mergequeue.engine.reasons import MEANINGS, HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import MEANINGS, HoldReason, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import SPARE, EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import Check, CheckOutcome, RequiredName, Sha
-from tests.harness import stacked
+from tests.harness import stacked, whole_units
 from tests.mergequeue import trees
 from tests.mergequeue.stage import START
 from tests.mergequeue.trees import Change, Tree
@@ -107,6 +107,7 @@ class Checker:
     own_skips: dict[Sha, frozenset[str]] = field(default_factory=dict)
     moved_at: datetime = START
     unit: tuple[str, int] | None = None
+    part: str | None = None
     lanes: Lanes | None = None
     time: int = 0
     mode: Mode | None = None
@@ -125,6 +126,9 @@ class Checker:
             self.time += 1
             if isinstance(recorded.event, outputs.EntryMoved | outputs.RunFinished):
                 self.moved_at = now
+            if isinstance(recorded.event, outputs.HoldReleased) and step.queue.untested is None:
+                # A person takes the tip as it is, or a pull request has passed on top of it.
+                self.part = None
             if isinstance(recorded.event, outputs.ModeChanged):
                 self.lanes = Lanes(recorded.event.mode, self.claims)
             self._event(recorded.event, one, step)
@@ -136,6 +140,7 @@ class Checker:
             raise Violation("I12", f"entries vanished or appeared: {live ^ known}")
         self._two_runs(step.queue)
         self._unit_goes_on(step.queue)
+        self._is_held(step.queue)
         self._reused(one, step, now)
 
     def landing(self, action: Land, step: LandStep, run: Run | None, tree: Tree) -> None:
@@ -449,7 +454,7 @@ class Checker:
     # --- starts
 
     def _started(self, event: outputs.RunStarted, step: Step) -> None:
-        if event.kind is RunKind.DIRECT:
+        if event.kind in (RunKind.DIRECT, RunKind.TIP):
             return
         queue = step.queue
         if queue.state is not QueueState.RUNNING:
@@ -501,7 +506,7 @@ class Checker:
     def _land(self, action: Land, queue: MergeQueue) -> None:
         if queue.state is QueueState.PAUSED:
             raise Violation("I21", "a paused queue lands")
-        if any(hold.scope is not HoldScope.START for hold in queue.holds):
+        if whole_units.is_stopped(queue, action.run):
             raise Violation("I28", "a held queue lands")
         if queue.landing is None or queue.landing.run != action.run:
             raise Violation("I23", "two landings at once")
@@ -520,6 +525,11 @@ class Checker:
             raise Violation("S1", f"run {run.number} lands in parts although it need not")
         rest = len(run.steps) - [one.pr for one in run.steps].index(action.steps[-1].pr) - 1
         self.unit = (action.run, rest) if rest else None
+        self.part = action.run if rest or self.part == action.run else None
+
+    def _is_held(self, queue: MergeQueue) -> None:
+        if self.part is not None and whole_units.is_unheld(queue, self.part, self.proven):
+            raise Violation("I49", "the target has a part of a unit, and nothing holds the queue")
 
     def _two_runs(self, queue: MergeQueue) -> None:
         tested: Counter[str] = Counter()
@@ -544,7 +554,8 @@ class Checker:
         run = _run_of(event.run, step)
         if run is None or run.contained or event.cause is not None:
             return
-        key = run.steps[-1].tree, frozenset(run.required)
+        tree = run.steps[-1].tree if run.steps else run.base_tip.tree
+        key = tree, frozenset(run.required)
         if run.reused_from is not None:
             if key not in self.passed:
                 raise Violation("I44", f"run {run.number} took another tree's result")

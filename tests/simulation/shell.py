@@ -130,6 +130,8 @@ class Shell(People):
     def _built(self, action: BuildTestBranch) -> Report:
         tree: Tree = self.target.tree_of(action.base_tip.sha)
         self.checker.trees[action.base_tip.sha] = tree
+        if not action.steps:
+            return self._of_tip(action, tree)
         commit = action.base_tip.sha
         steps: list[RunStep] = []
         heads: tuple[Sha, ...] = (commit,)
@@ -153,6 +155,14 @@ class Shell(People):
             self._seen(commit, tree)
         branch = f"headgate/{action.run}"
         return inputs.TestBranchBuilt(action.run, commit, tuple(steps), branch, published)
+
+    def _of_tip(self, action: BuildTestBranch, tree: Tree) -> Report:
+        """An empty commit on the tip, for its own test."""
+        commit = trees.sha(action.base_tip.sha, "tip", action.run)
+        self.checker.trees[commit] = tree
+        self.ci.begin(commit, tree, self.names)
+        self._seen(commit, tree)
+        return inputs.TestBranchBuilt(action.run, commit, (), f"headgate/{action.run}", True)
 
     def _commit(self, action: BuildTestBranch, heads: tuple[Sha, ...], parent: Sha) -> Sha:
         """A merge; one that a run ahead made of the same heads is gone on from."""

@@ -35,6 +35,7 @@ def step(position: int, pr: int) -> LandStep:
         parent_tree=TIP.tree,
         tree=Sha(f"{pr}" * 40),
         commit=Sha(f"{pr + 4}" * 40),
+        tested_tree=Sha("9" * 40),
     )
 
 
@@ -69,6 +70,7 @@ def test_each_position_is_written_down_with_what_is_expected(session: Connection
         mode="CALL",
         expected_parent=TIP.sha,
         expected_tree=Sha("3" * 40),
+        tested_tree=Sha("9" * 40),
         state=LandingState.INTENDED,
         permit_until=None,
         landed_sha=None,

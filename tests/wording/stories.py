@@ -453,7 +453,7 @@ def proved() -> PullRequestText:
         recorded(0.5, QueueStateChanged(QueueState.RUNNING, QueueState.PAUSED, "release")),
         recorded(2.5, QueueStateChanged(QueueState.PAUSED, QueueState.RUNNING, None)),
     )
-    landed = Landed(LANDED, Sha("7" * 40), Sha("7" * 40))
+    landed = Landed(LANDED, Sha("7" * 40), Sha("7" * 40), Sha("7" * 40))
     url = "https://github.com/octo/widgets"
     return replace(shown, landed=landed, pauses=changes, repository_url=url)
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 import structlog
 
@@ -39,6 +40,9 @@ ONLY_GIT = (
     "Only git can build this test branch, because its commits are to land as they are: the REST"
     " API replays no commits and squashes no member of a chain onto the one below."
 )
+NEVER_HERE = frozenset({Reason.SETTING, Reason.NO_GIT, Reason.SIGNATURES, Reason.TOO_BIG})
+"""Reasons against git that only an operator, or another repository, can change."""
+GIT_AGAIN = timedelta(seconds=30)
 FAILURES_MAX = 2
 FAILURES_WITHIN_S = 3600.0
 DISAGREEMENTS_MAX = 3
@@ -281,9 +285,16 @@ class GitBuilder:
         self, client: RepositoryClient, request: BuildRequest, failure: Unusable
     ) -> BuildResult:
         if not testbranches.can_build(request):
-            raise Refused(f"{ONLY_GIT} It cannot now: {failure}.", RefusedCode.OTHER)
+            raise self._only_git(failure)
         self._report(request, BuildMethod.REST, failure.reason, failure.words)
         return await testbranches.build(client, self._pulls, request)
+
+    def _only_git(self, failure: Unusable) -> ProviderError:
+        """Return the error of a build that waits for git, or that git will never make here."""
+        words = f"{ONLY_GIT} It cannot now: {failure}."
+        if failure.reason in NEVER_HERE:
+            return Refused(words, RefusedCode.GIT_NEEDED)
+        return Unavailable(words, self._clock.now() + GIT_AGAIN)
 
     async def _second_opinion(
         self, client: RepositoryClient, request: BuildRequest, seat: Seat, conflict: Conflicting

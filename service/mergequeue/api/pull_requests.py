@@ -42,6 +42,7 @@ from service.vocabulary import QueueRef, Role
     "pull_request_merged",
     "fork_needs_person",
     "no_required_statuses",
+    "conflict_after_landing",
     "limit_reached",
 )
 async def submit(call: Call, request: models.SubmitPullRequest) -> answers.SubmissionMade:

@@ -46,7 +46,7 @@ def test_run(view: TestingView) -> answers.TestRunShown:
         required_statuses_source=run.required_source,
         # A direct merge made no branch; what was tested is the pull request's own head.
         test_branch=run.branch or "",
-        test_branch_sha=run.sha or run.entries[0].head,
+        test_branch_sha=run.sha or (run.entries[0].head if run.entries else run.base_tip.sha),
         check_suites=check_suites(view),
         status_checks=status_checks(view),
         tested_pull_requests=[

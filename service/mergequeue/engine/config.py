@@ -271,6 +271,14 @@ class QueueConfig:
         "how pull requests land",
         "as pull requests are merged by hand in the repository",
     )
+    land_tested_commits: bool = setting(
+        False,
+        "with `SQUASH` and `REBASE`: whether the tested commits themselves become the branch, a "
+        "whole batch or chain in one update, instead of a merge call for each pull request; GitHub "
+        "then shows a pull request as closed, not as merged, and a comment names its commit",
+        "true if the branch must never have a tree that was not tested, not even between two pull "
+        "requests of a batch, see [Landing](../design/landing.md#2-two-modes)",
+    )
     commit_title: str | None = setting(
         None,
         "the title of the commit that lands, for squash and merge commits; none: as the repository "
@@ -357,6 +365,11 @@ class QueueConfig:
         "to let a dependency bot submit its own pull requests",
         Items("logins", 100),
     )
+
+    @property
+    def lands_commits(self) -> bool:
+        """Return whether the commits of a test branch may become the target branch."""
+        return self.merge_method is MergeMethod.MERGE_COMMIT or self.land_tested_commits
 
 
 SETTINGS = definitions(QueueConfig)

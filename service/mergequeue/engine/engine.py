@@ -109,6 +109,8 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
         yield queue.land_after
     if breaker.is_open(queue) and queue.breaker.try_at is not None:
         yield queue.breaker.try_at
+    if queue.untested is not None and queue.untested.try_at is not None:
+        yield queue.untested.try_at
     yield from _of_entries(draft)
 
 

@@ -165,6 +165,7 @@ class BuildRefusal(StrEnum):
     NAME_TAKEN = "name_taken"
     DRAFT_NOT_SUPPORTED = "draft_not_supported"
     TOO_LARGE = "too_large"
+    GIT_NEEDED = "git_needed"
     OTHER = "other"
 
 

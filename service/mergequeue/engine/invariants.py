@@ -105,7 +105,7 @@ def _alone_at_its_rank(draft: Draft, entry: Entry) -> None:
 def _run(draft: Draft, run: Run) -> None:
     own = draft.own(run)
     is_searched = any(one.run == run.id for one in draft.queue.bisections.values())
-    serves = run.kind in SPARE or is_searched or draft.is_kept(run)
+    serves = run.kind in SPARE or run.kind is RunKind.TIP or is_searched or draft.is_kept(run)
     if run.bisection is None and not own and not serves:
         raise InvariantBroken("E1", f"run {run.number} belongs to no entry any more")
     if run.bisection is not None and not own and run.bisection not in draft.queue.bisections:
@@ -180,6 +180,7 @@ def _starts(draft: Draft) -> None:
         for run_id in draft.changed_runs
         if run_id in draft.runs and run_id not in draft.before.runs
     ]
+    fresh = [run for run in fresh if run.kind is not RunKind.TIP]
     if not fresh:
         return
     if draft.queue.state is not QueueState.RUNNING and draft.queue.target_mode is None:
@@ -254,7 +255,7 @@ def _landing(draft: Draft) -> None:
         raise InvariantBroken("E4", "a run was let go while it lands")
     if now is None or (before is not None and before.number == now.number):
         return
-    if not landing.is_open(draft):
+    if not landing.is_open(draft, now.run):
         raise InvariantBroken("E4", "a landing began while the queue lets nothing land")
     run = draft.runs.get(now.run)
     if run is None or run.status is not RunStatus.SUCCEEDED:

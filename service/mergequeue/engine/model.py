@@ -1,8 +1,7 @@
 """The queue as one value: everything a decision may depend on (docs/design/engine.md 6).
 
-Only frozen dataclasses: a change is a new value, made by `draft.py`. Finished entries and
-runs leave the value and stay as rows. Nothing here decides anything. The three with the most
-fields have no slots: `replacing.py` copies their dict.
+Only frozen dataclasses: a change is a new value, made by `draft.py`. Finished entries and runs
+leave the value and stay as rows. `replacing.py` copies the dict of the three that have no slots.
 """
 
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from functools import cached_property
 
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
-from service.mergequeue.engine.records import Record
+from service.mergequeue.engine.records import Record, UntestedTip
 from service.mergequeue.engine.reported import Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion
@@ -486,6 +485,7 @@ class MergeQueue:
     records: tuple[Record, ...] = ()
     required: RequiredSet | None = None
     kept_move: KeptMove | None = None
+    untested: UntestedTip | None = None
     advance_refused_at: datetime | None = None
     land_after: datetime | None = None
     unexplained: tuple[Unexplained, ...] = ()

@@ -54,7 +54,11 @@ class RerunChecks:
 
 @dataclass(frozen=True, slots=True)
 class LandStep:
-    """One position to land: from `parent_tree` to exactly `tree`; `commit` is the tested one."""
+    """One position to land: from `parent_tree` to exactly `tree`; `commit` is the tested one.
+
+    `tested_tree` is the tree that CI ran on: `tree` itself, or that of the whole unit; None in an
+    effect of a version that did not note it.
+    """
 
     position: int
     pr: int
@@ -63,6 +67,7 @@ class LandStep:
     parent_tree: Sha
     tree: Sha
     commit: Sha
+    tested_tree: Sha | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,7 @@ class PlacedWhy(StrEnum):
     PROVEN = "proven"
     SCREENED = "screened"
     IMPACTS_ALL = "impacts_all"
+    MENDS = "mends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,12 +389,18 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A command the queue does not take; nothing changed. `field` for `invalid_value`."""
+    """A command the queue does not take; nothing changed. `field` for `invalid_value`.
+
+    For `conflict_after_landing`, `prs` are the pull request and the one below it, `head` is the
+    head of that one, and `paths` are in conflict.
+    """
 
     reason: Reason
     text: str
     field: str | None = None
     prs: tuple[int, ...] = ()
+    head: Sha | None = None
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,7 @@ class Reason(StrEnum):
     PULL_REQUEST_CLOSED = "pull_request_closed"
     PULL_REQUEST_MERGED = "pull_request_merged"
     NO_REQUIRED_STATUSES = "no_required_statuses"
+    CONFLICT_AFTER_LANDING = "conflict_after_landing"
     LIMIT_REACHED = "limit_reached"
     NOT_IN_QUEUE = "not_in_queue"
     ALREADY_LANDED = "already_landed"
@@ -153,6 +154,7 @@ _SPECIAL: dict[Reason, Meaning] = {
     Reason.RULE_UNMET: Meaning("RULE_UNMET", who=_MAINTAINER),
     Reason.FORK_NEEDS_PERSON: Meaning("FORK_NEEDS_PERSON", who=_MAINTAINER),
     Reason.NO_REQUIRED_STATUSES: Meaning("NO_REQUIRED_STATUSES", who=_MAINTAINER),
+    Reason.CONFLICT_AFTER_LANDING: Meaning("CONFLICT_AFTER_LANDING", who=_AUTHOR),
     Reason.WORKFLOWS_PERMISSION_MISSING: Meaning("WORKFLOWS_PERMISSION_MISSING", who=_OPERATOR),
     Reason.NO_EVIDENCE: Meaning("NO_EVIDENCE", retryable=True, who=_MAINTAINER),
     Reason.BASE_RED: Meaning("BASE_RED", who=_OPERATOR),
@@ -289,6 +291,7 @@ class HoldReason(StrEnum):
     METHOD_DENIED = "method_denied"
     TARGET_MISSING = "target_missing"
     RECOVERING = "recovering"
+    UNTESTED_TIP = "untested_tip"
     LANDING_MISMATCH = "landing_mismatch"
     LANDING_UNRESOLVED = "landing_unresolved"
     INVARIANT_BREACH = "invariant_breach"
@@ -316,6 +319,7 @@ LIFTED_BY_PERSON = BREAKER_HOLDS | {
     HoldReason.STRICT_CHECKS,
     HoldReason.METHOD_DENIED,
     HoldReason.TEST_BRANCH_DENIED,
+    HoldReason.UNTESTED_TIP,
     HoldReason.LANDING_MISMATCH,
     HoldReason.LANDING_UNRESOLVED,
     HoldReason.INVARIANT_BREACH,

@@ -1,13 +1,35 @@
-"""Records of failed runs: who could have caused each, and which tests failed in it."""
+"""Records of failed runs, with suspects and failed tests, and of a tip that is not tested."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 RECORDS_MAX = 100
 """Records that are kept, the newest: a queue at the limit of its slots has about 20."""
 
 UNKNOWN = ""
 """Stands in place of test ids where it is not known which tests of a check failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class UntestedTip:
+    """A tip without a passed test: a part of a unit has landed (docs/design/landing.md 10).
+
+    `run` tested the whole unit, whose pull requests `landed` are on the target (by submissions
+    `entries`) and `missing` are not. `tip` is the commit that is tested now, `failed` names what
+    did not pass on it, and `tries` counts test branches that could not be made; the next one may
+    begin at `try_at`. `is_held`: the hold has been placed.
+    """
+
+    tip: str
+    run: str
+    landed: tuple[int, ...]
+    entries: tuple[str, ...]
+    missing: tuple[int, ...]
+    failed: tuple[str, ...] = ()
+    is_held: bool = False
+    tries: int = 0
+    try_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class RunKind(StrEnum):
     SECOND_LOOK = "second_look"
     WITNESS = "witness"
     TRY = "try"
+    TIP = "tip"
     DIRECT = "direct"
 
 

@@ -21,7 +21,9 @@ from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, Reti
 from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.mergequeue.operations import merge_messages, naming, sweeping, turn, vehicles
 from service.mergequeue.store import landings, queues, runs
+from service.provider.audits import DryTest, DryTestRequest
 from service.provider.errors import Gone, GoneKind, ProviderError, Refused, RefusedCode
+from service.provider.port import Provider
 from service.provider.values import (
     BuildRequest,
     BuildResult,
@@ -33,7 +35,7 @@ from service.provider.values import (
     Vehicle,
 )
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, CheckOutcome, QueueRef, RepoRef, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, RepoRef, Sha
 
 log = structlog.get_logger()
 
@@ -76,9 +78,53 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
         if isinstance(result, Conflicted) and not _is_tested(action, result.number):
             # The run that tests this head finds the same, which ends this one.
             await _wait_for_base(runtime, queue, action)
-        inputs = [await _reported(runtime, queue, run, result), *_without_drafts(result)]
+        inputs = [await _reported(runtime, queue, run, result)]
+        if isinstance(result, Built):
+            inputs += _without_drafts(result.draft_refused)
     runtime.boundary.reach("act.build.before_settle")
     await turn.take(runtime, queue.id, inputs)
+
+
+async def build_of_tip(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> None:
+    """Create the test branch of the tip alone, an empty commit on it, and report it. Repeatable."""
+    run = await _live(runtime, queue, action.run)
+    if run is None or run.sha is not None:
+        return
+    wants_draft = run.config.create_prs_for_testing_branches
+    request = DryTestRequest(
+        repo=queue.repo,
+        target=queue.branch,
+        tip=action.base_tip.sha,
+        branch=naming.test_branch(run),
+        vehicle=Vehicle.DRAFT_PR if wants_draft else Vehicle.PUSH,
+        message=naming.TIP_MESSAGE.format(target=queue.branch),
+        title=naming.TIP_TITLE.format(target=queue.branch),
+        body=naming.TIP_BODY,
+    )
+    runtime.boundary.reach("act.build.before_send")
+    inputs: list[Input] = []
+    try:
+        made = await _started_anew(runtime.providers[queue.repo.host], request)
+    except Refused as refused:
+        code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
+        inputs.append(TestBranchRefused(run.id, None, code, refused.message))
+    else:
+        runtime.boundary.reach("act.build.after_send")
+        inputs.append(TestBranchBuilt(run.id, made.sha, (), made.branch, True))
+        inputs += _without_drafts(made.refusal)
+    runtime.boundary.reach("act.build.before_settle")
+    await turn.take(runtime, queue.id, inputs)
+
+
+async def _started_anew(provider: Provider, request: DryTestRequest) -> DryTest:
+    """Show the branch to CI; one that an interrupted try has left is replaced."""
+    try:
+        return await provider.start_dry_test(request)
+    except Refused as refused:
+        if refused.code is not RefusedCode.NAME_TAKEN:
+            raise
+    await provider.discard(request.repo, request.branch)
+    return await provider.start_dry_test(request)
 
 
 async def prepare(runtime: Runtime, repository: RepoRef, branch: str) -> None:
@@ -98,11 +144,11 @@ async def prepare_all(runtime: Runtime) -> None:
     await sweeping.one_by_one(prepare(runtime, queue.repo, queue.branch) for queue in every)
 
 
-def _without_drafts(result: BuildResult) -> list[Input]:
+def _without_drafts(refusal: str | None) -> list[Input]:
     """Switch the queue from draft pull requests to pushes if the provider refuses drafts."""
-    if not isinstance(result, Built) or result.draft_refused is None:
+    if refusal is None:
         return []
-    choice = vehicles.without_drafts(result.draft_refused)
+    choice = vehicles.without_drafts(refusal)
     changes = {vehicles.SETTING: choice.wants_drafts}
     return [Configure(changes, SYSTEM, choice.reason)]
 
@@ -189,7 +235,8 @@ async def _request(
             trailers = naming.Trailers(tester.id, deployment)
             message = await merge_messages.of(runtime, queue, tester, step, trailers)
         date = tester.created_at
-        steps.append(BuildStep(step.pr, step.head, message, date, step.tested, commit))
+        fork = _fork(value, action, place) if run.config.land_tested_commits else None
+        steps.append(BuildStep(step.pr, step.head, message, date, step.tested, commit, fork))
     wants_draft = run.config.create_prs_for_testing_branches
     renames = run.config.test_branch_construction_mode is TestBranchConstruction.RENAME_TEMP_BRANCH
     return BuildRequest(
@@ -208,7 +255,18 @@ async def _request(
         ),
         title=naming.draft_title(run, queue.branch),
         body=naming.draft_body(run, queue.branch, await _failed_before(runtime, queue, value, run)),
+        method=run.config.merge_method,
+        lands=run.config.lands_commits,
     )
+
+
+def _fork(value: MergeQueue, action: BuildTestBranch, place: int) -> Sha | None:
+    """Return the head of the chain's member below, if the same branch has it before this one."""
+    entry = value.entries.get(action.steps[place].pr)
+    if entry is None or entry.facts.in_stack or not entry.facts.below:
+        return None
+    heads = {step.pr: step.head for step in action.steps[:place]}
+    return heads.get(entry.facts.below[-1])
 
 
 def _tester(value: MergeQueue, step: HeadToMerge) -> Run | None:
@@ -239,11 +297,19 @@ def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]
     """
     wanted = _wanted(action)
     best: tuple[RunStep, ...] = ()
+    form = _form_of(value.runs[action.run])
     for run in value.runs.values():
+        if _form_of(run) != form:
+            continue
         for steps in _chains_on(run, action.base_tip.sha):
             made = tuple((step.pr, step.head) for step in steps)
             best = max(best, steps[: _shared(made, wanted)], key=len)
     return best
+
+
+def _form_of(run: Run) -> tuple[MergeMethod, bool]:
+    """Return what the form of the run's commits depends on."""
+    return run.config.merge_method, run.config.land_tested_commits
 
 
 def _chains_on(run: Run, base: Sha) -> Iterator[tuple[RunStep, ...]]:

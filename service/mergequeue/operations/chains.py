@@ -68,7 +68,8 @@ def ask_for(
             next_at=now,
         )
         for entry in value.entries.values()
-        if numbers.intersection(entry.facts.below)
+        if entry.pr not in numbers
+        and numbers.intersection(entry.facts.below)
         and done.issuperset(entry.facts.below)
         and not entry.facts.in_stack
     ]

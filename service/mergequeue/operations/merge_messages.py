@@ -5,6 +5,7 @@ from cachetools import LRUCache
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import HeadToMerge
 from service.mergequeue.operations import commit_texts, commit_values, naming
+from service.provider.values import PullRequest
 from service.runtime import Runtime
 from service.vocabulary import MergeMethod, QueueRef
 
@@ -34,14 +35,21 @@ async def of(
     return known
 
 
-async def _text(runtime: Runtime, queue: QueueRef, run: Run, step: HeadToMerge) -> str:
+def _default_text(queue: QueueRef, run: Run, pull: PullRequest) -> tuple[str, str]:
+    """Return title and body as the provider gives them by default for this merge method."""
+    title = naming.landing_body(pull.title)
     if run.config.merge_method is not MergeMethod.MERGE_COMMIT:
+        return f"{title} (#{pull.number})", ""
+    owner = (pull.head_repo or queue.repo.slug).split("/")[0]
+    return naming.landing_title(pull.number, f"{owner}/{pull.head_branch}"), title
+
+
+async def _text(runtime: Runtime, queue: QueueRef, run: Run, step: HeadToMerge) -> str:
+    if not run.config.lands_commits:
         return naming.test_message(step.pr, step.head, queue.branch)
     provider = runtime.providers[queue.repo.host]
     pull = await provider.pull_request(queue.repo, step.pr, awaits_mergeability=False)
-    owner = (pull.head_repo or queue.repo.slug).split("/")[0]
-    title = naming.landing_title(step.pr, f"{owner}/{pull.head_branch}")
-    body = naming.landing_body(pull.title)
+    title, body = _default_text(queue, run, pull)
     own = await commit_values.texts(runtime, queue, run.config, pull, run.id)
     if own.title is not None:
         title = naming.without_skips(own.title) or title

@@ -14,7 +14,7 @@ PREFIX = "headgate/"
 TITLE_MAX = 250
 NAMED_MAX = 10
 """Pull requests that a title names; the body names all."""
-_TEST_BRANCH = re.compile(r"headgate/merge/pr-[0-9]+/([0-9a-f-]+?)(?:-bisection)?")
+_TEST_BRANCH = re.compile(r"headgate/merge/(?:pr-[0-9]+|tip)/([0-9a-f-]+?)(?:-bisection)?")
 _DRY_TEST = re.compile(r"headgate/merge/dry-test/([0-9]{9,11})-[0-9a-f-]{36}")
 SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
@@ -39,6 +39,8 @@ def scratch_branch(run: Run) -> str:
 
 def _own(run: Run) -> str:
     """Return the run's own part of the name, with the first pull request that it tests."""
+    if not run.prs:
+        return f"tip/{run.id}"
     suffix = "-bisection" if run.kind in PROBE_SLOTS else ""
     return f"pr-{run.prs[0]}/{run.id}{suffix}"
 
@@ -77,6 +79,14 @@ def without_skips(text: str) -> str:
     """Defuse what would skip CI: markers in brackets, and the trailer."""
     defused = SKIP.sub(lambda found: f"({found.group(1)})", text)
     return _SKIP_TRAILER.sub("", defused).strip()
+
+
+TIP_TITLE = "headgate: test the tip of {target}"
+TIP_MESSAGE = "Headgate test of the tip of {target}: changes nothing"
+TIP_BODY = (
+    "Opened by Headgate to test the tip of the branch, which has a tree that no test run had. It "
+    "changes nothing and closes by itself. Do not merge or push."
+)
 
 
 def landing_title(number: int, source: str) -> str:

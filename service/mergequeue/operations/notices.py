@@ -14,8 +14,8 @@ from service.accounts import page_addresses
 from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import LandingState, Lane, Placed, Spot, Surface
-from service.mergequeue.engine.model import Entry, MergeQueue
+from service.database.records import LandingRecord, LandingState, Lane, Placed, Spot, Surface
+from service.mergequeue.engine.model import Entry, LandMode, MergeQueue
 from service.mergequeue.engine.outputs import LandStep, Recorded, Tell
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.state import holds
@@ -39,7 +39,7 @@ from service.provider.values import (
 )
 from service.runtime import Runtime
 from service.text.markdown import Links
-from service.vocabulary import MergeMethod, QueueRef, RepoRef
+from service.vocabulary import MergeMethod, QueueRef, RepoRef, Sha
 
 Kept = StatusComment | CheckReport | StateLabel
 """Notices that follow the state of a submission."""
@@ -170,8 +170,18 @@ def _landing_of(
     for each in landings.of_run(session, entry.verified_by or ""):
         is_proved = each.state is LandingState.LANDED and each.entry == entry.id
         if is_proved and each.landed_sha is not None and each.landed_tree is not None:
-            return Landed(each.landed_sha, each.landed_tree, each.expected_tree), pauses
+            return _landed(session, queue, each, each.landed_sha, each.landed_tree), pauses
     return None, pauses
+
+
+def _landed(session: Tx, queue: QueueRef, record: LandingRecord, sha: Sha, tree: Sha) -> Landed:
+    is_update = record.mode == LandMode.CAS.value
+    tested = record.tested_tree or record.expected_tree
+    landed = Landed(sha, tree, record.expected_tree, tested, is_update)
+    if record.is_tested:
+        return landed
+    tip = runs.tip_test(session, queue.id, record.run, sha)
+    return landed if tip is None else replace(landed, tip_test=tip.status)
 
 
 def _origin(url: str) -> str:
@@ -266,10 +276,13 @@ async def _farewell(
 
 async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
     """Make the provider show it as merged if it does not by itself (docs/design/landing.md 7)."""
-    entry, method = text.entry, text.queue.config.merge_method
-    if method is MergeMethod.MERGE_COMMIT and entry.landed_sha is not None:
+    entry, method, landed = text.entry, text.queue.config.merge_method, text.landed
+    may_show = method is MergeMethod.MERGE_COMMIT
+    is_update = landed is not None and landed.is_update
+    if entry.landed_sha is not None and (may_show or is_update):
         provider = runtime.providers[queue.repo.host]
-        await provider.settle_merged(queue.repo, entry.pr, entry.head, entry.landed_sha)
+        sha = entry.landed_sha
+        await provider.settle_merged(queue.repo, entry.pr, entry.head, sha, may_show=may_show)
 
 
 async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply: Reply) -> None:

@@ -9,7 +9,7 @@ from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import LandMode, MergeQueue
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.planning import landing
-from service.mergequeue.engine.reasons import HoldScope
+from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import LANDS, EntryState, RunStatus
 
 
@@ -19,7 +19,7 @@ def against(value: MergeQueue, action: Land, now: datetime) -> str | None:
         return "The queue does not ask for this landing any more."
     if value.state not in LANDS:
         return f"The queue is {value.state.value.lower()}."
-    if any(hold.scope is not HoldScope.START for hold in value.holds):
+    if holds.stops_landings(value, action.run):
         return "The queue is on hold."
     if value.tip != action.expected_tip or value.kept_move is not None:
         return "The target branch has moved."

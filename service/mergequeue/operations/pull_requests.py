@@ -25,7 +25,15 @@ from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.engine.targets import Targets
-from service.mergequeue.operations import chains, estimates, facts, queue_views, requirements, turn
+from service.mergequeue.operations import (
+    chains,
+    estimates,
+    facts,
+    foreseen,
+    queue_views,
+    requirements,
+    turn,
+)
 from service.mergequeue.operations.views import CommandResult, PullRequestView
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.wording import refusals
@@ -97,6 +105,9 @@ async def submit_fetched(
     inputs = requirements.reports(value, resolved)
     if value.tip is None or pulls[-1].base_tip != value.tip.sha:
         inputs += await facts.target(runtime, queue, value)
+    conflict = await foreseen.conflict(runtime, queue, value, pulls)
+    if conflict is not None:
+        return Step(value, (), (), conflict, None)
     known = await facts.of_many(runtime, queue, value.config, pulls)
     *below, top = [
         Submit(
@@ -155,7 +166,8 @@ async def submit_stack(
         )
     lower = [await fetch_pull_request(runtime, queue.repo, member.number) for member in members]
     step = await submit_fetched(runtime, queue, [*lower, pull], options, by)
-    if step.refusal is not None and step.refusal.prs:
+    is_of_member = step.refusal is not None and step.refusal.head is None
+    if step.refusal is not None and step.refusal.prs and is_of_member:
         raise refusal_error(step.refusal, queue.branch, step.refusal.prs[0])
     return step
 
@@ -175,7 +187,7 @@ async def submit(
     A token never admits a fork's pull request unless a person with write access has let
     exactly this head in. Raises NotFound(pull_request_not_found), Conflict(head_mismatch),
     Invalid(pull_request_closed, pull_request_merged, fork_needs_person,
-    no_required_statuses, limit_reached).
+    no_required_statuses, conflict_after_landing, limit_reached).
     """
     pull = await fetch_pull_request(runtime, queue.repo, number)
     if options.sha is not None and not pull.head_sha.startswith(options.sha.lower()):

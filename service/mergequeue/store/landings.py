@@ -64,6 +64,7 @@ INSERT = insert(landings).values(
             "mode",
             "expected_parent",
             "expected_tree",
+            "tested_tree",
         )
     },
 )
@@ -119,6 +120,7 @@ def intend(session: Connection, queue_id: int, land: Land) -> None:
                 "mode": land.mode.value,
                 "expected_parent": parent,
                 "expected_tree": step.tree,
+                "tested_tree": step.tested_tree,
             }
             for step, parent in zip(land.steps, parents, strict=False)
         ],

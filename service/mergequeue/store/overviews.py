@@ -140,7 +140,7 @@ SELECT_MERGED = (
     select(
         entries.c.submitted_at,
         entries.c.state_since,
-        landings.c.expected_tree,
+        func.coalesce(landings.c.tested_tree, landings.c.expected_tree).label("tested_tree"),
         landings.c.landed_tree,
         landings.c.state,
     )
@@ -301,7 +301,7 @@ def merged(session: Connection, queue_ids: Sequence[int], since: datetime) -> li
         Merged(
             row.submitted_at,
             row.state_since,
-            None if row.state is None else row.landed_tree == row.expected_tree,
+            None if row.state is None else row.landed_tree == row.tested_tree,
             row.state == LandingState.MISMATCH.value,
         )
         for row in found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import BindParameter, Connection, bindparam, desc, select, update
 
 from service.mergequeue.engine.model import Entry, Run
-from service.mergequeue.engine.states import RunStatus
+from service.mergequeue.engine.states import RunKind, RunStatus
 from service.mergequeue.store.rows import (
     CHECKS,
     ENTRIES,
@@ -21,9 +21,13 @@ from service.mergequeue.store.rows import (
     runs,
     runs_found,
 )
+from service.vocabulary import Sha
 
 DURATIONS_MAX = 50
 """Estimates use this many finished runs."""
+
+TIP_TESTS_MAX = 20
+"""Tests of tips after a landing among which one is looked for."""
 
 RECORDED_MAX = 10_000
 """Branches considered; older ones have been swept already."""
@@ -40,6 +44,17 @@ SELECT_NEWEST_ENTRY = (
 SELECT_ENTRY = ENTRIES.where(entries.c.queue_id == _QUEUE, entries.c.id == bindparam("of_id"))
 SELECT_RUNS = RunQuestion(
     RUNS.where(_THESE_RUNS), MEMBERS.where(_THESE_RUNS), CHECKS.where(_THESE_RUNS)
+)
+SELECT_TIP_TESTS = (
+    select(runs.c.id)
+    .where(
+        runs.c.queue_id == _QUEUE,
+        runs.c.status.in_([status.value for status in RunStatus]),
+        runs.c.no > select(runs.c.no).where(runs.c.id == bindparam("of_run")).scalar_subquery(),
+        runs.c.kind == RunKind.TIP.value,
+    )
+    .order_by(desc(runs.c.no))
+    .limit(TIP_TESTS_MAX)
 )
 SELECT_DURATIONS = (
     select(runs.c.created_at, runs.c.finished_at)
@@ -78,6 +93,14 @@ def run(session: Connection, queue_id: int, run_id: str) -> Run | None:
     """Return one run, live or ended."""
     found = runs_of(session, queue_id, (run_id,))
     return found[0] if found else None
+
+
+def tip_test(session: Connection, queue_id: int, after: str, sha: Sha) -> Run | None:
+    """Return the newest test of this tip of the target that began after another run."""
+    binds = {"of_queue": queue_id, "of_run": after}
+    ids = session.execute(SELECT_TIP_TESTS, binds).scalars().all()
+    found = runs_of(session, queue_id, ids)
+    return next((one for one in reversed(found) if one.base_tip.sha == sha), None)
 
 
 def queue_of(session: Connection, repository_id: int, run_id: str) -> int | None:

@@ -53,6 +53,7 @@ class MergeQueueRow(Row, table=True):
     records: str = Field(sa_type=Json)
     required: str | None = Field(sa_type=Json)
     kept_move: str | None = Field(sa_type=Json)
+    untested: str | None = Field(sa_type=Json)
     advance_refused_at: datetime | None = Field(sa_type=Utc)
     land_after: datetime | None = Field(sa_type=Utc)
     unexplained: str = Field(sa_type=Json)
@@ -305,6 +306,7 @@ class LandingRow(Row, table=True):
     mode: str
     expected_parent: str
     expected_tree: str
+    tested_tree: str | None
     state: str
     permit_until: datetime | None = Field(sa_type=Utc)
     landed_sha: str | None

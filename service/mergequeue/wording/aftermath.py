@@ -20,7 +20,7 @@ from service.mergequeue.engine.outputs import (
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.mergequeue.wording import suspicions
-from service.mergequeue.wording.situation import PullRequestText
+from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.text import phrases, times
 from service.text.phrases import Page, Phrase, phrase
 
@@ -97,9 +97,11 @@ def proof(view: PullRequestText) -> Phrase:
     # The page of its files: a link to a commit or a pull request writes a line into it.
     page = f"{view.repository_url}/tree/{landed.sha}" if view.repository_url else ""
     commit = phrase("Commit {}.", Phrase((Page(phrases.short(landed.sha), page),)))
-    trees = phrases.short(landed.tree), phrases.short(landed.tested_tree)
+    trees = phrases.short(landed.tree), phrases.short(landed.planned_tree)
     if landed.tree == landed.tested_tree:
         said = phrase("Proof: its tree {} is the tree that was tested.", trees[0])
+    elif landed.planned_tree != landed.tested_tree:
+        said = _part_of_a_unit(view, landed)
     else:
         said = phrase(
             "Proof: its changes are those that were tested (tree {}, tested {}); only PRs and "
@@ -107,6 +109,32 @@ def proof(view: PullRequestText) -> Phrase:
             *trees,
         )
     return phrases.joined([commit, said])
+
+
+def _part_of_a_unit(view: PullRequestText, landed: Landed) -> Phrase:
+    """Return what was tested of a pull request that landed before others of its unit."""
+    tested = () if view.run is None else view.run.prs
+    others = phrases.pulls(tuple(pr for pr in tested if pr != view.entry.pr))
+    last = phrases.pulls(tested[-1:])
+    said = phrase(
+        "It was tested together with {}: the tree after {} ({}) is the tree that was tested. The "
+        "tree after this PR ({}) had no test run of its own.",
+        *(others, last, phrases.short(landed.tested_tree), phrases.short(landed.tree)),
+    )
+    target = view.queue.branch
+    match landed.tip_test:
+        case RunStatus.SUCCEEDED:
+            after = "The rest did not follow at once, so {} was tested at this commit: it passed."
+        case RunStatus.FAILED | RunStatus.CANCELLED:
+            after = "The rest did not follow, and {} did not pass its tests at this commit."
+        case RunStatus.IN_PROGRESS:
+            after = (
+                "The rest did not follow, so {} is tested at this commit now. Nothing else starts "
+                "or merges until it passes."
+            )
+        case _:
+            return said
+    return phrases.joined([said, phrase(after, target)])
 
 
 def duration(view: PullRequestText) -> str:

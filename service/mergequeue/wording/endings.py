@@ -209,6 +209,10 @@ MERGED: dict[Reason, Text] = {
 
 def _after_conflict(situation: Situation) -> Phrase:
     step = phrase("Rebase or merge {}, push, then comment {} again.", situation.target, MERGE)
+    if situation.rested_on:
+        command = Code(f"git rebase --onto origin/{situation.target} origin/{situation.rested_on}")
+        words = "The PR below it landed as new commits. Run {}, push, then comment {} again."
+        step = phrase(words, command, MERGE)
     paths = situation.detail.paths
     named = phrase("In conflict: {}.", phrases.names(paths)) if paths else Phrase()
     return phrases.joined([named, step])

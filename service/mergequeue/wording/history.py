@@ -43,6 +43,7 @@ _PLACED = {
     PlacedWhy.IMPACTS_ALL: "moved next to another PR that impacts every target",
     PlacedWhy.URGENT: "went ahead as urgent",
     PlacedWhy.REJOIN: "rejoined the queue behind the PRs that are being tested",
+    PlacedWhy.MENDS: "went first because it mends the branch",
     PlacedWhy.RETURNED: "moved ahead of newer PRs that restart as well",
 }
 
@@ -164,6 +165,8 @@ def _of_run(event: RunEvent, target: str) -> Phrase:
 def _started(event: outputs.RunStarted, target: str) -> Phrase:
     if event.kind is RunKind.DIRECT:
         return phrase("no test run is needed: its own checks count")
+    if event.kind is RunKind.TIP:
+        return phrase("testing of {} itself started", target)
     alone = len(event.prs) == 1
     together = phrase(" of {} together", phrases.pulls(event.prs))
     under = phrases.stacked(target, event.base_prs)
@@ -178,6 +181,7 @@ _WHY_STARTED = {
     RunKind.SECOND_LOOK: " a second time in advance, in case the first run fails",
     RunKind.WITNESS: " with a PR that failed, to see whether it fails again",
     RunKind.SCREEN: " alone, before it joins the others",
+    RunKind.TIP: ", whose tree no test run had",
     RunKind.TRY: " to see whether tests pass again",
 }
 """The purpose of each special kind of test run."""

@@ -208,6 +208,11 @@ HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
         "{target} no longer exists. Headgate continues when the branch is there again."
     ),
     HoldReason.RECOVERING: ("Headgate restarted and is checking what happened in the meantime."),
+    HoldReason.UNTESTED_TIP: (
+        "{target} has a tree that no test run had: only a part of a tested unit has merged. "
+        "Headgate tests {target} now. Until it passes, no test starts, and only the rest of that "
+        "unit merges."
+    ),
     HoldReason.LANDING_MISMATCH: "What landed on {target} is not what was tested." + _STOPPED,
     HoldReason.LANDING_UNRESOLVED: (
         "Headgate sent a merge into {target} and cannot tell whether it happened." + _STOPPED

@@ -118,6 +118,22 @@ def _base_step(wanted: Wanted) -> Phrase:
     return _named(words, "the base branch is changed to {target}", wanted)
 
 
+def _conflict(wanted: Wanted) -> Phrase:
+    return phrase("there is no conflict with {}", wanted.target) + _rebase(wanted)
+
+
+def _conflict_step(wanted: Wanted) -> Phrase:
+    return phrase("the conflict with {} is resolved", wanted.target) + _rebase(wanted)
+
+
+def _rebase(wanted: Wanted) -> Phrase:
+    """Return how a member of a chain is rebased once the one below it has landed as new commits."""
+    if not wanted.name:
+        return Phrase()
+    command = Code(f"git rebase --onto origin/{wanted.target} origin/{wanted.name}")
+    return phrase(" (the PR below it landed as new commits: run {} and push)", command)
+
+
 def _stacked(wanted: Wanted) -> Phrase:
     below, missing = _numbers(wanted.name), _numbers(wanted.state)
     if not below:
@@ -183,7 +199,7 @@ GOALS: dict[Reason, Words] = {
     Reason.FACTS_UNKNOWN: ("GitHub has answered about this PR", "GitHub's answer"),
     Reason.DRAFT: ("the PR is marked ready for review", "ready for review"),
     Reason.BASE_MISMATCH: (_base, "base branch {target}"),
-    Reason.CONFLICT_TARGET: ("there is no conflict with {target}", "no conflict with {target}"),
+    Reason.CONFLICT_TARGET: (_conflict, "no conflict with {target}"),
     Reason.MERGEABILITY_UNKNOWN: (
         "GitHub has computed whether it merges cleanly",
         "GitHub's merge check",
@@ -239,7 +255,7 @@ _MET: dict[Reason, Text] = {
 _STEPS: dict[Reason, Text] = {
     Reason.FACTS_UNKNOWN: "GitHub answers about this PR",
     Reason.BASE_MISMATCH: _base_step,
-    Reason.CONFLICT_TARGET: "the conflict with {target} is resolved",
+    Reason.CONFLICT_TARGET: _conflict_step,
     Reason.MERGEABILITY_UNKNOWN: "GitHub computes whether it merges cleanly",
     Reason.CHANGES_REQUESTED: (
         "the reviewers who asked for changes approve it, or their reviews are dismissed"

@@ -6,7 +6,7 @@ from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.wording.endings import MERGE
 from service.text import markdown, phrases
-from service.text.phrases import Phrase, phrase
+from service.text.phrases import Code, Phrase, Pull, phrase
 
 Text = str | Callable[[Refused, str], Phrase]
 """A template with `{target}` and `{merge}`, or a function of the refusal and the target branch."""
@@ -53,6 +53,27 @@ def _invalid(refused: Refused, _: str) -> Phrase:
     return what + (phrase(": {}.", phrases.quoted(refused.text)) if refused.text else phrase("."))
 
 
+def _conflict_after_landing(refused: Refused, target: str) -> Phrase:
+    """Say why members of a chain cannot land one after the other, and every way out."""
+    upper, lower = (Pull(number) for number in refused.prs)
+    paths = phrase(" in {}", phrases.names(refused.paths)) if refused.paths else Phrase()
+    what = phrase(
+        "{} builds on {}, which lands as new commits. After that {} conflicts with {}{}, so the "
+        "two cannot be merged together.",
+        *(upper, lower, upper, target, paths),
+    )
+    rebase = Code(f"git rebase --onto origin/{target} {refused.head}")
+    step = phrase(
+        "Comment {} on {} first. When it has merged, run {} and {}, push, then comment {} on {}.",
+        *(MERGE, lower, Code("git fetch origin"), rebase, MERGE, upper),
+    )
+    settings = phrase(
+        "With {} or {} the queue merges both together.",
+        *(Code("mergeMethod=MERGE_COMMIT"), Code("landTestedCommits=true")),
+    )
+    return phrases.joined([what, step, settings])
+
+
 REFUSALS: dict[Reason, Text] = {
     Reason.PULL_REQUEST_CLOSED: "This PR is closed. Reopen it, then comment {merge}.",
     Reason.PULL_REQUEST_MERGED: "This PR is already merged.",
@@ -60,6 +81,7 @@ REFUSALS: dict[Reason, Text] = {
         "This PR comes from a fork: a person with write access must comment {merge} on it."
     ),
     Reason.NO_REQUIRED_STATUSES: lambda _, target: no_required_checks(target),
+    Reason.CONFLICT_AFTER_LANDING: _conflict_after_landing,
     Reason.LIMIT_REACHED: "The queue for {target} is full. Try again when PRs have left it.",
     Reason.NOT_IN_QUEUE: "This PR is not in the queue.",
     Reason.ALREADY_LANDED: "This PR has already landed.",

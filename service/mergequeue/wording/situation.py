@@ -9,7 +9,7 @@ from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import NOTHING, Bisection, Detail, Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.states import EntryState, RunStatus
 from service.mergequeue.wording import failed_tests
 from service.mergequeue.wording.failed_tests import FailedTests
 from service.text.markdown import Links
@@ -47,7 +47,7 @@ class Situation:
     """State and reason with everything that their sentences may name.
 
     `by` brought it about, SYSTEM if nobody is known to have; without `config` no limits are
-    quoted, without `head` no old commit.
+    quoted, without `head` no old commit. `rested_on` is the branch of the pull request below it.
     """
 
     target: str
@@ -59,6 +59,7 @@ class Situation:
     head: Sha | None = None
     wanted: tuple[Wanted, ...] = ()
     config: QueueConfig | None = None
+    rested_on: str | None = None
 
 
 def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] = ()) -> Situation:
@@ -73,6 +74,7 @@ def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] 
         head=entry.head,
         wanted=wanted_of(entry, queue.branch, queue.entries),
         config=queue.config,
+        rested_on=entry.rested_on,
     )
 
 
@@ -123,6 +125,8 @@ def _undecided_ahead(entry: Entry, queue: MergeQueue) -> tuple[int, ...]:
 def _names(code: Reason, entry: Entry) -> tuple[str, ...]:
     if code is Reason.BASE_MISMATCH:
         return (entry.facts.base,)
+    if code is Reason.CONFLICT_TARGET:
+        return (entry.rested_on,) if entry.rested_on else ()
     if entry.refusal is not None and entry.refusal.reason is code:
         return (entry.refusal.name,) if entry.refusal.name else ()
     blockers: tuple[Blocker, ...] = entry.facts.blockers
@@ -140,11 +144,17 @@ def _who_moved(entry: Entry, history: tuple[Recorded, ...]) -> Actor:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """The commit that landed, its tree, and the tree that was tested."""
+    """The commit that landed and its tree, the one that was planned, and the one that CI ran on.
+
+    `tip_test` is the status of the test of this very commit, where one has begun.
+    """
 
     sha: Sha
     tree: Sha
+    planned_tree: Sha
     tested_tree: Sha
+    is_update: bool = False
+    tip_test: RunStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

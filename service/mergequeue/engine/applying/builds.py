@@ -18,7 +18,7 @@ from service.mergequeue.engine.inputs import (
 )
 from service.mergequeue.engine.model import Detail, Entry, Run
 from service.mergequeue.engine.outputs import RunBuilt, Tell
-from service.mergequeue.engine.planning import hedging, reuse, settling
+from service.mergequeue.engine.planning import hedging, reuse, settling, untested
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving
@@ -39,6 +39,7 @@ _HOLDS = {
     BuildRefusal.PROVIDER_QUEUE: HoldReason.PROVIDER_QUEUE,
     BuildRefusal.DRAFT_NOT_SUPPORTED: HoldReason.CONFIG_INVALID,
     BuildRefusal.TOO_LARGE: HoldReason.CONFIG_INVALID,
+    BuildRefusal.GIT_NEEDED: HoldReason.CONFIG_INVALID,
 }
 """Refusals that concern every run of the queue."""
 
@@ -59,7 +60,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
             draft.put(replace(entry, build_tries=0, build_after=None))
     may_reuse = ready.kind is not RunKind.PROBE or bisecting.skips_known(draft, ready)
     green = reuse.green_of(draft, ready) if may_reuse else None
-    if all(step.contained for step in one.steps[len(run.base) :]):
+    if run.entries and all(step.contained for step in one.steps[len(run.base) :]):
         settling.passed(draft, replace(ready, contained=True), Reason.RESULT_REUSED)
     elif green is not None:
         settling.passed(draft, replace(ready, reused_from=green.run), Reason.RESULT_REUSED)
@@ -259,7 +260,9 @@ def _repeat(draft: Draft, run: Run, reason: Reason, detail: Detail) -> None:
     """Retry on another branch; a bisection starts another probe instead."""
     if run.id not in draft.runs:
         return
-    if bisecting.is_examining(draft, run):
+    if run.kind is RunKind.TIP:
+        untested.not_built(draft, run, detail.text)
+    elif bisecting.is_examining(draft, run):
         bisecting.lost(draft, run, reason)
     elif run.kind in SPARE:
         hedging.give_up(draft, run, reason)

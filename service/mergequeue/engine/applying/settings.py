@@ -94,7 +94,7 @@ def _adopt(draft: Draft, wanted: QueueConfig, test_branch_reason: str | None) ->
         draft.put_queue(replace(queue, config=new, test_branch_reason=test_branch_reason))
         draft.record(QueueConfigured(changed))
         leaving.try_again(draft, draft.entries.values())
-    if "merge_method" in changed:
+    if "merge_method" in changed or "land_tested_commits" in changed:
         draft.touched.update(draft.entries)
         _set_aside_unchecked(draft)
     modes.ask(draft, Mode(wanted.mode))

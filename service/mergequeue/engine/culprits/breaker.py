@@ -6,7 +6,7 @@ lifts the hold.
 
 import math
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
@@ -136,7 +136,7 @@ def takes(draft: Draft, run: Run, finding: Finding) -> bool:
         _forgive(draft, hold)
         _put(draft, replace(draft.queue.breaker, since=run.created_at))
         note_try(draft, TRY_PERIOD)
-    draft.finish(run, _end_of(finding), replace(finding, cause=_cause_of(hold, finding)))
+    draft.finish(run, end_of(finding), replace(finding, cause=_cause_of(hold, finding)))
     _note_minutes(draft, run)
     _take_back(draft, draft.runs[run.id], _RETURN_REASONS[hold.reason], finding)
     return True
@@ -145,6 +145,12 @@ def takes(draft: Draft, run: Run, finding: Finding) -> bool:
 def _cause_of(hold: holds.HoldRequest, finding: Finding) -> Cause | None:
     is_repeated = hold.reason is HoldReason.REPEATED_FAILURE
     return Cause.REPEATED_FAILURE if is_repeated else finding.cause
+
+
+def hold(draft: Draft, request: holds.HoldRequest, since: datetime) -> None:
+    """Place a breaker hold for runs that began at `since`, and let the first try begin at once."""
+    holds.place_once(draft, request)
+    _put(draft, replace(draft.queue.breaker, since=since, try_at=draft.now))
 
 
 def is_try_due(draft: Draft) -> bool:
@@ -160,7 +166,7 @@ def note_try(draft: Draft, wait: timedelta) -> None:
 
 def try_failed(draft: Draft, run: Run, finding: Finding) -> None:
     """End a try that did not pass, which says nothing against its entry."""
-    draft.finish(run, _end_of(finding), finding)
+    draft.finish(run, end_of(finding), finding)
     if is_open(draft.queue):
         _note_minutes(draft, run)
         end_try(draft, run)
@@ -232,7 +238,7 @@ def _restart_older(draft: Draft, passed: Run, memory: Breaker, reason: Reason) -
             _take_back(draft, run, reason, Finding())
 
 
-def _end_of(finding: Finding) -> RunStatus:
+def end_of(finding: Finding) -> RunStatus:
     """Failed if a required check failed, else cancelled (docs/design/engine.md 3.2)."""
     no_result = finding.cause in (Cause.INTERRUPTED, Cause.NEVER_STARTED, Cause.NO_EVIDENCE)
     return RunStatus.CANCELLED if no_result else RunStatus.FAILED

@@ -72,7 +72,7 @@ def _stops(queue: MergeQueue, entry: Entry) -> tuple[QueueState | None, Hold | N
     if entry.state is EntryState.PENDING:
         states, found = {QueueState.PAUSED, QueueState.DRAINING}, holds.stops_starts(queue)
     elif entry.state is EntryState.TESTS_PASSED:
-        states, found = {QueueState.PAUSED}, holds.stops_landings(queue)
+        states, found = {QueueState.PAUSED}, holds.stops_landings(queue, entry.verified_by)
     else:
         return None, None
     return queue.state if queue.state in states else None, next(iter(found), None)

@@ -317,10 +317,10 @@ def may_start(draft: Draft) -> Iterator[Condition]:
     yield from _no_hold(draft, holds.stops_starts(queue))
 
 
-def may_land(draft: Draft, *, met: bool) -> Iterator[Condition]:
-    """Return the conditions under which passed entries may land; `met` by the queue's state."""
+def may_land(draft: Draft, run: str | None, *, met: bool) -> Iterator[Condition]:
+    """Return the conditions under which entries may land by this run; `met` by the state."""
     yield _queue_is(draft.queue, ConditionCode.QUEUE_LANDS, met=met)
-    yield from _no_hold(draft, holds.stops_landings(draft.queue))
+    yield from _no_hold(draft, holds.stops_landings(draft.queue, run))
 
 
 def who(reason: Reason, *, met: bool) -> WhoMustAct:

@@ -395,7 +395,7 @@ def _unsearched(draft: Draft, run: Run) -> Iterator[Condition]:
 
 def _tests_passed(draft: Draft, entry: Entry) -> Iterator[Condition]:
     queue = draft.queue
-    yield from conditions.may_land(draft, met=queue.state in LANDS)
+    yield from conditions.may_land(draft, entry.verified_by, met=queue.state in LANDS)
     run = draft.runs[entry.verified_by or ""]
     unit = [one for one in draft.entries.values() if one.verified_by == run.id]
     together = {one.id for one in unit}

@@ -6,6 +6,7 @@ One landing per queue at a time. It carries everything the shell needs to refuse
 from datetime import datetime, timedelta
 
 from service.errors import InvariantBroken
+from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import AdvanceRefused, Landed
 from service.mergequeue.engine.model import (
@@ -26,12 +27,13 @@ from service.mergequeue.engine.outputs import (
     LandStep,
     TipMoved,
 )
+from service.mergequeue.engine.planning import untested
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving, readiness, stacks, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import LANDS, EntryState, RunKind
-from service.vocabulary import SYSTEM, MergeMethod, Sha
+from service.vocabulary import SYSTEM, Sha
 
 ADVANCE_PAUSE = timedelta(minutes=10)
 """How long pull requests land one by one after an update of several at once was refused."""
@@ -43,7 +45,7 @@ def land(draft: Draft) -> None:
     if tip is None or not draft.places.verified or not _is_free(draft):
         return
     run = _candidate(draft)
-    if run is None:
+    if run is None or not is_open(draft, run.id):
         return
     entry = draft.own(run)[0]
     if _is_contained(run, entry):
@@ -52,12 +54,12 @@ def land(draft: Draft) -> None:
         _begin(draft, run, tip)
 
 
-def is_open(draft: Draft) -> bool:
-    """Return whether the queue may land: by its state, holds and required statuses."""
+def is_open(draft: Draft, run: str | None = None) -> bool:
+    """Return whether the queue may land, or this run: by state, holds and required statuses."""
     queue = draft.queue
     return (
         queue.state in LANDS
-        and not holds.stops_landings(queue)
+        and not holds.stops_landings(queue, run)
         and queue.required is not None
         and queue.required.source is not None
     )
@@ -107,6 +109,7 @@ def landed(draft: Draft, one: Landed) -> None:
         )
     )
     draft.record(TipMoved(one.sha, landed=True, adopted=False))
+    untested.note_landed(draft, run, one.position, one.sha)
     _end_landed(draft, run, entry, one)
     if behind is not None and draft.entries.graph is not None:
         draft.doubted.add(run.id)
@@ -129,7 +132,7 @@ def _is_free(draft: Draft) -> bool:
     queue = draft.queue
     if queue.landing is not None or queue.kept_move is not None:
         return False
-    return is_open(draft) and (queue.land_after is None or queue.land_after <= draft.now)
+    return queue.land_after is None or queue.land_after <= draft.now
 
 
 def _candidate(draft: Draft) -> Run | None:
@@ -178,7 +181,7 @@ def _begin(draft: Draft, run: Run, tip: Tip) -> None:
     places = _places(draft, run)
     if mode is LandMode.CALL and not _lands_at_once(draft, run, places, tip):
         places = places[:1]
-    steps = tuple(_land_step(run, place) for place in places)
+    steps = tuple(_land_step(draft, run, place) for place in places)
     landing = Landing(
         number=queue.next_landing,
         run=run.id,
@@ -226,18 +229,25 @@ def _is_contained(run: Run, entry: Entry) -> bool:
 
 def _mode(draft: Draft, run: Run, tip: Tip) -> LandMode:
     """CAS where the tested commits themselves can become the branch (docs/design/landing.md 2)."""
-    queue = draft.queue
-    if queue.config.merge_method != MergeMethod.MERGE_COMMIT or run.kind is RunKind.DIRECT:
+    config, own = draft.queue.config, draft.own(run)
+    if not config.lands_commits or not _is_built_by(run, config) or run.kind is RunKind.DIRECT:
         return LandMode.CALL
-    if any(entry.facts.in_stack or entry.facts.below for entry in draft.own(run)):
+    if any(entry.facts.in_stack for entry in own) or _was_refused(draft):
         return LandMode.CALL
-    if _was_refused(draft):
+    # The provider shows no member of a chain as merged whose base is another branch.
+    if not config.land_tested_commits and any(entry.facts.below for entry in own):
         return LandMode.CALL
     places = _places(draft, run)
     first = places[0]
     before = run.steps[first - 2].commit if first > 1 else run.base_tip.sha
     is_whole = places == tuple(range(first, len(run.steps) + 1))
     return LandMode.CAS if tip.sha == before and is_whole else LandMode.CALL
+
+
+def _is_built_by(run: Run, config: QueueConfig) -> bool:
+    """Return whether the commits of the run have the form that this configuration lands."""
+    built = run.config
+    return built.merge_method is config.merge_method and built.lands_commits
 
 
 def _lands_at_once(draft: Draft, run: Run, places: tuple[int, ...], tip: Tip) -> bool:
@@ -266,7 +276,7 @@ def _parent_tree(run: Run, place: int) -> Sha:
     return run.steps[place - 2].tree if place > 1 else run.base_tip.tree
 
 
-def _land_step(run: Run, place: int) -> LandStep:
+def _land_step(draft: Draft, run: Run, place: int) -> LandStep:
     member = run.members[place - 1]
     step = run.steps[place - 1]
     return LandStep(
@@ -277,6 +287,7 @@ def _land_step(run: Run, place: int) -> LandStep:
         parent_tree=_parent_tree(run, place),
         tree=step.tree,
         commit=step.commit,
+        tested_tree=step.tree if untested.is_tested(draft, run, step) else run.steps[-1].tree,
     )
 
 

@@ -17,6 +17,7 @@ from service.mergequeue.engine.planning import (
     settling,
     starting,
     trying,
+    untested,
     witnesses,
 )
 from service.mergequeue.engine.state import holds, ledger, readiness
@@ -36,6 +37,7 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     dropping.drop,
     witnesses.review,
     landing.land,
+    untested.review,
     modes.switch,
     starting.start,
     modes.note_drained,

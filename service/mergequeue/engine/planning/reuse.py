@@ -55,6 +55,15 @@ def remember(draft: Draft, run: Run) -> None:
     draft.put_queue(replace(draft.queue, greens=known))
 
 
+def has_passed(draft: Draft, tree: Sha) -> bool:
+    """Return whether this tree has passed what is required now, lately."""
+    required = draft.queue.required
+    if required is None:
+        return False
+    green = draft.queue.greens.get(_key(tree, digest_of(required.names)))
+    return green is not None and _is_young(green, draft.now)
+
+
 def forget(draft: Draft, run: Run) -> None:
     """Remove the trees that this run proved."""
     greens = draft.queue.greens

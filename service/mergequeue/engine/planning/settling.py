@@ -8,7 +8,7 @@ from service.mergequeue.engine.culprits import bisecting, breaker, failed_tests,
 from service.mergequeue.engine.culprits.verdict import Verdict, Word
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import AskEvidence, RerunChecks, RunRetried
-from service.mergequeue.engine.planning import doubting, hedging, reuse, screening
+from service.mergequeue.engine.planning import doubting, hedging, reuse, screening, untested
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving, ledger
@@ -47,13 +47,17 @@ def passed(draft: Draft, run: Run, reason: Reason) -> None:
     finished = draft.finish(run, RunStatus.SUCCEEDED, Finding(run.cause))
     ledger.forget(draft, {finished.id})
     reuse.remember(draft, finished)
+    is_mend = untested.is_mended_by(draft, finished)
     breaker.note_pass(draft, finished)
-    if bisecting.is_examining(draft, run) or _is_searched(draft, run):
+    if is_mend:
+        finished = untested.put_first(draft, finished)
+        _own_passed(draft, finished, reason)
+    elif bisecting.is_examining(draft, run) or _is_searched(draft, run):
         late = run.bisection is None
         bisecting.green(draft, finished, Reason.LATE_SUCCESS if late else Reason.BISECTION_PASSED)
     elif run.kind is RunKind.SCREEN:
         screening.passed(draft, finished)
-    elif run.kind not in SPARE:
+    elif run.kind not in SPARE and run.kind is not RunKind.TIP:
         _own_passed(draft, finished, reason)
         optimism.clear(draft, finished)
 
@@ -191,6 +195,9 @@ def _ended(draft: Draft, run: Run, one: Verdict) -> None:
     if run.kind is RunKind.TRY:
         breaker.try_failed(draft, run, finding)
         return
+    if run.kind is RunKind.TIP:
+        _tip_failed(draft, run, one)
+        return
     if run.kind not in SPARE and breaker.takes(draft, run, finding):
         return
     if one.word is Word.NO_EVIDENCE:
@@ -199,6 +206,15 @@ def _ended(draft: Draft, run: Run, one: Verdict) -> None:
         _failed(draft, run, one)
     else:
         _flawed(draft, run, one.cause, one.failed)
+
+
+def _tip_failed(draft: Draft, run: Run, one: Verdict) -> None:
+    """Run what failed by a known flake or by CI's machines again, within the retries."""
+    is_flawed = one.cause in (Cause.KNOWN_FLAKY, Cause.INFRA)
+    if is_flawed and one.cause is not None and run.attempt <= run.config.auto_retry_limit:
+        _rerun(draft, run, one.cause, {check.name for check in one.failed})
+    else:
+        untested.failed(draft, run, Finding(one.cause, one.failed))
 
 
 def _failed(draft: Draft, run: Run, one: Verdict) -> None:

@@ -21,6 +21,8 @@ TRY_AGAIN = timedelta(minutes=15)
 LOOKED_AT_BY_A_PERSON = frozenset({HoldReason.LANDING_MISMATCH, HoldReason.TARGET_REWRITTEN})
 """Until these are lifted no move of the target is taken in (docs/design/landing.md 3)."""
 
+_MENDED_BY_THE_REST = frozenset({HoldReason.UNTESTED_TIP, HoldReason.BASE_RED})
+
 _WHO = {
     HoldReason.FREEZE: WhoMustAct.MAINTAINER,
     HoldReason.REQUIRED_STATUSES_MISSING: WhoMustAct.MAINTAINER,
@@ -29,6 +31,7 @@ _WHO = {
     HoldReason.METHOD_DENIED: WhoMustAct.MAINTAINER,
     HoldReason.PROVIDER_QUEUE: WhoMustAct.MAINTAINER,
     HoldReason.CONFIG_INVALID: WhoMustAct.MAINTAINER,
+    HoldReason.UNTESTED_TIP: WhoMustAct.NOBODY,
     HoldReason.RECOVERING: WhoMustAct.NOBODY,
     HoldReason.PROVIDER_LIMIT: WhoMustAct.NOBODY,
 }
@@ -124,9 +127,20 @@ def stops_starts(queue: MergeQueue) -> tuple[Hold, ...]:
     return tuple(hold for hold in queue.holds if hold.scope is not HoldScope.LAND)
 
 
-def stops_landings(queue: MergeQueue) -> tuple[Hold, ...]:
-    """Holds that let nothing land."""
-    return tuple(hold for hold in queue.holds if hold.scope is not HoldScope.START)
+def stops_landings(queue: MergeQueue, run: str | None = None) -> tuple[Hold, ...]:
+    """Holds that let nothing land; with `run`, those that stop the landing of that run.
+
+    While the target stands on a part of a unit, the rest of the unit may land: then the target has
+    the tree that was tested (docs/design/landing.md 10).
+    """
+    untested = queue.untested
+    is_rest = untested is not None and untested.run == run
+    return tuple(
+        hold
+        for hold in queue.holds
+        if hold.scope is not HoldScope.START
+        and not (is_rest and hold.reason in _MENDED_BY_THE_REST)
+    )
 
 
 def is_waiting_for_a_look(queue: MergeQueue) -> bool:

@@ -92,6 +92,11 @@ def gather(draft: Draft, group: Sequence[Entry]) -> None:
         _place_behind(draft, first, rest, PlacedWhy.BATCH)
 
 
+def put_first(draft: Draft, entry: Entry, why: PlacedWhy) -> None:
+    """Give an entry the first place of the line."""
+    _place_behind(draft, None, [entry], why)
+
+
 def put_before(draft: Draft, other: Entry, movers: Sequence[Entry], why: PlacedWhy) -> None:
     """Put entries right before one that is ahead of them; their order is kept."""
     line = draft.places.line

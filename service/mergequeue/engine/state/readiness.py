@@ -12,7 +12,7 @@ from service.mergequeue.engine.state import leaving, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
 from service.mergequeue.engine.states import EntryState, RunPhase
-from service.vocabulary import Blocker, BlockerCode, Mergeability, MergeMethod, PullRequestState
+from service.vocabulary import Blocker, BlockerCode, Mergeability, PullRequestState
 
 GRACE = timedelta(minutes=10)
 """How long a placed entry may be unready before it loses its place (docs/design/engine.md 6)."""
@@ -110,8 +110,7 @@ def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
     a conflict the provider reports.
     """
     ignored = set()
-    is_merge_commit = draft.queue.config.merge_method is MergeMethod.MERGE_COMMIT
-    if is_merge_commit and not entry.facts.in_stack:
+    if draft.queue.config.lands_commits and not entry.facts.in_stack:
         # The tested commits themselves become the branch, with the checks that they have.
         ignored.add(Reason.CHECK_MISSING)
     if entry.state is not EntryState.NOT_READY:

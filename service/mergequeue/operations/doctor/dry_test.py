@@ -26,6 +26,7 @@ from service.vocabulary import Actor, Check, CheckOutcome, RequiredName, Sha
 ID = "dry-test"
 LIMIT = timedelta(minutes=15)
 """How long a dry test waits where nothing else is asked for."""
+TITLE = "headgate: dry test of {target}"
 MESSAGE = "Headgate dry test of {target}: changes nothing"
 BODY = (
     "Opened by `headgate doctor` to see which required checks report on a test branch. It changes "
@@ -78,6 +79,7 @@ async def start(
         branch=naming.dry_test_branch(until, runtime.ids.uuid()),
         vehicle=Vehicle.DRAFT_PR if choice.wants_drafts else Vehicle.PUSH,
         message=MESSAGE.format(target=branch),
+        title=TITLE.format(target=branch),
         body=BODY,
     )
     try:
