@@ -483,7 +483,7 @@ class FailedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class CommentsRead:
-    """Commands found in comments or reviews, oldest first; `next_start` is the next sweep's."""
+    """Commands that were found, oldest first; `next_start` is the next sweep's."""
 
     deliveries: tuple[Delivery, ...]
     next_start: datetime

@@ -7,6 +7,7 @@ from tests.provider import (
     contract_branches,
     contract_ci,
     contract_faults,
+    contract_labels,
     contract_landing,
     contract_tickets,
     contract_trees,
@@ -25,6 +26,10 @@ class TestReads(contract.Reads):
 
 
 class TestCi(contract_ci.Ci):
+    pass
+
+
+class TestLabels(contract_labels.Labels):
     pass
 
 

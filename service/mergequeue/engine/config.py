@@ -342,7 +342,7 @@ class QueueConfig:
     )
     enqueueing_label: str = setting(
         "headgate-submit",
-        "the label that submits",
+        "the label that submits, in upper or lower case. Removing it cancels",
         "when another label has this name",
         Chars(50),
     )

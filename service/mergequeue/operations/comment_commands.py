@@ -57,23 +57,39 @@ _CHANNELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class CommentCommand:
-    """A command with the pull request, the queue and the access level of its author.
+class Place:
+    """A pull request as just read, and its queue.
 
     `queue` and `value` are None if neither the base branch nor the pull request has one.
     """
 
     repository: RepositoryRecord
-    asked: Asked
     pull: PullRequest
     queue: QueueRef | None
     value: MergeQueue | None
-    level: AccessLevel
+
+
+@dataclass(frozen=True, slots=True)
+class CommentCommand(Place):
+    """A command about a pull request, and the access level of its author."""
+
+    asked: Asked
+    level: AccessLevel = AccessLevel.NONE
+
+    @classmethod
+    def at(cls, place: Place, asked: Asked) -> "CommentCommand":
+        """Return a command whose author's rights were not read yet."""
+        return cls(place.repository, place.pull, place.queue, place.value, asked)
 
     @property
     def config(self) -> QueueConfig:
         """The settings of the queue; the defaults if there is no queue yet."""
         return self.value.config if self.value is not None else QueueConfig()
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether its pull request is in the queue."""
+        return self.value is not None and self.pull.number in self.value.entries
 
     @property
     def actor(self) -> Actor:
