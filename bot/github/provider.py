@@ -48,7 +48,7 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
-from service.provider.labels import LabelChange
+from service.provider.labels import LabelChange, LabelRemoval
 from service.provider.signals import Delivery, PullRequestChanged, Signal, Where
 from service.provider.stacks import Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -280,7 +280,7 @@ class GitHubProvider:
         return await self._repeatable(chains.change_base, repo, Priority.LANDING, number, branch)
 
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:
-        if isinstance(notice, Reaction):
+        if isinstance(notice, Reaction | LabelRemoval):
             priority = Priority.ANSWER
         elif notice.is_final:
             priority = Priority.FINAL

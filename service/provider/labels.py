@@ -1,4 +1,4 @@
-"""Labels of pull requests: who changed one last, and how names compare."""
+"""Labels of pull requests: who changed one last, those that we write, how names compare."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +18,26 @@ class LabelChange:
     added: bool
     actor: Actor
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StateLabel:
+    """The label for the state of a submission, None for none, in place of the one of `known_id`."""
+
+    number: int
+    label: str | None
+    known_id: str | None = None
+    first: bool = False
+    is_final: bool = False
+    is_refresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRemoval:
+    """Remove a label that a person added; a label that is absent is removed already."""
+
+    number: int
+    label: str
 
 
 def is_same(one: str, other: str) -> bool:

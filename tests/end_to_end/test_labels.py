@@ -146,6 +146,7 @@ async def test_a_lost_label_of_a_person_without_the_right_is_refused_once(world:
     await world.rest(SWEEPS_S)
     await world.settle()
     assert not await is_queued(world, number)
+    assert not has_label(world, number)
     comments = [one.body for one in world.repository.issues[number].comments]
     assert len(comments) == 1
     assert "carol" in comments[0]
@@ -230,6 +231,93 @@ async def test_a_late_event_of_what_was_taken_back_removes_nothing(
     assert await world.state(number) == "PENDING"
 
 
+async def test_the_label_goes_with_a_submission_that_a_push_removed(world: World) -> None:
+    await world.make_queue()
+    number = await world.open()
+    await world.settle()
+    await change(world, number, ON)
+    await gates.under_test(world, number)
+    await world.act("push", by="bob", number=number, files={"more.txt": "x\n"})
+    await world.settle()
+    assert await world.state(number) == "CANCELLED"
+    assert not has_label(world, number)
+    await change(world, number, ON)
+    await world.settle()
+    assert await is_queued(world, number)
+
+
+async def test_the_label_goes_with_a_failure(world: World) -> None:
+    await world.make_queue()
+    number = await world.open()
+    await world.settle()
+    await change(world, number, ON)
+    for _ in range(2):
+        await gates.fails(world, number)
+    await world.settle()
+    assert await world.state(number) == "FAILED"
+    assert not has_label(world, number)
+
+
+@pytest.mark.parametrize("command", ["/merge cancel", "close"])
+async def test_the_label_goes_with_a_cancellation(world: World, command: str) -> None:
+    number = await ready(world)
+    await change(world, number, ON)
+    await world.settle()
+    if command == "close":
+        await world.act("close", by="bob", number=number)
+    else:
+        await world.comment(command, on=number)
+    await world.settle()
+    assert await world.state(number) == "CANCELLED"
+    assert not has_label(world, number)
+
+
+async def test_a_label_beside_a_command_goes_too(world: World) -> None:
+    number = await ready(world)
+    await world.comment("/merge", on=number)
+    await world.settle()
+    await change(world, number, ON)
+    await world.settle()
+    await world.comment("/merge cancel", on=number)
+    await world.settle()
+    assert not has_label(world, number)
+
+
+async def test_a_cancellation_by_a_removed_label_costs_no_further_call(world: World) -> None:
+    number = await ready(world)
+    await change(world, number, ON)
+    await world.settle()
+    await change(world, number, OFF)
+    await world.settle()
+    assert await world.state(number) == "CANCELLED"
+    assert not [one for one in world.sandbox.world.calls if one["method"] == "DELETE"]
+
+
+async def test_the_label_stays_after_the_landing(world: World) -> None:
+    await world.make_queue()
+    number = await world.open()
+    await world.settle()
+    await change(world, number, ON)
+    await gates.ends(world, number)
+    await world.settle()
+    assert await world.merged() == [number]
+    assert has_label(world, number)
+
+
+async def test_a_label_that_may_not_be_removed_stops_nothing(world: World) -> None:
+    number = await ready(world)
+    await change(world, number, ON)
+    await world.settle()
+    refused = {"status": 403, "message": "Resource not accessible by integration"}
+    await world.fault({"method": "DELETE", "path": "*/labels/*"}, "refuse", **refused)
+    await world.comment("/merge cancel", on=number)
+    await world.settle()
+    assert has_label(world, number)
+    await change(world, number, OFF, ON)
+    await world.settle()
+    assert await is_queued(world, number)
+
+
 @pytest.mark.parametrize(
     ("setting", "label"), [("Merge-Queue", "merge-queue"), ("ready", "READY"), ("Über/x", "über/X")]
 )
@@ -240,6 +328,11 @@ async def test_upper_and_lower_case_of_the_label_are_the_same(
     await change(world, number, ("label", label))
     await world.settle()
     assert await is_queued(world, number)
+    await world.comment("/merge cancel", on=number)
+    await world.settle()
+    assert not has_label(world, number, label)
+    await change(world, number, ("label", label))
+    await world.settle()
     await change(world, number, ("unlabel", label))
     await reconcile.read_live_queues(world.runtime)
     await world.settle()

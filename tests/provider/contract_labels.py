@@ -3,10 +3,11 @@
 import pytest
 
 from service.provider.errors import Gone
+from service.provider.labels import LabelRemoval
 
 
 class Labels:
-    """Who changed a label last."""
+    """Who changed a label last, and removing one."""
 
     async def test_the_newest_change_of_a_label_names_its_author(self, stage):
         number, _ = await stage.open({"a.txt": "a\n"})
@@ -23,3 +24,11 @@ class Labels:
     async def test_the_changes_of_a_pull_request_that_is_not_there_are_gone(self, stage):
         with pytest.raises(Gone):
             await stage.provider.label_change(stage.repo, 999, "ship")
+
+    async def test_a_label_is_removed_once(self, stage):
+        number, _ = await stage.open({"a.txt": "a\n"})
+        for name in ("a/b", "c d"):
+            await stage.act("label", number=number, label=name)
+        await stage.say(LabelRemoval(number, "a/b"))
+        await stage.say(LabelRemoval(number, "A/B"))
+        assert (await stage.provider.pull_request(stage.repo, number)).labels == ("c d",)

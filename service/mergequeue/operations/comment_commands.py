@@ -165,8 +165,17 @@ def _by(runtime: Runtime, command: CommentCommand) -> Requester:
     def record_command(session: Tx) -> None:
         if not answered_commands.record(session, command.record, now):
             raise AlreadyAnswered(f"The command {command.asked.source_id} has been run.")
+        note_label(session, command)
 
     return Requester(command.actor, record_command)
+
+
+def note_label(session: Tx, command: CommentCommand) -> None:
+    """Store whether the queue's label is there, in the transaction that accepts its change."""
+    asked, queue = command.asked, command.queue
+    if asked.source is AskSource.LABEL and queue is not None:
+        label = command.config.enqueueing_label if isinstance(asked.ask, AskSubmit) else ""
+        notices.note_queue_label(session, queue.id, asked.number, asked.source_id, label)
 
 
 async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> Answer:

@@ -23,6 +23,7 @@ from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Right
 from service.provider import labels as names
 from service.provider.errors import Gone
+from service.provider.labels import LabelRemoval
 from service.provider.signals import (
     Ask,
     AskCancel,
@@ -238,7 +239,13 @@ async def _label_command(
 
 async def _record_answered(runtime: Runtime, command: CommentCommand) -> None:
     """Record a removal that cancels nothing: older commands must not come after it."""
-    await runtime.store.run(answered_commands.record, command.record, runtime.clock.now())
+    now = runtime.clock.now()
+
+    def record(session: Tx) -> None:
+        answered_commands.record(session, command.record, now)
+        comment_commands.note_label(session, command)
+
+    await runtime.store.run(record)
 
 
 async def _find_place(runtime: Runtime, repository: RepositoryRecord, number: int) -> Place | None:
@@ -283,6 +290,7 @@ async def _send_answer(
 ) -> None:
     """Store the reaction and the reply in the outbox; reviews and labels get no reaction.
 
+    A label that submitted nothing is removed, so that adding it again is an event.
     Also records the command as answered. A refused command has an empty topic, so that it
     overtakes no other command.
     """
@@ -295,6 +303,11 @@ async def _send_answer(
         comment = Reply(asked.number, f"answer-{asked.source_id}", reply.text)
         key = f"reply/{_key_of(command.repository, asked)}"
         items.append(OutboxItem(Lane.NOTICE, key, "reply", comment, next_at=now))
+    is_refused = reply.emoji is not Emoji.ACCEPTED
+    if asked.source is AskSource.LABEL and isinstance(asked.ask, AskSubmit) and is_refused:
+        removal = LabelRemoval(asked.number, command.config.enqueueing_label)
+        key = f"label/{_key_of(command.repository, asked)}"
+        items.append(OutboxItem(Lane.NOTICE, key, "label", removal, next_at=now))
     record = command.record if is_done else replace(command.record, topic="")
     queue_id = command.queue.id if command.queue is not None else None
 
