@@ -1,15 +1,20 @@
-"""Comments and reviews read again, for commands whose delivery never arrived."""
+"""Comments, reviews and labels read again, for commands whose delivery never arrived."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bot.github import graphql, translate
+from bot.github import activity, translate
+from bot.github.activity import LabelEvent, Review
 from bot.github.client import Query, RepositoryClient
 from bot.github.reading import Fields
 from bot.github.translate import OwnApp
+from service.provider import labels as names
+from service.provider.labels import LabelChange
 from service.provider.signals import Delivery, Where
 from service.provider.values import CommentsRead
+from service.vocabulary import ActorKind, Channel
 
 OVERLAP = timedelta(minutes=1)
 """A comment may become visible this long after its own timestamp."""
@@ -18,8 +23,9 @@ PAGES_MAX = 3
 EVENTS = {
     "comment": ("issue_comment", "created"),
     "review": ("pull_request_review", "submitted"),
+    "label": ("pull_request", "labeled"),
 }
-"""The event and its action, by the source of a command."""
+"""The event and its action, by the source of a command. A removal has the same: it says to look."""
 REVIEWED_EACH = 30
 """Pull requests on a page of changed ones; a look reads their newest reviews."""
 
@@ -53,13 +59,48 @@ async def since(
     return CommentsRead(tuple(found), next_start)
 
 
-async def reviews_since(
-    client: RepositoryClient, where: Where, start: datetime, own: OwnApp
-) -> CommentsRead:
-    """Read reviews of the open pull requests that changed since then, as if just delivered.
+@dataclass(frozen=True, slots=True)
+class LabelReader:
+    """Whose changes of which labels are commands."""
 
-    REST does not say whether a review was edited, so GraphQL reads the reviews. It is asked only
-    if a pull request changed: otherwise the list is answered with 304, which costs nothing.
+    own: OwnApp
+    labels: Collection[str]
+
+    def newest(self, events: Sequence[LabelEvent], start: datetime) -> Iterator[LabelEvent]:
+        """Yield the newest change of each label if it is newer, unless our own App made it.
+
+        An earlier sweep has seen an older one, when the label may have had no meaning yet.
+        """
+        for label in self.labels:
+            event = newest_of(events, label)
+            if event is None or event.at <= start:
+                continue
+            if self.own.actor(event.person).kind is not ActorKind.SELF:
+                yield event
+
+
+def newest_of(events: Sequence[LabelEvent], label: str) -> LabelEvent | None:
+    """Return the newest change of a label, None if there is none."""
+    return next((one for one in reversed(events) if names.is_same(one.label, label)), None)
+
+
+async def label_change(
+    client: RepositoryClient, number: int, label: str, own: OwnApp
+) -> LabelChange | None:
+    """Read the newest change of a label of a pull request. Raises Gone(PULL_REQUEST)."""
+    event = newest_of(await activity.label_events(client, number), label)
+    if event is None:
+        return None
+    return LabelChange(event.id, event.added, own.actor(event.person, Channel.LABEL), event.at)
+
+
+async def reviews_and_labels_since(
+    client: RepositoryClient, where: Where, start: datetime, reader: LabelReader
+) -> CommentsRead:
+    """Read what was done on open pull requests that changed since then, as if just delivered.
+
+    GraphQL reads it. It is asked only if a pull request changed: otherwise the list is answered
+    with 304, which costs nothing.
     """
     query: Query = {
         "state": "open",
@@ -82,13 +123,13 @@ async def reviews_since(
     if not changes:
         return CommentsRead((), start)
     found: list[tuple[datetime, Delivery]] = []
-    for number, review in await graphql.reviews(client, list(changes)):
-        if review.is_edited or review.at < start - OVERLAP:
-            continue
-        body = {"review": review.shape, "pull_request": changes[number][1]}
-        delivery = _delivery(client, where, "review", review.id, body)
-        if _is_command(delivery, own):
-            found.append((review.at, delivery))
+    for each in await activity.activity(client, list(changes)):
+        reviews = (one for one in each.reviews if one.at >= start - OVERLAP)
+        done: list[Review | LabelEvent] = [*reviews, *reader.newest(each.labels, start)]
+        for one in done:
+            delivery = _done(client, where, one, changes[each.number][1])
+            if delivery is not None and _is_command(delivery, reader.own):
+                found.append((one.at, delivery))
     found.sort(key=lambda one: one[0])
     # Another change may have the same second, or become visible later.
     newest = min(max(at for at, _ in changes.values()), client.clock.now() - OVERLAP)
@@ -103,6 +144,19 @@ def _comment(client: RepositoryClient, where: Where, comment: object) -> Deliver
         return None
     body = {"issue": {"number": number, "pull_request": {}}, "comment": comment}
     return _delivery(client, where, "comment", fields.id("id"), body)
+
+
+def _done(
+    client: RepositoryClient, where: Where, done: Review | LabelEvent, pull: object
+) -> Delivery | None:
+    """Return the delivery that GitHub would have sent; None for an edited review."""
+    match done:
+        case Review():
+            body = {"review": done.shape, "pull_request": pull}
+            return None if done.is_edited else _delivery(client, where, "review", done.id, body)
+        case LabelEvent():
+            labelled = {"label": {"name": done.label}, "pull_request": pull}
+            return _delivery(client, where, "label", done.id, labelled)
 
 
 def _delivery(

@@ -93,23 +93,6 @@ query SweptPullRequestFacts(
 {FIELDS}
 """
 
-REVIEWS = """
-query Reviews($owner: String!, $name: String!) {
-  repository(owner: $owner, name: $name) {
-    id
-    %s
-  }
-}
-fragment ReviewFields on PullRequest {
-  reviews(last: 20) {
-    nodes {
-      databaseId body submittedAt lastEditedAt
-      author { __typename login ... on User { databaseId } ... on Bot { databaseId } }
-    }
-  }
-}
-"""
-
 REPOSITORY_ID = """
 query RepositoryId($owner: String!, $name: String!) {
   repository(owner: $owner, name: $name) { id }
@@ -170,16 +153,6 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
-    """A submitted review; `shape` has the fields of REST that translation reads."""
-
-    id: str
-    at: datetime
-    is_edited: bool
-    shape: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
 class Trouble:
     """One error inside a 200."""
 
@@ -227,47 +200,6 @@ async def facts_of_many(
         else:
             found[number] = None if pull is None else _facts_of(pull, repository.text("id"))
     return found
-
-
-async def reviews(client: RepositoryClient, numbers: Sequence[int]) -> list[tuple[int, Review]]:
-    """Read the newest 20 reviews of each pull request, with its number."""
-    named = "\n".join(
-        f"{_alias(number)}: pullRequest(number: {number}) {{ ...ReviewFields }}"
-        for number in numbers
-    )
-    repository = await _shown(client, await _query(client, REVIEWS % named, _name(client)))
-    return [
-        (number, _review_of(node))
-        for number in numbers
-        if (pull := repository.inner_or_none(_alias(number))) is not None
-        for node in _nodes(pull, "reviews")
-        if node.moment_or_none("submittedAt") is not None
-    ]
-
-
-def _review_of(node: Fields) -> Review:
-    author = node.inner_or_none("author")
-    user = None
-    # Only a person or a bot has a number here; no other account gives commands.
-    if author is not None and author.id_or_none("databaseId") is not None:
-        is_bot = author.text("__typename") == "Bot"
-        user = {
-            "id": int(author.id("databaseId")),
-            "login": author.text("login") + ("[bot]" if is_bot else ""),
-            "type": author.text("__typename"),
-        }
-    shape = {
-        "id": int(node.id("databaseId")),
-        "body": node.words("body"),
-        "submitted_at": node.text("submittedAt"),
-        "user": user,
-    }
-    return Review(
-        id=node.id("databaseId"),
-        at=node.moment("submittedAt"),
-        is_edited=node.moment_or_none("lastEditedAt") is not None,
-        shape=shape,
-    )
 
 
 async def repository(

@@ -17,13 +17,13 @@ from bot.github.reading import Fields, Words
 from bot.github.wire import Answer
 from service.provider import markers
 from service.provider.errors import GoneKind, NotPermitted, OutcomeUnknown
+from service.provider.labels import LabelRemoval, StateLabel
 from service.provider.values import (
     CheckReport,
     CheckReportStatus,
     Notice,
     Reaction,
     Reply,
-    StateLabel,
     StatusComment,
 )
 
@@ -56,7 +56,9 @@ class Notices:
         try:
             return await self._say(client, notice)
         except OutcomeUnknown:
-            again = notice if isinstance(notice, Reaction) else replace(notice, first=False)
+            again = notice
+            if not isinstance(notice, Reaction | LabelRemoval):
+                again = replace(notice, first=False)
             return await refs.retry_unknown(client, lambda: self._say(client, again))
 
     async def _say(self, client: RepositoryClient, notice: Notice) -> str | None:
@@ -71,6 +73,9 @@ class Notices:
                 return await self._check(client, notice)
             case StateLabel():
                 return await _label(client, notice)
+            case LabelRemoval():
+                await _remove_label(client, notice.number, notice.label)
+                return None
             case _:
                 assert_never(notice)
 
@@ -170,16 +175,26 @@ async def _react(client: RepositoryClient, notice: Reaction) -> str | None:
 
 async def _label(client: RepositoryClient, notice: StateLabel) -> str | None:
     """Add the label, then remove the one before; GitHub makes a label that it lacks."""
-    tail = f"/issues/{notice.number}/labels"
+    before = notice.known_id
     try:
         if notice.label is not None:
+            tail = f"/issues/{notice.number}/labels"
             await client.send("POST", tail, {"labels": [notice.label]})
-        if notice.known_id not in (None, NO_LABEL, notice.label):
-            await client.send("DELETE", f"{tail}/{quote(notice.known_id)}", expects=(404,))
     except NotPermitted as lost:
         log.warning("label_dropped", repo=client.repo.slug, why=lost.message)
         return None
+    if before is not None and before not in (NO_LABEL, notice.label):
+        await _remove_label(client, notice.number, before)
     return notice.label or NO_LABEL
+
+
+async def _remove_label(client: RepositoryClient, number: int, label: str) -> None:
+    """Remove a label; one that is absent, or that our App may not remove, is left."""
+    try:
+        tail = f"/issues/{number}/labels/{quote(label, safe='')}"
+        await client.send("DELETE", tail, expects=(404,))
+    except NotPermitted as lost:
+        log.warning("label_dropped", repo=client.repo.slug, why=lost.message)
 
 
 def _check_body(notice: CheckReport) -> dict[str, object]:

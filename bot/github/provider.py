@@ -4,7 +4,7 @@ An answer that cannot be read becomes `Unavailable` where the verb may be repeat
 `OutcomeUnknown` where it may not.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -31,6 +31,7 @@ from bot.github.artifacts import Artifacts
 from bot.github.audits import audits
 from bot.github.checks import Reports
 from bot.github.client import GitHubClient, RepositoryClient
+from bot.github.comments import LabelReader
 from bot.github.gitbuild.builder import GitBuilder
 from bot.github.gitbuild.mirror import Mirrors
 from bot.github.landing import Landing
@@ -47,6 +48,7 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
+from service.provider.labels import LabelChange, LabelRemoval
 from service.provider.signals import Delivery, PullRequestChanged, Signal, Where
 from service.provider.stacks import Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -283,7 +285,7 @@ class GitHubProvider:
         return await self._repeatable(chains.change_base, repo, Priority.LANDING, number, branch)
 
     async def say(self, repo: RepoRef, notice: Notice) -> str | None:
-        if isinstance(notice, Reaction):
+        if isinstance(notice, Reaction | LabelRemoval):
             priority = Priority.ANSWER
         elif notice.is_final:
             priority = Priority.FINAL
@@ -334,10 +336,15 @@ class GitHubProvider:
             comments.since, where.ref, Priority.SWEEP, where, since, self._own()
         )
 
-    async def reviews_since(self, where: Where, since: datetime) -> CommentsRead:
-        return await self._repeatable(
-            comments.reviews_since, where.ref, Priority.SWEEP, where, since, self._own()
-        )
+    async def reviews_and_labels_since(
+        self, where: Where, since: datetime, labels: Collection[str]
+    ) -> CommentsRead:
+        read, reader = comments.reviews_and_labels_since, LabelReader(self._own(), labels)
+        return await self._repeatable(read, where.ref, Priority.SWEEP, where, since, reader)
+
+    async def label_change(self, repo: RepoRef, number: int, label: str) -> LabelChange | None:
+        read = comments.label_change
+        return await self._repeatable(read, repo, Priority.ANSWER, number, label, self._own())
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         return await self._translated(installations.failed_deliveries(self._github, since))

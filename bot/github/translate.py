@@ -57,6 +57,14 @@ class OwnApp:
         """The account under which GitHub shows our App."""
         return f"{self.slug}[bot]"
 
+    def actor(self, person: Person | None, channel: Channel = Channel.SYSTEM) -> Actor:
+        """Return an account as an actor: ourselves, another bot, or a person."""
+        account = person or GHOST
+        kind = ActorKind.BOT if account.is_bot else ActorKind.PERSON
+        if account.is_bot and account.login.lower() == self.login.lower():
+            kind = ActorKind.SELF
+        return Actor(kind, account.login, account.id, channel)
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -77,17 +85,9 @@ class Event:
         """The pull request that it contains."""
         return self.payload.inner("pull_request")
 
-    def actor(self, person: Person | None, channel: Channel = Channel.SYSTEM) -> Actor:
-        """Return an account as an actor: ourselves, another bot, or a person."""
-        account = person or GHOST
-        kind = ActorKind.BOT if account.is_bot else ActorKind.PERSON
-        if account.is_bot and account.login.lower() == self.own.login.lower():
-            kind = ActorKind.SELF
-        return Actor(kind, account.login, account.id, channel)
-
     def sender(self, channel: Channel = Channel.SYSTEM) -> Actor:
         """Return the account that caused it."""
-        return self.actor(person_of(self.payload.inner_or_none("sender")), channel)
+        return self.own.actor(person_of(self.payload.inner_or_none("sender")), channel)
 
     def repositories(self, member: str) -> tuple[Where, ...]:
         """Return the repositories of an installation event."""
@@ -182,7 +182,7 @@ def _command(event: Event, number: int, written: Words, source: AskSource) -> Si
     command = commands.parse(written.body, event.prefix)
     if command is None or written.author is None or written.app_id == event.own.id:
         return ()
-    actor = event.actor(written.author, Channel.COMMENT)
+    actor = event.own.actor(written.author, Channel.COMMENT)
     if actor.kind is ActorKind.SELF:
         return ()
     at = written.at or event.delivery.received_at
@@ -214,20 +214,11 @@ def shows_no_stack(delivery: Delivery) -> bool:
 
 
 def _label(event: Event) -> Signals:
-    label, actor = event.payload.inner_or_none("label"), event.sender(Channel.LABEL)
-    if label is None or actor.kind is ActorKind.SELF:
+    label = event.payload.inner_or_none("label")
+    if label is None or event.sender().kind is ActorKind.SELF:
         return ()
-    pull = event.pull_request
-    changed = LabelChanged(
-        event.where,
-        pull.number("number"),
-        actor,
-        label.text("name"),
-        event.delivery.action == "labeled",
-        event.delivery.id,
-        pull.moment("updated_at"),
-    )
-    return (changed, *_pull(event))
+    number = event.pull_request.number("number")
+    return (LabelChanged(event.where, number, label.text("name")), *_pull(event))
 
 
 def _push(event: Event) -> Signals:

@@ -105,6 +105,17 @@ class Label:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class LabelChange:
+    """A label was added to an issue or removed, as its timeline shows it."""
+
+    id: int
+    label: Label
+    added: bool
+    account: Account
+    at: datetime
+
+
 @dataclass(slots=True)
 class Review:
     """One review; state APPROVED, CHANGES_REQUESTED or DISMISSED."""

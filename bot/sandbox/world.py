@@ -28,6 +28,7 @@ from bot.sandbox.records import (
     Json,
     Kind,
     Label,
+    LabelChange,
     Reaction,
     Review,
     Ruleset,
@@ -233,6 +234,7 @@ class Issue:
     closed_at: datetime | None = None
     closed_by: Account | None = None
     labels: list[str] = field(default_factory=list)
+    label_changes: list[LabelChange] = field(default_factory=list)
     locked: bool = False
     comments: list[Comment] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)

@@ -20,6 +20,7 @@ from service.database.tables_tenants import RepositoryRow
 from service.database.types import Utc
 from service.database.wakeups import Wakeups
 from service.errors import InvariantBroken
+from service.provider.labels import LabelRemoval
 from service.provider.values import Reaction, Reply
 
 IN_ORDER = (Lane.LANDING, Lane.CONTROL)
@@ -50,7 +51,7 @@ LAND = "land"
 NOTE_LENGTH_MAX = 500
 ASKED_AT_ONCE = 1000
 
-EFFECT: UnionCodec[object] = UnionCodec(Reply | Reaction)
+EFFECT: UnionCodec[object] = UnionCodec(Reply | Reaction | LabelRemoval)
 """All effects; the store of each capability adds its own when its modules are imported."""
 
 

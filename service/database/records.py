@@ -163,11 +163,14 @@ class Surface(StrEnum):
     """Where a notice of ours stands.
 
     COMMAND is the comment that submitted an entry, FAREWELL the one that says why it left.
+    QUEUE_LABEL is the newest change of the queue's label that was read, with the label as digest,
+    empty once it was removed.
     """
 
     COMMENT = "comment"
     CHECK = "check"
     LABEL = "label"
+    QUEUE_LABEL = "queue_label"
     COMMAND = "command"
     FAREWELL = "farewell"
 

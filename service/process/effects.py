@@ -63,6 +63,7 @@ from service.provider.errors import (
     Throttled,
     Unavailable,
 )
+from service.provider.labels import LabelRemoval
 from service.provider.values import (
     Reaction,
     Reply,
@@ -191,7 +192,7 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
     """
     effect = row.effect
     first = row.state is OutboxState.READY and row.attempts == 0
-    if isinstance(effect, Reply | Reaction):
+    if isinstance(effect, Reply | Reaction | LabelRemoval):
         await notices.say_plain(runtime, row.repository_id, effect, first=first)
         return
     if isinstance(effect, CollectReports):

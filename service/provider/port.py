@@ -5,7 +5,7 @@ Nothing else may call a provider (docs/design/provider.md 1). Every verb may rai
 back: `provider/values.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import date, datetime
 from typing import Protocol
@@ -14,6 +14,7 @@ from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.labels import LabelChange
 from service.provider.signals import Where
 from service.provider.stacks import Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -357,10 +358,20 @@ class Provider(Protocol):
         """
         ...
 
-    async def reviews_since(self, where: Where, since: datetime) -> CommentsRead:
+    async def reviews_and_labels_since(
+        self, where: Where, since: datetime, labels: Collection[str]
+    ) -> CommentsRead:
         """Commands in reviews of open pull requests that changed after that, in the same form.
 
-        At most the 90 that changed last. A review that was edited is left out.
+        Also the newest change of each of `labels` on them, if it is newer too. At most the 90 that
+        changed last. A review that was edited is left out.
+        """
+        ...
+
+    async def label_change(self, repo: RepoRef, number: int, label: str) -> LabelChange | None:
+        """The newest change of a label of a pull request; None if the provider shows none.
+
+        Raises Gone(PULL_REQUEST).
         """
         ...
 

@@ -174,18 +174,14 @@ class NoticeEdited:
 
 @dataclass(frozen=True, slots=True)
 class LabelChanged:
-    """Somebody put a label on a pull request or took it off; the queue knows if it matters.
+    """A label of a pull request was added or removed: read whether it is there, and by whom.
 
-    `source_id` is the same whenever this change is delivered, and no other change has it.
+    Deliveries may be lost, late, repeated or in another order, so this says neither.
     """
 
     where: Where
     number: int
-    actor: Actor
     label: str
-    added: bool
-    source_id: str
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

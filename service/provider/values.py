@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from service.provider.labels import LabelRemoval, StateLabel
 from service.provider.signals import Delivery
 from service.provider.stacks import Stack
 from service.vocabulary import (
@@ -451,19 +452,7 @@ class CheckReport:
     is_refresh: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StateLabel:
-    """The label for the state of a submission, None for none, in place of the one of `known_id`."""
-
-    number: int
-    label: str | None
-    known_id: str | None = None
-    first: bool = False
-    is_final: bool = False
-    is_refresh: bool = False
-
-
-Notice = StatusComment | Reply | Reaction | CheckReport | StateLabel
+Notice = StatusComment | Reply | Reaction | CheckReport | StateLabel | LabelRemoval
 
 
 class Lost(StrEnum):
@@ -490,7 +479,7 @@ class FailedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class CommentsRead:
-    """Commands found in comments or reviews, oldest first; `next_start` is the next sweep's."""
+    """Commands that were found, oldest first; `next_start` is the next sweep's."""
 
     deliveries: tuple[Delivery, ...]
     next_start: datetime

@@ -25,7 +25,6 @@ from service.mergequeue.operations.queues import QueueRequest
 from service.provider.errors import Refused
 from service.provider.signals import (
     Ask,
-    AskCancel,
     Asked,
     AskPause,
     AskResume,
@@ -174,25 +173,25 @@ async def test_a_pause_is_not_overtaken_by_a_word_to_another_queue(world: World)
 async def test_a_late_label_does_not_overtake_a_cancel(world: World) -> None:
     """Hurts the author: a label whose delivery comes again merges what was cancelled since."""
     await world.make_queue(state=QueueState.PAUSED, enqueueing_label="merge it")
-    number, at = await world.open(), world.clock.now()
-    await _said(world, number, AskCancel(), at + timedelta(seconds=60))
-    actor = _alice(world, Channel.LABEL)
-    where = _where(await _repository(world))
-    added = LabelChanged(where, number, actor, "merge it", True, "d-1", at)
-    await comments.answer_label(world.runtime, await _repository(world), added)
+    number = await world.open()
+    await world.fault({"event": "pull_request", "action": "labeled"}, "drop")
+    await world.act("label", by="alice", number=number, label="merge it")
+    await world.rest(2)
+    await world.comment("/merge cancel", on=number, by="alice")
+    await world.settle()
+    record = await _repository(world)
+    added = LabelChanged(_where(record), number, "merge it")
+    await comments.answer_label(world.runtime, record, added)
     assert dict((await world.value()).entries) == {}
 
 
 async def test_labels_of_the_same_second_are_all_heard(world: World) -> None:
     """Hurts the second author: two labels set in one second count as one command."""
     await world.make_queue(state=QueueState.PAUSED, enqueueing_label="merge it")
-    numbers, at = [await world.open(), await world.open()], world.clock.now()
-    actor = _alice(world, Channel.LABEL)
-    record = await _repository(world)
+    numbers = [await world.open(), await world.open()]
     for number in numbers:
-        source = f"d-{number}"
-        added = LabelChanged(_where(record), number, actor, "merge it", True, source, at)
-        await comments.answer_label(world.runtime, record, added)
+        await world.act("label", by="alice", number=number, label="merge it")
+    await world.settle()
     assert sorted((await world.value()).entries) == numbers
 
 

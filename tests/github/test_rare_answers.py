@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from bot.github import comments, people, pull_requests, refs, translate
+from bot.github.comments import LabelReader
 from bot.github.graphql import Facts
 from bot.github.translate import OwnApp
 from service.provider.errors import Gone, NotPermitted, Unavailable
@@ -115,14 +116,18 @@ async def test_a_review_of_an_account_that_cannot_command_hides_no_other(kind: s
         a_review(1, __typename=kind, login="eve"),
         a_review(2, __typename="User", login="alice", databaseId=7),
     ]
-    repository = {"id": "R_1", "pr_3": {"reviews": {"nodes": reviews}}}
+    repository = {
+        "id": "R_1",
+        "pr_3": {"reviews": {"nodes": reviews}, "timelineItems": {"nodes": []}},
+    }
     changed_at = (START + timedelta(minutes=1)).isoformat()
     pull = {"number": 3, "updated_at": changed_at, "head": {"ref": "a", "sha": "a" * 40}}
     async with on_table() as (table, client):
         table.says("GET /pulls", [{**pull, "base": {"ref": "main"}}])
-        table.says("graphql Reviews", {"data": {"repository": repository}})
+        table.says("graphql Activity", {"data": {"repository": repository}})
         where, own = Where(RepoId(HOST, "1"), REPO), OwnApp(APP_ID, "headgate")
-        read = await comments.reviews_since(client, where, START, own)
+        reader = LabelReader(own, ())
+        read = await comments.reviews_and_labels_since(client, where, START, reader)
     found = [
         signal
         for delivery in read.deliveries
@@ -130,3 +135,27 @@ async def test_a_review_of_an_account_that_cannot_command_hides_no_other(kind: s
         if isinstance(signal, Asked)
     ]
     assert [(each.source_id, each.actor.login) for each in found] == [("2", "alice")]
+
+
+async def test_a_deleted_label_hides_no_other() -> None:
+    """GitHub shows no label in the changes of one that was deleted."""
+    alice = {"__typename": "User", "login": "alice", "databaseId": 7}
+
+    def a_change(kind: str, number: int, label: object) -> dict[str, object]:
+        fields = {"id": f"E{number}", "createdAt": START.isoformat(), "actor": alice}
+        return {"__typename": kind, "label": label, **fields}
+
+    nodes = [
+        a_change("LabeledEvent", 1, {"name": "Ship"}),
+        a_change("UnlabeledEvent", 2, None),
+        a_change("UnlabeledEvent", 3, {"name": "bug"}),
+    ]
+    pull = {"timelineItems": {"nodes": nodes}}
+    async with on_table() as (table, client):
+        data = {"data": {"repository": {"id": "R_1", "pullRequest": pull}}}
+        table.says("graphql LabelChanges", data, data)
+        own = OwnApp(APP_ID, "headgate")
+        change = await comments.label_change(client, 3, "ship", own)
+        assert await comments.label_change(client, 3, "other", own) is None
+    assert change is not None
+    assert (change.id, change.added, change.actor.login) == ("E1", True, "alice")

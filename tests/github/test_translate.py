@@ -145,10 +145,7 @@ REREAD = AccessChanged(HOST, "99", False)
 LABEL = {"label": {"name": "headgate-submit"}}
 
 
-def labelled(added):
-    actor = Actor(ActorKind.PERSON, "alice", "11", Channel.LABEL)
-    at = datetime(2026, 1, 2, 3, tzinfo=UTC)
-    return LabelChanged(WHERE, 3, actor, "headgate-submit", added, "d-1", at)
+LABELLED = LabelChanged(WHERE, 3, "headgate-submit")
 
 
 BOXES = "- [ ] Remove <!-- headgate:box=cancel -->\n- [ ] Restart <!-- headgate:box=retry -->\n"
@@ -223,8 +220,8 @@ TOLD = [
     ("pull_request", "converted_to_draft", a_pull(), (CHANGED,)),
     ("pull_request", "ready_for_review", a_pull(repo=None), (CHANGED,)),
     ("pull_request", "synchronize", a_pull(branch="headgate/merge/x", repo=6), (CHANGED,)),
-    ("pull_request", "labeled", a_pull(**LABEL), (labelled(True), CHANGED)),
-    ("pull_request", "unlabeled", a_pull(**LABEL), (labelled(False), CHANGED)),
+    ("pull_request", "labeled", a_pull(**LABEL), (LABELLED, CHANGED)),
+    ("pull_request", "unlabeled", a_pull(**LABEL), (LABELLED, CHANGED)),
     *(
         ("check_run", action, {"check_run": {"head_sha": HEAD, "app": {"id": 4}}}, (BEGAN,))
         for action in ("created", "rerequested")

@@ -4,7 +4,7 @@ For benchmarks and tests of operations that are not about a provider's ways.
 """
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -14,6 +14,7 @@ from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget, Pressure
 from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.labels import LabelChange
 from service.provider.signals import Delivery, Where
 from service.provider.stacks import Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -315,8 +316,13 @@ class ValuesProvider:
         found = [one for one in self.comments if one.received_at >= since]
         return CommentsRead(tuple(found), max((one.received_at for one in found), default=since))
 
-    async def reviews_since(self, where: Where, since: datetime) -> CommentsRead:
+    async def reviews_and_labels_since(
+        self, where: Where, since: datetime, labels: Collection[str]
+    ) -> CommentsRead:
         return CommentsRead((), since)
+
+    async def label_change(self, repo: RepoRef, number: int, label: str) -> LabelChange | None:
+        return None
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         return [one for one in self.failed if one.at >= since]

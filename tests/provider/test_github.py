@@ -7,6 +7,7 @@ from tests.provider import (
     contract_branches,
     contract_ci,
     contract_faults,
+    contract_labels,
     contract_landing,
     contract_lines,
     contract_tickets,
@@ -26,6 +27,10 @@ class TestReads(contract.Reads):
 
 
 class TestCi(contract_ci.Ci):
+    pass
+
+
+class TestLabels(contract_labels.Labels):
     pass
 
 

@@ -71,6 +71,27 @@ async def test_labels_are_made_when_missing_and_added_once(sandbox, pull, receiv
     assert actions == ["labeled", "unlabeled"]
 
 
+async def test_the_timeline_has_each_change_of_a_label(sandbox, app, pull):
+    for act in ("label", "unlabel"):
+        await sandbox.act(act, "alice", REPO, number=pull, label="queued")
+    kinds = "[LABELED_EVENT, UNLABELED_EVENT]"
+    document = f"""{{ repository(owner: "octo", name: "widgets") {{ pullRequest(number: {pull}) {{
+        all: timelineItems(last: 5, itemTypes: {kinds}) {{ nodes {{
+            __typename
+            ... on LabeledEvent {{ id label {{ name }} actor {{ login }} }}
+            ... on UnlabeledEvent {{ id label {{ name }} actor {{ login }} }}
+        }} }}
+        added: timelineItems(last: 5, itemTypes: [LABELED_EVENT]) {{ totalCount }}
+    }} }} }}"""
+    found = (await app.graphql(document))["data"]["repository"]["pullRequest"]
+    assert found["added"]["totalCount"] == 1
+    nodes = found["all"]["nodes"]
+    assert [one["__typename"] for one in nodes] == ["LabeledEvent", "UnlabeledEvent"]
+    assert {one["label"]["name"] for one in nodes} == {"queued"}
+    assert {one["actor"]["login"] for one in nodes} == {"alice"}
+    assert len({one["id"] for one in nodes}) == 2
+
+
 async def test_a_ticked_box_is_an_edit_by_the_person(sandbox, app, pull, receiver):
     body = "Status\n\n- [ ] Take it out <!-- headgate:box=cancel -->\n- [ ] Again\n"
     await app.call("POST", f"/repos/{REPO}/issues/{pull}/comments", {"body": body})

@@ -27,6 +27,7 @@ from service.mergequeue.operations.chains import ChangeBase
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.head_branches import DeleteHeadBranch
 from service.process import effects
+from service.provider.labels import LabelRemoval
 from service.provider.values import (
     Emoji,
     Reaction,
@@ -103,6 +104,7 @@ EFFECTS: tuple[object, ...] = (
     Tell(3, "e3", EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED),
     Reply(3, "action-1", "Not allowed ☹"),
     Reaction(3, "77", Emoji.REFUSED),
+    LabelRemoval(3, "headgate-submit"),
     CollectReports("16000000001", 2),
     CheckRepositoryFile(3, a_sha(3), "main"),
     KeepTicket(7),

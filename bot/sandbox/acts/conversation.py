@@ -9,7 +9,7 @@ import re
 from bot.sandbox import deliver
 from bot.sandbox.acts import pull_states
 from bot.sandbox.acts.pull_requests import check_text
-from bot.sandbox.records import Account, Actor, CheckRun, Json, Label, Reaction
+from bot.sandbox.records import Account, Actor, CheckRun, Json, Label, LabelChange, Reaction
 from bot.sandbox.refusal import Refusal, invalid, not_found, refused, say
 from bot.sandbox.shapes import checks, issues
 from bot.sandbox.world import Comment, Issue, Repository
@@ -109,6 +109,9 @@ async def unlabel(issue: Issue, actor: Actor, name: str) -> None:
 
 async def _announce_label(issue: Issue, actor: Actor, action: str, changed: Label) -> None:
     issue.touch()
+    world, is_added = issue.repository.world, action == "labeled"
+    change = LabelChange(world.new_id(), changed, is_added, actor.account, issue.updated_at)
+    issue.label_changes.append(change)
     if issue.pull is not None:
         shape = issues.label(issue.repository, changed)
         await pull_states.announce(issue.pull, action, actor.account, label=shape)

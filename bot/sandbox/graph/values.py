@@ -9,7 +9,16 @@ from graphql import GraphQLError, GraphQLResolveInfo
 from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import pull_states
 from bot.sandbox.git import Signature
-from bot.sandbox.records import Account, CheckRun, CheckSuite, Json, Kind, Review, Status
+from bot.sandbox.records import (
+    Account,
+    CheckRun,
+    CheckSuite,
+    Json,
+    Kind,
+    LabelChange,
+    Review,
+    Status,
+)
 from bot.sandbox.shapes import checks, git_data
 from bot.sandbox.shapes.people import node_id, when
 from bot.sandbox.timeline import stamp
@@ -220,6 +229,7 @@ def pull_request(pull: PullRequest) -> Json:
         "labels": connect(labels, dict),
         "reviews": connect(pull.reviews, _review),
         "latestOpinionatedReviews": _opinionated(pull),
+        "timelineItems": _timeline(pull),
         "reviewThreads": connect(pull.threads, lambda one: {"isResolved": one.is_resolved}),
     }
 
@@ -230,6 +240,28 @@ def _opinionated(pull: PullRequest) -> Callable[..., Json]:
         return connect(found, _review)(info, **given)
 
     return page
+
+
+def _timeline(pull: PullRequest) -> Callable[..., Json]:
+    def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        kinds = given.pop("itemTypes", None)
+        shown = map(_label_change, pull.label_changes)
+        chosen = [one for one in shown if kinds is None or one["kind"] in kinds]
+        return connect(chosen, dict)(info, **given)
+
+    return page
+
+
+def _label_change(change: LabelChange) -> Json:
+    name = "LabeledEvent" if change.added else "UnlabeledEvent"
+    return {
+        "__typename": name,
+        "kind": "LABELED_EVENT" if change.added else "UNLABELED_EVENT",
+        "id": node_id(name, change.id),
+        "actor": account(change.account),
+        "createdAt": stamp(change.at),
+        "label": {"name": change.label.name},
+    }
 
 
 def _review(review: Review) -> Json:

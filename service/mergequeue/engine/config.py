@@ -350,7 +350,8 @@ class QueueConfig:
     )
     enqueueing_label: str = setting(
         "headgate-submit",
-        "the label that submits",
+        "the label that submits, in upper or lower case. Removing it cancels. Headgate removes "
+        "it if the submission ends without landing",
         "when another label has this name",
         Chars(50),
     )

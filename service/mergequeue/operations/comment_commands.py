@@ -57,23 +57,39 @@ _CHANNELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class CommentCommand:
-    """A command with the pull request, the queue and the access level of its author.
+class Place:
+    """A pull request as just read, and its queue.
 
     `queue` and `value` are None if neither the base branch nor the pull request has one.
     """
 
     repository: RepositoryRecord
-    asked: Asked
     pull: PullRequest
     queue: QueueRef | None
     value: MergeQueue | None
-    level: AccessLevel
+
+
+@dataclass(frozen=True, slots=True)
+class CommentCommand(Place):
+    """A command about a pull request, and the access level of its author."""
+
+    asked: Asked
+    level: AccessLevel = AccessLevel.NONE
+
+    @classmethod
+    def at(cls, place: Place, asked: Asked) -> "CommentCommand":
+        """Return a command whose author's rights were not read yet."""
+        return cls(place.repository, place.pull, place.queue, place.value, asked)
 
     @property
     def config(self) -> QueueConfig:
         """The settings of the queue; the defaults if there is no queue yet."""
         return self.value.config if self.value is not None else QueueConfig()
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether its pull request is in the queue."""
+        return self.value is not None and self.pull.number in self.value.entries
 
     @property
     def actor(self) -> Actor:
@@ -149,8 +165,17 @@ def _by(runtime: Runtime, command: CommentCommand) -> Requester:
     def record_command(session: Tx) -> None:
         if not answered_commands.record(session, command.record, now):
             raise AlreadyAnswered(f"The command {command.asked.source_id} has been run.")
+        note_label(session, command)
 
     return Requester(command.actor, record_command)
+
+
+def note_label(session: Tx, command: CommentCommand) -> None:
+    """Store whether the queue's label is there, in the transaction that accepts its change."""
+    asked, queue = command.asked, command.queue
+    if asked.source is AskSource.LABEL and queue is not None:
+        label = command.config.enqueueing_label if isinstance(asked.ask, AskSubmit) else ""
+        notices.note_queue_label(session, queue.id, asked.number, asked.source_id, label)
 
 
 async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> Answer:

@@ -16,13 +16,14 @@ from service.database.database import Tx
 from service.database.outbox import OutboxItem
 from service.database.records import Lane, RepositoryRecord
 from service.errors import Conflict, Invalid, NotFound
-from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.operations import chains, comment_commands, turn
-from service.mergequeue.operations.comment_commands import AlreadyAnswered, CommentCommand
+from service.mergequeue.operations.comment_commands import AlreadyAnswered, CommentCommand, Place
 from service.mergequeue.store import answered_commands, queues
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Right
+from service.provider import labels as names
 from service.provider.errors import Gone
+from service.provider.labels import LabelRemoval
 from service.provider.signals import (
     Ask,
     AskCancel,
@@ -83,8 +84,11 @@ async def answer_comment(runtime: Runtime, repository: RepositoryRecord, asked: 
     """
     if await _was_answered(runtime, repository, asked):
         return
-    command = await _read_command(runtime, repository, asked)
-    if command is not None and not await _is_overtaken(runtime, command):
+    place = await _find_place(runtime, repository, asked.number)
+    if place is None:
+        return
+    command = CommentCommand.at(place, asked)
+    if not await _is_overtaken(runtime, command):
         await _answer(runtime, command)
 
 
@@ -177,49 +181,78 @@ def _denial_audit_row(runtime: Runtime, command: CommentCommand) -> AuditRow:
 async def answer_label(
     runtime: Runtime, repository: RepositoryRecord, changed: LabelChanged
 ) -> None:
-    """Submit if the queue's label was added, cancel if it was removed.
+    """Submit if the queue's label is on the pull request, cancel if it is not.
 
-    Ignores any other label without a request to the provider.
+    The newest change of the label at the provider is the command, and its author is the person
+    who asks (docs/design/comments.md 9). A change that was answered changes nothing, however often
+    and in whatever order changes are reported. Any other label costs no request to the provider.
     """
-    if not await _is_any_queue_label(runtime, repository, changed.label):
+    if not names.contains(await queue_labels(runtime, repository), changed.label):
         return
+    place = await _find_place(runtime, repository, changed.number)
+    command = None if place is None else await _label_command(runtime, place, changed)
+    if command is None or await _was_answered(runtime, repository, command.asked):
+        return
+    if await _is_overtaken(runtime, command):
+        return
+    if isinstance(command.asked.ask, AskSubmit) or command.is_queued:
+        await _answer(runtime, command)
+    else:
+        await _record_answered(runtime, command)
+
+
+async def queue_labels(runtime: Runtime, repository: RepositoryRecord) -> tuple[str, ...]:
+    """Return the labels by which the queues of a repository take pull requests."""
+    refs = await runtime.store.read(queues.queues_of, repository.id)
+    configs = [(await turn.value(runtime, queue.id)).config for queue in refs]
+    return tuple(each.enqueueing_label for each in configs if each.label_commands_enabled)
+
+
+async def _label_command(
+    runtime: Runtime, place: Place, changed: LabelChanged
+) -> CommentCommand | None:
+    """Read the newest change of the queue's label as a command; None if there is none.
+
+    A change that does not agree with the pull request is ignored: the provider shows one of them
+    late, or an even newer change will be reported or found by a sweep.
+    """
+    if place.value is None:
+        return None
+    config, repo, pull = place.value.config, place.repository.ref, place.pull
+    label = config.enqueueing_label
+    if not (config.label_commands_enabled and names.is_same(label, changed.label)):
+        return None
+    change = await runtime.providers[repo.host].label_change(repo, pull.number, label)
+    if change is None or change.added is not names.contains(pull.labels, label):
+        return None
     asked = Asked(
         where=changed.where,
-        number=changed.number,
-        actor=changed.actor,
-        ask=AskSubmit() if changed.added else AskCancel(),
+        number=pull.number,
+        actor=change.actor,
+        ask=AskSubmit() if change.added else AskCancel(),
         source=AskSource.LABEL,
-        source_id=changed.source_id,
-        at=changed.at,
+        source_id=change.id,
+        at=change.at,
     )
-    if await _was_answered(runtime, repository, asked):
-        return
-    command = await _read_command(runtime, repository, asked)
-    if command is None or command.value is None or await _is_overtaken(runtime, command):
-        return
-    has_effect = changed.added or changed.number in command.value.entries
-    if has_effect and _is_queue_label(command.config, changed.label):
-        await _answer(runtime, command)
+    return CommentCommand.at(place, asked)
 
 
-async def _is_any_queue_label(runtime: Runtime, repository: RepositoryRecord, label: str) -> bool:
-    """Return whether any queue of the repository uses this label."""
-    refs = await runtime.store.read(queues.queues_of, repository.id)
-    values = [await turn.value(runtime, queue.id) for queue in refs]
-    return any(_is_queue_label(value.config, label) for value in values)
+async def _record_answered(runtime: Runtime, command: CommentCommand) -> None:
+    """Record a removal that cancels nothing: older commands must not come after it."""
+    now = runtime.clock.now()
+
+    def record(session: Tx) -> None:
+        answered_commands.record(session, command.record, now)
+        comment_commands.note_label(session, command)
+
+    await runtime.store.run(record)
 
 
-def _is_queue_label(config: QueueConfig, label: str) -> bool:
-    return config.label_commands_enabled and label == config.enqueueing_label
-
-
-async def _read_command(
-    runtime: Runtime, repository: RepositoryRecord, asked: Asked
-) -> CommentCommand | None:
-    """Read the pull request and its queue; None if the pull request is gone."""
+async def _find_place(runtime: Runtime, repository: RepositoryRecord, number: int) -> Place | None:
+    """Read a pull request and find its queue; None if the pull request is gone."""
     repo = repository.ref
     try:
-        pull = await runtime.providers[repo.host].pull_request(repo, asked.number)
+        pull = await runtime.providers[repo.host].pull_request(repo, number)
     except Gone:
         return None
     queue = await _queue_for(runtime, repository, pull)
@@ -228,9 +261,9 @@ async def _read_command(
         queue = await _queue_for(runtime, repository, pull)
     if queue is None:
         # The chain of a member is broken while the one below has not got the base of what landed.
-        queue = next(iter(await turn.queues_with(runtime, repository.id, asked.number)), None)
+        queue = next(iter(await turn.queues_with(runtime, repository.id, number)), None)
     value = await turn.value(runtime, queue.id) if queue is not None else None
-    return CommentCommand(repository, asked, pull, queue, value, AccessLevel.NONE)
+    return Place(repository, pull, queue, value)
 
 
 async def _queue_for(
@@ -257,6 +290,7 @@ async def _send_answer(
 ) -> None:
     """Store the reaction and the reply in the outbox; reviews and labels get no reaction.
 
+    A label that submitted nothing is removed, so that adding it again is an event.
     Also records the command as answered. A refused command has an empty topic, so that it
     overtakes no other command.
     """
@@ -269,6 +303,11 @@ async def _send_answer(
         comment = Reply(asked.number, f"answer-{asked.source_id}", reply.text)
         key = f"reply/{_key_of(command.repository, asked)}"
         items.append(OutboxItem(Lane.NOTICE, key, "reply", comment, next_at=now))
+    is_refused = reply.emoji is not Emoji.ACCEPTED
+    if asked.source is AskSource.LABEL and isinstance(asked.ask, AskSubmit) and is_refused:
+        removal = LabelRemoval(asked.number, command.config.enqueueing_label)
+        key = f"label/{_key_of(command.repository, asked)}"
+        items.append(OutboxItem(Lane.NOTICE, key, "label", removal, next_at=now))
     record = command.record if is_done else replace(command.record, topic="")
     queue_id = command.queue.id if command.queue is not None else None
 

@@ -1,4 +1,4 @@
-"""Sweep comments and reviews for missed commands, so that a lost delivery only delays a command.
+"""Sweep comments, reviews and labels for missed commands: a lost delivery only delays a command.
 
 The sweep stores each missed command as a delivery. The inbox processes it in the order of its
 repository, and once, however often it arrives.
@@ -12,11 +12,10 @@ from service.accounts.store import access
 from service.database import inbox
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.mergequeue.operations import sweeping
+from service.mergequeue.operations import comments, sweeping
 from service.mergequeue.store import answered_commands, cursors, queues
 from service.provider.errors import ProviderError
-from service.provider.signals import AskSource, Where
-from service.provider.values import CommentsRead
+from service.provider.signals import AskSource, Delivery, Where
 from service.runtime import Runtime
 from service.vocabulary import RepoId
 
@@ -27,7 +26,7 @@ log = structlog.get_logger()
 
 
 async def read_where_queued(runtime: Runtime) -> None:
-    """Sweep comments and reviews of every repository that has a queue."""
+    """Sweep comments, reviews and labels of every repository that has a queue."""
     await _read_repositories(runtime, has_queue=True)
 
 
@@ -57,8 +56,9 @@ async def _read_repository(runtime: Runtime, repository: RepositoryRecord) -> No
 
 
 async def read_missed(runtime: Runtime, repository: RepositoryRecord, source: AskSource) -> int:
-    """Read comments or reviews since the last sweep, store missed commands, return their number.
+    """Read comments, or reviews and labels, since the last sweep, and store missed commands.
 
+    Return their number.
     The first sweep of a repository goes back by one idle period, because a command may have
     been lost before it. Raises the provider's errors.
     """
@@ -73,14 +73,16 @@ async def read_missed(runtime: Runtime, repository: RepositoryRecord, source: As
     oldest = (now - LOOKS_BACK).replace(hour=0, minute=0, second=0, microsecond=0)
     start = max(since, oldest)
     provider = runtime.providers[repository.ref.host]
-    is_comment = source is AskSource.COMMENT
-    read = provider.comments_since if is_comment else provider.reviews_since
-    comments = await read(where, start)
+    if source is AskSource.COMMENT:
+        found = await provider.comments_since(where, start)
+    else:
+        labels = await comments.queue_labels(runtime, repository)
+        found = await provider.reviews_and_labels_since(where, start, labels)
 
     def store_missed(session: Tx) -> int:
-        if comments.next_start != since:
-            cursors.put(session, name, comments.next_start)
-        return _store_missed(session, repository, source, comments)
+        if found.next_start != since:
+            cursors.put(session, name, found.next_start)
+        return sum(_store_missed(session, repository, each) for each in found.deliveries)
 
     missed = await runtime.store.run(store_missed)
     if missed:
@@ -89,13 +91,9 @@ async def read_missed(runtime: Runtime, repository: RepositoryRecord, source: As
     return missed
 
 
-def _store_missed(
-    session: Tx, repository: RepositoryRecord, source: AskSource, comments: CommentsRead
-) -> int:
-    """Store every unanswered command as a delivery and return how many were new."""
-    ids = [delivery.id.removeprefix(f"{source.value}-") for delivery in comments.deliveries]
-    answered = (
-        answered_commands.answered_among(session, repository.id, source.value, ids) if ids else ()
-    )
-    pairs = zip(ids, comments.deliveries, strict=True)
-    return sum(inbox.accept(session, delivery) for id_, delivery in pairs if id_ not in answered)
+def _store_missed(session: Tx, repository: RepositoryRecord, delivery: Delivery) -> bool:
+    """Store an unanswered command as a delivery; return whether it was new."""
+    source, _, id_ = delivery.id.partition("-")
+    if answered_commands.answered_among(session, repository.id, source, [id_]):
+        return False
+    return inbox.accept(session, delivery)

@@ -29,12 +29,12 @@ from service.mergequeue.wording import failed_tests, notices
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provider.budget import Pressure
 from service.provider.errors import OutcomeUnknown, ProviderError, Throttled, Unavailable
+from service.provider.labels import LabelRemoval, StateLabel
 from service.provider.values import (
     CheckReport,
     Emoji,
     Reaction,
     Reply,
-    StateLabel,
     StatusComment,
 )
 from service.runtime import Runtime
@@ -258,7 +258,8 @@ async def _farewell(
 ) -> None:
     """Announce the end of a submission: a failure comment if it was removed.
 
-    A landing is a reaction to the command where no comment tells it.
+    A landing is a reaction to the command where no comment tells it. The queue's label stays after
+    a landing and is removed otherwise, so that adding it again is an event.
     """
     entry = text.entry
     if text.queue.config.comments_enabled and notices.is_announced(text):
@@ -272,6 +273,23 @@ async def _farewell(
         asked = await runtime.store.read(stored.placed, spot)
         if asked is not None:
             await _react(runtime, queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
+    if entry.state is not EntryState.MERGED and entry.pr not in text.queue.entries:
+        await _remove_queue_label(runtime, queue, entry.pr)
+
+
+async def _remove_queue_label(runtime: Runtime, queue: QueueRef, number: int) -> None:
+    """Remove the label with which a person submitted it, unless that person removed it."""
+    spot = Spot(queue.id, number, Surface.QUEUE_LABEL, "")
+    seen = await runtime.store.read(stored.placed, spot)
+    if seen is None or not seen.digest:
+        return
+    await runtime.providers[queue.repo.host].say(queue.repo, LabelRemoval(number, seen.digest))
+
+    def note_removal(session: Tx) -> None:
+        if stored.placed(session, spot) == seen:
+            note_queue_label(session, queue.id, number, seen.provider_id, "")
+
+    await runtime.store.run(note_removal)
 
 
 async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
@@ -294,13 +312,15 @@ async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply:
 
 
 async def say_plain(
-    runtime: Runtime, repository_id: int, notice: Reply | Reaction, *, first: bool
+    runtime: Runtime, repository_id: int, notice: Reply | Reaction | LabelRemoval, *, first: bool
 ) -> None:
-    """Send a reply or a reaction to a command; `first` as for `tell`."""
+    """Send an answer to a command, or a part of one; `first` as for `tell`."""
     repository = await runtime.store.read(access.repository, repository_id)
     provider = runtime.provider_of(repository.ref.host)
     if isinstance(notice, Reaction):
         await _react(runtime, repository.ref, notice)
+    elif isinstance(notice, LabelRemoval):
+        await provider.say(repository.ref, notice)
     else:
         await provider.say(repository.ref, replace(notice, first=first))
 
@@ -341,3 +361,9 @@ def remember_command(session: Tx, queue_id: int, number: int, entry: str, commen
     """Store which comment submitted an entry, for the reaction at its end."""
     spot = Spot(queue_id, number, Surface.COMMAND, entry)
     stored.place(session, spot, Placed(comment_id, ""))
+
+
+def note_queue_label(session: Tx, queue_id: int, number: int, change_id: str, label: str) -> None:
+    """Store the newest change of the queue's label that was read; `label` empty: it was removed."""
+    spot = Spot(queue_id, number, Surface.QUEUE_LABEL, "")
+    stored.place(session, spot, Placed(change_id, label))

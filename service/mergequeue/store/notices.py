@@ -12,6 +12,9 @@ notices = NoticeRow.__table__
 EDITED = "edited"
 """Instead of a digest: a person or a landing changed it, so it is written again in any case."""
 
+OF_PULL_REQUEST = frozenset({Surface.COMMENT, Surface.LABEL, Surface.QUEUE_LABEL})
+"""What a pull request has once in a queue, whichever submission it is about."""
+
 KEY = ("queue_id", "pr", "surface", "entry")
 SELECT_PLACED = select(notices.c.provider_id, notices.c.digest).where(
     *(notices.c[name] == bindparam(f"of_{name}") for name in KEY)
@@ -52,8 +55,8 @@ def place(session: Connection, spot: Spot, standing: Placed) -> None:
 
 
 def _key(spot: Spot) -> dict[str, object]:
-    """Return the key: one comment and label for a pull request and queue, else by submission."""
-    entry = "" if spot.surface in (Surface.COMMENT, Surface.LABEL) else spot.entry
+    """Return the key: one comment and labels for a pull request and queue, else by submission."""
+    entry = "" if spot.surface in OF_PULL_REQUEST else spot.entry
     return {
         "of_queue_id": spot.queue_id,
         "of_pr": spot.pr,
