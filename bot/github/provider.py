@@ -20,6 +20,7 @@ from bot.github import (
     head_branches,
     installations,
     limits,
+    own_checks,
     people,
     refs,
     testbranches,
@@ -45,7 +46,7 @@ from service.clock import Clock
 from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget
-from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.signals import Delivery, PullRequestChanged, Signal, Where
 from service.provider.stacks import Stack
@@ -199,6 +200,9 @@ class GitHubProvider:
         return await self._repeatable(
             self._reports.checks, repo, Priority.VERDICT, shas, skipped_pass=skipped_pass
         )
+
+    async def judged(self, repo: RepoRef, pull: PullRequest, checks: Checks) -> tuple[Judged, ...]:
+        return await self._repeatable(own_checks.judged, repo, Priority.VERDICT, pull, checks)
 
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         return await self._repeatable(refs.read_tip, repo, Priority.VERDICT, branch)

@@ -13,7 +13,7 @@ from typing import Protocol
 from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget
-from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.signals import Where
 from service.provider.stacks import Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -149,6 +149,10 @@ class Provider(Protocol):
         self, repo: RepoRef, shas: Sequence[Sha], *, skipped_pass: bool
     ) -> Mapping[Sha, Checks]:
         """The same for several commits, with fewer calls."""
+        ...
+
+    async def judged(self, repo: RepoRef, pull: PullRequest, checks: Checks) -> tuple[Judged, ...]:
+        """What each of these reports on its head has judged (docs/design/provider.md 8.3)."""
         ...
 
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:

@@ -13,7 +13,7 @@ from service.provider import markers
 from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget, Pressure
-from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource, Subject
 from service.provider.signals import Delivery, Where
 from service.provider.stacks import Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -179,6 +179,9 @@ class ValuesProvider:
         self, repo: RepoRef, shas: Sequence[Sha], *, skipped_pass: bool
     ) -> Mapping[Sha, Checks]:
         return {sha: await self.checks(repo, sha, skipped_pass=skipped_pass) for sha in shas}
+
+    async def judged(self, repo: RepoRef, pull: PullRequest, checks: Checks) -> tuple[Judged, ...]:
+        return tuple(Judged(check, Subject.MERGE) for check in checks.items)
 
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         return self.main
