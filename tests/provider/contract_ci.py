@@ -30,6 +30,8 @@ async def only_artifact(stage, run):
 RETARGET = ("retarget", {"base": "dev"})
 BACK = ("retarget", {"base": "main"})
 RUN_AGAIN: tuple[str, dict[str, object]] = ("run again", {})
+MOVE = ("push", {"branch": "main", "files": {"c.txt": "c"}})
+REWRITE: tuple[str, dict[str, object]] = ("rewrite", {})
 PUSH = ("push", {"files": {"b.txt": "b"}})
 
 
@@ -178,8 +180,8 @@ class Ci:
             ([RETARGET, RUN_AGAIN], Subject.UNKNOWN),
             ([RETARGET, PUSH], Subject.MERGE),
             ([("rename", {"branch": "main", "to": "trunk"})], Subject.UNKNOWN),
-            ([("force_push", {"branch": "main", "files": {"c.txt": "c"}})], Subject.UNKNOWN),
-            ([("push", {"branch": "main", "files": {"c.txt": "c"}})], Subject.MERGE),
+            ([MOVE, REWRITE], Subject.UNKNOWN),
+            ([MOVE], Subject.MERGE),
         ],
     )
     async def test_a_run_is_of_the_base_that_the_pull_request_had_when_it_was_made(
@@ -187,10 +189,13 @@ class Ci:
     ):
         await stage.act("push", branch="dev", files={"dev.txt": "x"})
         author = "dave" if fork else "alice"
+        before = stage.tip()
         number, head = await stage.open({"a.txt": "a"}, by=author, fork=fork, head="topic")
         for name, fields in changes:
             if name == "run again":
                 await stage.run_again(stage.ci_run(head))
+            elif name == "rewrite":
+                await stage.act("force_push", branch="main", to=before)
             else:
                 is_own = name == "push" and "branch" not in fields
                 where = {} if "branch" in fields else {"number": number}
