@@ -346,7 +346,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.QUEUE_RUNNING: _running,
     ConditionCode.NO_HOLD: _no_hold,
     ConditionCode.NO_CONFLICT_AHEAD: (
-        "there is no conflict with a PR ahead",
+        "no PR ahead is known to be in conflict with it",
         "the conflict with {any_pr} is gone",
     ),
     ConditionCode.ITS_TURN: _turn,
