@@ -135,8 +135,11 @@ def required_checks(run: Run) -> list[RequiredCheck]:
     for one in verdict.standings_of(run):
         name = Code(one.required.name)
         check = Phrase((Page(name, one.named.url) if one.named.url else name,))
-        result = f"{_GLYPHS[one.outcome]} {OUTCOMES[one.outcome]}"
-        found.append(RequiredCheck(check, Phrase((result,))))
+        result = Phrase((f"{_GLYPHS[one.outcome]} {OUTCOMES[one.outcome]}",))
+        if one.outcome is CheckOutcome.FAILED and one.named.because:
+            because = Code(one.named.because)
+            result = phrase("✗ skipped, because {} failed", because)
+        found.append(RequiredCheck(check, result))
     return found
 
 

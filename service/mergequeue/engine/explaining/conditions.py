@@ -301,7 +301,7 @@ def statuses(run: Run) -> Iterator[Condition]:
             met,
             WhoMustAct.MAINTAINER if blocked else WhoMustAct.NOBODY,
             since=one.check.started_at if one.check is not None else run.built_at,
-            url=one.check.url if one.check is not None else None,
+            url=one.named.url or None,
             name=one.required.name,
             word=one.outcome.value if one.outcome is not None else MISSING,
             at=None if met else _decided_at(run),
