@@ -49,7 +49,7 @@ from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.signals import Delivery, PullRequestChanged, Signal, Where
-from service.provider.stacks import Stack
+from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -277,6 +277,13 @@ class GitHubProvider:
 
     async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
         return await self._repeatable(chains.find, repo, Priority.BUILD, pull)
+
+    async def merged_from(self, repo: RepoRef, branch: str) -> MergedFrom | None:
+        return await self._repeatable(chains.find_merged, repo, Priority.VERDICT, branch)
+
+    async def dismisses_approvals(self, repo: RepoRef, branch: str) -> bool:
+        rules = await self._repeatable(self._protection.rules, repo, Priority.VERDICT, branch)
+        return rules.dismisses_approvals
 
     async def change_base(self, repo: RepoRef, number: int, branch: str) -> NotPossible | None:
         return await self._repeatable(chains.change_base, repo, Priority.LANDING, number, branch)

@@ -15,7 +15,7 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.signals import Where
-from service.provider.stacks import Stack
+from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -265,6 +265,14 @@ class Provider(Protocol):
 
     async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
         """The open pull requests on whose branches this one rests; None if its base is no such."""
+        ...
+
+    async def merged_from(self, repo: RepoRef, branch: str) -> MergedFrom | None:
+        """The pull request of which this branch is a left-over; None if it may be in use."""
+        ...
+
+    async def dismisses_approvals(self, repo: RepoRef, branch: str) -> bool:
+        """Whether rules of the branch dismiss needed approvals when a base becomes another."""
         ...
 
     async def change_base(self, repo: RepoRef, number: int, branch: str) -> NotPossible | None:

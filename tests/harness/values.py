@@ -15,7 +15,7 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget, Pressure
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource, Subject
 from service.provider.signals import Delivery, Where
-from service.provider.stacks import Stack
+from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -260,6 +260,12 @@ class ValuesProvider:
 
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
         return NotPossible("no branches here")
+
+    async def merged_from(self, repo: RepoRef, branch: str) -> MergedFrom | None:
+        return None
+
+    async def dismisses_approvals(self, repo: RepoRef, branch: str) -> bool:
+        return False
 
     async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
         return None

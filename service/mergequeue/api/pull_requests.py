@@ -42,6 +42,7 @@ from service.vocabulary import QueueRef, Role
     "pull_request_merged",
     "fork_needs_person",
     "no_required_statuses",
+    "stack_loses_approvals",
     "limit_reached",
 )
 async def submit(call: Call, request: models.SubmitPullRequest) -> answers.SubmissionMade:

@@ -153,7 +153,8 @@ def _stopping(view: PullRequestText) -> list[Hold]:
 
 
 def _ready(condition: Condition, queue: MergeQueue) -> Phrase:
-    state = " ".join(map(str, condition.prs))
+    is_stacked = condition.code is ConditionCode.STACKED
+    state = " ".join(map(str, condition.prs)) if is_stacked else ""
     wanted = Wanted(_READINESS[condition.code], queue.branch, condition.name, state)
     return readiness.met(wanted) if condition.met else readiness.goal(wanted)
 
