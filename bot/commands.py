@@ -8,11 +8,15 @@ See docs/design/comments.md 1, 2.
 import difflib
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from bot import quotations
+from bot.quotations import Line
 from service.provider.signals import (
     Ask,
     AskCancel,
@@ -64,6 +68,14 @@ HELP = ("--help", "-h")
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 REPLACEMENT = "\ufffd"
 
+# A command inside of one of these is quoted, struck out or not seen at once.
+QUOTING_ELEMENTS = frozenset(
+    {"blockquote", "code", "del", "details", "kbd", "pre", "q", "s", "samp", "strike", "table"}
+)
+FOOTNOTE = "[^"
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)(?=[\s/>])")
+_HTML_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
 # Tables are not CommonMark, but GitHub renders them; without text_join an escaped character
 # stays apart from plain text, so that `\/merge` is none.
 _MARKDOWN = MarkdownIt("commonmark").enable("table").disable("text_join")
@@ -76,7 +88,8 @@ def parse(body: str, prefix: str = PREFIX) -> Ask | None:
     """
     if len(body) > BODY_CHARS_MAX or prefix.lower() not in body.lower():
         return None
-    lines = [line for line in _plain_lines(body) if _is_command(line, prefix)]
+    own = quotations.own_lines(tuple(_lines_outside_quotes(body)))
+    lines = [line for line in own if _is_command(line, prefix)]
     if not lines:
         return None
     if len(lines) > 1:
@@ -86,29 +99,57 @@ def parse(body: str, prefix: str = PREFIX) -> Ask | None:
     return _wish(lines[0][len(prefix) :].strip(" "))
 
 
-def _plain_lines(body: str) -> Iterator[str]:
-    """Yield the lines of paragraphs and list items that begin with plain text."""
+def _lines_outside_quotes(body: str) -> Iterator[Line]:
+    """Yield the lines outside of quotations, hidden parts and HTML.
+
+    CommonMark ends a block of HTML at an empty line; GitHub shows what follows inside the elements
+    that are still open.
+    """
     quotes = 0
     before = ""
+    last: Line | None = None
+    elements: Counter[str] = Counter()
     for token in _MARKDOWN.parse(body):
         if token.type == "blockquote_open":
+            if last is not None and not quotes:
+                yield replace(last, before_quote=True)
+                last = None
             quotes += 1
         elif token.type == "blockquote_close":
             quotes -= 1
-        elif token.type == "inline" and before == "paragraph_open" and not quotes:
-            yield from _lines_of(token.children or [])
+        elif token.type == "html_block" and not quotes:
+            _note_elements(elements, token.content)
+        elif token.type == "inline" and not quotes:
+            is_paragraph = before == "paragraph_open" and not token.content.startswith(FOOTNOTE)
+            for line in _lines_of(token.children or [], elements):
+                if last is not None:
+                    yield last
+                last = replace(line, is_plain=line.is_plain and is_paragraph)
         before = token.type
+    if last is not None:
+        yield last
 
 
-def _lines_of(children: Sequence[Token]) -> Iterator[str]:
+def _lines_of(children: Sequence[Token], elements: Counter[str]) -> Iterator[Line]:
     line: list[Token] = []
+    is_outside = not elements.total()
     for token in [*children, Token("softbreak", "br", 0)]:
         if token.type not in ("softbreak", "hardbreak"):
             line.append(token)
+            if token.type == "html_inline":
+                _note_elements(elements, token.content)
             continue
-        if line and line[0].type == "text":
-            yield "".join(_text_of(each) for each in line).rstrip(" ")
-        line = []
+        is_plain = bool(line) and line[0].type == "text" and is_outside
+        yield Line("".join(_text_of(each) for each in line).rstrip(" "), is_plain)
+        line, is_outside = [], not elements.total()
+
+
+def _note_elements(elements: Counter[str], html: str) -> None:
+    """Count the elements that are open after this HTML, of those that quote or hide text."""
+    for slash, given in _TAG.findall(_HTML_COMMENT.sub("", html)):
+        name = given.lower()
+        if name in QUOTING_ELEMENTS:
+            elements[name] = max(0, elements[name] + (-1 if slash else 1))
 
 
 def _text_of(token: Token) -> str:

@@ -7,7 +7,7 @@ from bot.github import refs
 from bot.github.client import RepositoryClient
 from bot.github.limits import quoted
 from service.provider.errors import NotPermitted, Refused
-from service.provider.stacks import Stack, StackMember
+from service.provider.stacks import MergedFrom, Stack, StackMember
 from service.provider.values import NotPossible, PullRequest
 from service.vocabulary import PullRequestState, Sha
 
@@ -36,6 +36,21 @@ async def find(client: RepositoryClient, pull: PullRequest) -> Stack | None:
     if not 1 < len(members) <= MEMBERS_MAX:
         return None
     return Stack(base, tuple(reversed(members)), is_native=False)
+
+
+async def find_merged(client: RepositoryClient, branch: str) -> MergedFrom | None:
+    """Return the newest pull request that came from the branch, if it was merged as the branch is.
+
+    None if the branch has other commits by now: then it is still in use.
+    """
+    found = await refs.pulls_from(client, branch, "all")
+    newest = max(found, key=lambda pull: pull.number("number"), default=None)
+    if newest is None or newest.moment_or_none("merged_at") is None:
+        return None
+    tip = await refs.read_head(client, branch, is_awaited=True)
+    if tip not in (None, newest.inner("head").text("sha")):
+        return None
+    return MergedFrom(newest.number("number"), newest.inner("base").text("ref"))
 
 
 async def change_base(client: RepositoryClient, number: int, branch: str) -> NotPossible | None:

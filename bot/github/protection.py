@@ -92,7 +92,8 @@ class BranchRules:
     Rulesets that our App may bypass are left out, but for `known.checks`: those a test run must
     pass all the same. `checks` are the names that GitHub wants on the pull request's own head.
     `is_closed`: nobody but others may update the branch. `unseen` are rules whose state cannot
-    be read. `has_queue`: GitHub's own merge queue owns the branch.
+    be read. `has_queue`: GitHub's own merge queue owns the branch. `dismisses_approvals`: a pull
+    request needs approvals, and a push to it or another base dismisses those that it has.
     """
 
     known: Known
@@ -105,6 +106,7 @@ class BranchRules:
     needs_signatures: bool = False
     is_closed: bool = False
     unseen: tuple[str, ...] = ()
+    dismisses_approvals: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +223,7 @@ class Protection:
             is_closed=read.is_shut_out or "update" in types,
             unseen=tuple(rule.type for rule in binding if rule.type in UNSEEN),
             has_queue=read.has_queue or "merge_queue" in types,
+            dismisses_approvals=_dismisses_approvals(read),
         )
 
     async def _has_queue(
@@ -256,6 +259,13 @@ class Protection:
 
     def _is_own(self, check: RequiredName, branch: str) -> bool:
         return check.name == own_check(branch) and check.source_id in (None, self._app_id)
+
+
+def _dismisses_approvals(read: Read) -> bool:
+    """Return whether all rules together do so: what our App may bypass dismisses them as well."""
+    are_needed = read.classic.needs_approvals or any(rule.needs_approvals for rule in read.rules)
+    are_dismissed = read.classic.dismisses_stale or any(rule.dismisses_stale for rule in read.rules)
+    return are_needed and are_dismissed
 
 
 def own_check(branch: str) -> str:

@@ -20,6 +20,7 @@ from bot.github import (
     head_branches,
     installations,
     limits,
+    own_checks,
     people,
     refs,
     tickets,
@@ -46,11 +47,11 @@ from service.clock import Clock
 from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget
-from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.labels import LabelChange, LabelRemoval
 from service.provider.signals import Delivery, PullRequestChanged, Signal, Where
-from service.provider.stacks import Stack
+from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -203,6 +204,9 @@ class GitHubProvider:
             self._reports.checks, repo, Priority.VERDICT, shas, skipped_pass=skipped_pass
         )
 
+    async def judged(self, repo: RepoRef, pull: PullRequest, checks: Checks) -> tuple[Judged, ...]:
+        return await self._repeatable(own_checks.judged, repo, Priority.VERDICT, pull, checks)
+
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         return await self._repeatable(refs.read_tip, repo, Priority.VERDICT, branch)
 
@@ -280,6 +284,13 @@ class GitHubProvider:
 
     async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
         return await self._repeatable(chains.find, repo, Priority.BUILD, pull)
+
+    async def merged_from(self, repo: RepoRef, branch: str) -> MergedFrom | None:
+        return await self._repeatable(chains.find_merged, repo, Priority.VERDICT, branch)
+
+    async def dismisses_approvals(self, repo: RepoRef, branch: str) -> bool:
+        rules = await self._repeatable(self._protection.rules, repo, Priority.VERDICT, branch)
+        return rules.dismisses_approvals
 
     async def change_base(self, repo: RepoRef, number: int, branch: str) -> NotPossible | None:
         return await self._repeatable(chains.change_base, repo, Priority.LANDING, number, branch)

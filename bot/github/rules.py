@@ -19,6 +19,8 @@ class Rule:
     needs_resolved_threads: bool
     needs_code_owners: bool = False
     needs_last_push: bool = False
+    needs_approvals: bool = False
+    dismisses_stale: bool = False
     is_strict: bool = False
     ruleset: str | None = None
 
@@ -32,6 +34,8 @@ class Classic:
     needs_resolved_threads: bool = False
     needs_code_owners: bool = False
     needs_last_push: bool = False
+    needs_approvals: bool = False
+    dismisses_stale: bool = False
     needs_signatures: bool = False
     is_linear: bool = False
     is_locked: bool = False
@@ -52,9 +56,15 @@ def rule_of(answer: Fields) -> Rule:
         needs_resolved_threads=parameters.flag("required_review_thread_resolution"),
         needs_code_owners=parameters.flag("require_code_owner_review"),
         needs_last_push=parameters.flag("require_last_push_approval"),
+        needs_approvals=_count(parameters) > 0,
+        dismisses_stale=parameters.flag("dismiss_stale_reviews_on_push"),
         is_strict=parameters.flag("strict_required_status_checks_policy"),
         ruleset=answer.id_or_none("ruleset_id"),
     )
+
+
+def _count(reviews: Fields) -> int:
+    return int(reviews.id_or_none("required_approving_review_count") or 0)
 
 
 def _methods(words: list[object]) -> frozenset[MergeMethod]:
@@ -73,6 +83,8 @@ def protection_of(answer: Fields) -> Classic:
         needs_resolved_threads=_is_on(answer, "required_conversation_resolution"),
         needs_code_owners=reviews.flag("require_code_owner_reviews"),
         needs_last_push=reviews.flag("require_last_push_approval"),
+        needs_approvals=_count(reviews) > 0,
+        dismisses_stale=reviews.flag("dismiss_stale_reviews"),
         needs_signatures=_is_on(answer, "required_signatures"),
         is_linear=_is_on(answer, "required_linear_history"),
         is_locked=_is_on(answer, "lock_branch"),

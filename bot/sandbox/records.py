@@ -129,6 +129,14 @@ class Review:
     edited_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BaseChange:
+    """An event of a pull request's timeline about its base, by its GraphQL type."""
+
+    event: str
+    at: datetime
+
+
 @dataclass(slots=True)
 class Thread:
     """A conversation on a line of code."""

@@ -21,6 +21,7 @@ from bot.sandbox.records import (
     App,
     Artifact,
     AsyncMerge,
+    BaseChange,
     CheckRun,
     CheckSuite,
     Classic,
@@ -262,7 +263,7 @@ class PullRequest(Issue):
     `base_sha` is the base as of the last push or retarget, not its present tip. `mergeable` is
     None until GitHub has computed it; `computations` counts the computations begun, so that only
     the newest one counts; `ci_due`: CI starts after it. `pusher` pushed the head last; `queued`:
-    it is in GitHub's own merge queue.
+    it is in GitHub's own merge queue. `base_changes` are the events of its timeline about its base.
     """
 
     head_repo: Repository = field(repr=False, compare=False)
@@ -281,6 +282,7 @@ class PullRequest(Issue):
     computations: int = 0
     ci_due: bool = False
     test_merge: str | None = None
+    base_changes: list[BaseChange] = field(default_factory=list)
     reviews: list[Review] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)
 

@@ -103,6 +103,9 @@ REMEDIES: Mapping[str, str] = {
     "head_mismatch": "Look at the new commits, then submit the present head.",
     "idempotency_in_progress": "Ask again after the seconds of `Retry-After`, with the same key.",
     "pull_request_closed": "Reopen the pull request first.",
+    "stack_loses_approvals": (
+        "Submit the lowest pull request alone; then change the base of the next one and approve it."
+    ),
     "pull_request_merged": "Nothing is left to do: the pull request is merged.",
     "fork_needs_person": "Let a person with write access submit this head once.",
     "no_required_statuses": (

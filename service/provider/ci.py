@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from service.vocabulary import CheckOutcome, Sha
+from service.vocabulary import Check, CheckOutcome, Sha
 
 
 class CiTrigger(StrEnum):
@@ -45,6 +45,26 @@ class CiRun:
     started_at: datetime
     url: str
     head_repo: str = ""
+
+
+class Subject(StrEnum):
+    """What a report on the head of a pull request has judged.
+
+    HEAD: the head commit itself. MERGE: the head merged with a commit of the base that the pull
+    request has now. UNKNOWN: perhaps the head merged with another branch.
+    """
+
+    HEAD = "head"
+    MERGE = "merge"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A report on the head of a pull request, with what it has judged."""
+
+    check: Check
+    subject: Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from typing import Protocol
 from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget
-from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.labels import LabelChange
 from service.provider.signals import Where
-from service.provider.stacks import Stack
+from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -153,6 +153,10 @@ class Provider(Protocol):
         """The same for several commits, with fewer calls."""
         ...
 
+    async def judged(self, repo: RepoRef, pull: PullRequest, checks: Checks) -> tuple[Judged, ...]:
+        """What each of these reports on its head has judged (docs/design/provider.md 8.3)."""
+        ...
+
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         """The branch's newest commit, None when the branch does not exist; never cached."""
         ...
@@ -276,6 +280,14 @@ class Provider(Protocol):
 
     async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
         """The open pull requests on whose branches this one rests; None if its base is no such."""
+        ...
+
+    async def merged_from(self, repo: RepoRef, branch: str) -> MergedFrom | None:
+        """The pull request of which this branch is a left-over; None if it may be in use."""
+        ...
+
+    async def dismisses_approvals(self, repo: RepoRef, branch: str) -> bool:
+        """Whether rules of the branch dismiss needed approvals when a base becomes another."""
         ...
 
     async def change_base(self, repo: RepoRef, number: int, branch: str) -> NotPossible | None:

@@ -30,3 +30,11 @@ class Stack:
         numbers = [one.number for one in self.members]
         under = self.members[: numbers.index(number)]
         return tuple(one for one in under if one.state is not PullRequestState.MERGED)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedFrom:
+    """A merged pull request, with the branch that has its commits; its own branch is left over."""
+
+    number: int
+    base: str

@@ -1,7 +1,10 @@
 """Chains of pull requests, each based on the branch of another, without a stack on GitHub."""
 
+from typing import Any
+
 import pytest
 
+from bot.sandbox.acts import seeds
 from tests.end_to_end.test_stacks import cancel, head_of, said_on
 from tests.harness.asking import asker
 from tests.harness.world import World, WorldOptions
@@ -155,3 +158,110 @@ async def test_a_refused_change_of_the_base_leaves_the_member_out_with_the_reaso
     assert await world.merged() == chain[:1]
     assert (await world.entry(chain[1])).unmet[0].value == "base_mismatch"
     await cancel(world, chain[1:])
+
+
+STALE = {"checks": ["unit"], "approvals": 1, "dismiss_stale": True}
+
+
+async def an_approved_chain(world: World) -> list[int]:
+    chain = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"}, {"three.txt": "3\n"})
+    for number in chain:
+        await world.act("approve", by="alice", number=number)
+    await world.settle()
+    return chain
+
+
+async def test_a_chain_that_would_lose_its_approvals_is_refused_before_anything_lands(
+    world: World,
+) -> None:
+    protection = {"required_checks": ["unit"], "protection": {"main": STALE}}
+    seeds.set_rules(world.repository, protection)
+    await world.make_queue(merge_method="SQUASH")
+    chain = await an_approved_chain(world)
+    await world.comment("/merge", on=chain[-1])
+    await world.settle()
+    assert await world.merged() == []
+    assert "dismiss stale approvals" in said_on(world, chain[-1])
+    await world.comment("/merge", on=chain[0])
+    await world.settle()
+    assert await world.merged() == chain[:1]
+
+
+@pytest.mark.parametrize(
+    "rule", [{"checks": ["unit"], "approvals": 1}, {"checks": ["unit"], "dismiss_stale": True}]
+)
+async def test_a_chain_that_keeps_or_needs_no_approvals_lands(
+    world: World, rule: dict[str, Any]
+) -> None:
+    seeds.set_rules(world.repository, {"required_checks": ["unit"], "protection": {"main": rule}})
+    await world.make_queue(merge_method="SQUASH")
+    chain = await an_approved_chain(world)
+    await world.comment("/merge", on=chain[-1])
+    await world.settle()
+    assert await world.merged() == chain
+
+
+async def test_an_approval_that_our_own_new_base_dismissed_is_named_with_its_cause(
+    world: World,
+) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    chain = await an_approved_chain(world)
+    await world.comment("/merge", on=chain[1])
+    protection = {"required_checks": ["unit"], "protection": {"main": STALE}}
+    seeds.set_rules(world.repository, protection)
+    await world.settle()
+    assert await world.merged() == chain[:1]
+    assert "its base was changed from `part-1` to `main`" in world.comment_on(chain[1])
+    assert "approve it again" in world.comment_on(chain[1])
+    await world.act("approve", by="alice", number=chain[1])
+    await world.settle()
+    assert await world.merged() == chain[:2]
+
+
+@pytest.mark.parametrize("delete_branch", [False, True])
+async def test_a_command_on_the_child_of_a_merged_one_says_which_base_it_needs(
+    world: World, delete_branch: bool
+) -> None:
+    await world.make_queue(merge_method="SQUASH", delete_branch=delete_branch)
+    parent, child = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})
+    await world.comment("/merge", on=parent)
+    await world.settle()
+    assert await world.merged() == [parent]
+    await world.comment("/merge", on=child)
+    await world.settle()
+    answer = said_on(world, child)
+    assert f"`part-1` belonged to `#{parent}`, which was merged into `main`" in answer
+    assert "Change the base to `main`, then comment `/merge` again" in answer
+    assert "required checks" not in answer
+    await world.act("retarget", number=child, base="main")
+    await world.comment("/merge", on=child)
+    await world.settle()
+    assert await world.merged() == [parent, child]
+
+
+async def test_a_merged_branch_with_required_checks_of_its_own_gets_no_queue(world: World) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    parent, child = await a_chain(world, {"one.txt": "1\n"}, {"two.txt": "2\n"})
+    rules = {"protection": {"part-1": {"checks": ["unit"]}}, "required_checks": ["unit"]}
+    seeds.set_rules(world.repository, rules)
+    await world.comment("/merge", on=parent)
+    await world.settle()
+    await world.comment("/merge", on=child)
+    await world.settle()
+    assert "belonged to" in said_on(world, child)
+    assert await world.merged() == [parent]
+
+
+async def test_a_branch_that_goes_on_after_its_merge_gets_its_queue(world: World) -> None:
+    await world.make_queue()
+    parent = await world.open(head="next", files={"one.txt": "1\n"})
+    await world.settle()
+    await world.act("merge", by="alice", number=parent)
+    await world.act("push", by="alice", branch="next", files={"more.txt": "x\n"})
+    rules = {"protection": {"next": {"checks": ["unit"]}}, "required_checks": ["unit"]}
+    seeds.set_rules(world.repository, rules)
+    number = await world.open(base="next", head="topic", files={"two.txt": "2\n"})
+    await world.settle()
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert await world.merged() == [parent, number]

@@ -214,6 +214,17 @@ async def test_strict_checks(world: World) -> None:
     await lands(world)
 
 
+async def test_approvals_that_a_new_base_dismisses(world: World) -> None:
+    await world.make_queue()
+    doctor = await asking.asker(world)
+    rule = {"checks": ["unit"], "approvals": 1, "dismiss_stale": True}
+    set_rules(world, protection={"main": rule})
+    found = await named(doctor, "review-rules", "note")
+    assert "refuses chains that are no stack on GitHub" in found["found"]
+    set_rules(world, protection={"main": {**rule, "dismiss_stale": False}})
+    await is_mended(doctor, "review-rules")
+
+
 async def test_linear_history_under_merge_commits(world: World) -> None:
     await world.make_queue(merge_method=MergeMethod.MERGE_COMMIT)
     rule = {"type": "required_linear_history"}

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from bot.sandbox.acts import seeds
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues as queue_operations
 from service.mergequeue.operations.pull_requests import Requester
@@ -78,3 +79,17 @@ async def test_who_fails_twice_alone_reads_so(world: World) -> None:
     told = farewell_on(world, number)
     assert "It failed in 2 test runs." in told
     assert "All PRs ahead passed" not in told
+
+
+async def test_a_list_does_not_call_a_pull_request_free_of_conflicts_before_github_does(
+    world: World,
+) -> None:
+    await world.make_queue()
+    seeds.set_knobs(world.sandbox.world, {"mergeable_delay_s": 300})
+    number = await world.open()
+    await world.comment("/merge", on=number)
+    await world.rest(120)
+    text = world.comment_on(number)
+    assert "○ GitHub has computed whether it merges cleanly" in text
+    assert "✓ there is no conflict" not in text
+    assert "✓ the PR is marked ready for review" in text

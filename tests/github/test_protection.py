@@ -182,6 +182,29 @@ async def test_either_kind_of_rule_wants_a_review_by_certain_people(table, clien
         assert rules.needs_last_push is (name == "require_last_push_approval")
 
 
+COUNT = {"required_approving_review_count": 1}
+
+
+@pytest.mark.parametrize(
+    ("rules", "dismisses"),
+    [
+        (({**COUNT, "dismiss_stale_reviews_on_push": True}, {}), True),
+        (({}, {**COUNT, "dismiss_stale_reviews": True}), True),
+        ((COUNT, {"dismiss_stale_reviews": True}), True),
+        ((COUNT, COUNT), False),
+        (({"dismiss_stale_reviews_on_push": True}, {}), False),
+        (({}, {}), False),
+    ],
+)
+async def test_needed_approvals_may_be_dismissed_by_either_kind_of_rule(
+    table, client, kept, rules, dismisses
+):
+    ruleset, classic = rules
+    table.says(RULES, [rule("pull_request", **ruleset)])
+    table.says(CLASSIC, {"required_pull_request_reviews": classic})
+    assert (await kept.rules(client, "main")).dismisses_approvals is dismisses
+
+
 @pytest.mark.parametrize(
     ("rules", "classic"),
     [([rule("required_signatures")], {}), ([], {"required_signatures": {"enabled": True}})],

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from bot.sandbox import standing
 from bot.sandbox.app import Sandbox
 from bot.sandbox.git import Commit, Objects, TreeItem
 from bot.sandbox.world import Repository
@@ -106,6 +107,8 @@ def _checks(repository: Repository, rows: dict[str, list[Any]]) -> Iterator[str]
         if row.state != "landed" or run.reused_from is not None or not run.published:
             continue
         passed = {one.name for one in repository.check_runs(run.sha) if one.conclusion == "success"}
+        statuses = standing.latest_statuses(repository, run.sha)
+        passed |= {one.context for one in statuses if one.state == "success"}
         required = {one["name"] for one in json.loads(run.required)}
         excused = set(json.loads(run.excused))
         skipped = _skipped(repository, run.sha) & _skipped(repository, row.head)

@@ -13,10 +13,10 @@ from service.provider import markers
 from service.provider.archives import Archive, NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget, Pressure
-from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource, Subject
 from service.provider.labels import LabelChange
 from service.provider.signals import Delivery, Where
-from service.provider.stacks import Stack
+from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -182,6 +182,9 @@ class ValuesProvider:
     ) -> Mapping[Sha, Checks]:
         return {sha: await self.checks(repo, sha, skipped_pass=skipped_pass) for sha in shas}
 
+    async def judged(self, repo: RepoRef, pull: PullRequest, checks: Checks) -> tuple[Judged, ...]:
+        return tuple(Judged(check, Subject.MERGE) for check in checks.items)
+
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         return self.main
 
@@ -264,6 +267,12 @@ class ValuesProvider:
 
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
         return NotPossible("no branches here")
+
+    async def merged_from(self, repo: RepoRef, branch: str) -> MergedFrom | None:
+        return None
+
+    async def dismisses_approvals(self, repo: RepoRef, branch: str) -> bool:
+        return False
 
     async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
         return None

@@ -27,7 +27,7 @@ from service.mergequeue.engine.model import (
 from service.mergequeue.engine.reasons import HOLD_SCOPES, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.targets import Targets
-from service.vocabulary import SYSTEM, CheckOutcome
+from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome, Mergeability
 from tests.mergequeue import stage, trees
 from tests.mergequeue.stage import ALICE, REQUIRED, START, a_check
 from tests.mergequeue.trees import Target
@@ -407,3 +407,39 @@ def test_while_a_failed_check_may_still_be_reported_anew_no_report_is_awaited(
     following = explain.explain(queue, 1, START).next
     assert following is not None
     assert following.what is what
+
+
+KNOWN_AT_ALL_TIMES = {"base_mismatch", "draft", "review_required", "changes_requested"}
+"""What GitHub shows of a pull request in each answer."""
+
+
+@pytest.mark.parametrize("mergeability", [Mergeability.UNSPECIFIED, Mergeability.IN_PROGRESS])
+def test_a_list_shows_no_condition_as_met_of_which_nothing_is_known(
+    mergeability: Mergeability,
+) -> None:
+    missing = (Blocker(BlockerCode.CHECK_MISSING, "unit"),)
+    facts = replace(stage.facts_of(1), mergeability=mergeability, blockers=missing, is_fork=True)
+    config = QueueConfig(mode=Mode.PARALLEL)
+    barred = (Reason.FORK_NEEDS_PERSON, Reason.IMPACTED_TARGETS_MISSING)
+    unmet = (Reason.MERGEABILITY_UNKNOWN, *barred, Reason.WORKFLOWS_PERMISSION_MISSING)
+    entry = an_entry(1, EntryState.NOT_READY, facts=facts, unmet=unmet)
+    queue = replace(a_queue(config, entry), required=None, tip=None)
+    met = {code[1:] for code in codes(queue, 1) if code[0] == "+"}
+    assert met == KNOWN_AT_ALL_TIMES
+    assert {"-mergeability_unknown", "-fork_needs_person"} <= set(codes(queue, 1))
+
+
+@pytest.mark.parametrize(
+    ("differences", "code"),
+    [
+        ({"mergeability": Mergeability.IN_PROGRESS}, "conflict_target"),
+        ({"blockers": (Blocker(BlockerCode.CHECK_MISSING, "unit"),)}, "check_pending"),
+    ],
+)
+def test_a_condition_is_met_only_where_its_fact_is_known(
+    differences: dict[str, Any], code: str
+) -> None:
+    known = an_entry(1, EntryState.NOT_READY, unmet=(Reason.DRAFT,))
+    unknown = replace(known, facts=replace(known.facts, **differences))
+    for entry, is_shown in ((known, True), (unknown, False)):
+        assert (f"+{code}" in codes(a_queue(QueueConfig(), entry), 1)) == is_shown

@@ -605,3 +605,35 @@ def test_a_direct_merge_may_skip_whatever_its_own_head_skipped() -> None:
     direct = replace(run, kind=RunKind.DIRECT)
     assert verdict.skippable_in(direct, {}) == {"unit", "lint"}
     assert verdict.skippable_in(run, with_skipped(entries, 2)) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("beside", "because"),
+    [
+        (
+            [("lint", "success", CheckOutcome.PASSED), ("unit", "failure", CheckOutcome.FAILED)],
+            "unit",
+        ),
+        ([("unit", "timed_out", CheckOutcome.FAILED)], "unit"),
+        ([("other", "skipped", CheckOutcome.FAILED)], ""),
+        ([], ""),
+    ],
+)
+def test_a_check_that_was_skipped_names_the_job_that_failed(
+    beside: list[tuple[str, str, CheckOutcome]], because: str
+) -> None:
+    skipped = replace(a_check("all-green", CheckOutcome.FAILED), raw="skipped", group="7", id="90")
+    others = [
+        replace(a_check(name, outcome), raw=raw, group="7", id=str(place), url=f"https://ci/{name}")
+        for place, (name, raw, outcome) in enumerate(beside, 10)
+    ]
+    elsewhere = replace(a_check("far", CheckOutcome.FAILED), group="8", id="1")
+    found = verdict.standing(RequiredName("all-green"), (skipped, *others, elsewhere)).named
+    assert (found.name, found.because) == ("all-green", because)
+    assert found.url == (f"https://ci/{because}" if because else skipped.url)
+
+
+def test_a_check_that_failed_itself_names_no_other_job() -> None:
+    own = replace(a_check("unit", CheckOutcome.FAILED), raw="failure")
+    other = replace(a_check("lint", CheckOutcome.FAILED), raw="failure", id="99")
+    assert verdict.standing(RequiredName("unit"), (own, other)).named.because is None

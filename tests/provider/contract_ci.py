@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from service.provider.archives import Archive, ArchiveFile, NoArchive, RefusedFile
-from service.provider.ci import CiRun, CiTrigger, PullRequestSource
+from service.provider.ci import CiRun, CiTrigger, PullRequestSource, Subject
 from service.provider.errors import Gone, GoneKind, Unavailable
 from service.vocabulary import CheckOutcome, RepoRef
 
@@ -25,6 +25,24 @@ async def content(stage, artifact):
 async def only_artifact(stage, run):
     (artifact,) = await stage.provider.ci_artifacts(stage.repo, run)
     return artifact
+
+
+RETARGET = ("retarget", {"base": "dev"})
+BACK = ("retarget", {"base": "main"})
+RUN_AGAIN: tuple[str, dict[str, object]] = ("run again", {})
+MOVE = ("push", {"branch": "main", "files": {"c.txt": "c"}})
+REWRITE: tuple[str, dict[str, object]] = ("rewrite", {})
+PUSH = ("push", {"files": {"b.txt": "b"}})
+
+
+async def judged(stage, pull):
+    """Return the reports on the head of a pull request with what they have judged."""
+    checks = await stage.provider.checks(stage.repo, pull.head_sha, skipped_pass=True)
+    before = len(stage.calls())
+    found = await stage.provider.judged(stage.repo, pull, checks)
+    assert len(stage.calls()) - before <= 2
+    assert [one.check for one in found] == list(checks.items)
+    return found
 
 
 class Ci:
@@ -151,6 +169,71 @@ class Ci:
         ended = await stage.provider.pull_requests(stage.repo, [number])
         assert [each[number].own_minutes for each in (running, ended)] == [None, 3]
         assert (await stage.provider.pull_request(stage.repo, number)).own_minutes == 3
+
+    @pytest.mark.parametrize("fork", [False, True])
+    @pytest.mark.parametrize(
+        ("changes", "subject"),
+        [
+            ([], Subject.MERGE),
+            ([RETARGET], Subject.UNKNOWN),
+            ([RETARGET, BACK], Subject.UNKNOWN),
+            ([RETARGET, RUN_AGAIN], Subject.UNKNOWN),
+            ([RETARGET, PUSH], Subject.MERGE),
+            ([("rename", {"branch": "main", "to": "trunk"})], Subject.UNKNOWN),
+            ([MOVE, REWRITE], Subject.UNKNOWN),
+            ([MOVE], Subject.MERGE),
+        ],
+    )
+    async def test_a_run_is_of_the_base_that_the_pull_request_had_when_it_was_made(
+        self, stage, changes, subject, fork
+    ):
+        await stage.act("push", branch="dev", files={"dev.txt": "x"})
+        author = "dave" if fork else "alice"
+        before = stage.tip()
+        number, head = await stage.open({"a.txt": "a"}, by=author, fork=fork, head="topic")
+        for name, fields in changes:
+            if name == "run again":
+                await stage.run_again(stage.ci_run(head))
+            elif name == "rewrite":
+                await stage.act("force_push", branch="main", to=before)
+            else:
+                is_own = name == "push" and "branch" not in fields
+                where = {} if "branch" in fields else {"number": number}
+                await stage.act(name, by=author if is_own else "alice", **where, **fields)
+            await stage.settle()
+        pull = await stage.provider.pull_request(stage.repo, number)
+        assert {one.subject for one in await judged(stage, pull)} == {subject}
+
+    @pytest.mark.parametrize(
+        ("other", "subjects"),
+        [
+            ([], {Subject.UNKNOWN}),
+            ([("close", {})], {Subject.UNKNOWN}),
+            ([("close", {}), PUSH], {Subject.MERGE}),
+        ],
+    )
+    async def test_a_run_may_be_of_another_pull_request_of_the_same_branch(
+        self, stage, other, subjects
+    ):
+        await stage.act("push", branch="dev", files={"dev.txt": "x"})
+        number, _ = await stage.open({"a.txt": "a"}, head="topic")
+        second = (await stage.act("open", head="topic", base="dev"))["number"]
+        await stage.settle()
+        for name, fields in other:
+            await stage.act(name, number=second if name == "close" else number, **fields)
+            await stage.settle()
+        pull = await stage.provider.pull_request(stage.repo, number)
+        assert {one.subject for one in await judged(stage, pull)} == subjects
+
+    async def test_without_the_right_to_read_runs_a_changed_base_makes_all_unknown(self, stage):
+        await stage.act("push", branch="dev", files={"dev.txt": "x"})
+        number, _ = await stage.open({"a.txt": "a"}, head="topic")
+        await stage.permit(actions=None)
+        pull = await stage.provider.pull_request(stage.repo, number)
+        assert {one.subject for one in await judged(stage, pull)} == {Subject.MERGE}
+        for base in ("dev", "main"):
+            await stage.act("retarget", number=number, base=base)
+        assert {one.subject for one in await judged(stage, pull)} == {Subject.UNKNOWN}
 
     async def test_a_job_has_the_id_of_its_check(self, stage):
         await stage.plan_ci([REPORTED, "{ name: lint }"])

@@ -28,3 +28,10 @@ def decide(facts: RepositoryFacts) -> Iterator[Finding]:
             f"`{branch}` wants an approval by somebody other than the last pusher; without it a "
             "pull request waits.",
         )
+    if rules.dismisses_approvals:
+        yield note(
+            ID,
+            f"`{branch}` dismisses the approvals of a pull request whose base changes. Headgate "
+            "has to change the base of each member of a chain when the one below has merged, so it "
+            "refuses chains that are no stack on GitHub: merge the lowest one first.",
+        )

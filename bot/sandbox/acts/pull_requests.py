@@ -134,10 +134,15 @@ async def retarget(pull: PullRequest, actor: Actor, base: str) -> None:
 
 
 async def change_base(pull: PullRequest, actor: Actor, base: str) -> None:
-    """Change the base to an existing branch; raises `edited` with the old base."""
+    """Change the base to an existing branch; raises `edited` with the old base.
+
+    Where the new base's rules dismiss stale approvals, GitHub dismisses them by this too.
+    """
     tip = pull.repository.git.refs[f"refs/heads/{base}"]
     changes = {"ref": {"from": pull.base_ref}, "sha": {"from": pull.base_sha}}
     pull.base_ref, pull.base_sha = base, tip
+    pull_states.note_base_change(pull, "BaseRefChangedEvent")
+    pull_states.dismiss_stale(pull, actor.account)
     pull_states.recompute_mergeability(pull)
     await _edited(pull, actor, {"base": changes})
 

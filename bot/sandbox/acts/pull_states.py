@@ -9,7 +9,7 @@ from typing import Any
 from bot.sandbox import ci, deliver, merges, rules
 from bot.sandbox.git import ZERO, Commit, NewCommit, Signature
 from bot.sandbox.merges import Clean, FileChange
-from bot.sandbox.records import HOST, NOREPLY, Account, Json, Review
+from bot.sandbox.records import HOST, NOREPLY, Account, BaseChange, Json, Review
 from bot.sandbox.rules import Update
 from bot.sandbox.shapes import pulls
 from bot.sandbox.world import PullRequest, Repository, World
@@ -146,7 +146,7 @@ async def _show_head(pull: PullRequest, head: str, by_whom: Account) -> None:
     pull.base_sha = pull.base_tip or pull.base_sha
     pull.touch()
     set_head(pull, head)
-    _dismiss_stale(pull, by_whom)
+    dismiss_stale(pull, by_whom)
     pull.ci_due = True
     recompute_mergeability(pull)
     await announce(pull, "synchronize", by_whom, before=before, after=head)
@@ -159,9 +159,17 @@ def set_head(pull: PullRequest, head: str) -> None:
     git.move([(ref, git.refs.get(ref, ZERO), head)])
 
 
+def note_base_change(pull: PullRequest, event: str) -> None:
+    """Add an event about the base to the timeline of a pull request, by its GraphQL type."""
+    pull.base_changes.append(BaseChange(event, pull.repository.world.now()))
+
+
 async def _follow_base(pull: PullRequest, update: Update, by_whom: Account) -> None:
     objects = pull.repository.git.objects
+    if update.is_forced:
+        note_base_change(pull, "BaseRefForcePushedEvent")
     if update.after == ZERO:
+        note_base_change(pull, "BaseRefDeletedEvent")
         await close(pull, by_whom)
     elif update.branch == pull.repository.default_branch and objects.is_ancestor(
         pull.head_sha, update.after
@@ -181,7 +189,8 @@ def _landing_commit(pull: PullRequest, update: Update) -> str:
     return landing
 
 
-def _dismiss_stale(pull: PullRequest, by_whom: Account) -> None:
+def dismiss_stale(pull: PullRequest, by_whom: Account) -> None:
+    """Dismiss the approvals of a pull request where a rule of its base says so."""
     classic = pull.repository.protected.get(pull.base_ref)
     is_stale = (classic is not None and classic.dismiss_stale) or any(
         rule.get("parameters", {}).get("dismiss_stale_reviews_on_push")

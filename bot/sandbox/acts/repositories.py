@@ -125,6 +125,7 @@ async def _rename_now(repository: Repository, actor: Actor, old: str, new: str) 
         for pull in repository.open_pulls():
             if pull.base_ref == old:
                 pull.base_ref = new
+                pull_states.note_base_change(pull, "AutomaticBaseChangeSucceededEvent")
             if pull.head_repo is repository and pull.head_ref == old:
                 pull.head_ref = new
         is_default = repository.default_branch == old

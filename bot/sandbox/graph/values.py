@@ -1,5 +1,6 @@
 """Repositories, commits, pull requests and the checks on their heads as GraphQL values."""
 
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from bot.sandbox.acts import pull_states
 from bot.sandbox.git import Signature
 from bot.sandbox.records import (
     Account,
+    BaseChange,
     CheckRun,
     CheckSuite,
     Json,
@@ -106,7 +108,18 @@ def repository(one: Repository) -> Json:
         "mergeQueue": lambda _, branch=None: merge_queue(one, branch or one.default_branch),
         "object": lambda _, oid: commit(one, oid) if one.git.objects.commit(oid) else None,
         "pullRequest": lambda _, number: _pull_request(one, number),
+        "pullRequests": _pull_requests(one),
     }
+
+
+def _pull_requests(one: Repository) -> Callable[..., Json]:
+    def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        head = given.pop("headRefName", None)
+        pulls = [issue.pull for issue in one.issues.values() if issue.pull is not None]
+        chosen = [pull for pull in pulls if head in (None, pull.head_ref)]
+        return connect(chosen, pull_request)(info, **given)
+
+    return page
 
 
 def merge_queue(one: Repository, branch: str) -> Json | None:
@@ -210,6 +223,7 @@ def pull_request(pull: PullRequest) -> Json:
         "author": account(pull.author),
         "state": "OPEN" if pull.open else closed,
         "isDraft": pull.draft,
+        "closedAt": when(pull.closed_at),
         "merged": pull.merged,
         "mergeable": MERGEABLE[pull.mergeable],
         "mergeStateStatus": lambda _: merge_rules.merge_state(pull),
@@ -232,6 +246,25 @@ def pull_request(pull: PullRequest) -> Json:
         "timelineItems": _timeline(pull),
         "reviewThreads": connect(pull.threads, lambda one: {"isResolved": one.is_resolved}),
     }
+
+
+def _timeline(pull: PullRequest) -> Callable[..., Json]:
+    """The events about its base, the only ones that the sandbox keeps."""
+
+    def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
+        wanted = given.pop("itemTypes", None)
+        kept = [one for one in pull.base_changes if wanted is None or _item_type(one) in wanted]
+        return connect(kept, _base_change)(info, **given)
+
+    return page
+
+
+def _item_type(change: BaseChange) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", change.event).upper()
+
+
+def _base_change(change: BaseChange) -> Json:
+    return {"__typename": change.event, "createdAt": stamp(change.at)}
 
 
 def _opinionated(pull: PullRequest) -> Callable[..., Json]:

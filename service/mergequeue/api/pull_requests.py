@@ -43,6 +43,7 @@ from service.vocabulary import QueueRef, Role
     "fork_needs_person",
     "no_required_statuses",
     "conflict_after_landing",
+    "stack_loses_approvals",
     "limit_reached",
 )
 async def submit(call: Call, request: models.SubmitPullRequest) -> answers.SubmissionMade:

@@ -17,14 +17,7 @@ from service.mergequeue.engine.reported import Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.engine.targets import Targets
-from service.vocabulary import (
-    Actor,
-    Blocker,
-    Check,
-    RequiredName,
-    RequiredSource,
-    Sha,
-)
+from service.vocabulary import Actor, Blocker, Check, RequiredName, RequiredSource, Sha
 
 PRIORITY_NAMES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
 """Named priorities, lower first; `medium` is the default (docs/design/testing.md 1)."""
@@ -42,10 +35,15 @@ class Tip:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A check by name with its page, as evidence."""
+    """A check by name with its page, as evidence.
+
+    `because` is not None for one that was skipped and does not pass: the job for which CI skipped
+    it, whose page `url` is then, or empty.
+    """
 
     name: str
     url: str
+    because: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ from service.provider.signals import (
     AskSubmit,
     AskUnclear,
 )
+from service.provider.stacks import MergedFrom
 from service.provider.values import (
     AccessLevel,
     PullRequest,
@@ -184,6 +185,9 @@ async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> 
         return refusal
     queue, greeting = command.queue, None
     if queue is None:
+        left_over = await _left_over(runtime, command)
+        if left_over is not None:
+            return replies.base_was_merged(command.pull.target_branch, left_over)
         created = await _create_first_queue(
             runtime, command.repository, command.pull.target_branch, command.actor
         )
@@ -208,6 +212,15 @@ async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> 
     place = queue_views.position_of(step.queue, new)
     change = Reprioritized(old.priority, new.priority, place, queue_views.queue_length(step.queue))
     return replies.reprioritized(change)
+
+
+async def _left_over(runtime: Runtime, command: CommentCommand) -> MergedFrom | None:
+    """Return the merged pull request whose branch the target is; the default branch is none."""
+    branch = command.pull.target_branch
+    if branch == command.repository.default_branch:
+        return None
+    ref = command.repository.ref
+    return await runtime.providers[ref.host].merged_from(ref, branch)
 
 
 def _submitted(pull: PullRequest) -> Answer:

@@ -19,12 +19,23 @@ from service.mergequeue.engine.reported import Facts
 from service.mergequeue.operations import chains
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store.pull_requests import PullRequestHead
+from service.provider.ci import Judged, Subject
 from service.provider.values import (
     Commit,
     PullRequest,
 )
 from service.runtime import Runtime
-from service.vocabulary import Mergeability, PullRequestState, QueueRef, RepoRef, Sha
+from service.vocabulary import (
+    Check,
+    CheckOutcome,
+    Mergeability,
+    PullRequestState,
+    QueueRef,
+    RepoRef,
+    Sha,
+)
+
+_PASSES = (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
 
 REMEMBERED_AT_ONCE = 50
 """Heads in one transaction: a sweep must not keep a webhook waiting for the database."""
@@ -121,7 +132,22 @@ async def _with_own_checks(
     checks = await provider.checks(repo, pull.head_sha, skipped_pass=config.skipped_statuses_pass)
     if head is None or not checks.complete:
         return plain
-    return replace(plain, own_checks=checks.items, contains_tip=tip, head_tree=head.tree)
+    own = checks.items
+    if any(check.outcome in _PASSES for check in own):
+        own = proving(await provider.judged(repo, pull, checks))
+    return replace(plain, own_checks=own, contains_tip=tip, head_tree=head.tree)
+
+
+def proving(reports: Sequence[Judged]) -> tuple[Check, ...]:
+    """Return the reports without those that passed and may have judged another tree.
+
+    The head contains the tip, so that its merge with the target has the head's own tree.
+    """
+    return tuple(
+        one.check
+        for one in reports
+        if one.subject is not Subject.UNKNOWN or one.check.outcome not in _PASSES
+    )
 
 
 def _remember(

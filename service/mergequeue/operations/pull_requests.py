@@ -164,12 +164,34 @@ async def submit_stack(
             "take it out of the stack.",
             code="pull_request_closed",
         )
+    is_chain = bool(members) and pull.stack is not None and not pull.stack.is_native
+    if is_chain and not (await turn.value(runtime, queue.id)).config.land_tested_commits:
+        await _check_approvals(runtime, queue, members)
     lower = [await fetch_pull_request(runtime, queue.repo, member.number) for member in members]
     step = await submit_fetched(runtime, queue, [*lower, pull], options, by)
     is_of_member = step.refusal is not None and step.refusal.head is None
     if step.refusal is not None and step.refusal.prs and is_of_member:
         raise refusal_error(step.refusal, queue.branch, step.refusal.prs[0])
     return step
+
+
+async def _check_approvals(
+    runtime: Runtime, queue: QueueRef, members: Sequence[StackMember]
+) -> None:
+    """Raise Invalid if approvals of a chain's members would end with the first landing.
+
+    Headgate changes the base of a member once those below it have landed.
+    """
+    if await runtime.providers[queue.repo.host].dismisses_approvals(queue.repo, queue.branch):
+        raise Invalid(
+            f"The rules of {queue.branch} dismiss stale approvals, also when the base of a pull "
+            f"request changes. Headgate has to change it from the branch of "
+            f"#{members[-1].number} to {queue.branch} once that one is merged, so the approvals "
+            f"would be lost. Submit #{members[0].number} alone; when it is merged, change the base "
+            "of the next one, have it approved again, and submit it. Or make a stack of them on "
+            "GitHub.",
+            code="stack_loses_approvals",
+        )
 
 
 async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Targets | None:
@@ -187,7 +209,7 @@ async def submit(
     A token never admits a fork's pull request unless a person with write access has let
     exactly this head in. Raises NotFound(pull_request_not_found), Conflict(head_mismatch),
     Invalid(pull_request_closed, pull_request_merged, fork_needs_person,
-    no_required_statuses, conflict_after_landing, limit_reached).
+    no_required_statuses, conflict_after_landing, stack_loses_approvals, limit_reached).
     """
     pull = await fetch_pull_request(runtime, queue.repo, number)
     if options.sha is not None and not pull.head_sha.startswith(options.sha.lower()):

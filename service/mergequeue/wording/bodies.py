@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.model import Named, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase
@@ -69,12 +69,18 @@ def logs(view: PullRequestText) -> str:
     checks = view.entry.detail.checks
     glyph, did = mark
     lines = [
-        f"- {glyph} {markdown.code(each.name)}{did}{markdown.log(each.url, view.links)}"
+        f"- {glyph} {markdown.code(each.name)}{_did(each, did)}{markdown.log(each.url, view.links)}"
         for each in checks[: phrases.NAMES_SHOWN_MAX]
     ]
     if len(checks) > len(lines):
         lines.append(f"- and {len(checks) - len(lines)} more")
     return "\n".join(lines)
+
+
+def _did(check: Named, words: str) -> str:
+    if check.because and words == _FAILED[1]:
+        return f" was skipped because {markdown.code(check.because)} failed"
+    return words
 
 
 def verdict(view: PullRequestText) -> Phrase:

@@ -135,8 +135,11 @@ def required_checks(run: Run) -> list[RequiredCheck]:
     for one in verdict.standings_of(run):
         name = Code(one.required.name)
         check = Phrase((Page(name, one.named.url) if one.named.url else name,))
-        result = f"{_GLYPHS[one.outcome]} {OUTCOMES[one.outcome]}"
-        found.append(RequiredCheck(check, Phrase((result,))))
+        result = Phrase((f"{_GLYPHS[one.outcome]} {OUTCOMES[one.outcome]}",))
+        if one.outcome is CheckOutcome.FAILED and one.named.because:
+            because = Code(one.named.because)
+            result = phrase("✗ skipped, because {} failed", because)
+        found.append(RequiredCheck(check, result))
     return found
 
 
@@ -150,7 +153,8 @@ def _stopping(view: PullRequestText) -> list[Hold]:
 
 
 def _ready(condition: Condition, queue: MergeQueue) -> Phrase:
-    state = " ".join(map(str, condition.prs))
+    is_stacked = condition.code is ConditionCode.STACKED
+    state = " ".join(map(str, condition.prs)) if is_stacked else ""
     wanted = Wanted(_READINESS[condition.code], queue.branch, condition.name, state)
     return readiness.met(wanted) if condition.met else readiness.goal(wanted)
 
@@ -346,7 +350,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.QUEUE_RUNNING: _running,
     ConditionCode.NO_HOLD: _no_hold,
     ConditionCode.NO_CONFLICT_AHEAD: (
-        "there is no conflict with a PR ahead",
+        "no PR ahead is known to be in conflict with it",
         "the conflict with {any_pr} is gone",
     ),
     ConditionCode.ITS_TURN: _turn,

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Sequence
 
+from service.mergequeue.engine.model import Named
 from service.mergequeue.engine.reasons import SUBMITTED, Cause, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import readiness
 from service.mergequeue.wording.situation import Situation
 from service.text import phrases, times
-from service.text.phrases import Argument, Code, Phrase, phrase
+from service.text.phrases import Argument, Code, Page, Phrase, phrase
 
 Text = str | Callable[[Situation], Phrase]
 """A template with the fields of `FIELDS`, or a function where the words depend on more."""
@@ -18,6 +19,8 @@ TEST_BRANCHES = Code("headgate/merge/**")
 
 NO_REASON_GIVEN = "taken out by "
 """The queue's own text for a removal without a reason."""
+
+CLAUSES_SHOWN_MAX = 3
 
 _CODE = re.compile(r"[a-z_]*")
 
@@ -79,6 +82,24 @@ def prs(situation: Situation, none: str) -> Phrase:
 def by(situation: Situation) -> Phrase:
     """Return the actor, `somebody` if unknown."""
     return phrases.actor(situation.by) if situation.by.login else phrase("somebody")
+
+
+def _status_failed(situation: Situation) -> Phrase:
+    named = situation.detail.checks
+    itself = [(each.name, each.url) for each in named if each.because is None]
+    clauses = [phrase("{} failed", phrases.pages(itself))] if itself else []
+    skipped = [each for each in named if each.because is not None]
+    clauses += [phrase("{} {}", Code(each.name), skipped_because(each)) for each in skipped]
+    shown = phrases.joined(clauses[:CLAUSES_SHOWN_MAX], "; ")
+    return shown if named else phrase("a required check failed")
+
+
+def skipped_because(check: Named) -> Phrase:
+    """Return what CI did with a check that was skipped and does not pass."""
+    if not check.because:
+        return phrase("was skipped or neutral, which counts as failed")
+    job = Code(check.because)
+    return phrase("was skipped because {} failed", Page(job, check.url) if check.url else job)
 
 
 def _timed_out(situation: Situation) -> Phrase:
@@ -165,7 +186,7 @@ FIELDS: dict[str, Callable[[Situation, str], Argument]] = {
 """What a template may name; the words after `|` stand in for checks or pull requests not known."""
 
 FAILED: dict[Reason, Text] = {
-    Reason.REQUIRED_STATUS_FAILED: "{checks|a required check} failed",
+    Reason.REQUIRED_STATUS_FAILED: _status_failed,
     Reason.INTERACTION: "passes alone, fails together with {prs|a PR ahead}",
     Reason.RUN_TIMED_OUT: _timed_out,
     Reason.CONFLICT_TARGET: "conflict with {target}",

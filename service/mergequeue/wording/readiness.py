@@ -179,7 +179,14 @@ def _targets(wanted: Wanted) -> Phrase:
 
 def _review(wanted: Wanted) -> Phrase:
     extra = _REVIEWS.get(wanted.name, "")
-    return phrase("the required reviews approve it" + extra)
+    clause = phrase("the required reviews approve it" + extra)
+    if not wanted.state:
+        return clause
+    words = (
+        " (its base was changed from {} to {}, and a rule that dismisses stale approvals dismisses "
+        "them then: approve it again)"
+    )
+    return clause + phrase(words, wanted.state, wanted.target)
 
 
 _REVIEWS = {

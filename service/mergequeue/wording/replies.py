@@ -23,6 +23,7 @@ from service.mergequeue.wording import (
 from service.mergequeue.wording.endings import MERGE
 from service.mergequeue.wording.situation import PullRequestText
 from service.provider.signals import AskCancel, AskRetry, AskUnclear
+from service.provider.stacks import MergedFrom
 from service.provider.values import (
     AccessLevel,
     Emoji,
@@ -332,6 +333,24 @@ def no_queue(branch: str, branches: tuple[str, ...]) -> Answer:
     # An admin pastes it into a shell, and the name of a branch may have characters of a shell.
     command = Code(f"headgate queue create --branch {shlex.quote(branch)}")
     return _refused(text + phrase(" An admin can create one with {}.", command))
+
+
+def base_was_merged(branch: str, merged: MergedFrom) -> Answer:
+    """The base is the left-over branch of a merged pull request: a merge there reaches nobody."""
+    command = Code(f"headgate queue create --branch {shlex.quote(branch)}")
+    return _refused(
+        phrase(
+            "{} belonged to {}, which was merged into {}. Change the base to {}, then comment {} "
+            "again. (If {} is still in use, an admin creates its queue with {}.)",
+            branch,
+            Pull(merged.number),
+            merged.base,
+            merged.base,
+            MERGE,
+            branch,
+            command,
+        )
+    )
 
 
 def no_required_checks(branch: str) -> Answer:

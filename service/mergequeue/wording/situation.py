@@ -32,7 +32,8 @@ class Wanted:
 
     `name` is the check, the rule, or the base branch that it has instead; `state` what a
     check says now, in a word or two. Of a stack `name` lists the numbers of the members that must
-    be merged first, `state` those among them that are not in the queue.
+    be merged first, `state` those among them that are not in the queue. Of a review `state` is the
+    base that the pull request had in a chain.
     """
 
     code: Reason
@@ -92,6 +93,8 @@ def wanted_of(
             state = ""
             if code is Reason.STACKED and queued is not None:
                 state = " ".join(map(str, absent_of(name, queued)))
+            if code is Reason.REVIEW_REQUIRED and entry.rested_on is not None:
+                state = entry.rested_on
             found.append(Wanted(code, target, name, state, entry.head))
     return tuple(found)
 

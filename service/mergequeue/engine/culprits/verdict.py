@@ -41,6 +41,8 @@ _WORST_FIRST: tuple[CheckOutcome | None, ...] = (
 )
 _WAITING = frozenset({CheckOutcome.RUNNING, CheckOutcome.UNKNOWN, CheckOutcome.BLOCKED})
 _DONE = frozenset({CheckOutcome.PASSED, CheckOutcome.SKIPPED})
+_NOT_RUN = frozenset({"skipped", "neutral"})
+"""Words of the provider for a check that has another outcome by its suite or by a setting."""
 
 
 _Suite = tuple[str | None, str]
@@ -66,18 +68,26 @@ class Word(StrEnum):
 class Standing:
     """Return the worst outcome of the reports that count for a required status; None: missing.
 
-    `is_revoked`: a report passed and counts as failed (`Run.revoked`).
+    `is_revoked`: a report passed and counts as failed (`Run.revoked`). `cause`: the job of the same
+    suite that has this outcome, and for which CI skipped the check.
     """
 
     required: RequiredName
     outcome: CheckOutcome | None
     check: Check | None
     is_revoked: bool = False
+    cause: Check | None = None
 
     @property
     def named(self) -> Named:
         """The status with its page, as evidence."""
-        return Named(self.required.name, self.check.url if self.check else "")
+        if self.check is None:
+            return Named(self.required.name, "")
+        if self.outcome in _DONE or self.check.raw not in _NOT_RUN:
+            return Named(self.required.name, self.check.url)
+        if self.cause is None:
+            return Named(self.required.name, self.check.url, because="")
+        return Named(self.required.name, self.cause.url, because=self.cause.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +214,23 @@ def standing(
     for outcome in _WORST_FIRST:
         for check in own:
             if (None if check.id in old else check.outcome) is outcome:
-                return Standing(required, outcome, check)
+                return Standing(required, outcome, check, cause=_cause_of(check, counting))
     return Standing(required, None, None)
+
+
+def _cause_of(skipped: Check, counting: tuple[Check, ...]) -> Check | None:
+    """Return the first job of the suite with the outcome that a skipped check took over."""
+    if skipped.raw not in _NOT_RUN:
+        return None
+    suite = (skipped.kind, skipped.source_id, skipped.group)
+    beside = [
+        check
+        for check in counting
+        if (check.kind, check.source_id, check.group) == suite
+        and check.outcome is skipped.outcome
+        and check.raw not in _NOT_RUN
+    ]
+    return min(beside, key=_order, default=None)
 
 
 def failed_of(run: Run) -> tuple[Named, ...]:

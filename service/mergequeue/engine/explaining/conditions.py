@@ -6,7 +6,7 @@ alone. Conditions that depend on the other entries are in `explain.py`.
 See docs/design/engine.md 9.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -24,7 +24,7 @@ from service.mergequeue.engine.reasons import (
 from service.mergequeue.engine.state import holds, leaving, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import QueueState, RunKind
-from service.vocabulary import BlockerCode, CheckOutcome
+from service.vocabulary import BlockerCode, CheckOutcome, Mergeability
 
 
 class ConditionCode(StrEnum):
@@ -195,18 +195,36 @@ _SHOWN_WHEN_OPEN = leaving.CI_WAITS | frozenset(
         Reason.PROVIDER_QUEUED,
         Reason.UNSIGNED,
         Reason.MERGE_REFUSED,
+        Reason.RULE_UNMET,
     }
 )
-"""Predicates that most pull requests never meet: a list names them only while they are open."""
+"""Predicates that most pull requests never meet, and rules of which the provider shows only that
+one is unmet: a list names them only while they are open."""
+
+
+_BY_RULES = frozenset(
+    {
+        Reason.CONVERSATIONS_UNRESOLVED,
+        Reason.CHECK_PENDING,
+        Reason.CHECK_FAILING,
+        Reason.CHECK_MISSING,
+    }
+)
+"""Predicates that follow from the rules of the branch: while these are not known, nothing does."""
 
 
 def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
-    """Return every condition of readiness; impacted targets only if the queue needs them."""
+    """Return every condition of readiness; impacted targets only if the queue needs them.
+
+    One that may be met and is not known to be is left out: another one says what is awaited.
+    """
+    unknown = _unknown_of(draft.queue, entry)
     hours = draft.queue.config.not_ready_timeout_hours
     limit = entry.state_since + timedelta(hours=hours) if hours else None
     for reason in NOT_READY_ORDER:
         met = reason not in entry.unmet
-        if met and (reason in _SHOWN_WHEN_OPEN or _is_idle(draft.queue, entry, reason)):
+        is_unknown = reason in unknown or reason in _SHOWN_WHEN_OPEN
+        if met and (is_unknown or _is_idle(draft.queue, entry, reason)):
             continue
         waits_until = entry.build_after if reason in leaving.CI_WAITS else None
         name = "" if met else _name_of(entry, reason)
@@ -225,6 +243,20 @@ def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
             name=name,
             at=None if met else waits_until or _tried_again(entry, reason, limit),
         )
+
+
+def _unknown_of(queue: MergeQueue, entry: Entry) -> Set[Reason]:
+    """Return the reasons of which the absence says nothing: the facts about them are not known."""
+    if Reason.FACTS_UNKNOWN in entry.unmet:
+        return frozenset(NOT_READY_ORDER)
+    found: set[Reason] = set()
+    if entry.facts.mergeability not in (Mergeability.MERGEABLE, Mergeability.NOT_MERGEABLE):
+        found.add(Reason.CONFLICT_TARGET)
+    if any(blocker.code is BlockerCode.CHECK_MISSING for blocker in entry.facts.blockers):
+        found.add(Reason.CHECK_PENDING)
+    if queue.required is None or queue.required.source is None:
+        found |= _BY_RULES
+    return found
 
 
 def _tried_again(entry: Entry, reason: Reason, limit: datetime | None) -> datetime | None:
@@ -269,7 +301,7 @@ def statuses(run: Run) -> Iterator[Condition]:
             met,
             WhoMustAct.MAINTAINER if blocked else WhoMustAct.NOBODY,
             since=one.check.started_at if one.check is not None else run.built_at,
-            url=one.check.url if one.check is not None else None,
+            url=one.named.url or None,
             name=one.required.name,
             word=one.outcome.value if one.outcome is not None else MISSING,
             at=None if met else _decided_at(run),
