@@ -278,7 +278,7 @@ async def test_a_bomb_spoils_no_other_report_of_its_archive(yard):
 
 
 async def test_large_reports_are_read_in_portions(yard, monkeypatch):
-    monkeypatch.setattr(collected, "PORTION_BYTES", 1)
+    monkeypatch.setattr(parsing, "PORTION_BYTES", 1)
     run, _ = await yard.pushed({"a.txt": "a\n"})
     files = {f"{n}.xml": GOOD.replace("adds", f"adds {n}") for n in range(3)}
     yard.stage.replace_archive(run, a_zip(files))
@@ -371,15 +371,12 @@ async def test_a_provider_that_is_away_is_asked_again_without_end(yard):
     assert len(await yard.uploads()) == 1
 
 
-async def test_readers_that_are_busy_are_waited_for(yard, monkeypatch):
-    monkeypatch.setattr(parsing, "SMALL_BYTES", 1)
+async def test_readers_that_are_busy_are_waited_for(yard):
     run, _ = await yard.pushed({"a.txt": "a\n"})
-    for _ in range(2):
-        await yard.runtime.parsers.acquire()
-    assert await yard.collected(run) == []
-    assert await yard.effects() == [(OutboxState.READY, 1)]
-    for _ in range(2):
-        yard.runtime.parsers.release()
+    repo, clock = yard.repository.ref, yard.stage.clock
+    async with yard.runtime.parsers.place(repo, clock), yard.runtime.parsers.place(repo, clock):
+        assert await yard.collected(run) == []
+        assert await yard.effects() == [(OutboxState.READY, 1)]
     await yard.stage.clock.sleep(60)
     await yard.collecting.drain()
     assert len(await yard.uploads()) == 1
