@@ -21,6 +21,7 @@ from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import pull_requests
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.pull_requests import PullRequestHead
+from service.parser_process import Limits
 from service.process import effects, signals
 from service.process.workers import flows
 from service.process.workers.flow import Flow
@@ -284,6 +285,16 @@ async def test_large_reports_are_read_in_portions(yard, monkeypatch):
     yard.stage.replace_archive(run, a_zip(files))
     (upload,) = await yard.collected(run)
     assert upload.counts["tests"] == 3
+
+
+async def test_an_archive_that_takes_too_much_is_one_refused_upload(yard, monkeypatch):
+    monkeypatch.setattr(parsing, "LIMITS", Limits(computing_s=20, memory_bytes=64 << 20))
+    run, _ = await yard.pushed({"a.txt": "a\n"})
+    cases = "".join(f"<testcase name='{n}'/>" for n in range(100_000))
+    yard.stage.replace_archive(run, a_zip({"a.xml": f"<testsuite>{cases}</testsuite>"}))
+    (upload,) = await yard.collected(run)
+    assert "took more than 64 MiB of memory" in upload.refusal
+    assert await yard.effects() == [(OutboxState.DONE, 1)]
 
 
 async def test_news_that_come_twice_are_one_upload(yard):
