@@ -288,12 +288,12 @@ async def test_large_reports_are_read_in_portions(yard, monkeypatch):
 
 
 async def test_an_archive_that_takes_too_much_is_one_refused_upload(yard, monkeypatch):
-    monkeypatch.setattr(parsing, "LIMITS", Limits(computing_s=20, memory_bytes=64 << 20))
+    monkeypatch.setattr(parsing, "LIMITS", Limits(computing_s=20, memory_bytes=32 << 20))
     run, _ = await yard.pushed({"a.txt": "a\n"})
     cases = "".join(f"<testcase name='{n}'/>" for n in range(100_000))
     yard.stage.replace_archive(run, a_zip({"a.xml": f"<testsuite>{cases}</testsuite>"}))
     (upload,) = await yard.collected(run)
-    assert "took more than 64 MiB of memory" in upload.refusal
+    assert "took more than 32 MiB of memory" in upload.refusal
     assert await yard.effects() == [(OutboxState.DONE, 1)]
 
 
