@@ -120,16 +120,14 @@ async def open_runtime(
             partial(opened_store, stack, settings, world, how), address, world.clock
         )
         meter = ProcessMeter(VERSION, platform.python_version())
-        parsers = Parsers()
-        provider = GitHubProvider(options, world.clock, meter, parsers)
+        provider = GitHubProvider(options, world.clock, meter, parsers := Parsers())
         stack.push_async_callback(provider.close)
         translators = {options.host: provider.signals_of}
         sender = opened_sender(stack, settings)
         job_tokens = job_tokens_of(settings, options, world.clock)
         parts = Parts(store, keys, {options.host: provider}, translators, sender, meter, job_tokens)
         signing_in = sign_in_of(settings, options, world.clock)
-        runtime = assembled(settings, world, parts)
-        yield replace(runtime, sign_in=signing_in, parsers=parsers)
+        yield replace(assembled(settings, world, parts), sign_in=signing_in, parsers=parsers)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from tests.harness.world import World
 EVIL = RepoRef(HOST, "evil", "thing")
 WORKFLOW = ".github/workflows/x.yml"
 FILE = ".github/headgate.yml"
-OWN = {"repo": {"host": HOST, "owner": EVIL.owner, "name": EVIL.name}}
+OWN: dict[str, Any] = {"repo": {"host": HOST, "owner": EVIL.owner, "name": EVIL.name}}
 KEYS = "".join(f"k{number}: {number}\n" for number in range(11_000))
 DEEP = "on: push\njobs: " + "[" * 5_000 + "]" * 5_000 + "\n"
 

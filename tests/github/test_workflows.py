@@ -5,7 +5,11 @@ from itertools import pairwise
 import pytest
 
 from bot.github import workflow_files, workflows
+from service.clock import SystemClock
+from service.parser_process import Job
+from service.parsers import Parsers
 from service.provider.values import Vehicle
+from service.vocabulary import RepoRef
 
 PUSH, DRAFT = Vehicle.PUSH, Vehicle.DRAFT_PR
 JOBS = "jobs: {test: {runs-on: ubuntu-latest}}\n"
@@ -216,3 +220,19 @@ def test_a_pattern_beyond_the_length_of_a_branch_matches_nothing():
     for length, kind in ((255, PUSH), (256, DRAFT)):
         pattern = "headgate/**".ljust(length, "*")
         assert workflows.advise({"ci.yml": text % pattern}, "main").vehicle is kind
+
+
+async def test_a_condition_of_blanks_is_read_within_the_limits_of_a_process():
+    blanks = "!" + " " * 250_000 + "x"
+    text = f'on: pull_request\njobs: {{a: {{if: "{blanks}"}}, b: {{if: "! (github.actor)"}}}}\n'
+    job = Job(workflow_files.pieces, ({"ci.yml": text.encode()}, "main"), workflows.PARSER_LIMITS)
+    repo = RepoRef("github.test", "octo", "widgets")
+    (found,) = await Parsers().run(repo, job, SystemClock())
+    assert isinstance(found, workflow_files.Workflow)
+    assert (found.on_draft, found.guarded) == (True, ())
+
+
+@pytest.mark.parametrize("blanks", ["", " ", "   "])
+def test_blanks_inside_a_guard_do_not_hide_it(blanks):
+    condition = f"${{{{ !{blanks}({blanks}github.event.pull_request.draft{blanks}) }}}}"
+    assert read_of(guarded(condition)).guarded == ("test",)
