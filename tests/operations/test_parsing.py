@@ -146,3 +146,15 @@ async def test_a_start_that_lies_ahead_says_nothing_of_durations(runtime, reposi
     sent = [SentFile("a.xml", a_report(1, seconds=90))]
     (read,) = await parsing.read_files(runtime, repository, meta, sent)
     assert read.report.cases[0].duration_s == 90
+
+
+async def test_times_of_many_blanks_are_read_within_the_limits_of_a_process(
+    runtime, repository, monkeypatch
+):
+    monkeypatch.setattr(parsing, "SMALL_BYTES", 0)
+    blanks = " " * 60_000
+    times = [f"1{blanks}x", f"2{blanks}s", f"3{blanks}e", f"{blanks}x"]
+    cases = "".join(f'<testcase name="{n}" time="{text}"/>' for n, text in enumerate(times))
+    sent = [SentFile("a.xml", f"<testsuite>{cases}</testsuite>".encode())]
+    (read,) = await parsing.read_files(runtime, repository, META, sent)
+    assert [case.duration_s for case in read.report.cases] == [None, 2, None, None]
