@@ -52,6 +52,7 @@ from service.http.health import Readiness
 from service.metrics.process_families import ProcessMeter
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
+from service.parsers import Parsers
 from service.process import deliveries, presence
 from service.process.api import app
 from service.process.workers.supervisor import Workers
@@ -119,14 +120,14 @@ async def open_runtime(
             partial(opened_store, stack, settings, world, how), address, world.clock
         )
         meter = ProcessMeter(VERSION, platform.python_version())
-        provider = GitHubProvider(options, world.clock, meter)
+        provider = GitHubProvider(options, world.clock, meter, parsers := Parsers())
         stack.push_async_callback(provider.close)
         translators = {options.host: provider.signals_of}
         sender = opened_sender(stack, settings)
         job_tokens = job_tokens_of(settings, options, world.clock)
         parts = Parts(store, keys, {options.host: provider}, translators, sender, meter, job_tokens)
         signing_in = sign_in_of(settings, options, world.clock)
-        yield replace(assembled(settings, world, parts), sign_in=signing_in)
+        yield replace(assembled(settings, world, parts), sign_in=signing_in, parsers=parsers)
 
 
 @asynccontextmanager

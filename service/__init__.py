@@ -10,6 +10,7 @@ One package per capability:
 - `provider`: the interface to whatever hosts the repositories.
 - `http`: limits, request parsing, error answers, the OpenAPI document.
 - `dashboard`: pages for people.
+- `parsers`: the processes that read foreign bytes, and the share of each tenant.
 - `database`: transactions, inbox, outbox, migrations.
 - `process`: the parts of the running process: signals, effects, workers, metrics.
 - `metrics`: which figures there are, and Prometheus' text format.

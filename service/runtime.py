@@ -17,6 +17,7 @@ from service.database.database import Store
 from service.database.paging import TagKeys
 from service.database.wakeups import Wakeups
 from service.memory import Commands, Gates, Looks, Memory, Rate
+from service.parsers import Parsers
 from service.provider.ci import ProvedJob
 from service.provider.errors import ProviderError
 from service.provider.port import Provider
@@ -230,16 +231,11 @@ class Links:
         return cast(Link, self._links[kind])
 
 
-# Two cores are enough for reports, and a third would take memory alone
-# (docs/design/transactions.md 12).
-PARSERS = 2
-
-
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """The parts of one process.
 
-    `parsers` are the places for processes that read reports, `replays` is the place for one that
+    `parsers` run parsers of foreign bytes in processes, `replays` is the place for one that
     replays a queue's history. `instance` is the name under which it claims work; others that
     serve the same database have other names. `unproved` bounds the request bodies whose sender is
     not known yet. `job_tokens` None: jobs of CI cannot prove themselves. `sign_in` None: visitors
@@ -266,7 +262,7 @@ class Runtime:
     looks: Looks = field(default_factory=Looks)
     memory: Memory = field(default_factory=Memory)
     commands: Commands = field(default_factory=Commands)
-    parsers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARSERS))
+    parsers: Parsers = field(default_factory=Parsers)
     replays: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     unproved: BodyBudget = field(default_factory=BodyBudget)
 

@@ -22,7 +22,7 @@ from bot.github.client import RepositoryClient
 from bot.github.options import GitHubOptions, is_run_by_github
 from bot.github.wire import CONNECT_S, REDIRECTS, Broken
 from service.provider import archives
-from service.provider.archives import Archive, NoArchive
+from service.provider.archives import NoArchive
 from service.provider.ci import Artifact
 from service.provider.errors import Unavailable
 
@@ -81,7 +81,7 @@ class Artifacts:
     @asynccontextmanager
     async def opened(
         self, client: RepositoryClient, artifact: Artifact, *, is_awaited: bool
-    ) -> AsyncIterator[Archive | NoArchive]:
+    ) -> AsyncIterator[bytes | NoArchive]:
         """See `Provider.ci_artifact`."""
         if artifact.is_expired:
             yield EXPIRED
@@ -89,11 +89,7 @@ class Artifacts:
             yield NoArchive(archives.TOO_LARGE)
         else:
             async with self._places[is_awaited]:
-                packed = await self._packed(client, artifact)
-                if isinstance(packed, bytes):
-                    yield await asyncio.to_thread(archives.read, packed)
-                else:
-                    yield packed
+                yield await self._packed(client, artifact)
 
     async def _packed(self, client: RepositoryClient, artifact: Artifact) -> bytes | NoArchive:
         expects = (404, 410, *REDIRECTS)

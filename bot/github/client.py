@@ -20,6 +20,7 @@ from bot.github.pacing import AnonymousShare, Cost, Outage, Pacer, Priority
 from bot.github.reading import Fields, Unreadable
 from bot.github.wire import REDIRECTS, TOTAL_S, Answer, Broken, Exchange, Wire
 from service.clock import Clock
+from service.parsers import Parsers
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -93,9 +94,16 @@ class CachedAnswer:
 class GitHubClient:
     """State shared by all calls to one host: connections, tokens, rate limiters, caches."""
 
-    def __init__(self, options: GitHubOptions, clock: Clock, telemetry: Meter = SILENT) -> None:
+    def __init__(
+        self,
+        options: GitHubOptions,
+        clock: Clock,
+        telemetry: Meter = SILENT,
+        parsers: Parsers | None = None,
+    ) -> None:
         self.options = options
         self.clock = clock
+        self.parsers = parsers or Parsers()
         self._telemetry = telemetry
         self._wire = Wire(options, telemetry)
         self.tokens = auth.Tokens(self._wire, options, clock)

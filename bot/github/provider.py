@@ -44,7 +44,8 @@ from bot.github.pull_requests import PullRequests
 from bot.github.reading import Unreadable
 from bot.github.translate import OwnApp
 from service.clock import Clock
-from service.provider.archives import Archive, NoArchive
+from service.parsers import Parsers
+from service.provider.archives import NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
@@ -102,10 +103,16 @@ class GitHubProvider:
     `service/provider/port.py` documents each verb, `service/provider/errors.py` the errors.
     """
 
-    def __init__(self, options: GitHubOptions, clock: Clock, telemetry: Meter = SILENT) -> None:
+    def __init__(
+        self,
+        options: GitHubOptions,
+        clock: Clock,
+        telemetry: Meter = SILENT,
+        parsers: Parsers | None = None,
+    ) -> None:
         self._clock = clock
         self._options = options
-        self._github = GitHubClient(options, clock, telemetry)
+        self._github = GitHubClient(options, clock, telemetry, parsers)
         self._artifacts = Artifacts(options)
         self._protection = Protection(clock, options.app_id)
         self._reports = Reports(clock, options.app_id)
@@ -338,7 +345,7 @@ class GitHubProvider:
 
     def ci_artifact(
         self, repo: RepoRef, artifact: Artifact, *, is_awaited: bool = False
-    ) -> AbstractAsyncContextManager[Archive | NoArchive]:
+    ) -> AbstractAsyncContextManager[bytes | NoArchive]:
         priority = Priority.VERDICT if is_awaited else Priority.NOTICE
         return self._artifacts.opened(self._at(repo, priority), artifact, is_awaited=is_awaited)
 

@@ -18,6 +18,7 @@ from service.telemetry import SILENT, Meter
 
 TOTAL_S = 15.0
 CONNECT_S = 5.0
+ANSWER_BYTES_MAX = 32 * 1024 * 1024  # the largest that are asked for have some 10 MiB
 REQUESTS_MAX = 60  # of this process at once; GitHub allows 100
 REDIRECTS = frozenset({301, 302, 307, 308})
 REDIRECTS_MAX = 3
@@ -161,11 +162,21 @@ class Wire:
         )
         try:
             async with self._room, request as response:
-                raw = await response.read()
+                raw = await _body_of(response)
                 names = {name.lower(): value for name, value in response.headers.items()}
                 return _answer_of(response.status, names, raw)
         except (aiohttp.ClientError, TimeoutError, OSError) as failure:
             raise Broken(f"no answer: {type(failure).__name__}", sent=True) from failure
+
+
+async def _body_of(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an answer. Raises Broken if it is too large."""
+    raw = bytearray()
+    async for part in response.content.iter_any():
+        raw += part
+        if len(raw) > ANSWER_BYTES_MAX:
+            raise Broken("the answer is too large", sent=True)
+    return bytes(raw)
 
 
 async def _once(
@@ -189,7 +200,7 @@ def _answer_of(status: int, headers: Mapping[str, str], raw: bytes) -> Answer:
         return Answer(status, headers, _lenient(raw))
     try:
         content, _, more = sansio.decipher_response(status, headers, raw)
-    except (ValueError, LookupError) as failure:
+    except (ValueError, LookupError, RecursionError) as failure:
         raise Broken("the answer is not JSON", sent=True) from failure
     if isinstance(content, str | bytes) or (raw and content is None and raw.strip() != b"null"):
         raise Broken("the answer is not JSON", sent=True)
@@ -200,7 +211,7 @@ def _lenient(raw: bytes) -> object:
     """Return the body of a refusal; None for the HTML of a proxy."""
     try:
         found: object = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found
 

@@ -86,9 +86,12 @@ class Archive:
     opened: zipfile.ZipFile
     entries: tuple[Entry, ...]
 
-    def files(self) -> Iterator[ArchiveFile | RefusedFile]:
-        """Unpack each report when it is asked for; each one may take FILE_BYTES_MAX."""
-        for entry in self.entries:
+    def files(self, first_at: int = 0) -> Iterator[ArchiveFile | RefusedFile]:
+        """Unpack the reports from a position on, each when it is asked for.
+
+        Each one may take FILE_BYTES_MAX.
+        """
+        for entry in self.entries[first_at:]:
             if entry.refusal is not None:
                 yield RefusedFile(entry.name, entry.refusal)
             else:

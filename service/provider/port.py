@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import date, datetime
 from typing import Protocol
 
-from service.provider.archives import Archive, NoArchive
+from service.provider.archives import NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
@@ -353,12 +353,11 @@ class Provider(Protocol):
 
     def ci_artifact(
         self, repo: RepoRef, artifact: Artifact, *, is_awaited: bool = False
-    ) -> AbstractAsyncContextManager[Archive | NoArchive]:
-        """The reports inside an artifact, as long as the context lasts.
+    ) -> AbstractAsyncContextManager[bytes | NoArchive]:
+        """An artifact as a ZIP archive, which was not read yet, as long as the context lasts.
 
         One that is awaited (see `ci_runs`) and one other are open at a time, the rest waits: each
-        holds up to 100 MiB. Its `files()` unpacks when
-        asked, which may take long: not in the event loop's thread.
+        holds up to 100 MiB.
         """
         ...
 

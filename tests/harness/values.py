@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 
 from service.provider import markers
-from service.provider.archives import Archive, NoArchive
+from service.provider.archives import NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
 from service.provider.budget import Budget, Pressure
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource, Subject
@@ -317,7 +317,7 @@ class ValuesProvider:
     @asynccontextmanager
     async def ci_artifact(
         self, repo: RepoRef, artifact: Artifact, *, is_awaited: bool = False
-    ) -> AsyncIterator[Archive | NoArchive]:
+    ) -> AsyncIterator[bytes | NoArchive]:
         yield NoArchive("no CI here")
 
     async def comments_since(self, where: Where, since: datetime) -> CommentsRead:

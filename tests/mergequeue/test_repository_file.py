@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from service.mergequeue.engine.config import BatchingRule, Hedging, Mode, QueueConfig
 from service.mergequeue.operations import repository_file
+from service.repofile import document
 
 HEAD = "version: 1\nqueues:\n  main:\n"
 
@@ -26,6 +27,10 @@ EVERYTHING = {
 def faults(text: str) -> list[tuple[int | None, str]]:
     checked = repository_file.check(text.encode())
     return [(each.line, each.message) for each in checked.faults]
+
+
+def trunk_statuses(content: bytes):
+    return repository_file.trunk_statuses(document.outcome(content))
 
 
 def test_settings_have_the_types_of_a_queue():
@@ -111,6 +116,7 @@ queues:
         ),
         ("a: &x 1\n", 1, "Anchors (`&name`) are not supported. Remove the anchor."),
         ("a: *x\n", 1, "Aliases (`*name`) are not supported. Write the value itself."),
+        ("a: {<<: {b: 1}}\n", 1, "Merge keys (`<<`) are not supported. Write the keys."),
         ("a: !!set {}\n", 1, "Tags (`!name`) are not supported. Remove the tag."),
         ("a: 1\n\na: 2\n", 3, "`a` is set on line 1 already. Keep one."),
         ("? [a]\n: 1\n", 1, "A key must be a text."),
@@ -156,17 +162,17 @@ def test_at_most_twenty_faults_are_named():
     ],
 )
 def test_a_trunk_file_gives_its_required_statuses_alone(text, names):
-    assert repository_file.trunk_statuses(text.encode()) == (names, ())
+    assert trunk_statuses(text.encode()) == (names, ())
 
 
 def test_a_fault_in_a_trunk_file_names_that_file():
-    _, (fault,) = repository_file.trunk_statuses(b"merge:\n  required_statuses:\n    - 3\n")
+    _, (fault,) = trunk_statuses(b"merge:\n  required_statuses:\n    - 3\n")
     assert (fault.path, fault.line) == (".trunk/trunk.yaml", 3)
     assert fault.message == "`merge.required_statuses[0]` must be a string."
 
 
 def test_a_trunk_file_that_cannot_be_read_is_a_fault():
-    _, (fault,) = repository_file.trunk_statuses(b"merge: [\n")
+    _, (fault,) = trunk_statuses(b"merge: [\n")
     assert fault.message.startswith("This is not YAML: ")
 
 

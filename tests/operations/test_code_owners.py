@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 
 from service.accounts.store import access
+from service.parser_process import Limits
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode, Unavailable
 from service.provider.trees import TreePaths
-from service.testhealth.operations import code_owners
+from service.testhealth.operations import code_owners, owning
 from service.testhealth.reports import owners
 from service.testhealth.store import code_owners as stored
 from service.testhealth.store.cases import Place
@@ -20,6 +21,10 @@ from tests.operations.upload_stage import HOST, NOW, a_case, a_file
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 WEB, SHOP = ("@octo/web",), ("@octo/shop",)
 OWN = "CODEOWNERS"
+LASTING = "* @octo/shop\n" + "".join(
+    f"{'?' * (610 + one)}*{'?' * other} @octo/web\n" for one in range(100) for other in range(20)
+)
+"""Patterns that share no word with any path, so each of them is asked of every path."""
 
 
 class Library(ValuesProvider):
@@ -280,3 +285,38 @@ async def test_owners_by_an_older_file_are_not_given_any_more(shelf):
     assert await shelf.owners() == {"total": ()}
     assert await store.run(stored.own, place, NOW, {1: WEB}, 1) is True
     assert await shelf.owners() == {"total": WEB}
+
+
+async def test_a_file_that_takes_too_long_owns_nothing_and_is_not_read_again(shelf, monkeypatch):
+    shelf.library.files = {OWN: b"* @octo/shop"}
+    await shelf.stage.ran({"total": "P"})
+    await shelf.swept()
+    assert await shelf.owners() == {"total": SHOP}
+    monkeypatch.setattr(owning, "LIMITS", Limits(computing_s=1, memory_bytes=1 << 29))
+    shelf.library.files = {OWN: LASTING.encode()}
+    await shelf.moved(OWN)
+    await shelf.stage.ran({f"{number:0600}": "P" for number in range(100)}, ran_at=NOW + MINUTE)
+    await shelf.swept()
+    assert set((await shelf.owners()).values()) == {()}
+    await shelf.stage.ran({"one more": "P"}, ran_at=NOW + 2 * MINUTE)
+    await shelf.swept()
+    assert set((await shelf.owners()).values()) == {()}
+
+
+async def test_an_upload_whose_file_takes_too_long_says_so_and_counts(shelf, monkeypatch):
+    monkeypatch.setattr(owning, "LIMITS", Limits(computing_s=1, memory_bytes=1 << 29))
+    tests = {f"{number:0600}": "P" for number in range(100)}
+    answer = await shelf.stage.ran(tests, codeowners=LASTING)
+    assert answer.warnings == (
+        "codeowners_not_read: Reading CODEOWNERS took more than 1 s; tests keep their owners.",
+    )
+    assert len(await shelf.owners()) == 100
+
+
+@pytest.mark.parametrize("few", [0, owning.QUESTIONS_FEW])
+async def test_a_process_finds_the_owners_that_a_thread_finds(shelf, monkeypatch, few):
+    monkeypatch.setattr(owning, "QUESTIONS_FEW", few)
+    text = "* @octo/shop\n" + "".join(f"/tests/{n}.py @octo/web\n" for n in range(0, 100_000, 2))
+    runtime, repo = shelf.stage.runtime, shelf.stage.repository.ref
+    found = await owning.owners_of(runtime, repo, text, ["tests/1.py", "tests/2.py"])
+    assert found == {"tests/1.py": SHOP, "tests/2.py": WEB}

@@ -21,6 +21,7 @@ from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import pull_requests
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.pull_requests import PullRequestHead
+from service.parser_process import Limits
 from service.process import effects, signals
 from service.process.workers import flows
 from service.process.workers.flow import Flow
@@ -278,12 +279,22 @@ async def test_a_bomb_spoils_no_other_report_of_its_archive(yard):
 
 
 async def test_large_reports_are_read_in_portions(yard, monkeypatch):
-    monkeypatch.setattr(collected, "PORTION_BYTES", 1)
+    monkeypatch.setattr(parsing, "PORTION_BYTES", 1)
     run, _ = await yard.pushed({"a.txt": "a\n"})
     files = {f"{n}.xml": GOOD.replace("adds", f"adds {n}") for n in range(3)}
     yard.stage.replace_archive(run, a_zip(files))
     (upload,) = await yard.collected(run)
     assert upload.counts["tests"] == 3
+
+
+async def test_an_archive_that_takes_too_much_is_one_refused_upload(yard, monkeypatch):
+    monkeypatch.setattr(parsing, "LIMITS", Limits(computing_s=20, memory_bytes=32 << 20))
+    run, _ = await yard.pushed({"a.txt": "a\n"})
+    cases = "".join(f"<testcase name='{n}'/>" for n in range(100_000))
+    yard.stage.replace_archive(run, a_zip({"a.xml": f"<testsuite>{cases}</testsuite>"}))
+    (upload,) = await yard.collected(run)
+    assert "took more than 32 MiB of memory" in upload.refusal
+    assert await yard.effects() == [(OutboxState.DONE, 1)]
 
 
 async def test_news_that_come_twice_are_one_upload(yard):
@@ -371,15 +382,12 @@ async def test_a_provider_that_is_away_is_asked_again_without_end(yard):
     assert len(await yard.uploads()) == 1
 
 
-async def test_readers_that_are_busy_are_waited_for(yard, monkeypatch):
-    monkeypatch.setattr(parsing, "SMALL_BYTES", 1)
+async def test_readers_that_are_busy_are_waited_for(yard):
     run, _ = await yard.pushed({"a.txt": "a\n"})
-    for _ in range(2):
-        await yard.runtime.parsers.acquire()
-    assert await yard.collected(run) == []
-    assert await yard.effects() == [(OutboxState.READY, 1)]
-    for _ in range(2):
-        yard.runtime.parsers.release()
+    repo, clock = yard.repository.ref, yard.stage.clock
+    async with yard.runtime.parsers.place(repo, clock), yard.runtime.parsers.place(repo, clock):
+        assert await yard.collected(run) == []
+        assert await yard.effects() == [(OutboxState.READY, 1)]
     await yard.stage.clock.sleep(60)
     await yard.collecting.drain()
     assert len(await yard.uploads()) == 1

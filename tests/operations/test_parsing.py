@@ -1,19 +1,17 @@
 """Reading the files of an upload: on a thread or in a process, within bounds, in order."""
 
-import asyncio
 import gzip
 import hashlib
-import signal
-import sys
 from datetime import timedelta
 
 import pytest
 
 from service.accounts import repositories
 from service.errors import Invalid, Overloaded
-from service.testhealth.operations import parser_process, parsing
-from service.testhealth.operations.parser_process import Done, Limits
+from service.parser_process import Limits
+from service.testhealth.operations import parsing, report_pieces
 from service.testhealth.operations.parsing import SentFile
+from service.testhealth.operations.report_pieces import Done
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import reading, reports
 from service.testhealth.reports.reading import ReadOptions
@@ -66,9 +64,9 @@ def test_what_a_process_read_comes_back_in_pieces_that_hold_nobody_up():
         Done(str(n), reports.read(content, None, ReadOptions()))
         for n, content in enumerate((LARGE, b"nothing", a_report(3)))
     ]
-    pieces = list(parser_process.encoded(done))
-    assert parser_process.decoded(b"".join(pieces)) == done
-    assert len(pieces) == 1 + 10_000 // parser_process.CASES_OF_PIECE + 1
+    pieces = list(report_pieces.encoded(done))
+    assert report_pieces.decoded(iter(pieces)) == done
+    assert len(pieces) == 1 + 10_000 // report_pieces.CASES_OF_PIECE + 1
 
 
 @pytest.mark.parametrize(
@@ -92,7 +90,7 @@ def test_small_is_what_comes_out(contents, is_small):
     ("limits", "said"),
     [
         (Limits(computing_s=1, memory_bytes=2**30), "took more than 1 s"),
-        (Limits(computing_s=20, memory_bytes=90 * 2**20), "took more memory"),
+        (Limits(computing_s=20, memory_bytes=90 * 2**20), "took more than 90 MiB of memory"),
     ],
 )
 async def test_a_reading_that_takes_too_much_is_stopped(
@@ -109,20 +107,19 @@ async def test_a_reading_that_takes_too_much_is_stopped(
     assert {each["status"] for each in shown} == {"refused"}
 
 
-async def test_at_most_two_parsers_run_and_the_next_waits_half_a_minute(
-    runtime, repository, clock, monkeypatch
+async def test_a_tenant_has_two_parsers_and_its_next_waits_half_a_minute(
+    runtime, repository, clock
 ):
     files = [SentFile("a.xml", LARGE)]
-    for _ in range(2):
-        await runtime.parsers.acquire()
-    with pytest.raises(Overloaded) as full:
-        await parsing.read_files(runtime, repository, META, files)
-    assert (clock.waits, full.value.retry_after_s) == ([30.0], 5)
-    small = [SentFile("a.xml", a_report(1))]
-    assert len(await parsing.read_files(runtime, repository, META, small)) == 1
-    runtime.parsers.release()
-    assert len(await parsing.read_files(runtime, repository, META, files)) == 1
-    assert not runtime.parsers.locked()
+    async with runtime.parsers.place(repository.ref, clock):
+        async with runtime.parsers.place(repository.ref, clock):
+            with pytest.raises(Overloaded) as full:
+                await parsing.read_files(runtime, repository, META, files)
+            assert (clock.waits, full.value.retry_after_s) == ([30.0], 5)
+            small = [SentFile("a.xml", a_report(1))]
+            assert len(await parsing.read_files(runtime, repository, META, small)) == 1
+        assert len(await parsing.read_files(runtime, repository, META, files)) == 1
+    assert clock.waits == [30.0]
 
 
 async def test_half_a_million_tests_of_a_file_are_the_limit(runtime, repository, monkeypatch):
@@ -143,38 +140,21 @@ async def test_times_beyond_the_jobs_own_are_milliseconds(runtime, repository, c
     assert read.report.cases[0].duration_s == 250
 
 
-async def test_the_parser_sees_nothing_of_the_environment():
-    assert list(parsing.ENVIRONMENT) == ["PYTHONPATH"]
-
-
-async def test_a_reading_that_nobody_waits_for_ends_and_gives_its_place_back(
-    runtime, repository, monkeypatch
-):
-    monkeypatch.setattr(parsing, "COMMAND", (sys.executable, "-c", "import signal; signal.pause()"))
-    started = asyncio.Event()
-    children = []
-    spawn = asyncio.create_subprocess_exec
-
-    async def noted(*command, **more):
-        children.append(await spawn(*command, **more))
-        started.set()
-        return children[0]
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
-    reading = asyncio.ensure_future(
-        parsing.read_files(runtime, repository, META, [SentFile("a.xml", LARGE)])
-    )
-    await started.wait()
-    reading.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await reading
-    assert children[0].returncode == -signal.SIGKILL
-    assert not runtime.parsers.locked()
-
-
 async def test_a_start_that_lies_ahead_says_nothing_of_durations(runtime, repository):
     ran_at = runtime.clock.now() + timedelta(minutes=4)
     meta = UploadMeta(Sha("a" * 40), ran_at=ran_at)
     sent = [SentFile("a.xml", a_report(1, seconds=90))]
     (read,) = await parsing.read_files(runtime, repository, meta, sent)
     assert read.report.cases[0].duration_s == 90
+
+
+async def test_times_of_many_blanks_are_read_within_the_limits_of_a_process(
+    runtime, repository, monkeypatch
+):
+    monkeypatch.setattr(parsing, "SMALL_BYTES", 0)
+    blanks = " " * 60_000
+    times = [f"1{blanks}x", f"2{blanks}s", f"3{blanks}e", f"{blanks}x"]
+    cases = "".join(f'<testcase name="{n}" time="{text}"/>' for n, text in enumerate(times))
+    sent = [SentFile("a.xml", f"<testsuite>{cases}</testsuite>".encode())]
+    (read,) = await parsing.read_files(runtime, repository, META, sent)
+    assert [case.duration_s for case in read.report.cases] == [None, 2, None, None]

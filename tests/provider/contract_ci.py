@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from service.provider import archives
 from service.provider.archives import Archive, ArchiveFile, NoArchive, RefusedFile
 from service.provider.ci import CiRun, CiTrigger, PullRequestSource, Subject
 from service.provider.errors import Gone, GoneKind, Unavailable
@@ -18,7 +19,8 @@ REPORTED = """
 
 async def content(stage, artifact):
     """What is found in an artifact: its files, or why there are none."""
-    async with stage.provider.ci_artifact(stage.repo, artifact) as found:
+    async with stage.provider.ci_artifact(stage.repo, artifact) as packed:
+        found = packed if isinstance(packed, NoArchive) else archives.read(packed)
         return list(found.files()) if isinstance(found, Archive) else found
 
 

@@ -1,6 +1,5 @@
 """Everything the audits look at, read once: of the App, and of one repository."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.protection import BranchRules, Protection, Read
 from bot.github.reading import Fields
 from bot.github.rules import Rule
-from bot.github.workflows import Workflow
+from bot.github.workflows import Workflows
 from service.provider.audits import AuditSubject
 from service.provider.errors import Gone, Refused, Unavailable
 from service.provider.values import Repository
@@ -58,7 +57,7 @@ class RepositoryFacts:
 
     `rulesets`: names by id. `test_branch_rules`: those of a ruleset that bind our test branches.
     `branches`: names that begin with `headgate`. `paths`: files at the root, and in folders where
-    other tools keep their settings. `workflows` None: too many or too large to be read.
+    other tools keep their settings.
     """
 
     subject: AuditSubject
@@ -70,7 +69,7 @@ class RepositoryFacts:
     test_branch_rules: tuple[Rule, ...]
     branches: tuple[str, ...]
     paths: frozenset[str]
-    workflows: tuple[Workflow, ...] | None
+    workflows: Workflows
 
     def place_of(self, rule: Rule | None) -> str:
         """Return where a rule is set, as people find it in the settings."""
@@ -156,10 +155,6 @@ async def read_repository(
     ]
     rulesets = {rule.ruleset for rule in (*read.rules, *against) if rule.ruleset is not None}
     named, _ = await client.listed("/git/matching-refs/heads/headgate")
-    texts = await workflows.read(client, subject.tip)
-    found = None
-    if texts is not None:
-        found = tuple(await asyncio.to_thread(workflows.parsed, texts, subject.branch))
     return RepositoryFacts(
         subject=subject,
         slug=await client.github.slug(),
@@ -170,7 +165,7 @@ async def read_repository(
         test_branch_rules=tuple(dict.fromkeys(against)),
         branches=tuple(reading.ref_of(each)[0].removeprefix(refs.HEADS) for each in named),
         paths=frozenset(await _paths(client, subject.tip)),
-        workflows=found,
+        workflows=await workflows.read(client, subject.branch, subject.tip),
     )
 
 

@@ -18,7 +18,7 @@ ON_PULLS = ("github.head_ref", "pull_request.number", "github.event.number")
 
 def decide(facts: RepositoryFacts) -> Iterator[Finding]:
     """Yield an error for each group that does not name the branch."""
-    for each in facts.workflows or ():
+    for each in facts.workflows.found:
         if not workflow_triggers.starts(facts, each):
             continue
         is_push = facts.subject.vehicle is Vehicle.PUSH or each.on_push

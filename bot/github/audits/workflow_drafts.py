@@ -19,7 +19,7 @@ def decide(facts: RepositoryFacts) -> Iterator[Finding]:
         return
     path = subject.in_file.get(setting)
     pushes = audits.how_to_set(subject.repo, subject.branch, setting, "false", path)
-    for each in facts.workflows or ():
+    for each in facts.workflows.found:
         if each.on_push or not (each.guarded or each.wrong_types):
             continue
         names = ", ".join(f"`{job}`" for job in each.guarded)

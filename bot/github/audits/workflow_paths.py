@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bot.github import workflows
 from bot.github.audits import workflow_triggers
 from bot.github.audits.facts import RepositoryFacts
-from bot.github.workflows import Workflow
+from bot.github.workflow_files import Workflow
 from service.provider.audits import Finding, error
 from service.provider.values import Vehicle
 
@@ -15,7 +15,7 @@ FINE = "No path filter keeps the workflow of a required check from starting."
 
 def decide(facts: RepositoryFacts) -> Iterator[Finding]:
     """Yield an error for each workflow of a required check with a path filter."""
-    for each in facts.workflows or ():
+    for each in facts.workflows.found:
         names = [one.name for one in facts.subject.required if each.reports(one.name)]
         events = [event for event in _events(facts, each) if event in each.filtered]
         if not names or not events:

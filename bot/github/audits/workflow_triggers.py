@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bot.github import workflows
 from bot.github.audits import workflow_drafts
 from bot.github.audits.facts import RepositoryFacts
-from bot.github.workflows import Workflow
+from bot.github.workflow_files import Workflow
 from service.provider.audits import Finding, error, note
 from service.provider.values import Vehicle
 
@@ -16,16 +16,23 @@ FINE = "The workflows of required checks start on test branches, as far as files
 def decide(facts: RepositoryFacts) -> Iterator[Finding]:
     """Yield an error for each required check that no starting workflow reports.
 
-    Where the workflows need the other kind of test branch, the audit `test-branch-kind` says how to
+    A file that cannot be read may report any check, so beside one nothing is an error. Where the
+    workflows need the other kind of test branch, the audit `test-branch-kind` says how to
     choose it, and nothing here asks for another trigger.
     """
-    if facts.workflows is None:
-        yield note(ID, "The workflow files are too many or too large to be read.")
-    elif workflows.advice_of(facts.workflows).vehicle not in (None, facts.subject.vehicle):
+    if facts.workflows.trouble:
+        yield note(ID, facts.workflows.trouble)
+    for each in facts.workflows.unread:
+        yield note(
+            ID,
+            f"Headgate cannot read `{each.name}` and cannot tell whether its checks start on test "
+            f"branches. {each.why}",
+        )
+    if workflows.advice_of(facts.workflows).vehicle not in (None, facts.subject.vehicle):
         return
     for check in facts.subject.required:
-        those = [each for each in facts.workflows or () if each.reports(check.name)]
-        if not those or any(starts(facts, each) for each in those):
+        those = [each for each in facts.workflows.found if each.reports(check.name)]
+        if not those or facts.workflows.unread or any(starts(facts, one) for one in those):
             continue
         if any(one.audit == workflow_drafts.ID for one in workflow_drafts.decide(facts)):
             continue  # said there, with the way out

@@ -3,7 +3,6 @@
 The check run tells what would change; it changes nothing. The head of a fork is never read.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -20,10 +19,10 @@ from service.database.records import Lane, RepositoryRecord
 from service.errors import NotFound
 from service.mergequeue.engine.config import SETTINGS, ConfigValue, changed
 from service.mergequeue.engine.model import FileFault, MergeQueue
-from service.mergequeue.operations import replaying, repository_file, simulate, turn
+from service.mergequeue.operations import replaying, simulate, turn
 from service.mergequeue.operations.replaying import Busy, Variant
 from service.mergequeue.operations.repository_file import PATH, Checked
-from service.mergequeue.operations.repository_files import content_at, method_faults
+from service.mergequeue.operations.repository_files import checked_of, content_at, method_faults
 from service.mergequeue.store import queues
 from service.mergequeue.wording import file_checks
 from service.mergequeue.wording.file_checks import Replayed, SettingChange
@@ -149,7 +148,7 @@ async def _checked(
     content = await content_at(runtime, queue.repo, PATH, wanted.head)
     if isinstance(content, FileFault):
         return Checked(faults=(content,))
-    return None if content is None else await asyncio.to_thread(repository_file.check, content)
+    return None if content is None else await checked_of(runtime, queue.repo, content)
 
 
 async def _report(

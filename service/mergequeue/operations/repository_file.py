@@ -116,10 +116,13 @@ class Checked:
 
 def check(content: bytes) -> Checked:
     """Return what a file says, or everything that is wrong with it, at most 20 faults."""
-    try:
-        read = document.read(content)
-    except Unreadable as unreadable:
-        return Checked(faults=(FileFault(PATH, unreadable.line, "", unreadable.message),))
+    return checked(document.outcome(content))
+
+
+def checked(read: Document | Unreadable) -> Checked:
+    """Return what a file says that was read, or everything that is wrong with it."""
+    if isinstance(read, Unreadable):
+        return Checked(faults=(FileFault(PATH, read.line, "", read.message),))
     try:
         body = FileBody.model_validate({} if read.value is None else read.value)
     except ValidationError as invalid:
@@ -187,12 +190,12 @@ def _dotted(place: document.Path) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def trunk_statuses(content: bytes) -> tuple[tuple[str, ...] | None, tuple[FileFault, ...]]:
+def trunk_statuses(
+    read: Document | Unreadable,
+) -> tuple[tuple[str, ...] | None, tuple[FileFault, ...]]:
     """Return `merge.required_statuses` of a Trunk file, None if it has none, and its faults."""
-    try:
-        read = document.read(content)
-    except Unreadable as unreadable:
-        return None, (FileFault(TRUNK_PATH, unreadable.line, "", unreadable.message),)
+    if isinstance(read, Unreadable):
+        return None, (FileFault(TRUNK_PATH, read.line, "", read.message),)
     merge = read.value.get("merge") if isinstance(read.value, dict) else None
     given = merge.get(STATUSES) if isinstance(merge, dict) else None
     if given is None:

@@ -9,23 +9,31 @@ import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import cast
 
 import structlog
 
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
+from service.errors import Overloaded
 from service.mergequeue.engine.config import ConfigValue, QueueConfig, changed
 from service.mergequeue.engine.inputs import Input, RepositoryFileRead
 from service.mergequeue.engine.model import FileFault, MergeQueue, RepositoryFile
 from service.mergequeue.operations import repository_file, requirements, turn, vehicles
 from service.mergequeue.operations.repository_file import PATH, STATUSES, TRUNK_PATH, Checked
 from service.mergequeue.operations.requirements import Override
-from service.provider.errors import Refused
-from service.repofile.document import BYTES_MAX
+from service.parser_process import Job, Limits
+from service.parsers import Stopped
+from service.provider.errors import Refused, Unavailable
+from service.repofile import document
+from service.repofile.document import BYTES_MAX, Document, Unreadable
 from service.runtime import Runtime
 from service.vocabulary import MergeMethod, QueueRef, RepoRef, Sha
 
 PATHS = frozenset({PATH, TRUNK_PATH})
+# The largest file within the reader's own bounds takes a tenth of this.
+PARSER_LIMITS = Limits(computing_s=5, memory_bytes=256 * 1024 * 1024)
 
 log = structlog.get_logger()
 
@@ -67,7 +75,7 @@ async def read(runtime: Runtime, target: Target) -> Reading:
     own = await content_at(runtime, target.repo, PATH, target.commit)
     if isinstance(own, FileFault):
         return _broken(target, (own,))
-    checked = await asyncio.to_thread(repository_file.check, own or b"")
+    checked = await checked_of(runtime, target.repo, own or b"")
     faults = () if own is None else checked.faults
     settings = dict(checked.settings_for(target.branch))
     faults += method_faults(checked, target.branch, target.merge_methods)
@@ -98,7 +106,8 @@ async def _with_trunk(
         return _broken(target, (other,), own or b"")
     if other is None:
         return Reading(target.commit, _digest(target, own), settings, None, ())
-    names, faults = await asyncio.to_thread(repository_file.trunk_statuses, other)
+    read_file = await _document_of(runtime, target.repo, other)
+    names, faults = repository_file.trunk_statuses(read_file)
     if faults:
         return _broken(target, faults, own or b"", other)
     if names is None:
@@ -115,6 +124,25 @@ async def content_at(
         return await runtime.providers[repo.host].read_file(repo, path, commit, BYTES_MAX)
     except Refused as refused:
         return FileFault(path, None, "", refused.message)
+
+
+async def checked_of(runtime: Runtime, repo: RepoRef, content: bytes) -> Checked:
+    """Return what our file of a repository says. Raises Unavailable while no parser is free."""
+    read_file = await _document_of(runtime, repo, content)
+    return await asyncio.to_thread(repository_file.checked, read_file)
+
+
+async def _document_of(runtime: Runtime, repo: RepoRef, content: bytes) -> Document | Unreadable:
+    """Return what a parser process reads in a file of settings (docs/design/security.md 8)."""
+    job = Job(document.pieces, (content,), PARSER_LIMITS)
+    try:
+        (found,) = await runtime.parsers.run(repo, job, runtime.clock)
+    except Stopped as stopped:
+        return Unreadable(f"Reading this file {stopped.why}. Shorten it.")
+    except Overloaded as busy:
+        later = runtime.clock.now() + timedelta(seconds=busy.retry_after_s)
+        raise Unavailable(busy.detail, later) from busy
+    return cast(Document | Unreadable, found)
 
 
 def _broken(target: Target, faults: tuple[FileFault, ...], *contents: bytes) -> Reading:

@@ -6,21 +6,23 @@ uploads send along counts.
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
 
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
+from service.errors import Overloaded
+from service.parsers import Stopped
 from service.provider.errors import ProviderError, Refused, RefusedCode, Unavailable
 from service.provider.port import Provider
 from service.provider.trees import TreePaths
 from service.runtime import Runtime
+from service.testhealth.operations import owning
 from service.testhealth.reports import classes, owners
 from service.testhealth.reports.classes import Tree
-from service.testhealth.reports.owners import CodeOwners
 from service.testhealth.store import code_owners
 from service.testhealth.store.cases import Place
 from service.testhealth.store.code_owners import Claimed, OwnedCase, OwnersText
@@ -33,7 +35,10 @@ AGAIN_AFTER = timedelta(minutes=15)
 """After trouble, and after a stop in the middle."""
 REPOSITORIES_MAX = 20
 """In one sweep, so that others come to their turn."""
+PAGE_CASES = 10_000
+"""Tests of which the owners are computed at once."""
 CASES_AT_ONCE = 1000
+"""Tests that are changed in one transaction."""
 
 NO_TREE = classes.tree_of(())
 
@@ -71,18 +76,17 @@ async def _look_after(runtime: Runtime, claimed: Claimed, now: datetime) -> None
     repository = await runtime.store.read(access.repository, claimed.place.repository_id)
     provider = runtime.providers.get(repository.ref.host)
     if not claimed.is_stale:
-        await _own_new(runtime, claimed)
+        await _own_new(runtime, repository.ref, claimed)
     elif provider is not None and repository.available:
         await _read(runtime, provider, repository, claimed)
     await runtime.store.run(code_owners.finish, claimed, now + FRESH_FOR)
 
 
-async def _own_new(runtime: Runtime, claimed: Claimed) -> None:
+async def _own_new(runtime: Runtime, repo: RepoRef, claimed: Claimed) -> None:
     """Give tests that came since the file was read their owners by it."""
     file = claimed.file
     if file.path and file.read_at is not None:
-        rules = await asyncio.to_thread(owners.owners_in, file.text)
-        some = _Owning(claimed.place, rules, NO_TREE, file.read_at)
+        some = _Owning(claimed.place, repo, file.content, NO_TREE, file.read_at)
         if await _own(runtime, some, file.owned_no):
             at = file.read_at + CLASSES_FRESH_FOR
             await runtime.store.run(code_owners.read_sooner, claimed.place.repository_id, at)
@@ -104,9 +108,8 @@ async def _read(
     await runtime.store.run(code_owners.put, repository.id, file, at)
     log.info("owners_read", repo=ref.slug, path=file.path, has_changed=file != claimed.file.content)
     if file.path or claimed.file.path:
-        rules = await asyncio.to_thread(owners.owners_in, file.text)
         held = await asyncio.to_thread(classes.tree_of, tree.ids if tree.complete else ())
-        await _own(runtime, _Owning(claimed.place, rules, held, at), 0)
+        await _own(runtime, _Owning(claimed.place, ref, file, held, at), 0)
 
 
 async def _find_file(
@@ -140,26 +143,60 @@ class _Owning:
     """By what the tests of a repository get their owners; `read_at` is the file's."""
 
     place: Place
-    rules: CodeOwners
+    repo: RepoRef
+    file: OwnersText
     tree: Tree
     read_at: datetime
 
 
 async def _own(runtime: Runtime, by: _Owning, after_no: int) -> bool:
-    """Give the tests after a number their owners; whether the file of some is not known."""
+    """Give the tests after a number their owners; whether the file of some is not known.
+
+    By a file that takes too much to read nobody owns anything.
+    """
     here, has_unplaced = by.place.repository_id, False
-    while page := await runtime.store.read(code_owners.cases_after, here, after_no, CASES_AT_ONCE):
-        wanted = await asyncio.to_thread(_owners_of, by, page)
-        changed = {case.no: wanted[case.no] for case in page if case.owners != wanted[case.no]}
+    while page := await runtime.store.read(code_owners.cases_after, here, after_no, PAGE_CASES):
+        try:
+            wanted = await _owners_of(runtime, by, page)
+        except Stopped as stopped:
+            log.warning("owners_stopped", repo=by.repo.slug, why=stopped.why)
+            by, after_no = replace(by, file=by.file._replace(text="")), 0
+            await runtime.store.run(code_owners.put, here, by.file, by.read_at)
+            continue
         after_no = page[-1].no
-        if not await runtime.store.run(code_owners.own, by.place, by.read_at, changed, after_no):
+        if not await _store(runtime, by, page, wanted):
             break
         has_unplaced |= any(case.classname and not case.file for case in page)
     return has_unplaced
 
 
-def _owners_of(by: _Owning, cases: Sequence[OwnedCase]) -> dict[int, tuple[str, ...]]:
-    """Number → owners of the test's file, or of the one that alone may hold its class."""
-    file_of = {case.no: case.file or by.tree.file_of(case.classname) for case in cases}
-    of_file = {file: by.rules.of(file) for file in set(file_of.values())}
+async def _store(
+    runtime: Runtime, by: _Owning, page: Sequence[OwnedCase], wanted: Mapping[int, tuple[str, ...]]
+) -> bool:
+    """Store other owners of the tests, some at a time; False if the file was read meanwhile."""
+    for first in range(0, len(page), CASES_AT_ONCE):
+        some = page[first : first + CASES_AT_ONCE]
+        changed = {case.no: wanted[case.no] for case in some if case.owners != wanted[case.no]}
+        run = runtime.store.run
+        if not await run(code_owners.own, by.place, by.read_at, changed, some[-1].no):
+            return False
+    return True
+
+
+async def _owners_of(
+    runtime: Runtime, by: _Owning, page: Sequence[OwnedCase]
+) -> Mapping[int, tuple[str, ...]]:
+    """Return number → owners of the test's file, or of the one that alone may hold its class.
+
+    Raises ProviderError while no parser is free, so that other repositories go first; Stopped.
+    """
+    file_of = await asyncio.to_thread(_files_of, by.tree, page)
+    try:
+        of_file = await owning.owners_of(runtime, by.repo, by.file.text, file_of.values())
+    except Overloaded as busy:
+        raise ProviderError(busy.detail) from busy
     return {no: of_file[file] for no, file in file_of.items()}
+
+
+def _files_of(tree: Tree, page: Sequence[OwnedCase]) -> dict[int, str]:
+    return {case.no: case.file or tree.file_of(case.classname) for case in page}

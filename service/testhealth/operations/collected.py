@@ -4,9 +4,8 @@ The rules are in docs/design/reports.md 10. A repository's settings say which ar
 each becomes an upload, or a refused one with the reason.
 """
 
-import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
@@ -18,14 +17,13 @@ from service.database.database import Tx
 from service.database.outbox import OutboxItem
 from service.database.records import Lane, RepositoryRecord
 from service.errors import Invalid, Malformed, Overloaded
-from service.provider.archives import ArchiveFile, NoArchive, RefusedFile
+from service.provider.archives import NoArchive
 from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger
 from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
 from service.testhealth.operations import answers, classify, parsing, take_in
 from service.testhealth.operations import settings as test_settings
 from service.testhealth.operations.classify import Collected as Origin
-from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.reports import collecting as decisions
@@ -39,7 +37,6 @@ from service.vocabulary import Sha
 
 """Wakes whoever fetches; what a queue waits for is fetched with the other effects."""
 
-PORTION_BYTES = 20 * 1024 * 1024
 """Bytes of reports that are parsed together: time and memory are bounded for so much."""
 
 NO_REPORT = "It holds no report of tests."
@@ -173,7 +170,7 @@ async def fetch(runtime: Runtime, repository_id: int, wanted: CollectReports) ->
                 files = (_whole(artifact, archive.reason),)
                 await _keep_refused(runtime, repository, source, archive.reason, files)
             else:
-                await _take_in(runtime, repository, source, archive.files())
+                await _take_in(runtime, repository, source, archive)
     log.info("collected", repo=ref.slug, run=run.id, artifacts=len(chosen))
 
 
@@ -249,27 +246,19 @@ async def _pull_requests(
 
 
 async def _take_in(
-    runtime: Runtime,
-    repository: RepositoryRecord,
-    source: _Source,
-    files: Iterator[ArchiveFile | RefusedFile],
+    runtime: Runtime, repository: RepositoryRecord, source: _Source, packed: bytes
 ) -> None:
-    """Make an upload of it; a refused one where no report can be used.
+    """Make an upload of an artifact; a refused one where no report can be used.
 
     Raises Unavailable while too much else is being read, and the provider's errors.
     """
     read: list[ReadFile] = []
     try:
-        # Some megabytes at a time; a file is unpacked when it is asked for.
-        while portion := await asyncio.to_thread(_portion, files):
-            sent = [
-                SentFile(each.name, each.content)
-                for each in portion
-                if isinstance(each, ArchiveFile)
+        async for portion in parsing.read_archive(runtime, repository, source.meta, packed):
+            # What was refused before it was read has no digest, and is shown.
+            read += [
+                each for each in portion if not each.sha256 or decisions.is_report(each.report)
             ]
-            parsed = await parsing.read_files(runtime, repository, source.meta, sent)
-            read += [each for each in parsed if decisions.is_report(each.report)]
-            read += [_unread(each) for each in portion if isinstance(each, RefusedFile)]
             take_in.check_size(read)
         if not read:
             raise Invalid(NO_REPORT)
@@ -283,6 +272,11 @@ async def _take_in(
         # Like a provider that is away: it counts no try, for the reports are good.
         later = runtime.clock.now() + timedelta(seconds=busy.retry_after_s)
         raise Unavailable(busy.detail, later) from busy
+
+
+def _is_shown(file: ReadFile) -> bool:
+    """Return whether a file was meant as a report, or was refused before it was read."""
+    return not file.sha256 or decisions.is_report(file.report)
 
 
 async def _keep_refused(
@@ -350,23 +344,7 @@ def _digest_of(repository: RepositoryRecord, origin: Origin) -> str:
     return hashlib.sha256(f"artifact\0{repository.id}\0{origin.artifact_id}".encode()).hexdigest()
 
 
-def _portion(files: Iterator[ArchiveFile | RefusedFile]) -> list[ArchiveFile | RefusedFile]:
-    """The next files, until they hold enough; none: there are no more."""
-    taken: list[ArchiveFile | RefusedFile] = []
-    size = 0
-    for each in files:
-        taken.append(each)
-        size += len(each.content) if isinstance(each, ArchiveFile) else 0
-        if size >= PORTION_BYTES:
-            break
-    return taken
-
-
-def _unread(file: RefusedFile) -> ReadFile:
-    """A report that stayed in its archive."""
-    return ReadFile(file.name, "", ReportFile(None, FileStatus.REFUSED, fault=Fault(file.reason)))
-
-
 def _whole(artifact: Artifact, reason: str) -> ReadFile:
-    """The archive as the one file that was refused."""
-    return _unread(RefusedFile(artifact.name, reason))
+    """Return the archive as the one file that was refused."""
+    refused = ReportFile(None, FileStatus.REFUSED, fault=Fault(reason))
+    return ReadFile(artifact.name, "", refused)

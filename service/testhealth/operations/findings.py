@@ -17,7 +17,7 @@ from service.testhealth.operations import answers
 from service.testhealth.operations.classify import Classified, Collected, Doubts
 from service.testhealth.operations.identify import Identified
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
-from service.testhealth.reports import duplicates, failures, owners
+from service.testhealth.reports import duplicates, failures
 from service.testhealth.reports.duplicates import Result, Sorted
 from service.testhealth.reports.results import Counts, FileStatus, Outcome
 from service.testhealth.reports.uploads import LETTERS, UploadClass
@@ -45,8 +45,19 @@ Kin = Sequence[Upload]
 
 
 @dataclass(frozen=True, slots=True)
+class NamedOwners:
+    """Owners of the files of an upload's tests; `trouble` says why they were not found."""
+
+    of_file: Mapping[str, tuple[str, ...]]
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Arrived:
-    """An upload as it was sent, when, and what reading it and asking the provider returned."""
+    """An upload as it was sent, when, and what reading it and asking the provider returned.
+
+    `owners` None: it has no CODEOWNERS file.
+    """
 
     id: str
     actor: Actor
@@ -57,6 +68,7 @@ class Arrived:
     now: datetime
     source: Doubts | Collected
     counts: Counts
+    owners: NamedOwners | None = None
 
     @property
     def place(self) -> Place:
@@ -118,7 +130,7 @@ def findings_of(arrived: Arrived, results: Sorted[int], numbers: Numbers) -> Fin
         attempts=tuple(
             attempt for no, result in apart.items() for attempt in _attempts(arrived, no, result)
         ),
-        owners=_owners(results, arrived.meta.codeowners),
+        owners=_owners(results, arrived.owners),
     )
 
 
@@ -132,14 +144,12 @@ def is_once(result: Result) -> bool:
     )
 
 
-def _owners(results: Sorted[int], codeowners: str | None) -> Mapping[int, tuple[str, ...]]:
+def _owners(results: Sorted[int], named: NamedOwners | None) -> Mapping[int, tuple[str, ...]]:
     """Return the number of each test → its owners; empty when the upload names none."""
-    if codeowners is None:
+    if named is None or named.trouble:
         return {}
-    rules = owners.owners_in(codeowners)
     cases = results.first_cases()
-    of_file = {file: rules.of(file) for file in {each.file for each in cases.values()}}
-    return {no: of_file[case.file] for no, case in cases.items()}
+    return {no: named.of_file[case.file] for no, case in cases.items()}
 
 
 def _attempts(arrived: Arrived, no: int, result: Result) -> Iterable[StoredAttempt]:
@@ -245,6 +255,8 @@ def _warnings(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) ->
     if ambiguity is not None and classified.kind is not UploadClass.UNTRUSTED:
         said.append(ambiguity)
     said += sums.warnings
+    if arrived.owners is not None and arrived.owners.trouble:
+        said.append(arrived.owners.trouble)
     for each in arrived.files:
         if each.report.status is not FileStatus.ACCEPTED:
             said.append(f"{each.name} was {each.report.status.value}.")

@@ -1,27 +1,23 @@
-"""Read the files of an upload: small ones on a thread, others in a process of their own.
+"""Read the files of an upload: small ones on a thread, others and archives in a process.
 
 The bounds are in docs/design/limits.md. `reports` reads the results; `take_in.py` stores them.
 """
 
 import asyncio
-import pickle
-import signal
-import sys
 import zlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import cast
 
-import structlog
-
-import service
 from service.database.records import RepositoryRecord
-from service.errors import Invalid, Overloaded, ServiceError
+from service.errors import Invalid
+from service.parser_process import Job, Limits
+from service.parsers import Stopped
+from service.provider.archives import NoArchive
 from service.runtime import Runtime
-from service.testhealth.operations import collector, parser_process
+from service.testhealth.operations import collector, report_pieces
 from service.testhealth.operations import settings as test_settings
-from service.testhealth.operations.parser_process import EXIT_NO_MEMORY, Done, Limits, Work
+from service.testhealth.operations.report_pieces import Done, Place, Portion, Work
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.reports import text
 from service.testhealth.reports.reading import CASES_MAX, TOO_MANY, ReadOptions
@@ -29,26 +25,15 @@ from service.testhealth.reports.results import FileStatus, Format, ReportFile
 
 # Reading so much takes about 10 ms; work of 20 ms must leave the event loop.
 SMALL_BYTES = 262_144
+# Of an archive so much is unpacked and read in one process.
+PORTION_BYTES = 20 * 1024 * 1024
 # A parse over 20 s is stopped; of computing, so that a busy machine refuses
 # nothing. 256 MiB are promised for 20 MiB of report: 100 MiB of 500,000 cases need four times
 # as much, beside what the interpreter maps for itself.
 LIMITS = Limits(computing_s=20, memory_bytes=1024 * 1024 * 1024)
-WAIT_S = 30.0
-RETRY_AFTER_S = 5
-
-# The process gets the code that runs here and nothing of the environment, where secrets are.
-ENVIRONMENT = {"PYTHONPATH": str(Path(service.__file__).parents[1])}
-# -P: code comes from there alone, never from the folder one happens to stand in.
-# Not -m: what is defined in a main module is of no use to another process.
-# Its hundreds of thousands of values go with its memory: to take them apart one by one would cost
-# a tenth of its time.
-PROGRAM = f"import os; from {parser_process.__name__} import main; os._exit(main())"
-COMMAND = (sys.executable, "-P", "-c", PROGRAM)
 
 FORMATS: Mapping[str, Format | None] = {"auto": None, **{each.value: each for each in Format}}
 """Word of the metadata's `format` → the format; None: as each file's content says."""
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +52,64 @@ async def read_files(
     Raises Overloaded after 30 s without a free parser, Invalid(no_results) when reading took
     too long or too much memory, Invalid(limit_reached) beyond 500,000 tests in a file.
     """
+    work = await _work_of(runtime, repository, meta, files)
+    if is_small(work.contents):
+        done = await asyncio.to_thread(report_pieces.read, work)
+    else:
+        names = [each.name for each in files]
+        pieces = await _run(runtime, repository, Job(report_pieces.pieces, (work,), LIMITS), names)
+        done = await asyncio.to_thread(_values_of, pieces)
+    return _read_files([each.name for each in files], done)
+
+
+async def read_archive(
+    runtime: Runtime, repository: RepositoryRecord, meta: UploadMeta, packed: bytes
+) -> AsyncIterator[tuple[ReadFile, ...]]:
+    """Return the reports of a ZIP archive, some megabytes of them at a time, in their order.
+
+    A process unpacks and reads them. Raises what `read_files` raises, Invalid for what is no
+    archive.
+    """
+    work = await _work_of(runtime, repository, meta, ())
+    next_at: int | None = 0
+    while next_at is not None:
+        job = Job(
+            report_pieces.pieces_of_archive, (packed, Place(next_at, PORTION_BYTES), work), LIMITS
+        )
+        pieces = await _run(runtime, repository, job, ())
+        portion = cast(NoArchive | Portion, next(pieces))
+        if isinstance(portion, NoArchive):
+            raise Invalid(portion.reason)
+        yield _read_files(portion.names, await asyncio.to_thread(_values_of, pieces))
+        next_at = portion.next_at
+
+
+async def _work_of(
+    runtime: Runtime, repository: RepositoryRecord, meta: UploadMeta, files: Sequence[SentFile]
+) -> Work:
     settings = await test_settings.read(runtime, repository)
     now, wall_s = runtime.clock.now(), None
     # A start that lies ahead is another clock's, which says nothing of how long the job took.
     if meta.ran_at is not None and meta.ran_at <= now:
         wall_s = (now - meta.ran_at).total_seconds()
     read_options = ReadOptions(meta.source_root, settings.name_masks, wall_s)
-    work = Work([each.content for each in files], meta.format, read_options, LIMITS)
-    if is_small(work.contents):
-        done = await asyncio.to_thread(parser_process.read, work)
-    else:
-        async with _parser(runtime):
-            done = await _read_apart(work, files)
+    return Work([each.content for each in files], meta.format, read_options)
+
+
+async def _run(
+    runtime: Runtime, repository: RepositoryRecord, job: Job, names: Sequence[str]
+) -> Iterator[object]:
+    """Return the pieces that a process makes. Raises Invalid(no_results) when it was stopped."""
+    try:
+        return await runtime.parsers.run(repository.ref, job, runtime.clock)
+    except Stopped as stopped:
+        raise _stopped(stopped.why, names) from stopped
+
+
+def _read_files(names: Sequence[str], done: Sequence[Done]) -> tuple[ReadFile, ...]:
     _check_count([each.report for each in done])
     return tuple(
-        ReadFile(sent.name, each.sha256, each.report)
-        for sent, each in zip(files, done, strict=True)
+        ReadFile(name, each.sha256, each.report) for name, each in zip(names, done, strict=True)
     )
 
 
@@ -110,64 +137,22 @@ def _expanded_bytes(content: bytes, enough: int) -> int:
     return size
 
 
-@asynccontextmanager
-async def _parser(runtime: Runtime) -> AsyncIterator[None]:
-    """One of the two places for parser processes. Raises Overloaded after 30 s."""
-    taking = asyncio.ensure_future(runtime.parsers.acquire())
-    timer = asyncio.ensure_future(runtime.clock.sleep(WAIT_S))
-    try:
-        await asyncio.wait({taking, timer}, return_when=asyncio.FIRST_COMPLETED)
-        if not taking.done():
-            raise Overloaded("Too many reports are being read.", retry_after_s=RETRY_AFTER_S)
-        yield
-    finally:
-        timer.cancel()
-        if taking.done():
-            runtime.parsers.release()
-        taking.cancel()
-
-
-async def _read_apart(work: Work, files: Sequence[SentFile]) -> list[Done]:
-    """The work done by a process of its own. Raises Invalid(no_results) when it was stopped."""
-    sent = await asyncio.to_thread(pickle.dumps, work, pickle.HIGHEST_PROTOCOL)
-    pipe = asyncio.subprocess.PIPE
-    child = await asyncio.create_subprocess_exec(
-        *COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, env=ENVIRONMENT
-    )
-    try:
-        said, trouble = await child.communicate(sent)
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode == 0:
-        return await asyncio.to_thread(_values_of, said)
-    if child.returncode is not None and child.returncode < 0:
-        is_late = -child.returncode == signal.SIGXCPU
-        took = f"took more than {work.limits.computing_s} s"
-        raise _stopped(took if is_late else "was ended by the system", files)
-    if child.returncode == EXIT_NO_MEMORY:
-        raise _stopped("took more memory than a report may", files)
-    log.error("parser failed", code=child.returncode, said=trouble.decode(errors="replace")[-2000:])
-    raise ServiceError("The parser of reports failed.")
-
-
-def _values_of(said: bytes) -> list[Done]:
+def _values_of(pieces: Iterator[object]) -> list[Done]:
     with collector.put_off():
-        return parser_process.decoded(said)
+        return report_pieces.decoded(pieces)
 
 
-def _stopped(why: str, files: Sequence[SentFile]) -> Invalid:
+def _stopped(why: str, names: Sequence[str]) -> Invalid:
     message = f"Reading the reports {why}; send fewer or smaller files."
     refused = [
         {
-            "name": each.name,
+            "name": name,
             "format": None,
             "status": FileStatus.REFUSED.value,
             "tests": 0,
             "error": {"message": message, "line": None, "column": None},
         }
-        for each in files
+        for name in names
     ]
     return Invalid(message, code="no_results", members={"files": refused})
 

@@ -17,6 +17,7 @@ from service.database.records import RepositoryRecord
 from service.errors import FieldError, Invalid, Malformed
 from service.http.callers import Caller
 from service.notifications.store import subscribers
+from service.parsers import Stopped
 from service.runtime import Runtime
 from service.testhealth.detector.index import EvidenceIndex
 from service.testhealth.operations import (
@@ -30,12 +31,13 @@ from service.testhealth.operations import (
     judge,
     messages,
     noting,
+    owning,
     parsing,
     records,
 )
 from service.testhealth.operations.answers import Failing
 from service.testhealth.operations.classify import Classified, Collected, Doubts
-from service.testhealth.operations.findings import Arrived, Findings, Sums
+from service.testhealth.operations.findings import Arrived, Findings, NamedOwners, Sums
 from service.testhealth.operations.identify import Identified, Lookup
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.messages import UploadSummary
@@ -140,7 +142,29 @@ async def _arrived(
         now=now,
         source=source,
         counts=await asyncio.to_thread(_counted, files),
+        owners=await _named_owners(runtime, repository, meta.codeowners, files),
     )
+
+
+async def _named_owners(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    codeowners: str | None,
+    files: tuple[ReadFile, ...],
+) -> NamedOwners | None:
+    """Return the owners by the CODEOWNERS file of an upload. Raises Overloaded."""
+    if codeowners is None:
+        return None
+    paths = await asyncio.to_thread(_paths_in, files)
+    try:
+        return NamedOwners(await owning.owners_of(runtime, repository.ref, codeowners, paths))
+    except Stopped as stopped:
+        trouble = f"codeowners_not_read: Reading CODEOWNERS {stopped.why}; tests keep their owners."
+        return NamedOwners({}, trouble)
+
+
+def _paths_in(files: tuple[ReadFile, ...]) -> frozenset[str]:
+    return frozenset(case.file for each in files for case in each.report.cases)
 
 
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:

@@ -19,6 +19,7 @@ from service.testhealth.reports.patterns import Segment
 PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
 BYTES_MAX = 3 * 1024 * 1024
 PATTERN_CHARACTERS_MAX = 1_000
+PATHS_OF_PIECE = 2_000
 # Each test keeps its owners. An address of mail has at most 254 characters, a name of an
 # organization 39 and that of a team 100; more people than this do not look at one test.
 OWNER_CHARACTERS_MAX = 255
@@ -72,6 +73,13 @@ class CodeOwners:
         if no not in self._segments:
             self._segments[no] = patterns.segments_of(self.rules[no].pattern)
         return self._segments[no]
+
+
+def pieces(text: str, paths: Sequence[str]) -> Iterator[object]:
+    """Return the owners of paths by the text of a file: dictionaries, some paths at a time."""
+    rules = owners_in(text)
+    for first in range(0, len(paths), PATHS_OF_PIECE):
+        yield {path: rules.of(path) for path in paths[first : first + PATHS_OF_PIECE]}
 
 
 def owners_in(text: str) -> CodeOwners:

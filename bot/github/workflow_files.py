@@ -1,0 +1,218 @@
+"""Workflow files to values, as far as they concern test branches. Runs in a parser process.
+
+A file is a stranger's text: any writer of a repository can land it. It is read by the reader of
+`service/repofile` under rules that allow aliases, as GitHub Actions does since 2025.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from service.repofile import document
+from service.repofile.document import Rules, Unreadable
+
+# GitHub's own reader nests no deeper.
+RULES = Rules(depth_max=50, has_aliases=True)
+PROBE = "headgate/merge/pr-1/00000000-0000-0000-0000-000000000000"
+DRAFT = r"github\.event\.pull_request\.draft"
+# Possessive repeats: a condition of many blanks must not be searched again for each of them.
+SKIPS_DRAFTS = re.compile(
+    rf"!\s*+(?:\(\s*+)?{DRAFT}|{DRAFT}\s*+==\s*+'?false|{DRAFT}\s*+!=\s*+'?true", re.IGNORECASE
+)
+PATH_FILTERS = frozenset({"paths", "paths-ignore"})
+PATTERN_CHARS_MAX = 255
+PARTS = re.compile(r"(\*\*|\*|\[[^\]]*\]|\\.|.)([?+]?)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """The triggers of one workflow file, as far as they concern test branches.
+
+    `on_draft`: a draft pull request onto the target starts it. `guarded` are its jobs that skip
+    drafts, `wrong_types` says that it leaves out `opened`. `jobs` are the names under which its
+    jobs report, `filtered` the events with a path filter, `groups` its concurrency groups of
+    which a newer run cancels an older one.
+    """
+
+    name: str
+    on_push: bool
+    on_draft: bool
+    wrong_types: bool
+    guarded: tuple[str, ...]
+    jobs: tuple[str, ...] = ()
+    filtered: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def reports(self, check: str) -> bool:
+        """Return whether a job reports under this name; of a matrix `test (3.12)` for `test`."""
+        return any(check == job or check.startswith((f"{job} (", f"{job} / ")) for job in self.jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file that cannot be read; `why` is a sentence."""
+
+    name: str
+    why: str
+
+
+def pieces(contents: Mapping[str, bytes], target: str) -> Iterator[Workflow | Unread]:
+    """Return the workflows by name, and the files that cannot be read.
+
+    A file that is no workflow is left out.
+    """
+    for name in sorted(contents):
+        read = document.outcome(contents[name], RULES)
+        if isinstance(read, Unreadable):
+            place = "" if read.line is None else f"Line {read.line}: "
+            yield Unread(name, f"{place}{read.message}")
+        elif workflow := _workflow(name, read.value, target):
+            yield workflow
+
+
+def _workflow(name: str, content: object, target: str) -> Workflow | None:
+    """Return the workflow of a file that was read, None if its content is none."""
+    if not isinstance(content, Mapping):
+        return None
+    events = _events(content.get("on"))
+    push, pull = events.get("push"), events.get("pull_request")
+    types = None if pull is None else pull.get("types")
+    is_on_pull = pull is not None and _covers(pull, target)
+    wrong_types = is_on_pull and types is not None and "opened" not in _words(types)
+    guarded = tuple(_guarded_jobs(content.get("jobs"))) if is_on_pull else ()
+    return Workflow(
+        name,
+        on_push=push is not None and _covers(push, PROBE),
+        on_draft=is_on_pull and not wrong_types,
+        wrong_types=wrong_types,
+        guarded=guarded,
+        jobs=tuple(_job_names(content.get("jobs"))),
+        filtered=tuple(name for name, filters in events.items() if PATH_FILTERS & set(filters)),
+        groups=tuple(_groups(content)),
+    )
+
+
+def _job_names(jobs: object) -> Iterator[str]:
+    for name, job in jobs.items() if isinstance(jobs, Mapping) else ():
+        shown = job.get("name") if isinstance(job, Mapping) else None
+        # The values of a matrix stand behind the name, or inside it where it says so.
+        text = shown if isinstance(shown, str) else name
+        yield text.partition("${{")[0].rstrip(" (") or name
+
+
+def _groups(content: Mapping[str, object]) -> Iterator[str]:
+    """Return the concurrency groups of a workflow and its jobs; one that waits in line is none."""
+    jobs = content.get("jobs")
+    inner = jobs.values() if isinstance(jobs, Mapping) else ()
+    for place in (content, *inner):
+        setting = place.get("concurrency") if isinstance(place, Mapping) else None
+        if isinstance(setting, str):
+            yield setting
+        elif isinstance(setting, Mapping) and setting.get("queue") != "max":
+            group = setting.get("group")
+            yield group if isinstance(group, str) else ""
+
+
+def _events(on: object) -> dict[str, Mapping[str, object]]:
+    """Return the events of a workflow with their filters."""
+    if isinstance(on, Mapping):
+        return {
+            event: filters if isinstance(filters, Mapping) else {} for event, filters in on.items()
+        }
+    return {event: {} for event in _words(on)}
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Sequence):
+        return []
+    return [each for each in value if isinstance(each, str)]
+
+
+def _covers(filters: Mapping[str, object], branch: str) -> bool:
+    """Return whether the branch filters of an event let a branch through; later patterns win."""
+    if "branches" in filters:
+        is_in = False
+        for pattern in _words(filters["branches"]):
+            if _matches(pattern.removeprefix("!"), branch):
+                is_in = not pattern.startswith("!")
+        return is_in
+    if "branches-ignore" in filters:
+        return not any(_matches(each, branch) for each in _words(filters["branches-ignore"]))
+    return not {"tags", "tags-ignore"} & set(filters)
+
+
+def _matches(pattern: str, branch: str) -> bool:
+    """Return whether a filter pattern matches a branch, without backtracking."""
+    if len(pattern) > PATTERN_CHARS_MAX:
+        return False
+    places = {0}
+    for item in _items(pattern):
+        places = _after(branch, places, item)
+    return len(branch) in places
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A part of a pattern: ranges of the characters that it takes, and how often it does."""
+
+    ranges: tuple[tuple[str, str], ...]
+    is_optional: bool = False
+    repeats: bool = False
+
+    def takes(self, character: str) -> bool:
+        """Return whether this character fits."""
+        return any(first <= character <= last for first, last in self.ranges)
+
+
+ANY = (("\0", "\U0010ffff"),)
+ANY_BUT_SLASH = (("\0", "."), ("0", "\U0010ffff"))
+STARS = {"**": Item(ANY, is_optional=True, repeats=True), "*": Item(ANY_BUT_SLASH, True, True)}
+
+
+def _items(pattern: str) -> Iterator[Item]:
+    """`*` stays within a level, `**` does not; `?` and `+` belong to what is before them."""
+    for part, sign in PARTS.findall(pattern):
+        if part in STARS:
+            yield STARS[part]
+        else:
+            yield Item(_ranges_of(part), sign == "?", sign == "+")
+
+
+def _ranges_of(part: str) -> tuple[tuple[str, str], ...]:
+    """Return the characters of `[a-z_]`, of an escaped character, or of a character."""
+    if not part.startswith("[") or len(part) == 1:
+        character = part.removeprefix("\\") or part
+        return ((character, character),)
+    inside, found = part[1:-1], []
+    at = 0
+    while at < len(inside):
+        is_range = inside[at + 1 : at + 2] == "-" and at + 2 < len(inside)
+        last = at + 2 if is_range else at
+        found.append((inside[at], inside[last]))
+        at = last + 1
+    return tuple(found)
+
+
+def _after(branch: str, places: set[int], item: Item) -> set[int]:
+    """Return the places in the branch's name that match after one more part of the pattern."""
+    reached = set(places) if item.is_optional else set()
+    front = places
+    while front:
+        front = {
+            place + 1 for place in front if place < len(branch) and item.takes(branch[place])
+        } - reached
+        reached |= front
+        if not item.repeats:
+            break
+    return reached
+
+
+def _guarded_jobs(jobs: object) -> Iterator[str]:
+    if not isinstance(jobs, Mapping):
+        return
+    for name, job in jobs.items():
+        condition = job.get("if") if isinstance(job, Mapping) else None
+        if isinstance(condition, str) and SKIPS_DRAFTS.search(condition):
+            yield name

@@ -1,0 +1,128 @@
+"""Reports to cases, and cases to pieces: what a parser process does for `parsing.py`.
+
+Nothing is imported here but the pure readers, so that the process starts in a fraction of a
+second.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, cast
+
+from service.provider import archives
+from service.provider.archives import Archive, NoArchive, RefusedFile
+from service.testhealth.reports import reports
+from service.testhealth.reports.reading import ReadOptions
+from service.testhealth.reports.results import CaseResult, Fault, FileStatus, Format, ReportFile
+from service.testhealth.reports.text import Unpacked, unpacked
+
+CASES_OF_PIECE = 2_000
+"""Cases are written as columns, so many at a time: mostly equal texts are quick to write and read,
+and no piece blocks the interpreter, and with it the event loop, for 10 ms."""
+
+
+class Work(NamedTuple):
+    """Files as they were sent, and how to read them."""
+
+    contents: Sequence[bytes]
+    wanted: Format | None
+    read_options: ReadOptions
+
+
+class Done(NamedTuple):
+    """One file, read; `sha256` is the hex digest of its bytes without compression.
+
+    Empty: the file was refused before its bytes were read.
+    """
+
+    sha256: str
+    report: ReportFile
+
+
+class Place(NamedTuple):
+    """Where in an archive to begin, and how many bytes to unpack until the portion is full."""
+
+    first_at: int
+    bytes_enough: int
+
+
+class Portion(NamedTuple):
+    """Some files of an archive: their names, and the position of the next file if there is one."""
+
+    names: Sequence[str]
+    next_at: int | None
+
+
+def read(work: Work) -> list[Done]:
+    """Every file of the work, in order."""
+    return [_done(content, work) for content in work.contents]
+
+
+def pieces(work: Work) -> Iterator[object]:
+    """Read every file of the work; return the pieces of the result."""
+    return encoded(read(work))
+
+
+def pieces_of_archive(packed: bytes, place: Place, work: Work) -> Iterator[object]:
+    """Unpack and read one portion of a ZIP archive.
+
+    The first piece is the portion, or why the archive cannot be read.
+    """
+    archive = archives.read(packed)
+    if isinstance(archive, NoArchive):
+        yield archive
+        return
+    names, done = _portion(archive, place, work)
+    next_at = place.first_at + len(names)
+    yield Portion(names, next_at if next_at < len(archive.entries) else None)
+    yield from encoded(done)
+
+
+def _portion(archive: Archive, place: Place, work: Work) -> tuple[list[str], list[Done]]:
+    names: list[str] = []
+    done: list[Done] = []
+    size = 0
+    for file in archive.files(place.first_at):
+        names.append(file.name)
+        if isinstance(file, RefusedFile):
+            fault = Fault(file.reason)
+            done.append(Done("", ReportFile(None, FileStatus.REFUSED, fault=fault)))
+            continue
+        done.append(_done(file.content, work))
+        size += len(file.content)
+        if size >= place.bytes_enough:
+            break
+    return names, done
+
+
+def _done(content: bytes, work: Work) -> Done:
+    return Done(digest_of(content), reports.read(content, work.wanted, work.read_options))
+
+
+def digest_of(content: bytes) -> str:
+    """Return the digest by which a file is recognized, packed or not."""
+    plain = unpacked(content)
+    return hashlib.sha256(plain.content if isinstance(plain, Unpacked) else content).hexdigest()
+
+
+def encoded(done: Sequence[Done]) -> Iterator[object]:
+    """Return the heads of the files, then their cases as columns, some at a time."""
+    yield [(each.sha256, replace(each.report, cases=()), len(each.report.cases)) for each in done]
+    for each in done:
+        for first in range(0, len(each.report.cases), CASES_OF_PIECE):
+            yield list(zip(*each.report.cases[first : first + CASES_OF_PIECE], strict=True))
+
+
+def decoded(found: Iterator[object]) -> list[Done]:
+    """Return the files of these pieces again."""
+    files: list[Done] = []
+    # What a namedtuple's `_make` does, without a call of Python for each.
+    case_of = partial(tuple.__new__, CaseResult)
+    for sha256, head, count in cast(list[tuple[str, ReportFile, int]], next(found)):
+        cases: list[CaseResult] = []
+        while len(cases) < count:
+            columns = cast(list[tuple[object, ...]], next(found))
+            cases += map(case_of, zip(*columns, strict=True))
+        files.append(Done(sha256, replace(head, cases=tuple(cases))))
+    return files
