@@ -76,9 +76,9 @@ class Configure:
 
 @dataclass(frozen=True, slots=True)
 class SetState:
-    """Run, pause or drain the queue."""
+    """Run, pause or drain the queue. `state` None: the present one, with another reason."""
 
-    state: QueueState
+    state: QueueState | None
     reason: str | None
     actor: Actor
 

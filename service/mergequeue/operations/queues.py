@@ -61,13 +61,12 @@ METHOD_PREFERENCE = (MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT, MergeMethod.R
 class QueueRequest:
     """The request to create or update a queue.
 
-    `state` None: keep it. `has_reason`: a reason was sent, also without a state.
+    `state` None: keep it. A `reason` alone is one for the present state, unless the queue runs.
     """
 
     settings: Mapping[str, ConfigValue]
     state: QueueState | None = None
     reason: str | None = None
-    has_reason: bool = False
     expected_version: int | None = None
 
 
@@ -217,7 +216,7 @@ async def update(
     _check_file(value, request.settings)
     await _check_new_method(runtime, queue, value, request)
     reason = await _test_branch_reason(runtime, queue, request)
-    commands = _commands(request, value, actor, reason)
+    commands = _commands(request, actor, reason)
     if commands:
         row = _audit_row(queue, actor, "queue.update", runtime.clock.now())
         along = turn.Along(audit=row, whole=True, expected_version=request.expected_version)
@@ -275,14 +274,12 @@ async def _test_branch_reason(
     return (await vehicles.choose(runtime, queue.repo, queue.branch, tip.sha, given)).reason
 
 
-def _commands(
-    request: QueueRequest, value: MergeQueue, actor: Actor, reason: str | None
-) -> list[Command]:
+def _commands(request: QueueRequest, actor: Actor, reason: str | None) -> list[Command]:
     commands: list[Command] = []
     if request.settings:
         commands.append(Configure(dict(request.settings), actor, reason))
-    if request.state is not None or request.has_reason:
-        commands.append(SetState(request.state or value.state, request.reason, actor))
+    if request.state is not None or request.reason is not None:
+        commands.append(SetState(request.state, request.reason, actor))
     return commands
 
 

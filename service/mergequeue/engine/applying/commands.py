@@ -148,13 +148,14 @@ def set_state(draft: Draft, one: SetState) -> Refused | None:
         text = "a queue switches modes by its configuration"
         return Refused(Reason.INVALID_VALUE, text, field="state")
     queue = draft.queue
-    stands_still = queue.state is not QueueState.RUNNING
+    stands_still = queue.state in (QueueState.PAUSED, QueueState.DRAINING)
     is_reworded = one.reason is not None and one.reason != queue.state_reason
-    if queue.state is QueueState.SWITCHING_MODES:
+    state = queue.state if one.state is None else one.state
+    if one.state is not None and queue.state is QueueState.SWITCHING_MODES:
         text = "the queue changes its mode when the runs in progress are over"
         return Refused(Reason.MODE_SWITCH_IN_PROGRESS, text)
-    if one.state is not queue.state:
-        draft.set_state(one.state, one.reason)
+    if state is not queue.state:
+        draft.set_state(state, one.reason)
         for pr in sorted(draft.places.not_ready):
             entry = draft.entries[pr]
             draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
