@@ -157,7 +157,8 @@ def _ended_view(
     session: Tx, ref: QueueRef, current: MergeQueue, number: int, entry_id: str | None
 ) -> PullRequestView | None:
     if entry_id is None:
-        entry = runs.newest_entry(session, ref.id, number)
+        # One that is open now was submitted after the value was read.
+        entry = runs.newest_ended(session, ref.id, number)
     else:
         entry = runs.entry(session, ref.id, entry_id)
     if entry is None or entry.state not in FINAL:
