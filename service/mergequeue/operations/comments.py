@@ -19,6 +19,7 @@ from service.errors import Conflict, Invalid, NotFound
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.operations import chains, comment_commands, turn
 from service.mergequeue.operations.comment_commands import AlreadyAnswered, CommentCommand
+from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import answered_commands, queues
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Right
@@ -159,9 +160,14 @@ async def _answer(runtime: Runtime, command: CommentCommand) -> None:
 
 
 async def _carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
-    """Run the command; a rule that refuses it becomes the answer."""
+    """Run the command; a rule that refuses it becomes the answer.
+
+    Raises QueueGone: the command is then run again, for what is there by then.
+    """
     try:
         return await comment_commands.carry_out(runtime, command)
+    except QueueGone:
+        raise
     except (Conflict, Invalid, NotFound) as refused:
         return replies.said(refused.detail)
 
@@ -205,7 +211,7 @@ async def answer_label(
 async def _is_any_queue_label(runtime: Runtime, repository: RepositoryRecord, label: str) -> bool:
     """Return whether any queue of the repository uses this label."""
     refs = await runtime.store.read(queues.queues_of, repository.id)
-    values = [await turn.value(runtime, queue.id) for queue in refs]
+    values = [await turn.last_value(runtime, queue.id) for queue in refs]
     return any(_is_queue_label(value.config, label) for value in values)
 
 

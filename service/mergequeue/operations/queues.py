@@ -102,9 +102,9 @@ async def create(
     inputs: list[Input] = [first, *requirements.reports(draft, resolved)]
     if not any(isinstance(one, RequiredChanged) for one in inputs) and not resolved.owned:
         inputs.append(RequiredChanged(resolved.required, resolved.error))
-    await turn.take(runtime, queue.id, inputs)
+    await turn.report(runtime, queue.id, inputs)
     await building.prepare(runtime, repository.ref, branch)
-    return await read(runtime, queue)
+    return await queue_views.last_queue_view(runtime, queue)
 
 
 def first_request(repository: RepositoryRecord, resolved: requirements.Resolved) -> QueueRequest:
@@ -195,7 +195,10 @@ def _audit_row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> Audi
 
 
 async def read(runtime: Runtime, queue: QueueRef) -> QueueView:
-    """Return the queue with every entry that is not final, in order."""
+    """Return the queue with every entry that is not final, in order.
+
+    Raises NotFound(queue_not_found).
+    """
     return await queue_views.queue_view(runtime, queue)
 
 
@@ -228,7 +231,7 @@ async def update(
         await _refresh_required(runtime, queue)
     if request.state is QueueState.PAUSED:
         await wait_for_landing(runtime, queue)
-    return await read(runtime, queue)
+    return await queue_views.last_queue_view(runtime, queue)
 
 
 def set_by_file(value: MergeQueue, settings: Mapping[str, ConfigValue]) -> list[str]:
@@ -284,12 +287,12 @@ def _commands(request: QueueRequest, actor: Actor, reason: str | None) -> list[C
 
 
 async def _refresh_required(runtime: Runtime, queue: QueueRef) -> None:
-    value = await turn.value(runtime, queue.id)
+    value = await turn.last_value(runtime, queue.id)
     override = requirements.override_of(value)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, override)
     inputs = requirements.reports(value, resolved)
     if inputs:
-        await turn.take(runtime, queue.id, inputs)
+        await turn.report(runtime, queue.id, inputs)
 
 
 async def wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
@@ -298,7 +301,7 @@ async def wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
     deadline = runtime.clock.monotonic_s() + pull_requests.LANDING_WAIT_S
     while True:
         seen = runtime.wakeups.version(topic)
-        value = await turn.value(runtime, queue.id)
+        value = await turn.last_value(runtime, queue.id)
         left_s = deadline - runtime.clock.monotonic_s()
         if value.landing is None:
             return
@@ -307,7 +310,7 @@ async def wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
         await runtime.wakeups.wait(topic, seen, left_s)
     text = "A landing was under way when the queue was paused, and its outcome is not known yet."
     held = PlaceHold(HoldReason.LANDING_UNRESOLVED, None, text, SYSTEM)
-    await turn.take(runtime, queue.id, [held])
+    await turn.report(runtime, queue.id, [held])
 
 
 STATE_ACTIONS = {
@@ -340,7 +343,10 @@ async def set_state(
 
 
 async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
-    """Delete an empty queue; its history stays. Raises Conflict(queue_not_empty)."""
+    """Delete an empty queue; its history stays. Nothing enters it afterwards.
+
+    Raises Conflict(queue_not_empty), NotFound(queue_not_found).
+    """
     await _ask(runtime, queue, Delete(actor), "queue.delete", Requester(actor))
 
 
