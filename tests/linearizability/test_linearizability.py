@@ -1,0 +1,70 @@
+"""Calls about a queue at the same time, on one and on three instances.
+
+The name of a test that fails plays its seed again:
+
+    HEADGATE_SOAK=1 .venv/bin/python -m pytest -n 0 \
+        "tests/linearizability/test_linearizability.py::test_calls_at_once_are_answered...[417]"
+"""
+
+import pytest
+from sqlalchemy import bindparam, select
+
+from service.database.database import Tx
+from service.mergequeue.engine.model import Entry
+from service.mergequeue.operations import turn
+from service.mergequeue.store import queues, runs
+from service.mergequeue.store.tables_queues import MergeQueueRow
+from tests.harness import databases, effort
+from tests.linearizability import playing
+
+pytestmark = pytest.mark.jumping
+
+SEEDS = range(3000 if effort.IS_SOAK else 12)
+PLANTED_SEEDS = range(40)
+"""More than the first that shows any of the planted faults."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_calls_at_once_are_answered_as_if_one_came_after_another(seed, sqlite_url):
+    history = await playing.played(sqlite_url, 1, seed)
+    assert history.is_explained(), history.told()
+
+
+@pytest.mark.parametrize("seed", SEEDS[::2])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.soak), 3])
+async def test_instances_answer_calls_at_once_as_if_one_came_after_another(
+    seed, count, postgres_url
+):
+    history = await playing.played(postgres_url, count, seed)
+    assert history.is_explained(), history.told()
+
+
+def deleted_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """A turn is taken on a deleted queue as on any other."""
+    table = MergeQueueRow.__table__
+    head = select(table.c.version, table.c.epoch).where(table.c.id == bindparam("of_queue"))
+    patch.setattr(queues, "SELECT_HEAD", head)
+    patch.setattr(queues, "LOCK_HEAD", head.with_for_update(key_share=True))
+    patch.setattr(turn, "value", turn.last_value)
+
+
+def a_record_is_of_two_moments(patch: pytest.MonkeyPatch) -> None:
+    """A pull request that was submitted again between two reads was never submitted."""
+
+    def newest_of_all(session: Tx, queue_id: int, number: int) -> Entry | None:
+        return runs.newest_entry(session, queue_id, number)
+
+    patch.setattr(runs, "newest_ended", newest_of_all)
+
+
+FAULTS = (deleted_is_not_looked_at, a_record_is_of_two_moments)
+
+
+@pytest.mark.parametrize("plant", FAULTS)
+async def test_a_planted_fault_is_found(plant, tmp_path, monkeypatch):
+    plant(monkeypatch)
+    for seed in PLANTED_SEEDS:
+        url = databases.sqlite_at(tmp_path / f"{seed}.db")
+        if not (await playing.played(url, 1, seed)).is_explained():
+            return
+    pytest.fail(f"not found in {len(PLANTED_SEEDS)} histories")
