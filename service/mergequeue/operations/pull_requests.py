@@ -50,11 +50,15 @@ MISSING = frozenset({Reason.NOT_IN_QUEUE, Reason.HOLD_NOT_FOUND})
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """The options of a submission; None: not given. `sha` may be a prefix of the head."""
+    """The options of a submission; None: not given. `sha` may be a prefix of the head.
+
+    `entry`: they are for this submission, and for no other that a command may find instead.
+    """
 
     priority: int | None = None
     no_batch: bool | None = None
     sha: str | None = None
+    entry: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ async def submit_fetched(
         )
         for each in known.values()
     ]
-    submission = replace(top, below=tuple(below))
+    submission = replace(top, below=tuple(below), entry=options.entry)
     row = audit_row(runtime, queue, by.actor, "pull_request.submit", top.facts.pr)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     steps = await turn.take(runtime, queue.id, [*inputs, submission], along)

@@ -61,6 +61,9 @@ def submit(draft: Draft, one: Submit) -> Refused | None:
 
     The same head again only rewrites its options. See docs/design/engine.md 5.
     """
+    known = draft.entries.get(one.facts.pr)
+    if one.entry is not None and (known is None or known.id != one.entry):
+        return _not_queued(draft, one.facts.pr)
     for lower in one.below:
         refusal = _submit(draft, lower)
         if refusal is not None:

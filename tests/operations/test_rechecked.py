@@ -1,4 +1,4 @@
-"""What is under way when its queue is deleted: it is refused, or ends without a trace."""
+"""What was found before a wait is looked at again: queues that are deleted meanwhile, and more."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -382,3 +382,22 @@ async def test_a_reason_alone_leaves_a_state_that_was_changed_meanwhile(
     request = QueueRequest(CHANGE, reason="a release")
     view = await queues.update(runtime, queue, request, SYSTEM)
     assert view.value.state is QueueState.RUNNING
+
+
+async def test_a_change_of_options_brings_no_pull_request_back_that_has_left(
+    runtime: Runtime, queue: QueueRef, provider: Slow
+):
+    async def left() -> None:
+        await pull_requests.cancel(runtime, queue, NUMBER, SYSTEM)
+
+    await submitted(runtime, queue)
+    entry = (await pull_requests.status(runtime, queue, NUMBER)).entry.id
+    provider.meanwhile["required"] = left
+    options = SubmitOptions(priority=50, entry=entry)
+    with pytest.raises(NotFound) as missing:
+        await pull_requests.submit(runtime, queue, NUMBER, options, SYSTEM)
+    assert missing.value.code == "not_in_queue"
+    assert await is_empty(runtime, queue)
+    assert await submitted(runtime, queue) == "created"
+    with pytest.raises(NotFound):
+        await pull_requests.submit(runtime, queue, NUMBER, options, SYSTEM)
