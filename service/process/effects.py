@@ -120,7 +120,7 @@ def _claim(
 async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
     """Perform one claimed effect and settle its row.
 
-    That of a deleted queue ends: there is nothing to tell it. Raises DatabaseUnavailable when the
+    That of a deleted queue ends without a report. Raises DatabaseUnavailable when the
     row could not be settled: see `interrupted`.
     """
     log.debug("effect", kind=row.kind, key=row.key, attempt=row.attempts)

@@ -25,8 +25,8 @@ class Asked:
 
     def __str__(self) -> str:
         given = " ".join(str(each) for each in (self.about, self.priority) if each is not None)
-        told = " ".join(str(each) for each in (self.word, self.shown) if each not in ("", None))
-        return f"{self.name} {given} -> {self.status} {told}".rstrip()
+        seen = " ".join(str(each) for each in (self.word, self.shown) if each not in ("", None))
+        return f"{self.name} {given} -> {self.status} {seen}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from tests.harness.values import ValuesProvider
 from tests.linearizability.model import Asked, Line, after
 from tests.linearizability.search import Call, order_of
 
-Told = dict[str, Any]
+Body = dict[str, Any]
 """A body, of a request or of its answer."""
 
 PLENTY = Rate(1_000_000, 1_000_000)
@@ -173,7 +173,7 @@ class History:
 
     async def ask(self, instance: Instance, asked: Asked) -> None:
         """Make a call and keep its answer."""
-        body: Told = {"repo": {"host": REPO.host, "owner": REPO.owner, "name": REPO.name}}
+        body: Body = {"repo": {"host": REPO.host, "owner": REPO.owner, "name": REPO.name}}
         if asked.name != "listQueues":
             body |= {"targetBranch": "main", **_fields(asked)}
         endpoint = "updateQueue" if asked.name == "setState" else asked.name
@@ -181,10 +181,10 @@ class History:
         async with self.http.post(
             f"{instance.url}/v1/{endpoint}", json=body, headers={"x-api-token": self.token}
         ) as answer:
-            told = await answer.json(content_type=None)
+            body = await answer.json(content_type=None)
             ended = next(self.moments)
         read = READERS.get(asked.name, _nothing) if answer.status == 200 else _code
-        word, shown = read(told)
+        word, shown = read(body)
         if asked.name == "addQueueHold" and shown is not None:
             self.holds.append(shown)
         seen = replace(asked, status=answer.status, word=word, shown=shown)
@@ -203,7 +203,7 @@ class History:
         """Whether some order of the calls gives their answers."""
         return order_of(self.calls, Line(), after) is not None
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The history as text, by the time at which the calls began."""
         calls = sorted(self.calls, key=lambda call: call.began)
         return "\n".join(f"{one.began:4} {one.ended:4}  {one.operation}" for one in calls)
@@ -235,36 +235,36 @@ def _fields(asked: Asked) -> dict[str, Any]:
 FINAL = frozenset({"MERGED", "FAILED", "CANCELLED"})
 
 
-def _nothing(_: Told) -> tuple[str, Any]:
+def _nothing(_: Body) -> tuple[str, Any]:
     return "", None
 
 
-def _code(told: Told) -> tuple[str, Any]:
-    return told["code"], None
+def _code(body: Body) -> tuple[str, Any]:
+    return body["code"], None
 
 
-def _queue(told: Told) -> tuple[str, Any]:
+def _queue(body: Body) -> tuple[str, Any]:
     entries = sorted(
-        (one["prNumber"], one["priorityValue"]) for one in told["enqueuedPullRequests"]
+        (one["prNumber"], one["priorityValue"]) for one in body["enqueuedPullRequests"]
     )
-    holds = frozenset(hold["id"] for hold in told["holds"])
-    return "", (told["state"], tuple(entries), holds)
+    holds = frozenset(hold["id"] for hold in body["holds"])
+    return "", (body["state"], tuple(entries), holds)
 
 
-def _pull_requests(told: Told) -> tuple[str, Any]:
-    rows = (one for one in told["pullRequests"] if one["state"] not in FINAL)
+def _pull_requests(body: Body) -> tuple[str, Any]:
+    rows = (one for one in body["pullRequests"] if one["state"] not in FINAL)
     return "", tuple(sorted(one["prNumber"] for one in rows))
 
 
-READERS: dict[str, Callable[[Told], tuple[str, Any]]] = {
-    "submitPullRequest": lambda told: (told["result"], None),
-    "cancelPullRequest": lambda told: (told["state"], None),
-    "addQueueHold": lambda told: ("", told["hold"]["id"]),
+READERS: dict[str, Callable[[Body], tuple[str, Any]]] = {
+    "submitPullRequest": lambda body: (body["result"], None),
+    "cancelPullRequest": lambda body: (body["state"], None),
+    "addQueueHold": lambda body: ("", body["hold"]["id"]),
     "getQueue": _queue,
     "listPullRequests": _pull_requests,
-    "listQueues": lambda told: ("there" if told["queues"] else "none", None),
-    "getSubmittedPullRequest": lambda told: (
-        "ended" if told["state"] in FINAL else "open",
+    "listQueues": lambda body: ("there" if body["queues"] else "none", None),
+    "getSubmittedPullRequest": lambda body: (
+        "ended" if body["state"] in FINAL else "open",
         None,
     ),
 }

@@ -27,7 +27,7 @@ PLANTED_SEEDS = range(40)
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_calls_at_once_are_answered_as_if_one_came_after_another(seed, sqlite_url):
     history = await playing.played(sqlite_url, 1, seed)
-    assert history.is_explained(), history.told()
+    assert history.is_explained(), history.text()
 
 
 @pytest.mark.parametrize("seed", SEEDS[::2])
@@ -36,7 +36,7 @@ async def test_instances_answer_calls_at_once_as_if_one_came_after_another(
     seed, count, postgres_url
 ):
     history = await playing.played(postgres_url, count, seed)
-    assert history.is_explained(), history.told()
+    assert history.is_explained(), history.text()
 
 
 def deleted_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:

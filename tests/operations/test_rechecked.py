@@ -21,6 +21,7 @@ from service.mergequeue.operations import (
     comments,
     impacted_targets,
     lists,
+    lost_branches,
     pull_requests,
     queues,
     reconcile,
@@ -319,7 +320,7 @@ async def test_a_build_in_flight_ends_and_its_test_branch_is_deleted(
     assert await is_empty(runtime, queue)
 
 
-async def test_the_end_of_a_submission_is_told_although_its_queue_is_deleted(
+async def test_the_end_of_a_submission_is_written_although_its_queue_is_deleted(
     runtime: Runtime, queue: QueueRef, provider: Slow
 ):
     await submitted(runtime, queue)
@@ -359,6 +360,23 @@ async def test_a_sweep_leaves_out_a_queue_that_is_deleted_meanwhile(
     provider.meanwhile["tip"] = deletion(runtime, queue)
     await reconcile.read_all_queues(runtime)
     assert await runtime.store.read(stored.all_queues) == ()
+
+
+async def test_the_test_branches_of_a_queue_that_an_older_version_deleted_in_use_are_removed(
+    runtime: Runtime, queue: QueueRef, provider: Slow
+):
+    await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
+    await submitted(runtime, queue)
+    await Flow(runtime, flows.CONTROL).drain()
+    (run,) = (await turn.value(runtime, queue.id)).runs.values()
+    assert run.branch is not None
+    await runtime.store.run(stored.mark_deleted, queue.id, runtime.clock.now())
+    runtime.store.caches.clear()
+    provider.branches = [VehicleRef(run.branch, sha_of("tested"))]
+    await reconcile.read_live_queues(runtime)
+    await reconcile.read_running_checks(runtime)
+    await lost_branches.restore_branches(runtime)
+    assert provider.discarded == [run.branch]
 
 
 async def test_a_deleted_queue_follows_no_renamed_branch(

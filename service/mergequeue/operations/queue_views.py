@@ -144,7 +144,7 @@ async def pull_request_view(
 async def last_pull_request_view(
     runtime: Runtime, ref: QueueRef, number: int, entry_id: str | None
 ) -> PullRequestView | None:
-    """Return the same, also if the queue has been deleted: what was done is still told."""
+    """Return the same, also of a deleted queue, to show what a command has done."""
     current = await turn.last_value(runtime, ref.id)
     return await _pull_request_view(runtime, ref, current, number, entry_id)
 
@@ -268,7 +268,7 @@ async def queue_view(runtime: Runtime, ref: QueueRef) -> QueueView:
 
 
 async def last_queue_view(runtime: Runtime, ref: QueueRef) -> QueueView:
-    """Return the same, also if the queue has been deleted: what was done is still told."""
+    """Return the same, also of a deleted queue, to show what a command has done."""
     return await _whole_view(runtime, ref, await turn.last_value(runtime, ref.id))
 
 

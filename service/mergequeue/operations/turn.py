@@ -126,7 +126,7 @@ async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
 
 
 async def last_value(runtime: Runtime, queue_id: int) -> MergeQueue:
-    """Return the same, and of a deleted queue the last value: what is over may be told of.
+    """Return the same, and of a deleted queue the last value, to show what has happened in it.
 
     Raises NotFound(queue_not_found).
     """
