@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -15,7 +16,7 @@ from service.database.tables_deliveries import OutboxRow
 from service.errors import Conflict, NotFound
 from service.memory import Gates, Memory
 from service.mergequeue.engine.config import ConfigValue
-from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations import (
     comments,
@@ -419,3 +420,51 @@ async def test_a_change_of_options_brings_no_pull_request_back_that_has_left(
     assert await submitted(runtime, queue) == "created"
     with pytest.raises(NotFound):
         await pull_requests.submit(runtime, queue, NUMBER, options, SYSTEM)
+
+
+class Between:
+    """A database beside which something happens before its next read."""
+
+    def __init__(self, inner: Any, act: Meanwhile) -> None:
+        self.inner = inner
+        self.act: Meanwhile | None = act
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def read(self, call: Any) -> Any:
+        act, self.act = self.act, None
+        if act is not None:
+            await act()
+        return await self.inner.read(call)
+
+
+async def test_a_record_is_known_although_it_is_submitted_again_while_it_is_read(
+    runtime: Runtime, queue: QueueRef
+):
+    await submitted(runtime, queue)
+    await pull_requests.cancel(runtime, queue, NUMBER, SYSTEM)
+    runtime.store.runner = Between(runtime.store.runner, lambda: submitted(runtime, queue))
+    view = await pull_requests.status(runtime, queue, NUMBER)
+    assert view.entry.state is EntryState.CANCELLED
+    assert not await is_empty(runtime, queue)
+
+
+async def test_a_cancellation_is_answered_for_its_submission_although_another_has_come(
+    runtime: Runtime, queue: QueueRef
+):
+    await submitted(runtime, queue)
+    runtime.store.runner = Between(runtime.store.runner, lambda: submitted(runtime, queue))
+    view = await pull_requests.cancel(runtime, queue, NUMBER, SYSTEM)
+    assert view.entry.state is EntryState.CANCELLED
+    assert not await is_empty(runtime, queue)
+
+
+async def test_a_cancellation_is_answered_although_its_queue_is_deleted_after_it(
+    runtime: Runtime, queue: QueueRef
+):
+    await submitted(runtime, queue)
+    runtime.store.runner = Between(runtime.store.runner, deletion(runtime, queue))
+    view = await pull_requests.cancel(runtime, queue, NUMBER, SYSTEM)
+    assert view.entry.state is EntryState.CANCELLED
+    assert await runtime.store.read(stored.all_queues) == ()
