@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
-ROWS := simulation exhaustive wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
+ROWS := simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
 SEEDS := 200000
 
 # Each process of a test run would rewrite the assertions of every plugin again.

@@ -147,13 +147,16 @@ async def submit(runtime: Runtime, request: PageRequest) -> None:
 
 
 async def prioritize(runtime: Runtime, request: PageRequest) -> None:
-    """Change the priority; a head that was pushed in the meantime is not let in by this."""
+    """Change the priority of the submission that is queued.
+
+    Neither a head that was pushed in the meantime nor a pull request that has left enters by this.
+    """
     priority = PRIORITY_NAMES.get(request.text("priority"))
     if priority is None:
         raise Malformed(f"priority must be one of {', '.join(PRIORITY_NAMES)}.")
     queue = await _queue(runtime, request)
     view = await pull_requests.status(runtime, queue, request.number)
-    options = SubmitOptions(priority=priority, sha=view.entry.head)
+    options = SubmitOptions(priority=priority, sha=view.entry.head, entry=view.entry.id)
     await pull_requests.submit(runtime, queue, view.entry.pr, options, request.visitor.actor)
 
 

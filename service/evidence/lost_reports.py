@@ -33,7 +33,7 @@ async def look_where_awaited(runtime: Runtime) -> None:
     """
     waiting = set()
     for queue_id in await runtime.store.read(queues.live_queues):
-        value = await turn.value(runtime, queue_id)
+        value = await turn.last_value(runtime, queue_id)
         if any(
             run.asked_evidence is not None and not failed_checks.is_explained(run)
             for run in value.runs.values()

@@ -45,7 +45,7 @@ async def note_sending(runtime: Runtime, repository_id: int | None = None) -> No
     since = runtime.clock.now() - SENDING_FOR
     for queue in await runtime.store.read(queue_facts.uninformed_queues, since, repository_id):
         report = RepositoryChanged(sends_results=queue.sends_results)
-        await turn.take(runtime, queue.queue_id, [report])
+        await turn.report(runtime, queue.queue_id, [report])
 
 
 def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: Sha) -> None:

@@ -11,6 +11,7 @@ from service.database import inbox
 from service.database.database import Tx
 from service.database.records import Claim, InboxRow
 from service.errors import DatabaseUnavailable
+from service.mergequeue.operations.turn import QueueGone
 from service.process import signals
 from service.provider.errors import ProviderError, Unavailable
 from service.provider.signals import Delivery
@@ -99,6 +100,10 @@ async def take_up(runtime: Runtime, row: InboxRow) -> None:
         await _again(runtime, row, Again(max(away.retry_at, _later(runtime, row)), attempts), away)
     except ProviderError as trouble:
         await _again(runtime, row, Again(_later(runtime, row), row.attempts), trouble)
+    except QueueGone as gone:
+        # What it is about is looked for again: the branch may have another queue by now.
+        at = runtime.clock.now()
+        await _again(runtime, row, Again(at, row.attempts), ProviderError(gone.detail))
     else:
         note = ", ".join(type(signal).__name__ for signal in found) or "ignored"
         await runtime.store.run(inbox.settle, row.id, note)

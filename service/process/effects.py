@@ -7,6 +7,7 @@ See docs/design/transactions.md 5.
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -51,6 +52,7 @@ from service.mergequeue.operations import (
 from service.mergequeue.operations.chains import ChangeBase
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.head_branches import DeleteHeadBranch
+from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import queues
 from service.mergequeue.store.backlog import THROTTLED
 from service.provider.errors import (
@@ -119,11 +121,13 @@ def _claim(
 async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
     """Perform one claimed effect and settle its row.
 
-    Raises DatabaseUnavailable when the row could not be settled: see `interrupted`.
+    That of a deleted queue ends without a report. Raises DatabaseUnavailable when the
+    row could not be settled: see `interrupted`.
     """
     log.debug("effect", kind=row.kind, key=row.key, attempt=row.attempts)
     try:
-        await perform(runtime, row)
+        with suppress(QueueGone):
+            await perform(runtime, row)
     except ProviderError as trouble:
         report = log.info if isinstance(trouble, Throttled) else log.warning
         report("effect_failed", kind=row.kind, key=row.key, why=trouble.message)
@@ -268,7 +272,7 @@ async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:
         case _:
             return True
     if row.queue_id is not None:
-        await turn.take(runtime, row.queue_id, [told])
+        await turn.report(runtime, row.queue_id, [told])
     return True
 
 
@@ -284,7 +288,7 @@ async def explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderErr
         return
     report = _hold_of(row, trouble)
     if report is not None:
-        await turn.take(runtime, row.queue_id, [report])
+        await turn.report(runtime, row.queue_id, [report])
 
 
 def _hold_of(row: OutboxRow, trouble: ProviderError) -> Input | None:

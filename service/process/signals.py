@@ -4,6 +4,7 @@ A signal knows a repository; here it finds the queues it matters to. Facts are r
 a signal's own content decides nothing but where to look.
 """
 
+from contextlib import suppress
 from datetime import datetime
 from typing import assert_never
 
@@ -28,6 +29,7 @@ from service.mergequeue.operations import (
     turn,
 )
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
+from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import pull_requests, queues
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.errors import ProviderError
@@ -248,7 +250,7 @@ async def _check_reported(
     if live:
         return
     for queue in await _queues(runtime, repository):
-        value = await turn.value(runtime, queue.id)
+        value = await turn.last_value(runtime, queue.id)
         for number in _waiting_on(value, signal.sha):
             await reconcile.read_pull_request(runtime, queue, number)
 
@@ -262,9 +264,10 @@ async def _look(runtime: Runtime, queue_id: int, run_id: str, *, even_passed: bo
     queue = await runtime.store.read(queues.ref_by_id, queue_id)
     if queue is None:
         return
-    run = (await turn.value(runtime, queue_id)).runs.get(run_id)
-    if run is not None and (even_passed or run.status is not RunStatus.SUCCEEDED):
-        await reconcile.read_checks(runtime, queue, run_id)
+    with suppress(QueueGone):
+        run = (await turn.value(runtime, queue_id)).runs.get(run_id)
+        if run is not None and (even_passed or run.status is not RunStatus.SUCCEEDED):
+            await reconcile.read_checks(runtime, queue, run_id)
 
 
 async def look_again(runtime: Runtime) -> bool:

@@ -564,10 +564,10 @@ def test_null_is_no_value_in_an_update(name):
     assert the_fault(queues.UpdateQueue, {**NAMED, name: None})[:2] == (f"/{name}", "type")
 
 
-def test_null_drops_the_override_of_required_statuses_and_the_reason():
+def test_null_drops_the_override_of_required_statuses_and_is_no_reason():
     body = {**NAMED, "requiredStatuses": None, "stateReason": None}
     asked = common.read(queues.UpdateQueue, body)
-    assert (asked.settings(), asked.says_reason()) == ({"required_statuses": None}, True)
+    assert (asked.settings(), asked.state_reason) == ({"required_statuses": None}, None)
 
 
 def test_no_required_statuses_are_another_thing_than_no_override():

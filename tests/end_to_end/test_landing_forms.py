@@ -1,5 +1,7 @@
 """Test branches in the form in which they land, for each merge method, built by git and by REST."""
 
+from typing import Any
+
 import pytest
 
 from bot.sandbox.acts import pull_states
@@ -130,7 +132,7 @@ async def test_two_pull_requests_of_one_head_both_land_as_the_provider_shows(
 async def test_tested_commits_become_the_branch_in_one_update(
     world: World, method: str, kind: str
 ) -> None:
-    size = {"batch": True, "batching_min_size": 2} if kind == "batch" else {}
+    size: dict[str, Any] = {"batch": True, "batching_min_size": 2} if kind == "batch" else {}
     await world.make_queue(merge_method=method, land_tested_commits=True, **size)
     await world.settle()
     if kind == "chain":

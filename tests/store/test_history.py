@@ -115,6 +115,7 @@ def test_the_newest_submission_of_a_pull_request_is_known(session: Connection, q
     step = Step(replace(queue, entries={3: new}), (), (), None, None, finished_entries=(old,))
     queues.save(session, queue, step)
     assert runs.newest_entry(session, queue.id, 3) == new
+    assert runs.newest_ended(session, queue.id, 3) == old
     assert runs.entry(session, queue.id, "e3") == old
     assert runs.newest_entry(session, queue.id, 4) is None
     assert runs.entry(session, queue.id + 1, "e3") is None

@@ -376,7 +376,7 @@ STATEMENTS = {
         queues.SELECT_GREENS,
     ),
     "runs.runs_of": (*runs.SELECT_RUNS,),
-    "runs.entry": (runs.SELECT_ENTRY, runs.SELECT_NEWEST_ENTRY),
+    "runs.entry": (runs.SELECT_ENTRY, runs.SELECT_NEWEST_ENTRY, runs.SELECT_NEWEST_ENDED),
     "landings.open_permits": (landings.SELECT_OPEN_PERMITS,),
     "queues.live_queues": (queues.SELECT_LIVE,),
     "access.token_by_id": (access.SELECT_TOKEN_BY_ID,),

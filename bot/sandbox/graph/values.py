@@ -249,12 +249,14 @@ def pull_request(pull: PullRequest) -> Json:
 
 
 def _timeline(pull: PullRequest) -> Callable[..., Json]:
-    """The events about its base, the only ones that the sandbox keeps."""
+    """The changes of its labels and of its base, oldest first."""
 
     def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
-        wanted = given.pop("itemTypes", None)
-        kept = [one for one in pull.base_changes if wanted is None or _item_type(one) in wanted]
-        return connect(kept, _base_change)(info, **given)
+        kinds = given.pop("itemTypes", None)
+        shown = [*map(_label_change, pull.label_changes), *map(_base_change, pull.base_changes)]
+        shown.sort(key=lambda one: str(one["createdAt"]))
+        chosen = [one for one in shown if kinds is None or one["kind"] in kinds]
+        return connect(chosen, dict)(info, **given)
 
     return page
 
@@ -264,23 +266,14 @@ def _item_type(change: BaseChange) -> str:
 
 
 def _base_change(change: BaseChange) -> Json:
-    return {"__typename": change.event, "createdAt": stamp(change.at)}
+    created = stamp(change.at)
+    return {"__typename": change.event, "kind": _item_type(change), "createdAt": created}
 
 
 def _opinionated(pull: PullRequest) -> Callable[..., Json]:
     def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
         found = merge_rules.opinions(pull, of_writers=given["writersOnly"])
         return connect(found, _review)(info, **given)
-
-    return page
-
-
-def _timeline(pull: PullRequest) -> Callable[..., Json]:
-    def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
-        kinds = given.pop("itemTypes", None)
-        shown = map(_label_change, pull.label_changes)
-        chosen = [one for one in shown if kinds is None or one["kind"] in kinds]
-        return connect(chosen, dict)(info, **given)
 
     return page
 

@@ -11,6 +11,7 @@ from service.http.waiting import Versioned, Waiting
 from service.mergequeue.api import changes, pull_requests, responses
 from service.mergequeue.api.models.answers.queues import QueueEvent, QueueEventsListed
 from service.mergequeue.api.models.lists import EVENTS, ListQueueEvents, StreamQueueEvents
+from service.mergequeue.engine.outputs import QueueDeleted
 from service.mergequeue.operations import queue_access, queue_events
 from service.mergequeue.operations.queue_events import QueueEvents
 from service.vocabulary import QueueRef, Role
@@ -55,7 +56,7 @@ async def stream(call: Call, asked: StreamQueueEvents, last: str | None) -> Asyn
 
     Each has the fields of `QueueEvent` as its data, and its cursor as its id; a client that
     connects again sends the last one as `Last-Event-ID`. The place is also sent at first and every
-    15 seconds, as an id without data. A stream ends after 10 minutes.
+    15 seconds, as an id without data. A stream ends after 10 minutes, or when the queue is deleted.
     """
     queue = await queue_access.find_queue(call.runtime, call.caller, asked.ref, asked.target_branch)
     place = await queue_events.place_of(call.runtime, queue, last or asked.cursor, None)
@@ -63,7 +64,7 @@ async def stream(call: Call, asked: StreamQueueEvents, last: str | None) -> Asyn
 
 
 async def _parts(call: Call, queue: QueueRef, place: int) -> AsyncIterator[bytes]:
-    """Return events from a place on, and from time to time the place.
+    """Return events from a place on, until the queue is deleted, and from time to time the place.
 
     An empty part after each wait shows that the stream goes on.
     Raises Unauthenticated when the token ends meanwhile.
@@ -86,6 +87,8 @@ async def _parts(call: Call, queue: QueueRef, place: int) -> AsyncIterator[bytes
             cursor = queue_events.cursor_of(runtime, queue, numbered.id)
             head = f"id: {cursor}\nevent: {event.event}\ndata: "
             yield head.encode() + encoder.encoded(event) + b"\n\n"
+        if any(isinstance(each.recorded.event, QueueDeleted) for each in found.events):
+            return
         place = found.place
         if not found.has_more:
             await runtime.wakeups.wait(topic, seen, changes.LOOK_EVERY_S)

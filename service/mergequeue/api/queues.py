@@ -12,11 +12,10 @@ from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import queues as models
 from service.mergequeue.api.models.answers import queues as answers
 from service.mergequeue.engine.reasons import HoldScope
-from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import lists, queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
 from service.runtime import Compatibility
-from service.vocabulary import QueueRef, Role
+from service.vocabulary import Role
 
 
 @write(
@@ -80,22 +79,12 @@ async def update(call: Call, request: models.UpdateQueue) -> answers.Queue:
         )
     change = QueueRequest(
         request.settings(),
-        state=await _state_asked_for(call, queue, request),
+        state=request.state,
         reason=request.state_reason,
         expected_version=request.expected_version,
     )
     view = await queues.update(call.runtime, queue, change, call.actor)
     return responses.queue(view, call.runtime.options, call.runtime.clock.now())
-
-
-async def _state_asked_for(
-    call: Call, queue: QueueRef, request: models.UpdateQueue
-) -> QueueState | None:
-    """Return the state to set: a reason that comes alone belongs to the present one."""
-    if request.state is not None or not request.says_reason():
-        return request.state
-    present = (await queues.read(call.runtime, queue)).value.state
-    return present if present in (QueueState.PAUSED, QueueState.DRAINING) else None
 
 
 @write(

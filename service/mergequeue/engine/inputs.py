@@ -22,7 +22,8 @@ class Submit:
     """Enter a pull request, or change the options of a queued one; None leaves an option.
 
     `targets` are those known for this head, `p_fail` the chance that it fails its tests. `below`
-    are the members below it in its stack, from the bottom up: all of them enter, or none.
+    are the members below it in its stack, from the bottom up: all of them enter, or none. `entry`:
+    change only this submission; if it has left, nothing enters.
     """
 
     facts: Facts
@@ -32,6 +33,7 @@ class Submit:
     p_fail: float | None = None
     targets: Targets | None = None
     below: tuple["Submit", ...] = ()
+    entry: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,9 @@ class Configure:
 
 @dataclass(frozen=True, slots=True)
 class SetState:
-    """Run, pause or drain the queue."""
+    """Run, pause or drain the queue. `state` None: the present one, with another reason."""
 
-    state: QueueState
+    state: QueueState | None
     reason: str | None
     actor: Actor
 

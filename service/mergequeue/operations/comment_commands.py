@@ -296,8 +296,9 @@ async def _cancel(runtime: Runtime, command: CommentCommand, ask: AskCancel) -> 
     step = await pull_requests.request_cancel(runtime, command.queue, command.pull.number, by, "")
     if step.refusal is not None:
         return _refused(step, ask, command.queue, command.pull)
-    entry = await pull_requests.wait_until_settled(runtime, command.queue, command.pull.number)
-    is_late = entry.state is EntryState.MERGED or entry.state not in FINAL
+    number = command.pull.number
+    view = await pull_requests.wait_until_settled(runtime, command.queue, number, step)
+    is_late = view.entry.state is EntryState.MERGED or view.entry.state not in FINAL
     return replies.being_merged(ask) if is_late else replies.accepted()
 
 
@@ -341,7 +342,7 @@ async def _set_state(
     if value.state is state:
         return replies.already(value, runtime.clock.now())
     await queue_operations.set_state(runtime, queue, state, why or None, _by(runtime, command))
-    fresh = await turn.value(runtime, queue.id)
+    fresh = await turn.last_value(runtime, queue.id)
     match ask:
         case AskPause():
             return replies.paused(fresh)

@@ -18,6 +18,7 @@ from service.database.records import Lane, RepositoryRecord
 from service.errors import Conflict, Invalid, NotFound
 from service.mergequeue.operations import chains, comment_commands, turn
 from service.mergequeue.operations.comment_commands import AlreadyAnswered, CommentCommand, Place
+from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import answered_commands, queues
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Right
@@ -163,9 +164,14 @@ async def _answer(runtime: Runtime, command: CommentCommand) -> None:
 
 
 async def _carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
-    """Run the command; a rule that refuses it becomes the answer."""
+    """Run the command; a rule that refuses it becomes the answer.
+
+    Raises QueueGone: the command is then run again, for what is there by then.
+    """
     try:
         return await comment_commands.carry_out(runtime, command)
+    except QueueGone:
+        raise
     except (Conflict, Invalid, NotFound) as refused:
         return replies.said(refused.detail)
 
@@ -204,7 +210,7 @@ async def answer_label(
 async def queue_labels(runtime: Runtime, repository: RepositoryRecord) -> tuple[str, ...]:
     """Return the labels by which the queues of a repository take pull requests."""
     refs = await runtime.store.read(queues.queues_of, repository.id)
-    configs = [(await turn.value(runtime, queue.id)).config for queue in refs]
+    configs = [(await turn.last_value(runtime, queue.id)).config for queue in refs]
     return tuple(each.enqueueing_label for each in configs if each.label_commands_enabled)
 
 

@@ -61,8 +61,8 @@ async def set_targets(
     runtime.memory.forget()
     change = SetImpactedTargets(upload.number, head, targets, actor)
     for ref in await runtime.store.read(stored.queues_of, queue.repository_id):
-        if _has_head(await turn.value(runtime, ref.id), change):
-            await turn.ask(runtime, ref, change)
+        if _has_head(await turn.last_value(runtime, ref.id), change):
+            await turn.report(runtime, ref.id, [change])
     return StoredTargets(upload.number, head, targets.everything, len(targets.names))
 
 

@@ -1,6 +1,8 @@
 """Put back test branches that their runs need, and delete those that nothing needs."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 import structlog
 
@@ -9,6 +11,7 @@ from service.database.records import RepositoryRecord
 from service.mergequeue.engine.inputs import TestBranchLost
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import naming, sweeping, turn
+from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import queues, runs
 from service.mergequeue.store.runs import RecordedBranch
 from service.provider.errors import ProviderError, Refused, Unavailable
@@ -26,10 +29,15 @@ async def restore_branches(runtime: Runtime) -> None:
 
 async def _restore_branches_of(runtime: Runtime, repository: RepositoryRecord) -> None:
     recorded = await runtime.store.read(runs.recorded_branches, repository.id)
+    # Read after the branches: one whose queue is not there now belongs to a deleted queue.
+    there = {queue.id for queue in await runtime.store.read(queues.queues_of, repository.id)}
     # A dry test leaves no record, and may come before the first test branch of a queue.
-    has_queue = bool(await runtime.store.read(queues.queues_of, repository.id))
-    if not (recorded or has_queue) or repository.ref.host not in runtime.providers:
+    if not (recorded or there) or repository.ref.host not in runtime.providers:
         return
+    recorded = {
+        name: replace(one, live=one.live and one.queue_id in there)
+        for name, one in recorded.items()
+    }
     try:
         await _look_at_branches(runtime, repository, recorded)
     except ProviderError as trouble:
@@ -73,7 +81,8 @@ async def _restore_or_delete(
     elif owner is not None and owner.live and not is_there:
         queue = await runtime.store.read(queues.ref_by_id, owner.queue_id)
         if queue is not None:
-            await restore_branch(runtime, queue, owner.run_id)
+            with suppress(QueueGone):
+                await restore_branch(runtime, queue, owner.run_id)
 
 
 async def restore_branch(runtime: Runtime, queue: QueueRef, run_id: str) -> None:

@@ -117,12 +117,12 @@ async def text_of(
 ) -> PullRequestText | None:
     """Return everything that the texts about one submission need; None if it is unknown.
 
-    `entry_id` None: the newest submission.
+    `entry_id` None: the newest submission. The queue may have been deleted since.
     """
-    view = await queue_views.pull_request_view(runtime, queue, number, entry_id)
+    view = await queue_views.last_pull_request_view(runtime, queue, number, entry_id)
     if view is None:
         return None
-    value = await turn.value(runtime, queue.id)
+    value = await turn.last_value(runtime, queue.id)
     return await runtime.store.read(_text_of, runtime, value, view)
 
 

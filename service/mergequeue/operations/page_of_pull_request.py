@@ -38,10 +38,10 @@ async def read(
 ) -> PageOfPullRequest:
     """Return the page. Raises NotFound: queue_not_found, never_submitted."""
     queue = await queue_access.queue_in(runtime, repository, branch)
+    explained = await explain.explain(runtime, queue, number)
     text = await notices.text_of(runtime, queue, number, None)
     if text is None:
         raise NotFound(f"Pull request {number} was never submitted.", code="never_submitted")
-    explained = await explain.explain(runtime, queue, number)
     runs, total = await lists.list_runs(runtime, queue, RunRequest(number, None, 0, RUNS_MAX))
     (left,) = await runtime.store.read(page_of_queue.with_landings, (text.entry,))
     return PageOfPullRequest(text, explained, left, runs, total)

@@ -31,7 +31,7 @@ async def read(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> P
     view = await testing.details(runtime, queue, run_id)
     rows = await runtime.store.read(overviews.landings_of, (run_id,))
     landed = tuple(row for row in rows if row.state in overviews.OF_LANDED)
-    return PageOfRun(await turn.value(runtime, queue.id), view, landed)
+    return PageOfRun(await turn.last_value(runtime, queue.id), view, landed)
 
 
 async def version(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> tuple[int, str]:
@@ -40,7 +40,7 @@ async def version(runtime: Runtime, repository: RepositoryRecord, run_id: str) -
     Raises as `read`.
     """
     queue = await _find_queue(runtime, repository, run_id)
-    return (await turn.value(runtime, queue.id)).version, turn.topic_of(queue.id)
+    return (await turn.last_value(runtime, queue.id)).version, turn.topic_of(queue.id)
 
 
 async def _find_queue(runtime: Runtime, repository: RepositoryRecord, run_id: str) -> QueueRef:

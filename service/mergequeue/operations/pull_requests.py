@@ -13,7 +13,6 @@ from service.errors import Conflict, Invalid, NotFound, ServiceError
 from service.mergequeue.engine.explaining import previews
 from service.mergequeue.engine.explaining.previews import Preview
 from service.mergequeue.engine.inputs import Cancel, Restart, SetImpactedTargets, Submit
-from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import (
     EntryMoved,
     EntrySubmitted,
@@ -59,11 +58,15 @@ MISSING = frozenset({Reason.NOT_IN_QUEUE, Reason.HOLD_NOT_FOUND})
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """The options of a submission; None: not given. `sha` may be a prefix of the head."""
+    """The options of a submission; None: not given. `sha` may be a prefix of the head.
+
+    `entry`: they are for this submission, and for no other that a command may find instead.
+    """
 
     priority: int | None = None
     no_batch: bool | None = None
     sha: str | None = None
+    entry: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ async def submit_fetched(
         )
         for each in known.values()
     ]
-    submission = replace(top, below=tuple(below))
+    submission = replace(top, below=tuple(below), entry=options.entry)
     row = audit_row(runtime, queue, by.actor, "pull_request.submit", top.facts.pr)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     steps = await turn.take(runtime, queue.id, [*inputs, submission], along)
@@ -137,7 +140,7 @@ async def _take_late_targets(
         newest = await _targets_of(runtime, queue, each.facts)
         if newest is not None and newest != each.targets:
             late = SetImpactedTargets(each.facts.pr, each.facts.head, newest, each.actor)
-            await turn.take(runtime, queue.id, [late])
+            await turn.report(runtime, queue.id, [late])
 
 
 def below(pull: PullRequest) -> tuple[StackMember, ...]:
@@ -221,8 +224,7 @@ async def submit(
     step = await submit_stack(runtime, queue, pull, options, Requester(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
-    view = await status(runtime, queue, number)
-    return CommandResult(view, result_of(step))
+    return CommandResult(await _last_status(runtime, queue, number), result_of(step))
 
 
 def result_of(step: Step) -> str:
@@ -274,16 +276,16 @@ async def cancel(
     step = await request_cancel(runtime, queue, number, Requester(actor), reason)
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
-    entry = await wait_until_settled(runtime, queue, number)
-    if entry.state is EntryState.MERGED:
+    view = await wait_until_settled(runtime, queue, number, step)
+    if view.entry.state is EntryState.MERGED:
         raise Conflict(f"Pull request {number} has landed already.", code="already_landed")
-    if entry.state not in FINAL:
+    if view.entry.state not in FINAL:
         raise Conflict(
             f"Pull request {number} is landing now. The cancellation is kept: it applies if the "
             "landing does not happen. Ask again in 5 seconds.",
             code="landing_in_progress",
         )
-    return await status(runtime, queue, number)
+    return view
 
 
 async def request_cancel(
@@ -299,16 +301,23 @@ async def request_cancel(
     return await turn.ask(runtime, queue, cancellation, turn.Along(audit=row, on_taken=by.on_taken))
 
 
-async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
-    """Return the newest submission once its cancellation is decided, or as it is after 20 s."""
+async def wait_until_settled(
+    runtime: Runtime, queue: QueueRef, number: int, step: Step
+) -> PullRequestView:
+    """Return the submission that a step cancels once that is decided, or as it is after 20 s.
+
+    The pull request may have been submitted again since.
+    """
+    finished = {entry.pr: entry for entry in step.finished_entries}
+    cancelled = finished.get(number) or step.queue.entries[number]
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + LANDING_WAIT_S
     while True:
         seen = runtime.wakeups.version(topic)
-        view = await status(runtime, queue, number)
+        view = await _last_status(runtime, queue, number, cancelled.id)
         left_s = deadline - runtime.clock.monotonic_s()
         if view.entry.state in FINAL or view.entry.cancel is None or left_s <= 0:
-            return view.entry
+            return view
         await runtime.wakeups.wait(topic, seen, left_s)
 
 
@@ -320,7 +329,7 @@ async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) 
     step = await request_restart(runtime, queue, number, Requester(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
-    view = await status(runtime, queue, number)
+    view = await _last_status(runtime, queue, number)
     return CommandResult(view, "restarted" if has_restarted(step, number) else "not_needed")
 
 
@@ -339,14 +348,31 @@ def has_restarted(step: Step, number: int) -> bool:
 async def status(
     runtime: Runtime, queue: QueueRef, number: int, *, include_timeline: bool = False
 ) -> PullRequestView:
-    """Return the newest submission. Raises NotFound(never_submitted)."""
-    view = await queue_views.pull_request_view(runtime, queue, number, None)
+    """Return the newest submission. Raises NotFound: queue_not_found, never_submitted."""
+    view = _submitted(
+        queue, number, await queue_views.pull_request_view(runtime, queue, number, None)
+    )
+    return (await queue_views.with_timelines(runtime, (view,)))[0] if include_timeline else view
+
+
+async def _last_status(
+    runtime: Runtime, queue: QueueRef, number: int, entry_id: str | None = None
+) -> PullRequestView:
+    """Return what a command has led to; its queue may have been deleted since.
+
+    `entry_id` None: the newest submission.
+    """
+    view = await queue_views.last_pull_request_view(runtime, queue, number, entry_id)
+    return _submitted(queue, number, view)
+
+
+def _submitted(queue: QueueRef, number: int, view: PullRequestView | None) -> PullRequestView:
     if view is None:
         raise NotFound(
             f"Pull request {number} was never submitted to the queue for {queue.branch}.",
             code="never_submitted",
         )
-    return (await queue_views.with_timelines(runtime, (view,)))[0] if include_timeline else view
+    return view
 
 
 def audit_row(

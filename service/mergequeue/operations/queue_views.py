@@ -135,11 +135,25 @@ async def pull_request_view(
 ) -> PullRequestView | None:
     """Return the view of one submission, None if it is unknown.
 
-    `entry_id` None: the newest submission. The view is built and cached by itself, so that a
-    change of one entry does not cost a view of the whole queue.
+    `entry_id` None: the newest submission. Raises QueueGone.
     """
-    now = runtime.clock.now()
     current = await turn.value(runtime, ref.id)
+    return await _pull_request_view(runtime, ref, current, number, entry_id)
+
+
+async def last_pull_request_view(
+    runtime: Runtime, ref: QueueRef, number: int, entry_id: str | None
+) -> PullRequestView | None:
+    """Return the same, also of a deleted queue, to show what a command has done."""
+    current = await turn.last_value(runtime, ref.id)
+    return await _pull_request_view(runtime, ref, current, number, entry_id)
+
+
+async def _pull_request_view(
+    runtime: Runtime, ref: QueueRef, current: MergeQueue, number: int, entry_id: str | None
+) -> PullRequestView | None:
+    """Build and cache the view by itself: a change of one entry costs no view of the queue."""
+    now = runtime.clock.now()
     kept = runtime.memory.views(ref.id, cache_key(runtime, current, now))
     known = kept.get(number)
     if isinstance(known, PullRequestView) and entry_id in {None, known.entry.id}:
@@ -157,7 +171,8 @@ def _ended_view(
     session: Tx, ref: QueueRef, current: MergeQueue, number: int, entry_id: str | None
 ) -> PullRequestView | None:
     if entry_id is None:
-        entry = runs.newest_entry(session, ref.id, number)
+        # One that is open now was submitted after the value was read.
+        entry = runs.newest_ended(session, ref.id, number)
     else:
         entry = runs.entry(session, ref.id, entry_id)
     if entry is None or entry.state not in FINAL:
@@ -245,9 +260,20 @@ class CachedQueueView:
 
 
 async def queue_view(runtime: Runtime, ref: QueueRef) -> QueueView:
-    """Return the queue with all entries that are not final; the same object until a change."""
+    """Return the queue with all entries that are not final; the same object until a change.
+
+    Raises QueueGone.
+    """
+    return await _whole_view(runtime, ref, await turn.value(runtime, ref.id))
+
+
+async def last_queue_view(runtime: Runtime, ref: QueueRef) -> QueueView:
+    """Return the same, also of a deleted queue, to show what a command has done."""
+    return await _whole_view(runtime, ref, await turn.last_value(runtime, ref.id))
+
+
+async def _whole_view(runtime: Runtime, ref: QueueRef, current: MergeQueue) -> QueueView:
     now = runtime.clock.now()
-    current = await turn.value(runtime, ref.id)
     stamp = cache_key(runtime, current, now)
     kept = runtime.memory.views(ref.id, stamp)
     known = kept.get(None)

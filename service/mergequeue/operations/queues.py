@@ -61,13 +61,12 @@ METHOD_PREFERENCE = (MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT, MergeMethod.R
 class QueueRequest:
     """The request to create or update a queue.
 
-    `state` None: keep it. `has_reason`: a reason was sent, also without a state.
+    `state` None: keep it. A `reason` alone is one for the present state, unless the queue runs.
     """
 
     settings: Mapping[str, ConfigValue]
     state: QueueState | None = None
     reason: str | None = None
-    has_reason: bool = False
     expected_version: int | None = None
 
 
@@ -103,9 +102,9 @@ async def create(
     inputs: list[Input] = [first, *requirements.reports(draft, resolved)]
     if not any(isinstance(one, RequiredChanged) for one in inputs) and not resolved.owned:
         inputs.append(RequiredChanged(resolved.required, resolved.error))
-    await turn.take(runtime, queue.id, inputs)
+    await turn.report(runtime, queue.id, inputs)
     await building.prepare(runtime, repository.ref, branch)
-    return await read(runtime, queue)
+    return await queue_views.last_queue_view(runtime, queue)
 
 
 def first_request(repository: RepositoryRecord, resolved: requirements.Resolved) -> QueueRequest:
@@ -196,7 +195,10 @@ def _audit_row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> Audi
 
 
 async def read(runtime: Runtime, queue: QueueRef) -> QueueView:
-    """Return the queue with every entry that is not final, in order."""
+    """Return the queue with every entry that is not final, in order.
+
+    Raises NotFound(queue_not_found).
+    """
     return await queue_views.queue_view(runtime, queue)
 
 
@@ -217,7 +219,7 @@ async def update(
     _check_file(value, request.settings)
     await _check_new_method(runtime, queue, value, request)
     reason = await _test_branch_reason(runtime, queue, request)
-    commands = _commands(request, value, actor, reason)
+    commands = _commands(request, actor, reason)
     if commands:
         row = _audit_row(queue, actor, "queue.update", runtime.clock.now())
         along = turn.Along(audit=row, whole=True, expected_version=request.expected_version)
@@ -229,7 +231,7 @@ async def update(
         await _refresh_required(runtime, queue)
     if request.state is QueueState.PAUSED:
         await wait_for_landing(runtime, queue)
-    return await read(runtime, queue)
+    return await queue_views.last_queue_view(runtime, queue)
 
 
 def set_by_file(value: MergeQueue, settings: Mapping[str, ConfigValue]) -> list[str]:
@@ -275,24 +277,22 @@ async def _test_branch_reason(
     return (await vehicles.choose(runtime, queue.repo, queue.branch, tip.sha, given)).reason
 
 
-def _commands(
-    request: QueueRequest, value: MergeQueue, actor: Actor, reason: str | None
-) -> list[Command]:
+def _commands(request: QueueRequest, actor: Actor, reason: str | None) -> list[Command]:
     commands: list[Command] = []
     if request.settings:
         commands.append(Configure(dict(request.settings), actor, reason))
-    if request.state is not None or request.has_reason:
-        commands.append(SetState(request.state or value.state, request.reason, actor))
+    if request.state is not None or request.reason is not None:
+        commands.append(SetState(request.state, request.reason, actor))
     return commands
 
 
 async def _refresh_required(runtime: Runtime, queue: QueueRef) -> None:
-    value = await turn.value(runtime, queue.id)
+    value = await turn.last_value(runtime, queue.id)
     override = requirements.override_of(value)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, override)
     inputs = requirements.reports(value, resolved)
     if inputs:
-        await turn.take(runtime, queue.id, inputs)
+        await turn.report(runtime, queue.id, inputs)
 
 
 async def wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
@@ -301,7 +301,7 @@ async def wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
     deadline = runtime.clock.monotonic_s() + pull_requests.LANDING_WAIT_S
     while True:
         seen = runtime.wakeups.version(topic)
-        value = await turn.value(runtime, queue.id)
+        value = await turn.last_value(runtime, queue.id)
         left_s = deadline - runtime.clock.monotonic_s()
         if value.landing is None:
             return
@@ -310,7 +310,7 @@ async def wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
         await runtime.wakeups.wait(topic, seen, left_s)
     text = "A landing was under way when the queue was paused, and its outcome is not known yet."
     held = PlaceHold(HoldReason.LANDING_UNRESOLVED, None, text, SYSTEM)
-    await turn.take(runtime, queue.id, [held])
+    await turn.report(runtime, queue.id, [held])
 
 
 STATE_ACTIONS = {
@@ -343,7 +343,10 @@ async def set_state(
 
 
 async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
-    """Delete an empty queue; its history stays. Raises Conflict(queue_not_empty)."""
+    """Delete an empty queue; its history stays. Nothing enters it afterwards.
+
+    Raises Conflict(queue_not_empty), NotFound(queue_not_found).
+    """
     await _ask(runtime, queue, Delete(actor), "queue.delete", Requester(actor))
 
 

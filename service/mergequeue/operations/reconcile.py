@@ -265,11 +265,11 @@ async def tell_queues_of(
 ) -> None:
     """Report to a repository's queues whether it is available; skip queues that know."""
     for queue in await runtime.store.read(queues.queues_of, repository_id):
-        value = await turn.value(runtime, queue.id)
+        value = await turn.last_value(runtime, queue.id)
         held = {one.reason for one in value.holds} & UNAVAILABLE
         if held != ({hold} if hold is not None else set()):
             report = RepositoryChanged(available=hold is None, hold=hold, text=text)
-            await turn.take(runtime, queue.id, [report])
+            await turn.report(runtime, queue.id, [report])
 
 
 async def read_queue(runtime: Runtime, queue: QueueRef) -> None:

@@ -80,7 +80,12 @@ async def _tip(provider: Provider, queue: QueueRef, branch: str) -> Sha | None:
 
 
 def _rename(session: Tx, queue: QueueRef, new: str, entry: AuditRow) -> bool:
-    """Give the queue its new branch and log it; False if another queue has that one."""
+    """Give the queue its new branch and log it.
+
+    False if another queue has that one, or if this one was deleted meanwhile.
+    """
+    if queues.head_of(session, queue.id, lock=True) is None:
+        return False
     if queues.queue_ref(session, queue.org_id, queue.repository_id, new) is not None:
         return False
     queues.rename_branch(session, queue.id, new)

@@ -24,11 +24,11 @@ REVOKED = (
 
 
 async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView:
-    """Return one run of this queue, live or finished.
+    """Return one run of this queue, live or finished; the queue may be deleted.
 
     Raises NotFound(test_run_not_found): unknown, another queue's, or not built yet.
     """
-    value = await turn.value(runtime, queue.id)
+    value = await turn.last_value(runtime, queue.id)
     view = await runtime.store.read(_details, runtime, queue, value, run_id)
     if view is None:
         raise NotFound(

@@ -6,6 +6,7 @@ Rows, journal, outbox, landing intents and audit entries are written together or
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -83,13 +84,19 @@ class Along:
 ALONE = Along()
 
 
+class QueueGone(NotFound):
+    """The queue was deleted: nothing enters or changes it any more."""
+
+    code = "queue_not_found"
+
+
 async def take(
     runtime: Runtime, queue_id: int, inputs: Sequence[Input], along: Along = ALONE
 ) -> tuple[Step, ...]:
     """Take at most 64 inputs in order through one transaction.
 
     Returns a step for each command, and one for all reports between two commands. Raises
-    NotFound(queue_not_found), DatabaseUnavailable. A broken invariant rolls the turn back and
+    QueueGone, DatabaseUnavailable. A broken invariant rolls the turn back and
     holds the queue (`invariant_breach`), then raises InvariantBroken.
     """
     if len(inputs) > INPUTS_MAX:
@@ -111,21 +118,38 @@ async def ask(runtime: Runtime, queue: QueueRef, command: Command, along: Along 
 
 
 async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
-    """Return the queue's newest committed value. Raises NotFound(queue_not_found)."""
+    """Return the queue's newest committed value. Raises QueueGone."""
+    found = await last_value(runtime, queue_id)
+    if found.deleted:
+        raise _gone(found.branch)
+    return found
+
+
+async def last_value(runtime: Runtime, queue_id: int) -> MergeQueue:
+    """Return the same, and of a deleted queue the last value, to show what has happened in it.
+
+    Raises NotFound(queue_not_found).
+    """
     known = await newest_known(runtime.store, queue_id)
     if known is not None:
         return known
     # Taken before the read: a cache that is cleared meanwhile must not get an older value.
     cache = runtime.store.caches.of(QueueCache)
-    read = (await runtime.store.read(newest, runtime, queue_id))[1]
+    read = await runtime.store.read(queues.load, queue_id)
     cache.put(read)
     return read
+
+
+async def report(runtime: Runtime, queue_id: int, inputs: Sequence[Input]) -> None:
+    """Take inputs without an answer; a queue that was deleted meanwhile needs none of them."""
+    with suppress(QueueGone):
+        await take(runtime, queue_id, inputs)
 
 
 async def queues_with(runtime: Runtime, repository_id: int, number: int) -> tuple[QueueRef, ...]:
     """Return the queues of a repository that a pull request is in."""
     found = await runtime.store.read(queues.queues_of, repository_id)
-    return tuple([one for one in found if number in (await value(runtime, one.id)).entries])
+    return tuple([one for one in found if number in (await last_value(runtime, one.id)).entries])
 
 
 async def _take(
@@ -197,7 +221,7 @@ def _turn(session: Tx, runtime: Runtime, request: _TurnRequest) -> _Turned:
         saved = queues.save(session, before, whole, head.epoch)
         ref = queues.ref_by_id(session, request.queue_id)
         if ref is None:
-            raise _gone()
+            raise _gone(current.branch)
         result = TurnResult(ref, before, replace(whole, queue=saved), request.now)
         _store_outputs(session, runtime, head, result)
         has_messages = record_result(session, runtime, result)
@@ -275,17 +299,18 @@ def newest(
 ) -> tuple[Head, MergeQueue]:
     """Return the stored version and its value, from memory where it is there.
 
-    `lock` keeps other turns out until the commit. Raises NotFound(queue_not_found).
+    `lock` keeps other turns out until the commit. Raises QueueGone.
     """
     head = queues.head_of(session, queue_id, lock=lock)
     if head is None:
-        raise _gone()
+        ref = queues.ref_by_id(session, queue_id)
+        raise _gone(ref.branch if ref is not None else "")
     known = runtime.store.caches.of(QueueCache).get(queue_id, head.version)
     return head, known if known is not None else queues.load(session, queue_id)
 
 
-def _gone() -> NotFound:
-    return NotFound("This queue does not exist any more.", code="queue_not_found")
+def _gone(branch: str) -> QueueGone:
+    return QueueGone(f'The queue of branch "{branch}" has been deleted.')
 
 
 def _check(session: Tx, along: Along, before: MergeQueue, now: datetime) -> None:

@@ -84,7 +84,8 @@ SELECT_GREENS = (
     .order_by(desc(greens.c.at), greens.c.key)
     .limit(GREENS_MAX)
 )
-SELECT_HEAD = select(queues.c.version, queues.c.epoch).where(queues.c.id == _QUEUE)
+_IS_THERE = queues.c.deleted.is_(False)
+SELECT_HEAD = select(queues.c.version, queues.c.epoch).where(queues.c.id == _QUEUE, _IS_THERE)
 # NO KEY UPDATE: rows that only refer to the queue may be written beside a turn.
 LOCK_HEAD = SELECT_HEAD.with_for_update(key_share=True)
 
@@ -118,7 +119,6 @@ SELECT_REFS_AFTER = (
     .limit(bindparam("at_most"))
 )
 SELECT_REF_BY_ID = SELECT_REFS.where(queues.c.id == _QUEUE)
-_IS_THERE = queues.c.deleted.is_(False)
 SELECT_ALL_REFS = SELECT_REFS.where(_IS_THERE).order_by(queues.c.id)
 SELECT_REFS_OF_REPOSITORY = SELECT_REFS.where(
     queues.c.repository_id == bindparam("of_repository"), _IS_THERE
@@ -142,7 +142,9 @@ SELECT_DUE = (
     .order_by(queues.c.wake_at, queues.c.id)
 )
 POSTPONE = (
-    update(queues).where(queues.c.id == bindparam("of_queue")).values(wake_at=bindparam("until"))
+    update(queues)
+    .where(queues.c.id == bindparam("of_queue"), _IS_THERE)
+    .values(wake_at=bindparam("until"))
 )
 SELECT_LIVE = (
     select(entries.c.queue_id)
@@ -236,16 +238,19 @@ def ref_of(row: Row[*tuple[object, ...]]) -> QueueRef:
 
 
 def head_of(session: Connection, queue_id: int, *, lock: bool = False) -> Head | None:
-    """Return the stored version and epoch; `lock` keeps other turns out until the commit."""
+    """Return the stored version and epoch, None if the queue is deleted.
+
+    `lock` keeps other turns out until the commit.
+    """
     statement = LOCK_HEAD if lock else SELECT_HEAD
     row = session.execute(statement, {"of_queue": queue_id}).first()
     return None if row is None else Head(row.version, row.epoch)
 
 
 def load(session: Connection, queue_id: int) -> MergeQueue:
-    """Return the live value: entries and runs in the order they were made, the newest passed trees.
+    """Return the live value, also of a deleted queue.
 
-    Raises NotFound(queue_not_found).
+    Entries and runs are in the order they were made. Raises NotFound(queue_not_found).
     """
     binds = {"of_queue": queue_id}
     row = session.execute(SELECT_QUEUE, binds).first()

@@ -41,6 +41,7 @@ SELECT_NEWEST_ENTRY = (
     .order_by(desc(entries.c.no))
     .limit(1)
 )
+SELECT_NEWEST_ENDED = SELECT_NEWEST_ENTRY.where(entries.c.live.is_(False))
 SELECT_ENTRY = ENTRIES.where(entries.c.queue_id == _QUEUE, entries.c.id == bindparam("of_id"))
 SELECT_RUNS = RunQuestion(
     RUNS.where(_THESE_RUNS), MEMBERS.where(_THESE_RUNS), CHECKS.where(_THESE_RUNS)
@@ -80,6 +81,12 @@ class RecordedBranch:
 def newest_entry(session: Connection, queue_id: int, pr: int) -> Entry | None:
     """Return the newest submission of a pull request, live or ended."""
     found = entries_of(session, SELECT_NEWEST_ENTRY, {"of_queue": queue_id, "of_pr": pr})
+    return found[0] if found else None
+
+
+def newest_ended(session: Connection, queue_id: int, pr: int) -> Entry | None:
+    """Return the newest submission of a pull request that has ended."""
+    found = entries_of(session, SELECT_NEWEST_ENDED, {"of_queue": queue_id, "of_pr": pr})
     return found[0] if found else None
 
 

@@ -84,9 +84,9 @@ def _put(
     row: AuditRow,
 ) -> OverrideView:
     access.recheck(session, row.actor, row.at)
-    case = records.find_case(session, repository, request.test_id)
     # One override at a time: each closes the one before.
     test_cases.lock(session, repository.id)
+    case = records.find_case(session, repository, request.test_id)
     said = StoredOverride(
         no=case.no,
         override=request.override,

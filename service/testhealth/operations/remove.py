@@ -40,8 +40,9 @@ def _remove(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditRow
 ) -> tuple[None, CachedIndex | None]:
     access.recheck(session, row.actor, row.at)
-    upload = records.find_upload(session, repository, upload_id)
+    # Locked first: another process may be removing the same upload.
     cases.lock(session, repository.id)
+    upload = records.find_upload(session, repository, upload_id)
     tests = RepositoryTests(session, runtime, records.home_of(session, runtime, repository, row.at))
     attempts = test_attempts.attempts_of(session, upload_id)
     keys = filter(None, (upload.passed, upload.skipped))

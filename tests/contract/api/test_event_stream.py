@@ -140,3 +140,11 @@ async def test_a_stream_ends_after_its_time(queue, monkeypatch):
     monkeypatch.setattr(events, "STREAM_S", 0.0)
     async with streaming(queue) as stream:
         assert await stream.response.read() == b""
+
+
+async def test_a_stream_ends_with_the_deletion_of_its_queue(client, queue):
+    async with streaming(queue) as stream:
+        await client.done("deleteQueue", queue.named())
+        _, event = await stream.event()
+        assert event["event"] == "QueueDeleted"
+        assert await stream.message() == {}

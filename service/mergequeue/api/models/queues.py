@@ -99,10 +99,6 @@ class UpdateQueue(QueueChange):
             changes.setdefault("required_statuses", None)
         return changes
 
-    def says_reason(self) -> bool:
-        """Return whether `stateReason` was sent, null included."""
-        return "state_reason" in self.model_fields_set
-
     def contradicts_itself(self) -> bool:
         """Return whether the override of required statuses is both set and dropped."""
         return bool(self.delete_required_statuses) and "required_statuses" in self.model_fields_set

@@ -61,6 +61,9 @@ def submit(draft: Draft, one: Submit) -> Refused | None:
 
     The same head again only rewrites its options. See docs/design/engine.md 5.
     """
+    known = draft.entries.get(one.facts.pr)
+    if one.entry is not None and (known is None or known.id != one.entry):
+        return _not_queued(draft, one.facts.pr)
     for lower in one.below:
         refusal = _submit(draft, lower)
         if refusal is not None:
@@ -148,13 +151,14 @@ def set_state(draft: Draft, one: SetState) -> Refused | None:
         text = "a queue switches modes by its configuration"
         return Refused(Reason.INVALID_VALUE, text, field="state")
     queue = draft.queue
-    stands_still = queue.state is not QueueState.RUNNING
+    stands_still = queue.state in (QueueState.PAUSED, QueueState.DRAINING)
     is_reworded = one.reason is not None and one.reason != queue.state_reason
-    if queue.state is QueueState.SWITCHING_MODES:
+    state = queue.state if one.state is None else one.state
+    if one.state is not None and queue.state is QueueState.SWITCHING_MODES:
         text = "the queue changes its mode when the runs in progress are over"
         return Refused(Reason.MODE_SWITCH_IN_PROGRESS, text)
-    if one.state is not queue.state:
-        draft.set_state(one.state, one.reason)
+    if state is not queue.state:
+        draft.set_state(state, one.reason)
         for pr in sorted(draft.places.not_ready):
             entry = draft.entries[pr]
             draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))

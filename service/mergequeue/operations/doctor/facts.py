@@ -103,7 +103,9 @@ class QueueOf:
 async def queue_of(runtime: Runtime, repository: RepositoryRecord, branch: str) -> QueueOf:
     """Return the queue of a branch, or the defaults of a new one."""
     ref = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
-    value = None if ref is None else await turn.value(runtime, ref.id)
+    value = None if ref is None else await turn.last_value(runtime, ref.id)
+    if value is not None and value.deleted:
+        value = None
     return QueueOf(value, QueueConfig() if value is None else value.config)
 
 
