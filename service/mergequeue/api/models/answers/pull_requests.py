@@ -214,7 +214,9 @@ class SubmissionRestarted(Submission):
     """A submission and the result of restarting its tests."""
 
     result: Literal["restarted", "not_needed"]
-    """What the request did."""
+    """What the request did: `not_needed` while tests have not begun, such as while the test branch of
+    a restart before is built.
+    """
 
 
 class TargetsKept(Answer):
