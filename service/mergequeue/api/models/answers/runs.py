@@ -109,7 +109,9 @@ class TestRunShown(Answer):
     created_at: Time
     """When it was made."""
     status: RunStatus
-    """The status of the test run."""
+    """The status of the test run; `failed` as soon as a required status has failed, and
+    `in_progress` again if a newer attempt of it passes, or its failures are excused.
+    """
     impacted_targets: LeftOut[list[str]] = None
     """Targets of all pull requests on the test branch, where targets are uploaded. For example
     `["//app"]`
@@ -188,3 +190,5 @@ class TestRunsListed(Answer):
     """How many were left out at the beginning."""
     take: Number
     """How many were asked for."""
+    next_cursor: LeftOut[str] = None
+    """Send it as `cursor` for the next page; left out at the end. For example `eyJrIjpbMV19`."""
