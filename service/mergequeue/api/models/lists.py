@@ -125,7 +125,11 @@ class ListMergeQueueTestingResults(Named):
     """`/listMergeQueueTestingResults`."""
 
     offset: Annotated[Integer, Field(ge=0, le=OFFSET_MAX)] | None = None
-    """How many rows to leave out at the beginning."""
+    """How many rows to leave out at the beginning. New runs move the others; to read the whole
+    list, follow `cursor`.
+    """
+    cursor: Cursor | None = None
+    """Where to go on: `nextCursor` of the answer before; without it the first page."""
     take: Take | None = None
     """How many rows to answer; 50 unless sent."""
     pr_number: PullRequestNumber | None = None
@@ -136,4 +140,4 @@ class ListMergeQueueTestingResults(Named):
     def request(self) -> RunRequest:
         """Return which runs to list."""
         take = TAKE if self.take is None else self.take
-        return RunRequest(self.pr_number, self.status, self.offset or 0, take)
+        return RunRequest(self.pr_number, self.status, self.offset or 0, take, self.cursor)

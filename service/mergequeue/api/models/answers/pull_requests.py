@@ -214,8 +214,8 @@ class SubmissionRestarted(Submission):
     """A submission and the result of restarting its tests."""
 
     result: Literal["restarted", "not_needed"]
-    """What the request did: `not_needed` while tests have not begun, such as while the test branch of
-    a restart before is built.
+    """What the request did: `not_needed` while tests have not begun, such as while the test branch
+    of an earlier restart is built.
     """
 
 
