@@ -2,21 +2,24 @@
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, NamedTuple, TypeVar, cast, get_args
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from service.errors import FieldError, Malformed
@@ -106,12 +109,19 @@ def as_named(name: str) -> str:
     return name
 
 
+def _as_read(schema: JsonSchemaValue, model: type[BaseModel]) -> None:
+    """State in the schema what is refused: other fields, unless the request ignores them."""
+    if issubclass(model, Request) and model.ignores_unknown:
+        del schema["additionalProperties"]
+
+
 # A name by itself, because the mypy plugin mistrusts alias generators of models that are
 # constructed by keyword; these are only ever validated.
 SPELLED_AS_THE_API = ConfigDict(
     alias_generator=to_camel,
-    extra="ignore",
+    extra="forbid",
     frozen=True,
+    json_schema_extra=_as_read,
     regex_engine="python-re",
     strict=True,
     use_attribute_docstrings=True,
@@ -119,14 +129,24 @@ SPELLED_AS_THE_API = ConfigDict(
 
 
 class Request(BaseModel):
-    """A request body: API spelling by alias, unknown fields ignored, never changed."""
+    """A request body: API spelling by alias, never changed.
+
+    Unknown fields, also in objects in it, are refused, or with `ignores_unknown` kept to be listed.
+    """
 
     model_config = SPELLED_AS_THE_API
     spelled: ClassVar[Spelling] = staticmethod(to_camel)
+    ignores_unknown: ClassVar[bool] = False
+    _ignored: tuple[FieldError, ...] = PrivateAttr(())
+
+    @property
+    def ignored(self) -> tuple[FieldError, ...]:
+        """The unknown fields that were sent, at most 50, by place."""
+        return self._ignored
 
     @classmethod
     def faults_of_names(cls, _body: Mapping[str, object]) -> tuple[FieldError, ...]:
-        """What is wrong with the names at the top of the body; unknown ones usually are not."""
+        """What is wrong with the names at the top of the body, besides unknown ones."""
         return ()
 
 
@@ -140,24 +160,71 @@ class SnakeRequest(Request):
 def read(model: type[Model], body: Mapping[str, object]) -> Model:
     """The body as the model. Raises Malformed with every faulty field, at most 50."""
     faults = model.faults_of_names(body)
-    try:
-        request = model.model_validate(body)
-    except ValidationError as invalid:
-        found = invalid.errors(include_url=False, include_context=True)
-        faults += tuple(field_error(each) for each in found[:ERRORS_MAX])
-        raise refused(faults[:ERRORS_MAX]) from None
-    if faults:
+    request, found = _validated(model, body)
+    unknown = [fault for fault in found if fault["type"] == UNKNOWN]
+    if model.ignores_unknown and unknown and not faults and len(unknown) == len(found):
+        request, found = _validated(model, _without(body, [fault["loc"] for fault in unknown]))
+    if model.ignores_unknown:
+        found = [fault for fault in found if fault["type"] != UNKNOWN]
+    told = {each.field for each in faults}
+    faults += tuple(
+        each for fault in found[:ERRORS_MAX] if (each := _finding(fault, model)).field not in told
+    )
+    if faults or request is None:
         raise refused(faults[:ERRORS_MAX])
+    if unknown:
+        ignored = (_finding(fault, model) for fault in unknown[:ERRORS_MAX])
+        request._ignored = tuple(sorted(ignored, key=lambda each: each.field))
     return request
 
 
+def _validated(
+    model: type[Model], body: Mapping[str, object]
+) -> tuple[Model | None, list[ErrorDetails]]:
+    try:
+        return model.model_validate(body), []
+    except ValidationError as invalid:
+        return None, invalid.errors(include_url=False, include_context=True)
+
+
+Loc = tuple[int | str, ...]
+
+
+def _without(value: object, places: Sequence[Loc]) -> dict[str, object]:
+    """Return an object without the members at these places, itself unchanged."""
+    return cast(dict[str, object], _left_of(value, places))
+
+
+def _left_of(value: object, places: Sequence[Loc]) -> object:
+    inside: defaultdict[int | str, list[Loc]] = defaultdict(list)
+    for place in places:
+        inside[place[0]].append(place[1:])
+    if isinstance(value, list):
+        return [_left_of(each, inside[n]) if n in inside else each for n, each in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: _left_of(each, inside[name]) if name in inside else each
+        for name, each in value.items()
+        if () not in inside.get(name, ())
+    }
+
+
 def refused(found: tuple[FieldError, ...]) -> Malformed:
-    """The answer to faulty fields; unknown names at the top give it their own code."""
+    """The answer to faulty fields; unknown names give it their own code."""
     code = "unknown_field" if any(each.code == "unknown" for each in found) else "invalid_field"
-    shown = "; ".join(f"{each.field} {each.message}" for each in found[:3])
+    shown = "; ".join(map(_said, found[:3]))
     more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
     return Malformed(f"{shown}{more}.", code=code, errors=found)
 
+
+def _said(fault: FieldError) -> str:
+    meant = "" if fault.did_you_mean is None else f" (did you mean `{fault.did_you_mean}`?)"
+    return f"{fault.field} {fault.message}{meant}"
+
+
+UNKNOWN = "extra_forbidden"
+"""pydantic's finding that a field is unknown."""
 
 CODES: Mapping[str, tuple[str, str]] = {
     "missing": ("missing", "is required"),
@@ -185,25 +252,29 @@ CODES: Mapping[str, tuple[str, str]] = {
 
 ADVICE: Mapping[str, Callable[[str], str | None]] = {
     "/repo/host": lambda given: (
-        "give the host alone: `github.com`" if re.search(r"[:/]/|/", given) else None
+        "must be the host alone: `github.com`" if re.search(r"[:/]/|/", given) else None
     ),
     "/repo/name": lambda given: (
-        "the group path belongs in `owner`"
+        "must be without the group path, which belongs in `owner`"
         if "/" in given
-        else "leave `.git` out"
+        else "must be without `.git`"
         if given.endswith(".git")
         else None
     ),
     "/targetBranch": lambda given: (
-        "leave `refs/heads/` out" if given.startswith("refs/heads/") else None
+        "must be without `refs/heads/`" if given.startswith("refs/heads/") else None
     ),
     "/holdId": lambda _: "must be the id of a hold, as `headgate queue show` lists it",
 }
 """What to send instead, by field, when its form is wrong."""
 
 
+def _finding(fault: ErrorDetails, model: type[Request]) -> FieldError:
+    return _unknown(fault["loc"], model) if fault["type"] == UNKNOWN else field_error(fault)
+
+
 def field_error(fault: ErrorDetails) -> FieldError:
-    """One of pydantic's findings as ours."""
+    """One of pydantic's findings as ours, other than that of an unknown field."""
     place = pointer(*fault["loc"])
     context = fault.get("ctx", {})
     known = CODES.get(fault["type"])
@@ -221,6 +292,38 @@ def field_error(fault: ErrorDetails) -> FieldError:
         message = advice(given) or message
     return FieldError(place, code, message)
 
+
+def _unknown(place: Loc, model: type[Request]) -> FieldError:
+    """The finding about an unknown field, with the known one that is nearest in its object."""
+    *parents, last = place
+    holder: type[Request] | None = model
+    for part in parents:
+        if isinstance(part, str) and holder is not None:
+            holder = _parts_of(holder).get(part)
+    known = () if holder is None else tuple(_parts_of(holder))
+    name = str(last)[:NAME_SHOWN_MAX]
+    return FieldError(
+        pointer(*parents, name), "unknown", "is no field of this request", nearest(name, known)
+    )
+
+
+def _parts_of(model: type[Request]) -> dict[str, type[Request] | None]:
+    """Return the fields of a model as they are sent, with the model of those that are objects."""
+    return {
+        field.alias or name: _model_in(field.annotation)
+        for name, field in model.model_fields.items()
+    }
+
+
+def _model_in(kind: object) -> type[Request] | None:
+    """Return the model that a type holds, alone, optional or in a list."""
+    if isinstance(kind, type) and issubclass(kind, Request):
+        return kind
+    return next((found for each in get_args(kind) if (found := _model_in(each))), None)
+
+
+NAME_SHOWN_MAX = 100
+"""Characters of an unknown name that are shown."""
 
 OWN_CODES = frozenset({"type", "range", "length", "format", "enum", "read_only", "unknown"})
 
@@ -359,6 +462,8 @@ Reason = Annotated[str, Field(max_length=500, pattern=LINES)]
 class Repository(Request):
     """Which repository (docs/design/http.md 4); existence is another matter."""
 
+    ignores_unknown = True
+
     host: Annotated[str, Field(max_length=255, pattern=HOST)]
     """Host of the repository, as in its address. For example `github.com`."""
     owner: Annotated[str, Field(min_length=1, max_length=255, pattern=OWNER)]
@@ -407,6 +512,8 @@ class Named(Request):
 
 class PullRequest(Request):
     """Which pull request."""
+
+    ignores_unknown = True
 
     number: PullRequestNumber
     """Number of the pull request."""

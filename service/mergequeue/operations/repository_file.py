@@ -51,7 +51,7 @@ def _as_in_a_file(schema: JsonSchemaValue) -> None:
 class BranchSettings(Request):
     """Settings of the queue of one branch."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_as_in_a_file)
+    model_config = ConfigDict(json_schema_extra=_as_in_a_file)
 
     def settings(self) -> dict[str, ConfigValue]:
         """Return the settings that are written, by field name of `QueueConfig`, in its types."""

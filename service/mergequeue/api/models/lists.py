@@ -108,6 +108,8 @@ class ListQueueEvents(Named):
 class StreamQueueEvents(Repository):
     """`/streamQueueEvents`: without a cursor, and without `Last-Event-ID`, from now on."""
 
+    ignores_unknown = False
+
     target_branch: Annotated[str, Field(min_length=1, max_length=255, pattern=common.BRANCH)]
     """The branch of the queue, without `refs/heads/`. For example `main`."""
     cursor: Cursor | None = None

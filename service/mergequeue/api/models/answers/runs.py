@@ -12,6 +12,7 @@ from service.http.models.answers.common import (
     Number,
     Sha,
     Time,
+    WithIgnored,
     open_word,
 )
 from service.http.models.shared import TAKE_MAX
@@ -88,7 +89,7 @@ class IncompleteReport(Answer):
     """What its reports lack. For example `["No report came for this job."]`"""
 
 
-class TestRunShown(Answer):
+class TestRunShown(WithIgnored):
     """One test run with everything reported on its test branch."""
 
     __test__ = False
