@@ -92,5 +92,5 @@ def read_query(model: type[Request], query: Mapping[str, str]) -> Request:
     try:
         return common.read(model, dict(query))
     except Malformed as wrong:
-        found = "; ".join(f"{one.field.removeprefix('/')} {one.message}" for one in wrong.errors)
+        found = "; ".join(common.said(one).removeprefix("/") for one in wrong.errors)
         raise Malformed(f"{found}.", code="invalid_parameter") from None

@@ -1,13 +1,11 @@
 """Fields that several requests share, and how a faulty body becomes a list of errors."""
 
-import difflib
 import re
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, ClassVar, NamedTuple, TypeVar, cast, get_args
+from typing import Annotated, ClassVar, NamedTuple, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -23,6 +21,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from service.errors import FieldError, Malformed
+from service.http.models import unknown
 from service.vocabulary import RepoRef, Sha
 
 NUMBER_MAX = 4_294_967_295
@@ -161,19 +160,21 @@ def read(model: type[Model], body: Mapping[str, object]) -> Model:
     """The body as the model. Raises Malformed with every faulty field, at most 50."""
     faults = model.faults_of_names(body)
     request, found = _validated(model, body)
-    unknown = [fault for fault in found if fault["type"] == UNKNOWN]
-    if model.ignores_unknown and unknown and not faults and len(unknown) == len(found):
-        request, found = _validated(model, _without(body, [fault["loc"] for fault in unknown]))
+    strange = [fault for fault in found if fault["type"] == unknown.FOUND]
+    if model.ignores_unknown and strange and not faults and len(strange) == len(found):
+        request, found = _validated(
+            model, unknown.without(body, [fault["loc"] for fault in strange])
+        )
     if model.ignores_unknown:
-        found = [fault for fault in found if fault["type"] != UNKNOWN]
+        found = [fault for fault in found if fault["type"] != unknown.FOUND]
     told = {each.field for each in faults}
     faults += tuple(
         each for fault in found[:ERRORS_MAX] if (each := _finding(fault, model)).field not in told
     )
     if faults or request is None:
         raise refused(faults[:ERRORS_MAX])
-    if unknown:
-        ignored = (_finding(fault, model) for fault in unknown[:ERRORS_MAX])
+    if strange:
+        ignored = (_finding(fault, model) for fault in strange[:ERRORS_MAX])
         request._ignored = tuple(sorted(ignored, key=lambda each: each.field))
     return request
 
@@ -187,44 +188,19 @@ def _validated(
         return None, invalid.errors(include_url=False, include_context=True)
 
 
-Loc = tuple[int | str, ...]
-
-
-def _without(value: object, places: Sequence[Loc]) -> dict[str, object]:
-    """Return an object without the members at these places, itself unchanged."""
-    return cast(dict[str, object], _left_of(value, places))
-
-
-def _left_of(value: object, places: Sequence[Loc]) -> object:
-    inside: defaultdict[int | str, list[Loc]] = defaultdict(list)
-    for place in places:
-        inside[place[0]].append(place[1:])
-    if isinstance(value, list):
-        return [_left_of(each, inside[n]) if n in inside else each for n, each in enumerate(value)]
-    if not isinstance(value, Mapping):
-        return value
-    return {
-        name: _left_of(each, inside[name]) if name in inside else each
-        for name, each in value.items()
-        if () not in inside.get(name, ())
-    }
-
-
 def refused(found: tuple[FieldError, ...]) -> Malformed:
     """The answer to faulty fields; unknown names give it their own code."""
     code = "unknown_field" if any(each.code == "unknown" for each in found) else "invalid_field"
-    shown = "; ".join(map(_said, found[:3]))
+    shown = "; ".join(map(said, found[:3]))
     more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
     return Malformed(f"{shown}{more}.", code=code, errors=found)
 
 
-def _said(fault: FieldError) -> str:
+def said(fault: FieldError) -> str:
+    """Return a faulty field, what is wrong with it, and what was probably meant."""
     meant = "" if fault.did_you_mean is None else f" (did you mean `{fault.did_you_mean}`?)"
     return f"{fault.field} {fault.message}{meant}"
 
-
-UNKNOWN = "extra_forbidden"
-"""pydantic's finding that a field is unknown."""
 
 CODES: Mapping[str, tuple[str, str]] = {
     "missing": ("missing", "is required"),
@@ -270,7 +246,12 @@ ADVICE: Mapping[str, Callable[[str], str | None]] = {
 
 
 def _finding(fault: ErrorDetails, model: type[Request]) -> FieldError:
-    return _unknown(fault["loc"], model) if fault["type"] == UNKNOWN else field_error(fault)
+    if fault["type"] != unknown.FOUND:
+        return field_error(fault)
+    *parents, name = fault["loc"]
+    shown = str(name)[: unknown.NAME_SHOWN_MAX]
+    meant = unknown.nearest(shown, unknown.known_at(model, parents))
+    return FieldError(pointer(*parents, shown), "unknown", "is no field of this request", meant)
 
 
 def field_error(fault: ErrorDetails) -> FieldError:
@@ -292,38 +273,6 @@ def field_error(fault: ErrorDetails) -> FieldError:
         message = advice(given) or message
     return FieldError(place, code, message)
 
-
-def _unknown(place: Loc, model: type[Request]) -> FieldError:
-    """The finding about an unknown field, with the known one that is nearest in its object."""
-    *parents, last = place
-    holder: type[Request] | None = model
-    for part in parents:
-        if isinstance(part, str) and holder is not None:
-            holder = _parts_of(holder).get(part)
-    known = () if holder is None else tuple(_parts_of(holder))
-    name = str(last)[:NAME_SHOWN_MAX]
-    return FieldError(
-        pointer(*parents, name), "unknown", "is no field of this request", nearest(name, known)
-    )
-
-
-def _parts_of(model: type[Request]) -> dict[str, type[Request] | None]:
-    """Return the fields of a model as they are sent, with the model of those that are objects."""
-    return {
-        field.alias or name: _model_in(field.annotation)
-        for name, field in model.model_fields.items()
-    }
-
-
-def _model_in(kind: object) -> type[Request] | None:
-    """Return the model that a type holds, alone, optional or in a list."""
-    if isinstance(kind, type) and issubclass(kind, Request):
-        return kind
-    return next((found for each in get_args(kind) if (found := _model_in(each))), None)
-
-
-NAME_SHOWN_MAX = 100
-"""Characters of an unknown name that are shown."""
 
 OWN_CODES = frozenset({"type", "range", "length", "format", "enum", "read_only", "unknown"})
 
@@ -374,14 +323,7 @@ def one_of(words: type[Word], *shown_only: Word) -> Callable[[object], object]:
 
 def unknown_word(given: str, words: tuple[str, ...], more: str = "") -> PydanticCustomError:
     """The finding that a value is none of the words, nor `more`, with the nearest of them."""
-    return wrong("enum", f"must be one of {', '.join(words)}{more}", nearest(given, words))
-
-
-def nearest(given: str, words: tuple[str, ...]) -> str | None:
-    """The word somebody probably meant, if one is near, in any letter case."""
-    by_lower = {word.lower(): word for word in words}
-    found = difflib.get_close_matches(given.lower()[:100], by_lower, n=1)
-    return by_lower[found[0]] if found else None
+    return wrong("enum", f"must be one of {', '.join(words)}{more}", unknown.nearest(given, words))
 
 
 def isolate(value: object) -> object:

@@ -15,7 +15,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import ErrorDetails
 
 from service.http import schemas
-from service.http.models import common
+from service.http.models import common, unknown
 from service.http.models.common import Request
 from service.mergequeue.engine.config import (
     SETTINGS,
@@ -148,7 +148,7 @@ def _message(place: document.Path, error: ErrorDetails) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
         model, what = _where(place)
-        meant = common.nearest(str(place[-1]), _names_of(model))
+        meant = unknown.nearest(str(place[-1]), _names_of(model))
         hint = f"Did you mean `{meant}`?" if meant else f"Remove it. {SEE}"
         return f"{name} {what}. {hint}"
     if kind == "missing":

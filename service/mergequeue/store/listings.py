@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import cast
 
-from sqlalchemy import BindParameter, Connection, Select, bindparam, desc, func, select, tuple_
+from sqlalchemy import BindParameter, Connection, bindparam, desc, func, select, tuple_
 
 from service.database.codec import JsonCodec
 from service.database.types import Id, Utc
@@ -378,9 +378,8 @@ def built_runs(
 def built_runs_count(session: Connection, queue_id: int, wanted: RunFilter) -> int:
     """Return the number of these runs."""
     binds = _run_binds(queue_id, wanted)
-    question: Select[*tuple[Any, ...]] = _of_status(COUNT_RUNS, wanted)
-    many: int = session.execute(question, binds).scalars().one()
-    return many
+    found = session.execute(_of_status(COUNT_RUNS, wanted), binds)
+    return cast("int", found.one()[0])
 
 
 def _of_status(questions: Mapping[tuple[bool, bool], Question], wanted: RunFilter) -> Question:

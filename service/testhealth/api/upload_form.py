@@ -9,7 +9,7 @@ from service.errors import FieldError, Malformed
 from service.http import intake
 from service.http.errors import HttpRefused
 from service.http.intake import Intake, Schema
-from service.http.models import common
+from service.http.models import common, unknown
 from service.testhealth.api import multipart
 from service.testhealth.api.models.uploads import UploadTestResults
 from service.testhealth.api.multipart import Part
@@ -98,8 +98,8 @@ def _parts(body: bytes, boundary: bytes) -> list[Part]:
     parts: list[Part] = []
     for part in multipart.parts(body, boundary):
         if part.name not in PARTS:
-            name = part.name[: common.NAME_SHOWN_MAX]
-            meant = common.nearest(name, PARTS)
+            name = part.name[: unknown.NAME_SHOWN_MAX]
+            meant = unknown.nearest(name, PARTS)
             fault = FieldError(common.pointer(name), "unknown", "is no part of this form", meant)
             raise common.refused((fault,))
         parts.append(part)

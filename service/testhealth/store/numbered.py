@@ -1,7 +1,7 @@
 """Lists of tests by their numbers, which never change while everything else about a test does."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, Row, Select, bindparam
 
@@ -35,6 +35,9 @@ class NumberedTests(Protocol):
         ...
 
 
+Numbers = Row[int, *tuple[object, ...]]
+"""A row that begins with the number of a test."""
+
 Asked = Mapping[str, object]
 """The parameters of a statement."""
 
@@ -44,7 +47,7 @@ class Numbered:
 
     def __init__(
         self,
-        rows: Select[*tuple[Any, ...]],
+        rows: Select[int, *tuple[object, ...]],
         number: ColumnElement[int],
         order: Sequence[ColumnElement[object]],
     ) -> None:
@@ -55,7 +58,9 @@ class Numbered:
         self._after = limited.where(number > limit).order_by(number.asc())
         self._before = limited.where(number < limit).order_by(number.desc())
 
-    def top(self, session: Connection, asked: Asked, limit: int) -> list[Row[*tuple[object, ...]]]:
+    def top(
+        self, session: Connection, asked: Asked, limit: int
+    ) -> list[Row[int, *tuple[object, ...]]]:
         """Return the first rows in the order of the list."""
         return list(session.execute(self._top, {**asked, "at_most": limit}))
 
@@ -77,7 +82,7 @@ class Numbered:
     def _beside(
         self,
         session: Connection,
-        statement: Select[*tuple[Any, ...]],
+        statement: Select[int, *tuple[object, ...]],
         asked: Asked,
         place: tuple[int, int],
     ) -> list[int]:

@@ -1,4 +1,9 @@
-"""Failed required statuses of a run that is not decided yet. Decides, changes nothing."""
+"""Failed required statuses of a run that is not decided yet. Decides, changes nothing.
+
+All that is shown says at once that a check failed and what the queue waits for: the run's status is
+failed, and no time of landing is given. A newer attempt that runs or passes, and a failure that is
+excused, make the run what it was.
+"""
 
 from dataclasses import dataclass
 from datetime import timedelta
