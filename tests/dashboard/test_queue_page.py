@@ -181,7 +181,11 @@ async def test_a_branch_with_slashes_or_the_name_of_a_page_has_an_address(store,
 
 def six_passed():
     """Runs that have passed, by which times are estimated."""
-    ended = {"status": RunStatus.SUCCEEDED, "finished_at": at(100), "created_at": at(120)}
+    ended: dict[str, Any] = {
+        "status": RunStatus.SUCCEEDED,
+        "finished_at": at(100),
+        "created_at": at(120),
+    }
     return tuple(a_run(number, (number,), **ended) for number in range(1, 7))
 
 

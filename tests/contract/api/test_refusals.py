@@ -6,6 +6,7 @@ import io
 import pytest
 
 from service.http import callers
+from service.http.route import Posted
 from service.process.api import routes
 
 WRITES = {
@@ -322,6 +323,7 @@ ABOUT = {
 def known_to(name, body):
     """The fields of a body that an endpoint knows."""
     (route,) = (each for each in routes.ROUTES if each.path == f"/v1/{name}")
+    assert isinstance(route, Posted)
     known = {field.alias or own for own, field in route.model.model_fields.items()}
     return {field: value for field, value in body.items() if field in known}
 
