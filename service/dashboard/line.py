@@ -14,7 +14,7 @@ from service.mergequeue.engine.states import EntryState
 from service.mergequeue.operations import queue_views
 from service.mergequeue.operations.page_of_queue import PageOfQueue
 from service.mergequeue.operations.views import PullRequestView
-from service.mergequeue.wording import conditions, warnings
+from service.mergequeue.wording import conditions, reasons, situation, warnings
 from service.text import markdown, phrases, times
 from service.text.phrases import Phrase, phrase
 from service.text.times import TimeLeft
@@ -173,7 +173,7 @@ def _row(
     is_full = notes is not None
     return LineRow(
         entries=views,
-        mark=marks.of_entry(entry),
+        mark=marks.of_entry(entry, is_failing=views[0].failing is not None),
         run=run,
         on=Phrase() if run is None else stacked_on(value, run),
         checks=() if run is None else checks_of(run),
@@ -208,6 +208,9 @@ def checks_of(run: Run) -> tuple[CheckShown, ...]:
 def _notes(value: MergeQueue, entry: Entry, now: datetime) -> Iterable[Phrase]:
     run = run_of(value, entry)
     if run is not None and entry.state is EntryState.TESTING:
+        found = situation.failing_of(entry, run)
+        if found is not None:
+            yield phrases.sentence(reasons.failing(found))
         yield from warnings.of_run(run, now)
         return
     explained = queue_views.explain_entry(value, entry, now)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.culprits.verdict import Standing
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, WhoMustAct
@@ -49,6 +50,7 @@ _RUNS: Mapping[RunStatus, Mark] = {
     RunStatus.FAILED: Mark("Failed", "failed", "bad"),
     RunStatus.CANCELLED: Mark("Stopped without a verdict", "removed", "wait"),
 }
+_FAILING = Mark("A check failed", "failed", "bad")
 _BUILDING = Mark("Creating the test branch", "testing", "test")
 
 _CHECKS: Mapping[CheckOutcome | None, tuple[str, str]] = {
@@ -72,8 +74,10 @@ WHO: Mapping[WhoMustAct, str] = {
 """Who has to act."""
 
 
-def of_entry(entry: Entry) -> Mark:
-    """Return the mark of a submission."""
+def of_entry(entry: Entry, *, is_failing: bool = False) -> Mark:
+    """Return the mark of a submission; `is_failing`: a check of its run failed."""
+    if is_failing:
+        return _FAILING
     if entry.state is EntryState.PENDING and entry.held_by:
         return _ON_HOLD
     if entry.state is EntryState.TESTING and any(entry.restarts.values()):
@@ -95,6 +99,8 @@ def of_run(run: Run) -> Mark:
     """Return the mark of a test run."""
     if run.status is RunStatus.IN_PROGRESS and run.phase is RunPhase.BUILDING:
         return _BUILDING
+    if failing.failing_of(run) is not None:
+        return _FAILING
     return _RUNS[run.status]
 
 

@@ -126,7 +126,7 @@ def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
     wanted = responses.situation_of(page.explained.pull_request).wanted
     return PullRequestPage(
         page=page,
-        mark=marks.of_entry(entry),
+        mark=marks.of_entry(entry, is_failing=text.situation.failing is not None),
         heading=bodies.heading(text),
         details=_details(text),
         suspicion=suspicions.sentence(explained.suspicion),

@@ -58,8 +58,12 @@ class Visit:
         return self.form.get(name, "").strip()
 
     def read(self, model: type[Form]) -> Form:
-        """Return the form by its model. Raises Malformed, which names wrong fields."""
-        return common.read(model, {name: self.text(name) for name in self.form})
+        """Return the form by its model. Raises Malformed, which names wrong fields.
+
+        Fields that serve the page itself are no part of the model.
+        """
+        names = [field.alias or name for name, field in model.model_fields.items()]
+        return common.read(model, {name: self.text(name) for name in names if name in self.form})
 
 
 class Owner(NamedTuple):

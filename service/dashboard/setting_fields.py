@@ -10,7 +10,7 @@ import orjson
 from pydantic.alias_generators import to_camel
 
 from service.errors import FieldError, Malformed
-from service.http.models import common
+from service.http.models import common, unknown
 from service.http.models import settings as models
 from service.mergequeue.engine.applying.settings import sources
 from service.mergequeue.engine.config import (
@@ -167,7 +167,7 @@ def check_names(given: Mapping[str, str]) -> None:
     """Raise Malformed for a name that is no setting."""
     for name in given:
         if name not in FIELDS:
-            meant = common.nearest(name, tuple(FIELDS))
+            meant = unknown.nearest(name, tuple(FIELDS))
             hint = f" Did you mean {meant}?" if meant else ""
             fault = FieldError(f"/{name[:100]}", "unknown", "is not a setting of a queue")
             raise Malformed(f"{name[:100]} is not a setting of a queue.{hint}", errors=(fault,))

@@ -37,6 +37,8 @@ def of(route: Route) -> tuple[str, ...]:
     match route:
         case Posted():
             found = {*POSTS, *(WRITES if route.writes else ()), *route.codes}
+            if not route.model.ignores_unknown:
+                found.add("unknown_field")
         case Fetched() | Streamed():
             found = {*FETCHES, *route.codes}
         case Document():

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.http import codes, errors, openapi, reference
 from service.http.errors import HttpRefused
-from service.http.models import common
+from service.http.models import unknown
 from service.http.route import JSON, Contract, Document, Look, Page, Route
 from service.runtime import EnumCase
 
@@ -117,7 +117,7 @@ def error(look: Look) -> Page:
     status = errors.STATUS_OF.get(code)
     if status is None:
         detail = f"There is no code {code[:100]}."
-        meant = common.nearest(code, tuple(errors.STATUS_OF))
+        meant = unknown.nearest(code, tuple(errors.STATUS_OF))
         more = {} if meant is None else {"did_you_mean": f"/docs/errors/{meant}"}
         raise HttpRefused("unknown_endpoint", detail, **more)
     title, remedy = errors.TITLES[code], _marked(codes.REMEDIES[code])

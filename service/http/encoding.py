@@ -34,8 +34,8 @@ WORDS = frozenset(
 )
 """Members whose value changes its case, wherever they stand in an answer."""
 
-KEPT = frozenset({"checkSuites", "settingSources", "statusChecks"})
-"""Members whose content keeps its words: the provider's, and objects keyed by names of settings."""
+KEPT = frozenset({"checkSuites", "didYouMean", "settingSources", "statusChecks"})
+"""Members whose content keeps its words: the provider's, and objects keyed by names of fields."""
 
 
 class Encoder:

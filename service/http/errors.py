@@ -327,7 +327,9 @@ def _wait_s(error: ServiceError | ProviderError, code: str, now: datetime) -> in
 
 
 def _field_error(fault: FieldError, spelled: Spelling) -> dict[str, str]:
-    """One member of `errors`; settings are spelled as they were sent."""
+    """One member of `errors`; settings are spelled as they were sent, and so is an unknown name."""
+    if fault.code == "unknown":
+        spelled = str
     parts = fault.field.split("/")
     shown = {
         "field": "/".join(spelled(part) if "_" in part else part for part in parts),

@@ -85,13 +85,12 @@ def check_query(request: web.BaseRequest) -> None:
 
 
 def read_query(model: type[Request], query: Mapping[str, str]) -> Request:
-    """The parameters that the model knows, as `check_query` accepts them; others are ignored.
+    """The parameters as the model, as `check_query` accepts them.
 
     Raises Malformed(invalid_parameter) for one that is not acceptable.
     """
-    names = [field.alias or name for name, field in model.model_fields.items()]
     try:
-        return common.read(model, {name: query[name] for name in names if name in query})
+        return common.read(model, dict(query))
     except Malformed as wrong:
-        found = "; ".join(f"{one.field.removeprefix('/')} {one.message}" for one in wrong.errors)
+        found = "; ".join(common.said(one).removeprefix("/") for one in wrong.errors)
         raise Malformed(f"{found}.", code="invalid_parameter") from None

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from service.accounts.api.models.tokens import CreateToken
 from service.errors import FieldError, Malformed
 from service.http.models import common
 from service.mergequeue.api.models import pull_requests, queues, testing
@@ -76,15 +77,73 @@ def test_no_more_than_fifty_faults_are_listed():
     assert len(faults(queues.CreateQueue, body)) == 50
 
 
-def test_unknown_fields_are_ignored_at_every_depth():
-    body = {**PR, "x": 1, "repo": {**REPO, "x": {}}, "pr": {"number": 1, "x": None}}
-    assert common.read(pull_requests.GetSubmittedPullRequest, body).pr.number == 1
+UNKNOWN = {
+    **PR,
+    "priorty": 1,
+    "repo": {**REPO, "x/y": {}},
+    "pr": {"number": 1, "headSha": None, "numbr": 2},
+}
+
+
+def test_what_the_specification_names_ignores_unknown_fields_at_every_depth_and_keeps_them():
+    asked = common.read(pull_requests.SubmitPullRequest, UNKNOWN)
+    assert (asked.pr.number, asked.priority) == (1, None)
+    assert [(each.field, each.did_you_mean) for each in asked.ignored] == [
+        ("/pr/headSha", "sha"),
+        ("/pr/numbr", "number"),
+        ("/priorty", "priority"),
+        ("/repo/x~1y", None),
+    ]
+    assert common.read(pull_requests.SubmitPullRequest, PR).ignored == ()
+
+
+def test_any_other_request_refuses_unknown_fields_at_every_depth_with_what_else_is_wrong():
+    body = {**UNKNOWN, "priority": 999}
+    with pytest.raises(Malformed) as refused:
+        common.read(pull_requests.PreviewPriority, body)
+    assert refused.value.code == "unknown_field"
+    assert sorted((each.field, each.code, each.did_you_mean) for each in refused.value.errors) == [
+        ("/pr/headSha", "unknown", None),
+        ("/pr/numbr", "unknown", "number"),
+        ("/priority", "range", None),
+        ("/priorty", "unknown", "priority"),
+        ("/repo/x~1y", "unknown", None),
+    ]
+    assert "(did you mean `number`?)" in refused.value.detail
+
+
+def test_a_fault_is_told_without_the_unknown_fields_that_are_ignored():
+    with pytest.raises(Malformed) as refused:
+        common.read(pull_requests.SubmitPullRequest, {**UNKNOWN, "priority": 999})
+    assert refused.value.code == "invalid_field"
+    assert [each.field for each in refused.value.errors] == ["/priority"]
+
+
+def test_unknown_fields_of_objects_in_a_list_are_found():
+    rules = [{"targetPattern": "a"}, {"targetPattern": "b", "polcy": "ISOLATE"}]
+    asked = common.read(queues.CreateQueue, {**NAMED, "batchingRules": rules})
+    assert [(each.field, each.did_you_mean) for each in asked.ignored] == [
+        ("/batchingRules/1/polcy", "policy")
+    ]
+    assert len(asked.settings()["batching_rules"]) == 2  # type: ignore[arg-type]
+    token = {"name": "x", "role": "read", "repositories": [{**REPO, "id": 1}]}
+    assert the_fault(CreateToken, token)[:2] == ("/repositories/0/id", "unknown")
+
+
+def test_however_many_unknown_fields_are_sent_fifty_are_listed_and_cut():
+    many = {f"{n:03}{'x' * 1000}": n for n in range(2000)}
+    asked = common.read(queues.GetQueue, {**NAMED, **many})
+    assert len(asked.ignored) == 50
+    assert max(len(each.field) for each in asked.ignored) == 101
 
 
 def test_a_field_is_known_by_its_api_name_alone():
     body = {**PR, "target_branch": "main"}
     del body["targetBranch"]
-    assert the_fault(pull_requests.ExplainPullRequest, body)[:2] == ("/targetBranch", "missing")
+    assert [(each.code, each.field) for each in faults(pull_requests.ExplainPullRequest, body)] == [
+        ("missing", "/targetBranch"),
+        ("unknown", "/target_branch"),
+    ]
 
 
 @pytest.mark.parametrize("host", ["github.com", "GHE.example.org:8443", "127.0.0.1:1", "a" * 255])
@@ -96,7 +155,7 @@ def test_a_host_stands_alone_with_or_without_port(host):
 @pytest.mark.parametrize("host", ["https://github.com", "github.com/octo", "git://x"])
 def test_a_host_with_scheme_or_path_is_told_what_to_send(host):
     body = {**NAMED, "repo": {**REPO, "host": host}}
-    said = "give the host alone: `github.com`"
+    said = "must be the host alone: `github.com`"
     assert the_fault(queues.GetQueue, body) == ("/repo/host", "format", said)
 
 
@@ -123,8 +182,8 @@ def test_an_owner_with_an_empty_or_dotted_part_is_refused(owner):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("group/widgets", "the group path belongs in `owner`"),
-        ("widgets.git", "leave `.git` out"),
+        ("group/widgets", "must be without the group path, which belongs in `owner`"),
+        ("widgets.git", "must be without `.git`"),
         ("..", "must be letters, digits, `.`, `_` and `-`"),
         (".", "must be letters, digits, `.`, `_` and `-`"),
         ("wid gets", "must be letters, digits, `.`, `_` and `-`"),
@@ -531,7 +590,11 @@ def test_lists_and_texts_keep_their_bounds(name, value, pointer, code):
 def test_creating_lists_what_it_ignores():
     body = {**NAMED, "concurency": 5, "version": 1, "deleteRequiredStatuses": True, "batch": None}
     asked = common.read(queues.CreateQueue, body)
-    assert asked.ignored() == ("concurency", "deleteRequiredStatuses", "version")
+    assert [(each.field, each.did_you_mean) for each in asked.ignored] == [
+        ("/concurency", "concurrency"),
+        ("/deleteRequiredStatuses", "requiredStatuses"),
+        ("/version", None),
+    ]
     assert asked.settings() == {}
 
 
@@ -540,8 +603,8 @@ def test_updating_refuses_an_unknown_name_and_suggests_the_known_one():
         common.read(queues.UpdateQueue, {**NAMED, "concurency": 5, "hedgeThreshold": 7})
     assert refused.value.code == "unknown_field"
     assert [(each.field, each.code, each.did_you_mean) for each in refused.value.errors] == [
-        ("/concurency", "unknown", "concurrency"),
         ("/hedgeThreshold", "range", None),
+        ("/concurency", "unknown", "concurrency"),
     ]
 
 

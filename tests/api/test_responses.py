@@ -28,7 +28,7 @@ from service.mergequeue.engine.outputs import (
     TipMoved,
 )
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.states import EntryState, RunKind
+from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.engine.suspicion import FailedTogether, Fate, Other, Suspicion
 from service.mergequeue.operations.views import (
     Conclusion,
@@ -312,6 +312,7 @@ def a_testing_view(**given) -> TestingView:
     """A run of one pull request whose branch stands."""
     default: dict[str, Any] = {
         "run": a_run("r1", sha=Sha("d" * 40), branch="headgate/merge/pr-3/r1"),
+        "status": RunStatus.IN_PROGRESS,
         "tested": (TestedPullRequest(3, "https://github.com/octo/widgets/pull/3", "Change 3"),),
         "suites": ("71",),
         "vehicle_number": 501,

@@ -35,9 +35,10 @@ def faults_of(body):
 
 
 def test_a_body_in_snake_case_is_read_by_its_own_names():
-    asked = common.read(Asked, {**BODY, "pageQuery": {}})
+    asked = common.read(Asked, BODY)
     assert (asked.org_url_slug, asked.page_query.page_size) == ("Octo", 10)
     assert asked.page_query.page_token is None
+    assert faults_of({**BODY, "pageQuery": {}}) == [("/pageQuery", "unknown")]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,13 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 from multidict import CIMultiDict
+from pydantic import ValidationError
 
 from bot.uploader.transport import Clock
 from service.http import callers
+from service.http.models import unknown
+from service.http.route import VERSIONED, Posted
+from service.process.api.routes import ROUTES
 
 TOKEN = "hgt_7hQ2mX9aLk_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1jpYjl"
 REQUEST_BYTES_MAX = 65_536
@@ -90,6 +94,22 @@ async def form_of(request: web.Request) -> dict:
     }
     owners = {"codeowners": sent["codeowners"]} if "codeowners" in sent else {}
     return {**json.loads(str(sent["metadata"])), "files": files, **owners}
+
+
+MODELS = {route.path: route.model for route in ROUTES if isinstance(route, Posted)}
+PARTS = ("files", "codeowners")
+
+
+def unknown_fields(path: str, sent: dict) -> list[tuple[int | str, ...]]:
+    """The places in a body that the endpoint does not know."""
+    model = MODELS.get(f"{VERSIONED}{path}")
+    if model is None:
+        return []
+    try:
+        model.model_validate({name: sent[name] for name in sent if name not in PARTS})
+    except ValidationError as invalid:
+        return [each["loc"] for each in invalid.errors() if each["type"] == unknown.FOUND]
+    return []
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.model import Hold
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
-from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.states import QueueState, RunStatus
 from service.vocabulary import SYSTEM, Role
 from tests.dashboard import queue_stage
 from tests.dashboard.browsing import parsed, token_of
@@ -177,3 +177,36 @@ async def test_a_branch_with_slashes_or_the_name_of_a_page_has_an_address(store,
         other = await queue_stage.staged(store, branch)
         page = await seen(other, f"/octo/widgets/{segment}")
         assert f"Comment /merge on a pull request for {branch}" in page.text
+
+
+def six_passed():
+    """Runs that have passed, by which times are estimated."""
+    ended: dict[str, Any] = {
+        "status": RunStatus.SUCCEEDED,
+        "finished_at": at(100),
+        "created_at": at(120),
+    }
+    return tuple(a_run(number, (number,), **ended) for number in range(1, 7))
+
+
+async def test_a_failed_check_shows_at_once_and_promises_no_landing(stage):
+    outcomes = (queue_stage.PASSED, queue_stage.FAILED, queue_stage.RUNNING)
+    run = a_run(12, (12,), outcomes=outcomes, failed_at=at(0.1))
+    await stage.put(a_queue(in_run(run, 1), [run]), runs=six_passed())
+    page = await seen(stage)
+    assert "A check failed" in page.text
+    assert "test (3.12) failed; waiting up to 10 s for a newer attempt." in page.text
+    assert "next landing" not in page.text
+    assert "expected to land" not in str(page.tags)
+    shown = await seen(stage, f"{PATH}/pull/12")
+    assert "A check failed" in shown.text
+    assert "test (3.12) failed; waiting up to 10 s for a newer attempt." in shown.text
+    assert "A required check failed." in shown.text
+    tested = await seen(stage, "/octo/widgets/runs/run-12")
+    assert "Run 12: a check failed" in tested.text
+
+
+async def test_a_run_without_a_failed_check_promises_a_landing(stage):
+    run = a_run(12, (12,))
+    await stage.put(a_queue(in_run(run, 1), [run]), runs=six_passed())
+    assert "next landing" in (await seen(stage)).text

@@ -11,7 +11,7 @@ from service.http.callers import Caller
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import impacted_targets, lists, pull_requests, queues
-from service.mergequeue.operations.lists import PullRequestFilter, RunRequest
+from service.mergequeue.operations.lists import PullRequestFilter, RunPage, RunRequest
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.views import TimelineEvent
@@ -54,8 +54,7 @@ async def test_a_row_that_is_gone_is_still_a_place_to_go_on_from(runtime: Runtim
     first, cursor = await part_of(runtime, queue, None)
     await pull_requests.cancel(runtime, queue, 2, SYSTEM)
     second, cursor = await part_of(runtime, queue, cursor)
-    assert (first, second) == ([1, 2], [3, 4])
-    assert await part_of(runtime, queue, cursor) == ([2], None)
+    assert (first, second, cursor) == ([4, 3], [2, 1], None)
 
 
 async def test_a_rare_state_is_found_among_all_others(runtime: Runtime, queue: QueueRef):
@@ -86,7 +85,7 @@ async def test_a_cursor_grows_too_old(runtime: Runtime, queue: QueueRef):
     await submitted(runtime, queue, 1, 2, 3)
     _, cursor = await part_of(runtime, queue, None)
     await runtime.clock.sleep(24 * 3600)
-    assert await part_of(runtime, queue, cursor) == ([3], None)
+    assert await part_of(runtime, queue, cursor) == ([1], None)
     await runtime.clock.sleep(1)
     with pytest.raises(Malformed) as refused:
         await part_of(runtime, queue, cursor)
@@ -161,14 +160,16 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
 
 
 async def test_a_queue_without_runs_lists_none(runtime: Runtime, queue: QueueRef):
-    assert await lists.list_runs(runtime, queue, RunRequest(None, None, 0, 50)) == ((), 0)
+    assert await lists.list_runs(runtime, queue, RunRequest(None, None, 0, 50)) == RunPage(
+        (), 0, None
+    )
 
 
 async def test_the_largest_number_there_may_be_is_a_number(runtime: Runtime, queue: QueueRef):
     largest = 4_294_967_295
     wish = RunRequest(pr=largest, status=None, offset=0, take=1)
     assert (await lists.newest_submissions(runtime, queue, [largest])).missing == (largest,)
-    assert await lists.list_runs(runtime, queue, wish) == ((), 0)
+    assert await lists.list_runs(runtime, queue, wish) == RunPage((), 0, None)
     upload = impacted_targets.Upload(largest, Sha("a" * 40), targets.ALL)
     assert (await impacted_targets.set_targets(runtime, queue, upload, SYSTEM)).number == largest
     await cancelled(runtime, queue, largest)

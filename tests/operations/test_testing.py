@@ -82,6 +82,7 @@ def test_only_probes_and_confirmations_are_a_bisection(kind):
     is_search = kind in {RunKind.PROBE, RunKind.CONFIRMATION}
     view = TestingView(
         run=run,
+        status=run.status,
         tested=(),
         suites=(),
         vehicle_number=None,

@@ -19,6 +19,7 @@ from service.testhealth.store.cases import Place
 from service.testhealth.store.day_counts import daily, failure_daily
 from service.testhealth.store.days import OpenDay, Span
 from service.testhealth.store.figures import Rates
+from service.testhealth.store.numbered import ABOVE_ALL
 from service.testhealth.store.sets import OutcomeSets
 from tests.harness.evidence import HEADLINE, Ledger, Ran
 from tests.store.conftest import NOW, a_repository
@@ -132,7 +133,7 @@ def check_failing(told: Told, span: Span) -> None:
                 ways[no][headline] = before + failed, max(at, last_at)
     found = failing.counted(told.session, told.here, span, len(NAMES))
     wanted = sorted((-count, no) for no, count in counts.items() if count)
-    assert list(map(found.key, found.after(told.session, None, 100))) == wanted
+    assert found.top(told.session, 100) == [no for _, no in wanted]
     shown = failing.common_failures(told.session, told.here, list(NOS), span)
     assert {
         no: {each.headline: (each.count, each.last_at) for each in of_test}
@@ -236,15 +237,16 @@ def test_a_day_is_due_an_hour_after_its_end_and_once_it_is_quiet(session, told):
     assert len(days.due(session, end + 5 * HOUR + timedelta(minutes=5))) == 1
 
 
-def test_the_places_around_a_key_are_those_of_the_whole_list(session, told):
+def test_the_numbers_around_one_are_those_of_the_whole_list(session, told):
     chance = Random(7)
     for _ in range(8):
         told.take_in(an_upload(chance))
     found = failing.counted(session, told.here, Span(NOW - 200 * HOUR, NOW), len(NAMES))
-    whole = found.after(session, None, 100)
+    whole = found.after(session, 0, 100)
+    assert whole == sorted(found.top(session, 100))
     assert len(whole) == found.count(session) > 3
-    assert found.before(session, None, 3) == whole[-3:]
-    for place, row in enumerate(whole):
-        key = found.key(row)
-        assert found.after(session, key, 3) == whole[place + 1 : place + 4]
-        assert found.before(session, key, 3) == whole[max(0, place - 3) : place]
+    assert found.before(session, ABOVE_ALL, 3) == whole[-3:]
+    assert found.among(session, range(len(NAMES) + 9)) == set(whole)
+    for place, no in enumerate(whole):
+        assert found.after(session, no, 3) == whole[place + 1 : place + 4]
+        assert found.before(session, no, 3) == whole[max(0, place - 3) : place]

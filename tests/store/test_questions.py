@@ -388,6 +388,8 @@ STATEMENTS = {
     "journal.searches_of": (journal.SELECT_SEARCHES,),
     "listings.ended": (
         listings.SELECT_ENDED,
+        listings.SELECT_ENTRIES,
+        listings.SELECT_ENTRIES_ENDED,
         listings.SELECT_NUMBERED,
         listings.SELECT_NEWEST_ENDED,
     ),
@@ -419,6 +421,8 @@ BINDS = {
     "after_branch": "branch-7",
     "within": [6, 506],
     "of_state": "text-7",
+    "of_states": ["text-6", "text-7"],
+    "until": NOW,
     "of_status": "text-7",
     "of_queues": [1, 2],
     "of_numbers": [1, 2],

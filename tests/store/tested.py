@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from service.database import paging
 from service.testhealth.detector import ticketing
 from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.reports.identity import RepositoryKey
@@ -127,7 +126,6 @@ FLAKY_BY_COST = AllTests(
 )
 NAMED = AllTests(7, TestFilter(search="text-6"), QuarantineRule(False, ()), NOW)
 QUARANTINED = QuarantinedTests(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
-MOMENT = (paging.micros(NOW - 3 * DAY), 7)
 SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, "ann")
 STATE = CaseState(6, Health.FLAKY, "x", NOW)
 ISSUE = ticketing.asked(6, Health.FLAKY, NOW)
@@ -213,13 +211,14 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_quarantine.ticket_of": lambda s: quarantine.ticket_of(s, 7, 6),
     "test_quarantine.remove_ticket": lambda s: quarantine.remove_ticket(s, 7, 6),
     "test_all, how many": ALL.count,
-    "test_all, first": lambda s: ALL.after(s, None, 50),
-    "test_all, after": lambda s: ALL.after(s, (-500, 9), 50),
-    "test_all, before": lambda s: ALL.before(s, (-500, 9), 50),
-    "test_all, by cost": lambda s: BY_COST.after(s, None, 50),
-    "test_all, by cost, after": lambda s: BY_COST.after(s, (-500, 9), 50),
-    "test_all, flaky by cost": lambda s: FLAKY_BY_COST.after(s, None, 50),
-    "test_all, of a search": lambda s: NAMED.narrowed(s).after(s, None, 50),
+    "test_all, first": lambda s: ALL.top(s, 50),
+    "test_all, among": lambda s: ALL.among(s, NOS),
+    "test_all, after": lambda s: ALL.after(s, 9, 50),
+    "test_all, before": lambda s: ALL.before(s, 9, 50),
+    "test_all, by cost": lambda s: BY_COST.top(s, 50),
+    "test_all, flaky by cost": lambda s: FLAKY_BY_COST.top(s, 50),
+    "test_all, flaky, after": lambda s: FLAKY_BY_COST.after(s, 9, 50),
+    "test_all, of a search": lambda s: NAMED.narrowed(s).top(s, 50),
     "test_all, variants": lambda s: all_tests.variants(s, 7, 6),
     "test_all, worst": lambda s: all_tests.worst(s, [7, 8], 5),
     "costs.renew": lambda s: costs.renew(s, 7, NOS, NOW),
@@ -237,17 +236,17 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "ticket_issues.look_again": lambda s: ticket_issues.look_again(s, 7, NOW),
     "ticket_issues.put_off": lambda s: ticket_issues.put_off(s, 7, NOS, NOW),
     "test_listings.unhealthy, how many": UNHEALTHY.count,
-    "test_listings.unhealthy, first": lambda s: UNHEALTHY.after(s, None, 100),
-    "test_listings.unhealthy, after": lambda s: UNHEALTHY.after(s, (500, 9), 100),
-    "test_listings.unhealthy, before": lambda s: UNHEALTHY.before(s, (500, 9), 100),
-    "test_listings.unhealthy, last": lambda s: UNHEALTHY.before(s, None, 100),
+    "test_listings.unhealthy, first": lambda s: UNHEALTHY.top(s, 100),
+    "test_listings.unhealthy, among": lambda s: UNHEALTHY.among(s, NOS),
+    "test_listings.unhealthy, after": lambda s: UNHEALTHY.after(s, 9, 100),
+    "test_listings.unhealthy, before": lambda s: UNHEALTHY.before(s, 9, 100),
     "test_failing.counted": lambda s: failing.counted(s, 7, SPAN, 20_000),
     "test_listings.records": lambda s: listings.records(s, 7, NOS),
     "test_quarantined, how many": QUARANTINED.count,
-    "test_quarantined, first": lambda s: QUARANTINED.after(s, None, 100),
-    "test_quarantined, after": lambda s: QUARANTINED.after(s, MOMENT, 100),
-    "test_quarantined, before": lambda s: QUARANTINED.before(s, MOMENT, 100),
-    "test_quarantined, last": lambda s: QUARANTINED.before(s, None, 100),
+    "test_quarantined, first": lambda s: QUARANTINED.top(s, 100),
+    "test_quarantined, among": lambda s: QUARANTINED.among(s, NOS),
+    "test_quarantined, after": lambda s: QUARANTINED.after(s, 9, 100),
+    "test_quarantined, before": lambda s: QUARANTINED.before(s, 9, 100),
     "test_figures.rates": lambda s: figures.rates(s, OutcomeSets(), 7, NOS, NOW),
     "test_failing.common_failures": lambda s: failing.common_failures(s, 7, NOS, SPAN),
     "test_figures.results": lambda s: figures.results(s, OutcomeSets(), 7, NOS),

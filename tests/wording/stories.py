@@ -319,6 +319,16 @@ def silent() -> PullRequestText:
     return replace(testing(), run=a_run(checks=reported, last_report_at=at(10)))
 
 
+def failing(**more: Any) -> PullRequestText:
+    """A required check failed, and the run waits before that counts."""
+    reported = (
+        a_check("lint", CheckOutcome.PASSED),
+        a_check("test (3.12)", CheckOutcome.FAILED),
+    )
+    run = a_run(checks=reported, failed_at=at(22), **more)
+    return replace(testing(), run=run, left=None)
+
+
 def unread() -> PullRequestText:
     """Under test, with so many reports that a required check may be among the unread ones."""
     shown = silent()

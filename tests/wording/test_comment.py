@@ -31,6 +31,8 @@ STORIES = {
     "testing-but-paused": stories.testing_but_paused(),
     "testing-but-held": stories.testing_but_held(),
     "testing-again": stories.testing_again(),
+    "check-failing": stories.failing(),
+    "check-failing-results-awaited": stories.failing(asked_evidence=stories.at(22.2)),
     "check-silent": stories.silent(),
     "check-unread": stories.unread(),
     "no-check-started": stories.no_checks(),

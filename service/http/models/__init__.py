@@ -15,7 +15,7 @@ table there; what a person should do instead is a table of hints beside the mode
 
 Worked example. `{"repo": {"host": "https://github.com", "owner": "octo"}, "pr": {"number":
 "12a"}}` for `/cancelPullRequest` gives four errors in one answer: `/repo/host` format, with
-"give the host alone: `github.com`"; `/repo/name` missing; `/targetBranch` missing;
+"must be the host alone: `github.com`"; `/repo/name` missing; `/targetBranch` missing;
 `/pr/number` type.
 
 May not enter: whether a named thing exists, what the present state allows, anything async.

@@ -1,6 +1,5 @@
 """Fields that several requests share, and how a faulty body becomes a list of errors."""
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,13 +12,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from service.errors import FieldError, Malformed
+from service.http.models import unknown
 from service.vocabulary import RepoRef, Sha
 
 NUMBER_MAX = 4_294_967_295
@@ -106,12 +108,19 @@ def as_named(name: str) -> str:
     return name
 
 
+def _as_read(schema: JsonSchemaValue, model: type[BaseModel]) -> None:
+    """State in the schema what is refused: other fields, unless the request ignores them."""
+    if issubclass(model, Request) and model.ignores_unknown:
+        del schema["additionalProperties"]
+
+
 # A name by itself, because the mypy plugin mistrusts alias generators of models that are
 # constructed by keyword; these are only ever validated.
 SPELLED_AS_THE_API = ConfigDict(
     alias_generator=to_camel,
-    extra="ignore",
+    extra="forbid",
     frozen=True,
+    json_schema_extra=_as_read,
     regex_engine="python-re",
     strict=True,
     use_attribute_docstrings=True,
@@ -119,14 +128,24 @@ SPELLED_AS_THE_API = ConfigDict(
 
 
 class Request(BaseModel):
-    """A request body: API spelling by alias, unknown fields ignored, never changed."""
+    """A request body: API spelling by alias, never changed.
+
+    Unknown fields, also in objects in it, are refused, or with `ignores_unknown` kept to be listed.
+    """
 
     model_config = SPELLED_AS_THE_API
     spelled: ClassVar[Spelling] = staticmethod(to_camel)
+    ignores_unknown: ClassVar[bool] = False
+    _ignored: tuple[FieldError, ...] = PrivateAttr(())
+
+    @property
+    def ignored(self) -> tuple[FieldError, ...]:
+        """The unknown fields that were sent, at most 50, by place."""
+        return self._ignored
 
     @classmethod
     def faults_of_names(cls, _body: Mapping[str, object]) -> tuple[FieldError, ...]:
-        """What is wrong with the names at the top of the body; unknown ones usually are not."""
+        """What is wrong with the names at the top of the body, besides unknown ones."""
         return ()
 
 
@@ -140,23 +159,47 @@ class SnakeRequest(Request):
 def read(model: type[Model], body: Mapping[str, object]) -> Model:
     """The body as the model. Raises Malformed with every faulty field, at most 50."""
     faults = model.faults_of_names(body)
-    try:
-        request = model.model_validate(body)
-    except ValidationError as invalid:
-        found = invalid.errors(include_url=False, include_context=True)
-        faults += tuple(field_error(each) for each in found[:ERRORS_MAX])
-        raise refused(faults[:ERRORS_MAX]) from None
-    if faults:
+    request, found = _validated(model, body)
+    strange = [fault for fault in found if fault["type"] == unknown.FOUND]
+    if model.ignores_unknown and strange and not faults and len(strange) == len(found):
+        request, found = _validated(
+            model, unknown.without(body, [fault["loc"] for fault in strange])
+        )
+    if model.ignores_unknown:
+        found = [fault for fault in found if fault["type"] != unknown.FOUND]
+    told = {each.field for each in faults}
+    faults += tuple(
+        each for fault in found[:ERRORS_MAX] if (each := _finding(fault, model)).field not in told
+    )
+    if faults or request is None:
         raise refused(faults[:ERRORS_MAX])
+    if strange:
+        ignored = (_finding(fault, model) for fault in strange[:ERRORS_MAX])
+        request._ignored = tuple(sorted(ignored, key=lambda each: each.field))
     return request
 
 
+def _validated(
+    model: type[Model], body: Mapping[str, object]
+) -> tuple[Model | None, list[ErrorDetails]]:
+    try:
+        return model.model_validate(body), []
+    except ValidationError as invalid:
+        return None, invalid.errors(include_url=False, include_context=True)
+
+
 def refused(found: tuple[FieldError, ...]) -> Malformed:
-    """The answer to faulty fields; unknown names at the top give it their own code."""
+    """The answer to faulty fields; unknown names give it their own code."""
     code = "unknown_field" if any(each.code == "unknown" for each in found) else "invalid_field"
-    shown = "; ".join(f"{each.field} {each.message}" for each in found[:3])
+    shown = "; ".join(map(said, found[:3]))
     more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
     return Malformed(f"{shown}{more}.", code=code, errors=found)
+
+
+def said(fault: FieldError) -> str:
+    """Return a faulty field, what is wrong with it, and what was probably meant."""
+    meant = "" if fault.did_you_mean is None else f" (did you mean `{fault.did_you_mean}`?)"
+    return f"{fault.field} {fault.message}{meant}"
 
 
 CODES: Mapping[str, tuple[str, str]] = {
@@ -185,25 +228,34 @@ CODES: Mapping[str, tuple[str, str]] = {
 
 ADVICE: Mapping[str, Callable[[str], str | None]] = {
     "/repo/host": lambda given: (
-        "give the host alone: `github.com`" if re.search(r"[:/]/|/", given) else None
+        "must be the host alone: `github.com`" if re.search(r"[:/]/|/", given) else None
     ),
     "/repo/name": lambda given: (
-        "the group path belongs in `owner`"
+        "must be without the group path, which belongs in `owner`"
         if "/" in given
-        else "leave `.git` out"
+        else "must be without `.git`"
         if given.endswith(".git")
         else None
     ),
     "/targetBranch": lambda given: (
-        "leave `refs/heads/` out" if given.startswith("refs/heads/") else None
+        "must be without `refs/heads/`" if given.startswith("refs/heads/") else None
     ),
     "/holdId": lambda _: "must be the id of a hold, as `headgate queue show` lists it",
 }
 """What to send instead, by field, when its form is wrong."""
 
 
+def _finding(fault: ErrorDetails, model: type[Request]) -> FieldError:
+    if fault["type"] != unknown.FOUND:
+        return field_error(fault)
+    *parents, name = fault["loc"]
+    shown = str(name)[: unknown.NAME_SHOWN_MAX]
+    meant = unknown.nearest(shown, unknown.known_at(model, parents))
+    return FieldError(pointer(*parents, shown), "unknown", "is no field of this request", meant)
+
+
 def field_error(fault: ErrorDetails) -> FieldError:
-    """One of pydantic's findings as ours."""
+    """One of pydantic's findings as ours, other than that of an unknown field."""
     place = pointer(*fault["loc"])
     context = fault.get("ctx", {})
     known = CODES.get(fault["type"])
@@ -271,14 +323,7 @@ def one_of(words: type[Word], *shown_only: Word) -> Callable[[object], object]:
 
 def unknown_word(given: str, words: tuple[str, ...], more: str = "") -> PydanticCustomError:
     """The finding that a value is none of the words, nor `more`, with the nearest of them."""
-    return wrong("enum", f"must be one of {', '.join(words)}{more}", nearest(given, words))
-
-
-def nearest(given: str, words: tuple[str, ...]) -> str | None:
-    """The word somebody probably meant, if one is near, in any letter case."""
-    by_lower = {word.lower(): word for word in words}
-    found = difflib.get_close_matches(given.lower()[:100], by_lower, n=1)
-    return by_lower[found[0]] if found else None
+    return wrong("enum", f"must be one of {', '.join(words)}{more}", unknown.nearest(given, words))
 
 
 def isolate(value: object) -> object:
@@ -359,6 +404,8 @@ Reason = Annotated[str, Field(max_length=500, pattern=LINES)]
 class Repository(Request):
     """Which repository (docs/design/http.md 4); existence is another matter."""
 
+    ignores_unknown = True
+
     host: Annotated[str, Field(max_length=255, pattern=HOST)]
     """Host of the repository, as in its address. For example `github.com`."""
     owner: Annotated[str, Field(min_length=1, max_length=255, pattern=OWNER)]
@@ -407,6 +454,8 @@ class Named(Request):
 
 class PullRequest(Request):
     """Which pull request."""
+
+    ignores_unknown = True
 
     number: PullRequestNumber
     """Number of the pull request."""

@@ -16,7 +16,7 @@ from pydantic import (
     create_model,
 )
 
-from service.http.models import common
+from service.http.models import common, unknown
 from service.http.models.common import Integer
 from service.settings import (
     PLACEHOLDER,
@@ -174,7 +174,7 @@ def _filled_by(template: Template) -> Callable[[str], str]:
             if name not in template.names:
                 shown = name[:NAME_SHOWN_MAX]
                 message = f"has the unknown placeholder `{{{{ {shown} }}}}`; {known}"
-                raise common.wrong("format", message, common.nearest(name, template.names))
+                raise common.wrong("format", message, unknown.nearest(name, template.names))
         _check_whole_lines(template, text)
         rest = PLACEHOLDER.sub("", text)
         if "{{" in rest or "}}" in rest:

@@ -46,6 +46,8 @@ class SnakeListed(Listed, SnakeRequest):
 class PageQuery(SnakeRequest):
     """Which page of a list of tests; no token is the first one."""
 
+    ignores_unknown = True
+
     page_size: Take
     """How many tests to answer."""
     page_token: Cursor | None = None

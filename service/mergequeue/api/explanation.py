@@ -92,6 +92,8 @@ def ordinal(number: int) -> str:
 def eta_unknown_because(view: ExplainView, queue: MergeQueue) -> str:
     """Return why no time left is shown."""
     state = view.pull_request.entry.state
+    if view.pull_request.failing is not None:
+        return "A required check failed."
     if state in FINAL:
         return "It has left the queue."
     if state is EntryState.NOT_READY:

@@ -66,19 +66,19 @@ async def submit(call: Call, request: models.SubmitPullRequest) -> answers.Submi
     "cancelPullRequest",
     Role.QUEUE,
     models.CancelPullRequest,
-    answers.Submission,
+    answers.SubmissionCancelled,
     "queue_not_found",
     "not_in_queue",
     "already_landed",
     "landing_in_progress",
 )
-async def cancel(call: Call, request: models.CancelPullRequest) -> answers.Submission:
+async def cancel(call: Call, request: models.CancelPullRequest) -> answers.SubmissionCancelled:
     """Take a pull request out of the queue."""
     queue = await queue_of(call, request)
     view = await pull_requests.cancel(
         call.runtime, queue, request.pr.number, call.actor, request.reason or ""
     )
-    return responses.submission(view, call.runtime.options)
+    return answers.SubmissionCancelled.of(responses.submission(view, call.runtime.options))
 
 
 @write(

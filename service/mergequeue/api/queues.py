@@ -39,7 +39,7 @@ async def create(call: Call, request: models.CreateQueue) -> answers.QueueCreate
     change = QueueRequest(request.settings(), state=request.state, reason=request.state_reason)
     view = await queues.create(call.runtime, repository, request.target_branch, change, call.actor)
     shown = responses.queue(view, call.runtime.options, call.runtime.clock.now())
-    ignored = [*request.ignored(), *queues.set_by_file(view.value, change.settings)]
+    ignored = [*queues.set_by_file(view.value, change.settings)]
     return answers.QueueCreated.of(shown, ignored_fields=ignored)
 
 
@@ -60,7 +60,6 @@ async def get(call: Call, request: models.GetQueue) -> bytes:
     Role.ADMIN,
     models.UpdateQueue,
     answers.Queue,
-    "unknown_field",
     "queue_not_found",
     "version_conflict",
     "mode_switch_in_progress",

@@ -107,6 +107,7 @@ def situation_of(view: PullRequestView) -> Situation:
         head=entry.head,
         wanted=situation.wanted_of(entry, view.queue.branch),
         config=view.config,
+        failing=view.failing,
     )
 
 

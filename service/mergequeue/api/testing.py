@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+from service.errors import Invalid
 from service.http.callers import Call
 from service.http.route import Route, read
 from service.mergequeue.api import pull_requests
@@ -54,7 +55,7 @@ def test_run(view: TestingView) -> answers.TestRunShown:
             for each in view.tested
         ],
         created_at=run.created_at,
-        status=run.status,
+        status=view.status,
         impacted_targets=_listed(view.impacted),
         impacted_targets_for_tested_prs=_listed(view.impacted_tested),
         dependent_prs=list(run.base_prs),
@@ -133,14 +134,22 @@ def _status(check: Check) -> answers.StatusCheckShown:
     listed.ListMergeQueueTestingResults,
     answers.TestRunsListed,
     "queue_not_found",
+    "invalid_page_token",
+    "page_token_expired",
+    "conflicting_fields",
 )
 async def testing_results(
     call: Call, request: listed.ListMergeQueueTestingResults
 ) -> answers.TestRunsListed:
     """List test runs, newest first."""
     queue = await pull_requests.queue_of(call, request)
+    if request.cursor and request.offset:
+        raise Invalid(
+            "`cursor` says where to go on, and so does `offset`; send one of them.",
+            code="conflicting_fields",
+        )
     wanted = request.request()
-    rows, total = await lists.list_runs(call.runtime, queue, wanted)
+    page = await lists.list_runs(call.runtime, queue, wanted)
     listed_runs = [
         answers.ListedTestRun.of(
             run,
@@ -152,10 +161,14 @@ async def testing_results(
             verdict=run.cause,
             test_branch_sha=run.sha,
         )
-        for run in rows
+        for run in page.runs
     ]
     return answers.TestRunsListed(
-        testing_results=listed_runs, total_items=total, offset=wanted.offset, take=wanted.take
+        testing_results=listed_runs,
+        total_items=page.total,
+        offset=wanted.offset,
+        take=wanted.take,
+        next_cursor=page.next_cursor,
     )
 
 

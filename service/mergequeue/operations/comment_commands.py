@@ -310,9 +310,11 @@ async def _retry(runtime: Runtime, command: CommentCommand, ask: AskRetry) -> An
     step = await pull_requests.request_restart(runtime, command.queue, number, by)
     if step.refusal is not None:
         return _refused(step, ask, command.queue, command.pull)
-    if pull_requests.has_restarted(step, number):
+    entry = step.queue.entries[number]
+    # A run whose test branch is still built is the new run that is asked for.
+    if pull_requests.has_restarted(step, number) or entry.run is not None:
         return replies.accepted()
-    place = queue_views.position_of(step.queue, step.queue.entries[number])
+    place = queue_views.position_of(step.queue, entry)
     return replies.nothing_runs(place, queue_views.queue_length(step.queue))
 
 

@@ -1,6 +1,6 @@
 """Pages of pull requests, events, queues and test runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,6 +10,7 @@ from service.database.database import Tx
 from service.database.paging import Boundary, Listing, Part
 from service.errors import Invalid
 from service.http.callers import Caller
+from service.mergequeue.engine.culprits.failing import failing_of
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.engine.states import FINAL, EntryState, RunStatus
@@ -17,15 +18,12 @@ from service.mergequeue.operations import pull_requests, queue_views, turn
 from service.mergequeue.operations.views import PullRequestView, TimelineEvent
 from service.mergequeue.store import journal, listings
 from service.mergequeue.store.journal import Numbered
-from service.mergequeue.store.listings import EndedSpan, ListedQueue, ListedRun, RunFilter
+from service.mergequeue.store.listings import EntryFilter, ListedQueue, ListedRun, RunFilter
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, RepoRef
 
 ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
-
-OPEN, ENDED = "open", "ended"
-"""The halves of a list of pull requests; a boundary's key begins with its own."""
 
 Placed = tuple[PullRequestView, Boundary]
 
@@ -49,17 +47,17 @@ class PullRequestFilter:
     since: datetime | None = None
     until: datetime | None = None
 
-    @property
-    def open_states(self) -> frozenset[EntryState]:
-        """Return the states of open submissions to include."""
-        timed = self.since is not None or self.until is not None
-        return frozenset() if timed else self.states - FINAL
-
     def listing(self, queue: QueueRef) -> Listing:
         """Return the list with these filters, for its page tokens."""
         times = [None if at is None else paging.micros(at) for at in (self.since, self.until)]
-        filters = (sorted(self.states), *times)
+        filters = ("by number", sorted(self.states), *times)
         return Listing("listPullRequests", queue.org_id, queue.id, filters)
+
+    def rows(self) -> EntryFilter:
+        """Return the same for the store."""
+        if self.since is None and self.until is None:
+            return EntryFilter(self.states)
+        return EntryFilter(self.states & FINAL, (self.since or ALWAYS, self.until or NEVER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +99,9 @@ def _newest_ended(
 async def list_pull_requests(
     runtime: Runtime, queue: QueueRef, wanted: PullRequestFilter, take: int, cursor: str | None
 ) -> Part[PullRequestView]:
-    """Return open submissions in the order of the queue, then ended ones, the last ended first.
+    """Return submissions, the newest first, whatever has become of them.
 
-    A submission that ends between two calls moves from the first half to the second.
+    Their order never changes: none that is listed throughout is missed or repeated.
     Raises Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
     """
     if wanted.since is not None and wanted.until is not None and wanted.until < wanted.since:
@@ -114,48 +112,35 @@ async def list_pull_requests(
     now = runtime.clock.now()
     listing = wanted.listing(queue)
     boundary = paging.boundary_of(runtime.keys, listing, cursor, now)
+    before = listings.NEWEST if boundary is None else int(boundary.key[0])
     # One more than shown, to know whether anything follows.
-    sought = take + 1
-    rows: list[Placed] = []
-    half = OPEN if boundary is None else boundary.key[0]
-    if half == OPEN and wanted.open_states:
-        rows = await _open(runtime, queue, wanted, boundary)
-    if len(rows) < sought and wanted.states & FINAL:
-        span = _span(wanted, boundary if half == ENDED else None)
-        value = await turn.value(runtime, queue.id)
-        rows += await runtime.store.read(_ended, queue, value, span, sought - len(rows))
+    found = await runtime.store.read(
+        listings.entries_before, queue.id, wanted.rows(), before, take + 1
+    )
+    views = await _views(runtime, queue, found)
+    rows: list[Placed] = [(views[no], Boundary((no,))) for no in found]
     return paging.part_of(runtime.keys, listing, rows, take, now)
 
 
-async def _open(
-    runtime: Runtime, queue: QueueRef, wanted: PullRequestFilter, after: Boundary | None
-) -> list[Placed]:
+async def _views(
+    runtime: Runtime, queue: QueueRef, found: Mapping[int, str]
+) -> dict[int, PullRequestView]:
+    """Return the view of each submission, given number and id, as they are now."""
     whole = await queue_views.queue_view(runtime, queue)
-    states = wanted.open_states
-    placed = [(each, _boundary(each)) for each in whole.entries if each.entry.state in states]
-    return [row for row in placed if after is None or row[1].key > after.key]
-
-
-def _boundary(view: PullRequestView) -> Boundary:
-    *parts, submitted_at, pr = queue_views.sort_key(view.entry)
-    return Boundary((OPEN, *parts, paging.micros(submitted_at), pr))
-
-
-def _span(wanted: PullRequestFilter, after: Boundary | None) -> EndedSpan:
-    before = (wanted.until or NEVER, 0)
-    if after is not None:
-        _, ended_at, no = after.key
-        before = (paging.instant(int(ended_at)), int(no))
-    return EndedSpan(wanted.states & FINAL, wanted.since or ALWAYS, before)
+    live = {each.entry.id: each for each in whole.entries}
+    views = {no: live[entry] for no, entry in found.items() if entry in live}
+    ended = [no for no in found if no not in views]
+    if ended:
+        views |= await runtime.store.read(_ended, queue, whole.value, ended)
+    return views
 
 
 def _ended(
-    session: Tx, queue: QueueRef, value: MergeQueue, span: EndedSpan, limit: int
-) -> list[Placed]:
-    found = listings.ended(session, queue.id, span, limit)
+    session: Tx, queue: QueueRef, value: MergeQueue, numbers: Sequence[int]
+) -> dict[int, PullRequestView]:
+    found = listings.numbered(session, numbers)
     views = queue_views.ended_views(session, queue, value, [each.entry for each in found])
-    places = [Boundary((ENDED, paging.micros(each.entry.state_since), each.no)) for each in found]
-    return list(zip(views, places, strict=True))
+    return {each.no: view for each, view in zip(found, views, strict=True)}
 
 
 async def list_events(
@@ -219,22 +204,48 @@ async def list_queues(
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Which runs: None is any; the first `offset` are skipped."""
+    """Which runs: None is any; those behind `cursor`, or without it the first `offset` skipped."""
 
     pr: int | None
     status: RunStatus | None
     offset: int
     take: int
+    cursor: str | None = None
+
+    def listing(self, queue: QueueRef) -> Listing:
+        """Return the list with these filters, for its page tokens."""
+        filters = (self.pr, self.status and self.status.value)
+        return Listing("listMergeQueueTestingResults", queue.org_id, queue.id, filters)
 
 
-async def list_runs(
-    runtime: Runtime, queue: QueueRef, request: RunRequest
-) -> tuple[tuple[ListedRun, ...], int]:
-    """Return the runs that have a test branch, newest first, and how many there are in all."""
-    wanted = RunFilter(request.pr, request.status)
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """Some runs, how many there are in all, and where the next page begins; None at the end."""
+
+    runs: tuple[ListedRun, ...]
+    total: int
+    next_cursor: str | None
+
+
+async def list_runs(runtime: Runtime, queue: QueueRef, request: RunRequest) -> RunPage:
+    """Return the runs that have a test branch, the newest first.
+
+    Raises Malformed(invalid_page_token, page_token_expired).
+    """
+    now = runtime.clock.now()
+    listing = request.listing(queue)
+    boundary = paging.boundary_of(runtime.keys, listing, request.cursor, now)
+    before = listings.NEWEST if boundary is None else int(boundary.key[0])
+    skipped = request.offset if boundary is None else 0
+    live = (await turn.value(runtime, queue.id)).runs
+    failing = frozenset(run.id for run in live.values() if failing_of(run) is not None)
+    wanted = RunFilter(request.pr, request.status, failing)
 
     def read(session: Tx) -> tuple[tuple[ListedRun, ...], int]:
-        rows = listings.built_runs(session, queue.id, wanted, request.offset, request.take)
+        rows = listings.built_runs(session, queue.id, wanted, (before, skipped), request.take + 1)
         return rows, listings.built_runs_count(session, queue.id, wanted)
 
-    return await runtime.store.read(read)
+    found, total = await runtime.store.read(read)
+    placed = [(each, Boundary((each.no,))) for each in found]
+    part = paging.part_of(runtime.keys, listing, placed, request.take, now)
+    return RunPage(part.rows, total, part.next_cursor)

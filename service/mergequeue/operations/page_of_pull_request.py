@@ -42,6 +42,6 @@ async def read(
     text = await notices.text_of(runtime, queue, number, None)
     if text is None:
         raise NotFound(f"Pull request {number} was never submitted.", code="never_submitted")
-    runs, total = await lists.list_runs(runtime, queue, RunRequest(number, None, 0, RUNS_MAX))
+    listed = await lists.list_runs(runtime, queue, RunRequest(number, None, 0, RUNS_MAX))
     (left,) = await runtime.store.read(page_of_queue.with_landings, (text.entry,))
-    return PageOfPullRequest(text, explained, left, runs, total)
+    return PageOfPullRequest(text, explained, left, listed.runs, listed.total)

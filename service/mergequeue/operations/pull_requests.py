@@ -322,7 +322,7 @@ async def wait_until_settled(
 
 
 async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> CommandResult:
-    """Restart the tests; the result is restarted, or not_needed if no tests have started.
+    """Restart the tests; the result is restarted, or not_needed if no tests have begun.
 
     Raises NotFound(not_in_queue), Conflict(already_landed).
     """

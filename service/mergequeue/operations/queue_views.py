@@ -14,6 +14,7 @@ from operator import is_not
 from service.accounts.store import access
 from service.database.database import Tx
 from service.memory import Stamp
+from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.explaining import acting, eta, explain
 from service.mergequeue.engine.explaining.eta import TimeLeftRange
 from service.mergequeue.engine.explaining.explain import Explained
@@ -27,7 +28,7 @@ from service.mergequeue.operations.views import (
     TimelineEvent,
 )
 from service.mergequeue.store import journal, pull_requests, runs
-from service.mergequeue.wording import holds
+from service.mergequeue.wording import holds, situation
 from service.runtime import Runtime
 from service.text.times import TimeLeft
 from service.vocabulary import CheckOutcome, QueueRef
@@ -127,6 +128,7 @@ def live_view(
         pull_request_url=f"{context.web_url}/pull/{entry.pr}",
         acting=blocked,
         stop=holds.stop(blocked, context.queue.branch, context.now),
+        failing=situation.failing_of(entry, run),
     )
 
 
@@ -354,7 +356,10 @@ def _changed_entries(old: MergeQueue, new: MergeQueue) -> list[Entry] | None:
 def _visible_of_runs(runs: Mapping[str, Run]) -> dict[str, tuple[object, ...]]:
     """Return the parts of runs that views and estimates depend on."""
     return {
-        run.id: (run.status, run.phase, run.sha is None, acting.is_blocked(run))
+        run.id: (
+            *(run.status, run.phase, run.sha is None),
+            *(acting.is_blocked(run), failing.failing_of(run)),
+        )
         for run in runs.values()
     }
 

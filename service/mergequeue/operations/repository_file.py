@@ -15,7 +15,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import ErrorDetails
 
 from service.http import schemas
-from service.http.models import common
+from service.http.models import common, unknown
 from service.http.models.common import Request
 from service.mergequeue.engine.config import (
     SETTINGS,
@@ -51,7 +51,7 @@ def _as_in_a_file(schema: JsonSchemaValue) -> None:
 class BranchSettings(Request):
     """Settings of the queue of one branch."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_as_in_a_file)
+    model_config = ConfigDict(json_schema_extra=_as_in_a_file)
 
     def settings(self) -> dict[str, ConfigValue]:
         """Return the settings that are written, by field name of `QueueConfig`, in its types."""
@@ -151,7 +151,7 @@ def _message(place: document.Path, error: ErrorDetails) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
         model, what = _where(place)
-        meant = common.nearest(str(place[-1]), _names_of(model))
+        meant = unknown.nearest(str(place[-1]), _names_of(model))
         hint = f"Did you mean `{meant}`?" if meant else f"Remove it. {SEE}"
         return f"{name} {what}. {hint}"
     if kind == "missing":

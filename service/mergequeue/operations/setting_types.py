@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from service.http.models import common, settings
 from service.http.models.answers.common import Answer
@@ -16,6 +16,8 @@ TARGET_PATTERN_CHARS_MAX = 512
 class BatchingRuleGiven(Request):
     """One member of `batchingRules`."""
 
+    ignores_unknown = True
+
     target_pattern: Annotated[
         str,
         Field(min_length=1, max_length=TARGET_PATTERN_CHARS_MAX, pattern=common.TARGET_PATTERN),
@@ -28,7 +30,7 @@ class BatchingRuleGiven(Request):
 class BatchingRuleWritten(BatchingRuleGiven):
     """The same in a file, where an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid")
+    ignores_unknown = False
 
 
 class BatchingRuleShown(Answer):

@@ -4,7 +4,7 @@ from service.accounts.store import access
 from service.database.database import Tx
 from service.errors import NotFound
 from service.mergequeue.engine import targets
-from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.culprits import failing, verdict
 from service.mergequeue.engine.model import Member, MergeQueue, Run
 from service.mergequeue.engine.states import FINAL, RunKind
 from service.mergequeue.operations import turn
@@ -49,6 +49,7 @@ def _details(
     names = {one.required.name: one.outcome for one in verdict.standings_of(run)}
     return TestingView(
         run=run,
+        status=failing.status_of(run),
         tested=tuple(_tested(session, queue, repository.url, one) for one in run.entries),
         suites=tuple(sorted({check.group for check in run.checks if check.group})),
         vehicle_number=vehicle[0] if vehicle is not None else None,

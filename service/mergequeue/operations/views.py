@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.culprits.failing import Failing
 from service.mergequeue.engine.explaining.acting import Acting
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.outputs import Recorded
+from service.mergequeue.engine.states import RunStatus
 from service.text.times import TimeLeft
 from service.vocabulary import Health, QueueRef
 
@@ -41,7 +43,8 @@ class PullRequestView:
 
     `position` is 1-based, None in NOT_READY and final states. `run` is the present or last
     run once its test branch is built. `has_targets`: impacted targets of this head are known.
-    `acting` is None once it has ended; `stop` says in plain sentences what of the queue stops it.
+    `acting` is None once it has ended; `stop` says in plain sentences what of the queue stops it,
+    `failing` which required statuses failed in its run, which is not decided yet.
     While nothing of it changes the same object is answered again.
     """
 
@@ -57,6 +60,7 @@ class PullRequestView:
     pull_request_url: str
     acting: Acting | None = None
     stop: str = ""
+    failing: Failing | None = None
     timeline: tuple[TimelineEvent, ...] | None = None
 
 
@@ -101,10 +105,14 @@ class FailedTest:
 
 @dataclass(frozen=True, slots=True)
 class TestingView:
-    """One test run for `/getMergeQueueTestingDetails`; targets None: none were uploaded."""
+    """One test run for `/getMergeQueueTestingDetails`; targets None: none were uploaded.
+
+    `status` is failed as soon as a required status has failed, before the run is decided.
+    """
 
     __test__ = False
     run: Run
+    status: RunStatus
     tested: tuple[TestedPullRequest, ...]
     suites: tuple[str, ...]
     vehicle_number: int | None

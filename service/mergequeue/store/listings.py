@@ -4,11 +4,12 @@ Every query has an index in its order, so a page costs what it shows.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import merge
 from itertools import islice
+from typing import cast
 
 from sqlalchemy import BindParameter, Connection, bindparam, desc, func, select, tuple_
 
@@ -30,6 +31,7 @@ from service.mergequeue.store.queues import SELECT_REFS_AFTER, repositories
 from service.mergequeue.store.rows import (
     ENTRIES,
     TESTED,
+    Question,
     entries,
     entries_of,
     members,
@@ -69,6 +71,21 @@ SELECT_ENDED = (
     .order_by(desc(entries.c.state_since), desc(entries.c.no))
     .limit(_LIMIT)
 )
+SELECT_ENTRIES = (
+    select(entries.c.no, entries.c.id)
+    .where(
+        entries.c.queue_id == _QUEUE,
+        entries.c.no < bindparam("before_no", type_=Id),
+        entries.c.state.in_(bindparam("of_states", expanding=True)),
+    )
+    .order_by(desc(entries.c.no))
+    .limit(_LIMIT)
+)
+SELECT_ENTRIES_ENDED = SELECT_ENTRIES.where(
+    entries.c.live.is_(False),
+    entries.c.state_since >= bindparam("since", type_=Utc),
+    entries.c.state_since < bindparam("until", type_=Utc),
+)
 SELECT_NUMBERED = ENTRIES.where(entries.c.no.in_(bindparam("of_numbers", expanding=True)))
 SELECT_NEWEST_ENDED = (
     select(func.max(entries.c.no))
@@ -99,6 +116,7 @@ _FILTERS = {
     (True, True): (_BUILT, _TESTS_PR, _STATUS),
 }
 _RUN = (
+    runs.c.no,
     runs.c.id,
     runs.c.kind,
     runs.c.status,
@@ -110,7 +128,7 @@ _RUN = (
 )
 SELECT_RUNS = {
     filtered: select(*_RUN)
-    .where(*where)
+    .where(*where, runs.c.no < bindparam("before_no", type_=Id))
     .order_by(desc(runs.c.no))
     .limit(_LIMIT)
     .offset(bindparam("skipped"))
@@ -168,22 +186,39 @@ class EndedSpan:
     before: tuple[datetime, int]
 
 
+NEWEST = 2**63 - 1
+"""Above the number of every row: before it is the newest one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFilter:
+    """Submissions in these states; with `ended` those that ended in `[since, until)`."""
+
+    states: frozenset[EntryState]
+    ended: tuple[datetime, datetime] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Runs of a pull request and in a status; None: any."""
+    """Runs of a pull request and in a status; None: any.
+
+    Those with an id in `failing` are under way and count as failed.
+    """
 
     pr: int | None = None
     status: RunStatus | None = None
+    failing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ListedRun:
-    """One run that has a test branch.
+    """One run that has a test branch; `no` is its number among all.
 
     `conclusion`: how the first submission that it tested ended, None while that is open.
     `is_of_search`: it searched for the culprit of a failure; `began_search`: it is that failure.
     """
 
+    no: int
     id: str
     number: int
     prs: tuple[int, ...]
@@ -267,6 +302,23 @@ def ended(
     return numbered(session, [no for _, no in newest])
 
 
+def entries_before(
+    session: Connection, queue_id: int, wanted: EntryFilter, before: int, limit: int
+) -> dict[int, str]:
+    """Return the ids of submissions by their number, the newest first, before a number."""
+    binds: dict[str, object] = {
+        "of_queue": queue_id,
+        "of_states": sorted(each.value for each in wanted.states),
+        "before_no": before,
+        "at_most": limit,
+    }
+    question = SELECT_ENTRIES
+    if wanted.ended is not None:
+        question = SELECT_ENTRIES_ENDED
+        binds["since"], binds["until"] = wanted.ended
+    return {row.no: row.id for row in session.execute(question, binds)}
+
+
 def newest_ended(
     session: Connection, queue_id: int, numbers: Sequence[int]
 ) -> tuple[EntryFound, ...]:
@@ -285,11 +337,16 @@ def numbered(session: Connection, numbers: Sequence[int]) -> tuple[EntryFound, .
 
 
 def built_runs(
-    session: Connection, queue_id: int, wanted: RunFilter, skipped: int, limit: int
+    session: Connection, queue_id: int, wanted: RunFilter, place: tuple[int, int], limit: int
 ) -> tuple[ListedRun, ...]:
-    """Return runs with a test branch, the newest first, after the first `skipped`."""
-    binds = _run_binds(queue_id, wanted) | {"skipped": skipped, "at_most": limit}
-    found = session.execute(SELECT_RUNS[_filtered(wanted)], binds).all()
+    """Return runs with a test branch, the newest first.
+
+    `place`: those before this number, after so many of them.
+    """
+    before, skipped = place
+    binds = _run_binds(queue_id, wanted)
+    binds |= {"before_no": before, "skipped": skipped, "at_most": limit}
+    found = session.execute(_of_status(SELECT_RUNS, wanted), binds).all()
     ids = [row.id for row in found]
     if not ids:
         return ()
@@ -301,10 +358,11 @@ def built_runs(
     )
     return tuple(
         ListedRun(
+            no=row.no,
             id=row.id,
             number=row.number,
             prs=tuple(pr for pr, _ in tested[row.id]),
-            status=RunStatus(row.status),
+            status=_status(row.id, RunStatus(row.status), wanted),
             conclusion=_conclusion_of_first(tested[row.id]),
             is_of_search=RunKind(row.kind) in PROBE_SLOTS,
             began_search=row.id in searched,
@@ -320,12 +378,27 @@ def built_runs(
 def built_runs_count(session: Connection, queue_id: int, wanted: RunFilter) -> int:
     """Return the number of these runs."""
     binds = _run_binds(queue_id, wanted)
-    many: int = session.execute(COUNT_RUNS[_filtered(wanted)], binds).scalar_one()
-    return many
+    found = session.execute(_of_status(COUNT_RUNS, wanted), binds)
+    return cast("int", found.one()[0])
 
 
-def _filtered(wanted: RunFilter) -> tuple[bool, bool]:
-    return wanted.pr is not None, wanted.status is not None
+def _of_status(questions: Mapping[tuple[bool, bool], Question], wanted: RunFilter) -> Question:
+    """Return the question with these filters, in which failing runs count as failed."""
+    of_pr, status = wanted.pr is not None, wanted.status
+    if not wanted.failing or status not in (RunStatus.IN_PROGRESS, RunStatus.FAILED):
+        return questions[of_pr, status is not None]
+    is_failing = runs.c.id.in_(sorted(wanted.failing))
+    own = runs.c.status == RunStatus.IN_PROGRESS.value
+    if status is RunStatus.IN_PROGRESS:
+        return questions[of_pr, False].where(own, ~is_failing)
+    return questions[of_pr, False].where(
+        (runs.c.status == RunStatus.FAILED.value) | (own & is_failing)
+    )
+
+
+def _status(run: str, status: RunStatus, wanted: RunFilter) -> RunStatus:
+    is_failing = status is RunStatus.IN_PROGRESS and run in wanted.failing
+    return RunStatus.FAILED if is_failing else status
 
 
 def _run_binds(queue_id: int, wanted: RunFilter) -> dict[str, object]:
@@ -333,6 +406,7 @@ def _run_binds(queue_id: int, wanted: RunFilter) -> dict[str, object]:
     if wanted.pr is not None:
         binds["of_pr"] = wanted.pr
     if wanted.status is not None:
+        # Not every question asks for it.
         binds["of_status"] = wanted.status.value
     return binds
 

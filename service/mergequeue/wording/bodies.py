@@ -224,6 +224,7 @@ def _testing(view: PullRequestText, check_run: str | None) -> list[str]:
     progress = _progress(view, run) if check_run is None else _awaited(view, run, check_run)
     noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
     return [
+        _failing(view),
         _written(_restarted(view), view),
         _written(_tested(view, run), view),
         _held(view),
@@ -231,6 +232,12 @@ def _testing(view: PullRequestText, check_run: str | None) -> list[str]:
         *noted,
         _unready(view),
     ]
+
+
+def _failing(view: PullRequestText) -> str:
+    """Return what has failed, before that counts; empty if nothing has."""
+    found = view.situation.failing
+    return f"❌ {_written(phrases.sentence(reasons.failing(found)), view)}" if found else ""
 
 
 def _progress(view: PullRequestText, run: Run) -> str:
@@ -268,11 +275,13 @@ def _tested(view: PullRequestText, run: Run) -> Phrase:
 
 
 def _apart(view: PullRequestText, run: Run) -> Phrase:
-    """Say what follows, and why the test leaves out some or all entries ahead."""
+    """Say what follows unless a check failed, and why the test leaves out some or all ahead."""
     if run.kind is RunKind.SCREEN:
         return phrase("It takes its place in the queue when it passes; no other PR waits for it.")
     stops = " and the queue continues" if conditions.stopped(view).parts else ""
     merges = Phrase((f"It merges automatically if the checks pass{stops}.",))
+    if view.situation.failing is not None:
+        merges = Phrase()
     if run.config.mode is not Mode.PARALLEL:
         return merges
     left_out = phrase("PRs ahead that share no impacted targets with it are left out.")
@@ -421,7 +430,7 @@ def _pieces(view: PullRequestText) -> list[Phrase]:
         case EntryState.PENDING:
             return _pending_heading(view)
         case EntryState.TESTING:
-            return [_testing_heading(view), at, _time_left(view)]
+            return _testing_pieces(view)
         case EntryState.TESTS_PASSED:
             return [phrase("Tests passed"), at, _before_landing(view)]
         case EntryState.PENDING_FAILURE:
@@ -445,6 +454,14 @@ def _pending_heading(view: PullRequestText) -> list[Phrase]:
     word = Phrase((conditions.stopped_word(view),)) if conditions.stopped_word(view) else Phrase()
     first = "Waiting to be tested again" if has_restarted(view) else "In the queue"
     return [phrase(first), at, word]
+
+
+def _testing_pieces(view: PullRequestText) -> list[Phrase]:
+    at, found = place(view.position, view.length), view.situation.failing
+    if found is None:
+        return [_testing_heading(view), at, _time_left(view)]
+    failed = phrases.unlinked(phrase("{} failed", reasons.failing_checks(found)))
+    return [failed, at, reasons.awaited(found)]
 
 
 def _testing_heading(view: PullRequestText) -> Phrase:

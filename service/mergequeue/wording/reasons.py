@@ -7,6 +7,7 @@ three against the closed list of codes, both ways.
 from collections.abc import Mapping
 from typing import assert_never
 
+from service.mergequeue.engine.culprits.failing import Failing
 from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.planning.settling import SKIPPED_ALL
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
@@ -36,7 +37,7 @@ def explanation(situation: Situation) -> Phrase:
         case EntryState.PENDING:
             return _pending(situation)
         case EntryState.TESTING:
-            return _found(situation, TESTING)
+            return _testing(situation)
         case EntryState.TESTS_PASSED:
             return _found(situation, PASSED)
         case EntryState.PENDING_FAILURE:
@@ -73,6 +74,27 @@ def _pending(situation: Situation) -> Phrase:
     if situation.reason is Reason.CONFLICT_AHEAD:
         return phrase("on hold because {}", clause)
     return phrase("to be tested again because {}", clause)
+
+
+def _testing(situation: Situation) -> Phrase:
+    found = situation.failing
+    return _found(situation, TESTING) if found is None else failing(found)
+
+
+def failing(found: Failing) -> Phrase:
+    """Return what failed in a run that is not decided yet, and what is awaited."""
+    return phrase("{} failed; {}", failing_checks(found), awaited(found))
+
+
+def failing_checks(found: Failing) -> Phrase:
+    """Return the failed checks of a run that is not decided yet."""
+    return phrases.pages([(each.name, each.url) for each in found.checks])
+
+
+def awaited(found: Failing) -> Phrase:
+    """Return what a run with a failed check waits for, and how long at most."""
+    what = "test results" if found.for_results else "a newer attempt"
+    return phrase(f"waiting up to {found.wait.total_seconds():.0f} s for {what}")
 
 
 def restart(situation: Situation) -> Phrase:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.culprits import failing
+from service.mergequeue.engine.culprits.failing import Failing
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import NOTHING, Bisection, Detail, Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
@@ -49,6 +51,7 @@ class Situation:
 
     `by` brought it about, SYSTEM if nobody is known to have; without `config` no limits are
     quoted, without `head` no old commit. `rested_on` is the branch of the pull request below it.
+    `failing` of one in TESTING: what failed in its run.
     """
 
     target: str
@@ -61,6 +64,13 @@ class Situation:
     wanted: tuple[Wanted, ...] = ()
     config: QueueConfig | None = None
     rested_on: str | None = None
+    failing: Failing | None = None
+
+
+def failing_of(entry: Entry, run: Run | None) -> Failing | None:
+    """Return what has failed in the run that tests an entry, and does not count yet."""
+    is_tested = entry.state is EntryState.TESTING and run is not None
+    return failing.failing_of(run) if is_tested and run is not None else None
 
 
 def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] = ()) -> Situation:
@@ -76,6 +86,7 @@ def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] 
         wanted=wanted_of(entry, queue.branch, queue.entries),
         config=queue.config,
         rested_on=entry.rested_on,
+        failing=failing_of(entry, queue.runs.get(entry.run or "")),
     )
 
 
@@ -190,7 +201,9 @@ class PullRequestText:
     @property
     def situation(self) -> Situation:
         """The state of the entry with its reason."""
-        return situation_of(self.entry, self.queue, self.history)
+        found = situation_of(self.entry, self.queue, self.history)
+        # The run that the rest of the text shows, which may be newer.
+        return replace(found, failing=failing_of(self.entry, self.run))
 
     @property
     def search(self) -> Bisection | None:

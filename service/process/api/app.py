@@ -22,7 +22,7 @@ from service.accounts import jobs, repeats
 from service.accounts.api import auth
 from service.accounts.api.admission import Admission, Wanted
 from service.errors import ServiceError
-from service.http import connections, errors, intake, limits, rates, replies, waiting
+from service.http import connections, errors, ignored, intake, limits, rates, replies, waiting
 from service.http import repeats as keys
 from service.http.addresses import address_of
 from service.http.callers import Caches, Call, Caller
@@ -279,10 +279,10 @@ class Door:
         )
         call = Call(self._runtime, self._caches, caller)
         if not route.writes:
-            return await route.handler(call, asked)
+            return ignored.listed(await route.handler(call, asked), asked)
         # Bound for the deed alone: the connection's next request runs in the same context.
         with structlog.contextvars.bound_contextvars(request_id=asking.request_id):
-            shown = await route.handler(call, asked)
+            shown = ignored.listed(await route.handler(call, asked), asked)
             self._runtime.boundary.reach("api.before_answer")
             token = caller.token_id or caller.name
             log.info("request", endpoint=route.path, status=200, token=token)

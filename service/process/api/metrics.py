@@ -24,6 +24,8 @@ Host = Annotated[str, Field(max_length=255, pattern=common.HOST)]
 class AskMetrics(Request):
     """Which repository; none: all that the token sees, whatever host is named."""
 
+    ignores_unknown = True
+
     repo: Slug | None = None
     """Only this repository, as owner and name; together with `repoHost`. For example
     `octo/widgets`.

@@ -213,7 +213,6 @@ async def get_settings(call: Call, asked: models.GetTestSettings) -> answers.Tes
     models.UpdateTestSettings,
     answers.TestSettingsShown,
     ORG,
-    "unknown_field",
     "issues_not_writable",
 )
 async def update_settings(

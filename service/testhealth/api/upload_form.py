@@ -9,7 +9,7 @@ from service.errors import FieldError, Malformed
 from service.http import intake
 from service.http.errors import HttpRefused
 from service.http.intake import Intake, Schema
-from service.http.models import common
+from service.http.models import common, unknown
 from service.testhealth.api import multipart
 from service.testhealth.api.models.uploads import UploadTestResults
 from service.testhealth.api.multipart import Part
@@ -25,8 +25,8 @@ CODEOWNERS_BYTES_MAX = 3 * 1024 * 1024
 FILES_MAX = 100
 FILE_NAME_MAX = 1000
 
-# Parts of other names are ignored like unknown fields, but not without end.
 PARTS_MAX = 200
+PARTS = (METADATA, FILE, CODEOWNERS)
 
 GZIP = b"\x1f\x8b"
 # Magic bytes and where they stand: containers that are not opened.
@@ -97,6 +97,11 @@ def read(_model: type[common.Request], request: web.BaseRequest, body: bytes) ->
 def _parts(body: bytes, boundary: bytes) -> list[Part]:
     parts: list[Part] = []
     for part in multipart.parts(body, boundary):
+        if part.name not in PARTS:
+            name = part.name[: unknown.NAME_SHOWN_MAX]
+            meant = unknown.nearest(name, PARTS)
+            fault = FieldError(common.pointer(name), "unknown", "is no part of this form", meant)
+            raise common.refused((fault,))
         parts.append(part)
         if len(parts) > PARTS_MAX:
             raise _faulty(FILE, "length", f"must come {FILES_MAX} times at most")

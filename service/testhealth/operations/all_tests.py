@@ -14,7 +14,7 @@ from service.testhealth.operations import pages, records
 from service.testhealth.operations.pages import Page, PageRequest
 from service.testhealth.operations.records import Home, ShownTest
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import all_tests, figures, history
+from service.testhealth.store import all_tests, figures, history, listings
 from service.testhealth.store import runs as test_runs
 from service.testhealth.store.all_tests import AllTests, Harm, QuarantineRule
 from service.testhealth.store.history import CaseDay
@@ -149,10 +149,9 @@ def _listing(
 
     def find(session: Tx, home: Home) -> Page[ShownTest]:
         tests = AllTests(repository.id, wanted, _rule(home), place.now).narrowed(session)
-        cut, cases = pages.cut(session, tests, place)
-        nos = [case.no for case in cases]
+        cut, nos = pages.cut(session, tests, place)
         rates = figures.rates(session, home.sets, repository.id, nos, place.now)
-        shown = records.shown(session, home, cases)
+        shown = records.shown(session, home, listings.records(session, repository.id, nos))
         rows = [test._replace(rates=rates[test.case.no]) for test in shown]
         return pages.page_of(runtime.keys, listing, place, cut, rows)
 

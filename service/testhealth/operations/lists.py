@@ -47,8 +47,9 @@ async def unhealthy(
 
     def find(session: Tx) -> Page[ShownTest]:
         home = records.home_of(session, runtime, repository, place.now)
-        cut, cases = pages.cut(session, UnhealthyTests(repository.id, status), place)
-        return pages.page_of(runtime.keys, listing, place, cut, records.shown(session, home, cases))
+        cut, nos = pages.cut(session, UnhealthyTests(repository.id, status), place)
+        shown = records.shown(session, home, listings.records(session, repository.id, nos))
+        return pages.page_of(runtime.keys, listing, place, cut, shown)
 
     return await runtime.store.read(find)
 
@@ -91,8 +92,7 @@ async def failing(
     def find(session: Tx) -> Page[FailingTest]:
         home = records.home_of(session, runtime, repository, place.now)
         tests = _counted(session, runtime, repository.id, stored)
-        cut, rows = pages.cut(session, tests, place)
-        nos = [int(tests.key(row)[1]) for row in rows]
+        cut, nos = pages.cut(session, tests, place)
         shown = measured(session, home, nos, stored)
         return pages.page_of(runtime.keys, listing, place, cut, shown)
 
@@ -159,8 +159,8 @@ async def quarantined(
         home = records.home_of(session, runtime, repository, place.now)
         if not home.settings.quarantine_enabled:
             return pages.page_of(runtime.keys, listing, place, pages.Cut(0, 0), [])
-        cut, moments = pages.cut(session, quarantined_tests(home), place)
-        rows = _quarantined(session, home, [moment.no for moment in moments])
+        cut, nos = pages.cut(session, quarantined_tests(home), place)
+        rows = _quarantined(session, home, nos)
         return pages.page_of(runtime.keys, listing, place, cut, rows)
 
     return await runtime.store.read(find)

@@ -26,7 +26,6 @@ from service.testhealth.filters import NO_OWNER, TestFilter, TestOrder
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store.attempts import attempts, impacts
 from service.testhealth.store.cases import shared
-from service.testhealth.store.keyset import Key, Keyset
 from service.testhealth.store.listings import (
     HERE,
     RECORDS,
@@ -39,6 +38,7 @@ from service.testhealth.store.listings import (
     records,
     tickets,
 )
+from service.testhealth.store.numbered import Numbered
 from service.vocabulary import Health, Override, RepoRef
 
 repositories = RepositoryRow.__table__
@@ -89,25 +89,26 @@ class AllTests:
             return len(self.numbers)
         return session.execute(self._select(func.count()), self._asked()).scalar_one()
 
-    def after(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
-        """Return those after the key, or the first ones."""
-        return list(map(listed_case, self._rows().after(session, self._asked(), key, limit)))
+    def top(self, session: Connection, limit: int) -> list[int]:
+        """Return the first numbers in the order of the list."""
+        return [int(row.no) for row in self._rows().top(session, self._asked(), limit)]
 
-    def before(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
-        """Return those before the key, or the last ones, in the list's order."""
-        return list(map(listed_case, self._rows().before(session, self._asked(), key, limit)))
+    def among(self, session: Connection, nos: Sequence[int]) -> set[int]:
+        """Return those of these numbers that are in the list."""
+        return self._rows().among(session, self._asked(), nos)
 
-    def key(self, row: ListedCase) -> Key:
-        """Return a row's place in the order."""
-        return -(row.cost_ms if self._is_by_cost else row.impact), row.no
+    def after(self, session: Connection, no: int, limit: int) -> list[int]:
+        """Return the lowest numbers above this one, the lowest first."""
+        return self._rows().after(session, self._asked(), no, limit)
 
-    @property
-    def _is_by_cost(self) -> bool:
-        return self.wanted.order is TestOrder.CI_TIME
+    def before(self, session: Connection, no: int, limit: int) -> list[int]:
+        """Return the highest numbers below this one, the lowest first."""
+        return self._rows().before(session, self._asked(), no, limit)
 
-    def _rows(self) -> Keyset:
-        rank = cases.c.cost_rank if self._is_by_cost else cases.c.impact_rank
-        return Keyset(RECORDS.where(*self._conditions()), (rank, cases.c.no))
+    def _rows(self) -> Numbered:
+        is_by_cost = self.wanted.order is TestOrder.CI_TIME
+        rank = cases.c.cost_rank if is_by_cost else cases.c.impact_rank
+        return Numbered(self._select(cases.c.no), cases.c.no, (rank, cases.c.no))
 
     def _select(self, column: ColumnElement[int]) -> Select[int]:
         """Return the statement that selects a column of its tests, in any order."""

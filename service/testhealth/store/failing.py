@@ -7,6 +7,7 @@ less than half the time that grouping rows takes the database.
 
 import heapq
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +20,6 @@ from service.testhealth.reports.results import Outcome
 from service.testhealth.store import bitmaps, days
 from service.testhealth.store.attempts import attempts, groups
 from service.testhealth.store.days import Span
-from service.testhealth.store.keyset import Key
 from service.testhealth.store.tables_evidence import FailureDailyRow
 from service.testhealth.store.uploads import uploads
 
@@ -47,7 +47,10 @@ class CommonFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailingTests:
-    """The tests that failed in a span, those first that failed most often, then by number."""
+    """The tests that failed in a span, those first that failed most often, then by number.
+
+    `places` are in the order of their numbers.
+    """
 
     places: "array[int]"
 
@@ -55,23 +58,27 @@ class FailingTests:
         """Return how many tests failed."""
         return len(self.places)
 
-    def after(self, _session: Connection, key: Key | None, limit: int) -> list[int]:
-        """Return the places after the key, or the first ones."""
-        if key is None:
-            return heapq.nsmallest(limit, self.places)
-        least = _place(key)
-        return heapq.nsmallest(limit, [place for place in self.places if place > least])
+    def top(self, _session: Connection, limit: int) -> list[int]:
+        """Return the first numbers in the order of the list."""
+        return list(map(_number, heapq.nsmallest(limit, self.places)))
 
-    def before(self, _session: Connection, key: Key | None, limit: int) -> list[int]:
-        """Return the places before the key, or the last ones, in the list's order."""
-        if key is None:
-            return heapq.nlargest(limit, self.places)[::-1]
-        most = _place(key)
-        return heapq.nlargest(limit, [place for place in self.places if place < most])[::-1]
+    def among(self, _session: Connection, nos: Sequence[int]) -> set[int]:
+        """Return those of these numbers that are in the list."""
+        return {no for no in nos if self.after(_session, no - 1, 1) == [no]}
 
-    def key(self, row: int) -> Key:
-        """Return a place as minus the failed attempts and the number."""
-        return row >> SHIFT, row & MASK
+    def after(self, _session: Connection, no: int, limit: int) -> list[int]:
+        """Return the lowest numbers above this one, the lowest first."""
+        first = bisect_right(self.places, no, key=_number)
+        return list(map(_number, self.places[first : first + limit]))
+
+    def before(self, _session: Connection, no: int, limit: int) -> list[int]:
+        """Return the highest numbers below this one, the lowest first."""
+        end = bisect_left(self.places, no, key=_number)
+        return list(map(_number, self.places[max(0, end - limit) : end]))
+
+
+def _number(place: int) -> int:
+    return place & MASK
 
 
 failure_daily = FailureDailyRow.__table__
@@ -172,7 +179,3 @@ def _ways(
         during = {"since": gap.since, "until": gap.until}
         add(session.execute(SELECT_ATTEMPTS, asked | during))
     return ways
-
-
-def _place(key: Key) -> int:
-    return (int(key[0]) << SHIFT) + int(key[1])

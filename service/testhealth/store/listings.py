@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from service.database import bulk
-from service.testhealth.store.keyset import Key, Keyset
+from service.testhealth.store.numbered import Numbered
 from service.testhealth.store.tables_tests import (
     CaseOverrideRow,
     CaseRow,
@@ -128,7 +128,11 @@ SELECT_MARKED = select(cases.c.no).where(
     ),
 )
 
-_UNHEALTHY = Keyset(RECORDS.where(cases.c.status == STATUS), (cases.c.impact_rank, cases.c.no))
+_UNHEALTHY = Numbered(
+    select(cases.c.no).where(cases.c.repository_id == HERE, cases.c.status == STATUS),
+    cases.c.no,
+    (cases.c.impact_rank, cases.c.no),
+)
 COUNT_UNHEALTHY = (
     select(func.count())
     .select_from(cases)
@@ -147,17 +151,21 @@ class UnhealthyTests:
         """Return how many there are."""
         return session.execute(COUNT_UNHEALTHY, self._asked()).scalar_one()
 
-    def after(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
-        """Return those after the key, or the first ones."""
-        return list(map(listed_case, _UNHEALTHY.after(session, self._asked(), key, limit)))
+    def top(self, session: Connection, limit: int) -> list[int]:
+        """Return the first numbers in the order of the list."""
+        return [int(row.no) for row in _UNHEALTHY.top(session, self._asked(), limit)]
 
-    def before(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
-        """Return those before the key, or the last ones, in the list's order."""
-        return list(map(listed_case, _UNHEALTHY.before(session, self._asked(), key, limit)))
+    def among(self, session: Connection, nos: Sequence[int]) -> set[int]:
+        """Return those of these numbers that are in the list."""
+        return _UNHEALTHY.among(session, self._asked(), nos)
 
-    def key(self, row: ListedCase) -> Key:
-        """Return a row's place in the order."""
-        return -row.impact, row.no
+    def after(self, session: Connection, no: int, limit: int) -> list[int]:
+        """Return the lowest numbers above this one, the lowest first."""
+        return _UNHEALTHY.after(session, self._asked(), no, limit)
+
+    def before(self, session: Connection, no: int, limit: int) -> list[int]:
+        """Return the highest numbers below this one, the lowest first."""
+        return _UNHEALTHY.before(session, self._asked(), no, limit)
 
     def _asked(self) -> dict[str, object]:
         return {"of_repository": self.repository_id, "of_status": self.status.value}

@@ -1,19 +1,17 @@
 """The list of quarantined tests, newest first: those overridden, and those of each status.
 
-Each of these has an index in the order of the list, is read as far as a page goes, and merged.
+Each of these has an index in the order of the list; the first ones of each are merged.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import merge
 from itertools import islice
-from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, func, or_, select
+from sqlalchemy import BindParameter, Connection, and_, bindparam, func, or_, select
 
-from service.database import paging
 from service.database.types import Utc
-from service.testhealth.store.keyset import Key, Keyset
 from service.testhealth.store.listings import (
     COUNT_UNHEALTHY,
     HERE,
@@ -22,15 +20,8 @@ from service.testhealth.store.listings import (
     cases,
     overrides,
 )
+from service.testhealth.store.numbered import Numbered
 from service.vocabulary import Health, Override
-
-
-class Moment(NamedTuple):
-    """A quarantined test's place: when its override or status began, and its number."""
-
-    at: datetime
-    no: int
-
 
 _NOW: BindParameter[datetime] = bindparam("now", type_=Utc)
 _IN_FORCE = or_(overrides.c.expires_at.is_(None), overrides.c.expires_at > _NOW)
@@ -40,19 +31,19 @@ _ALWAYS = (
     overrides.c.override == Override.ALWAYS_QUARANTINE.value,
     _IN_FORCE,
 )
-_OVERRIDDEN = Keyset(
-    select(overrides.c.at, overrides.c.no).where(*_ALWAYS),
-    (overrides.c.at, overrides.c.no),
-    is_descending=True,
+_OVERRIDDEN = Numbered(
+    select(overrides.c.no, overrides.c.at).where(*_ALWAYS),
+    overrides.c.no,
+    (overrides.c.at.desc(), overrides.c.no.desc()),
 )
-_OF_STATUS = Keyset(
-    select(cases.c.status_since.label("at"), cases.c.no)
+_OF_STATUS = Numbered(
+    select(cases.c.no, cases.c.status_since.label("at"))
     .select_from(cases)
     .outerjoin(overrides, SAME_OVERRIDE)
     .where(cases.c.repository_id == HERE, cases.c.status == STATUS)
     .where(or_(overrides.c.id.is_(None), overrides.c.expires_at <= _NOW)),
-    (cases.c.status_since, cases.c.no),
-    is_descending=True,
+    cases.c.no,
+    (cases.c.status_since.desc(), cases.c.no.desc()),
 )
 COUNT_ALWAYS = select(func.count()).select_from(overrides).where(*_ALWAYS)
 COUNT_OVERRIDDEN = (
@@ -89,37 +80,32 @@ class QuarantinedTests:
             total -= session.execute(COUNT_OVERRIDDEN, of_status).scalar_one()
         return total
 
-    def after(self, session: Connection, key: Key | None, limit: int) -> list[Moment]:
-        """Return those after the key, which are older, or the newest ones."""
-        lists = (
-            map(_moment, rows.after(session, asked, _parsed(key), limit))
+    def top(self, session: Connection, limit: int) -> list[int]:
+        """Return the first numbers in the order of the list."""
+        lists = [
+            [(row.at, int(row.no)) for row in rows.top(session, asked, limit)]
             for rows, asked in self._parts()
-        )
-        return list(islice(merge(*lists, reverse=True), limit))
+        ]
+        return [no for _, no in islice(merge(*lists, reverse=True), limit)]
 
-    def before(self, session: Connection, key: Key | None, limit: int) -> list[Moment]:
-        """Return those before the key, or the oldest ones, in the list's order."""
-        lists = (
-            map(_moment, reversed(rows.before(session, asked, _parsed(key), limit)))
-            for rows, asked in self._parts()
-        )
-        return list(islice(merge(*lists), limit))[::-1]
+    def among(self, session: Connection, nos: Sequence[int]) -> set[int]:
+        """Return those of these numbers that are in the list."""
+        found = (rows.among(session, asked, nos) for rows, asked in self._parts())
+        return set[int]().union(*found)
 
-    def key(self, row: Moment) -> Key:
-        """Return a row's place in the order."""
-        return paging.micros(row.at), row.no
+    def after(self, session: Connection, no: int, limit: int) -> list[int]:
+        """Return the lowest numbers above this one, the lowest first."""
+        lists = (rows.after(session, asked, no, limit) for rows, asked in self._parts())
+        return list(islice(merge(*lists), limit))
 
-    def _parts(self) -> list[tuple[Keyset, dict[str, object]]]:
+    def before(self, session: Connection, no: int, limit: int) -> list[int]:
+        """Return the highest numbers below this one, the lowest first."""
+        lists = (rows.before(session, asked, no, limit) for rows, asked in self._parts())
+        return list(merge(*lists))[-limit:]
+
+    def _parts(self) -> list[tuple[Numbered, dict[str, object]]]:
         asked: dict[str, object] = {"of_repository": self.repository_id, "now": self.now}
         of_statuses = [
             (_OF_STATUS, asked | {"of_status": status.value}) for status in self.statuses
         ]
         return [(_OVERRIDDEN, asked), *of_statuses]
-
-
-def _parsed(key: Key | None) -> tuple[datetime, int] | None:
-    return None if key is None else (paging.instant(int(key[0])), int(key[1]))
-
-
-def _moment(row: Row[*tuple[object, ...]]) -> Moment:
-    return Moment(row.at, row.no)

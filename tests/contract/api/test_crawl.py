@@ -181,6 +181,7 @@ async def of_queue(client: Client, world: Any, queue: Queue) -> dict[str, dict[s
         "previewPriority": queue.about(number, priority="urgent"),
         "findQueue": {"repo": about["repo"], "pr": {"number": number}},
         "listQueues": {"repo": {"host": it.host, "owner": it.owner, "name": it.repo}},
+        "getProviderLimits": {"repo": about["repo"]},
     }
 
 

@@ -82,24 +82,24 @@ async def test_what_numbers_may_be_asked_for(client, sent, field, code):
     assert [(each["field"], each["code"]) for each in answer.json["errors"]] == [(field, code)]
 
 
-async def test_open_pull_requests_come_in_queue_order_then_ended_ones_newest_first(client, queue):
+async def test_submissions_come_newest_first_whatever_has_become_of_them(client, queue):
     old, older = await queue.submitted(), await queue.submitted()
     await client.done("cancelPullRequest", queue.about(older))
     await client.done("cancelPullRequest", queue.about(old))
     draft = await queue.world.open_pull_request(queue.branch, draft=True)
     await client.done("submitPullRequest", queue.about(draft))
     first, second = await queue.submitted(), await queue.submitted()
-    assert await numbers_in(queue) == [first, second, draft, old, older]
+    assert await numbers_in(queue) == [second, first, draft, older, old]
     answer = await client.done("listPullRequests", queue.named())
     assert list(answer) == ["pullRequests"]
     for each in answer["pullRequests"]:
         assert list(each) == LISTED
-    assert [each["position"] for each in answer["pullRequests"]] == [1, 2, None, None, None]
+    assert [each["position"] for each in answer["pullRequests"]] == [2, 1, None, None, None]
     pieces = await parts(client, "listPullRequests", queue.named(), 2)
     assert [[each["prNumber"] for each in part] for part in pieces] == [
-        [first, second],
-        [draft, old],
-        [older],
+        [second, first],
+        [draft, older],
+        [old],
     ]
 
 
@@ -154,9 +154,9 @@ async def test_what_comes_meanwhile_neither_repeats_nor_hides_a_pull_request(cli
     urgent = await queue.submitted(priority="urgent")
     later = await queue.submitted()
     rest = await numbers_in(queue, cursor=first["nextCursor"])
-    assert [each["prNumber"] for each in first["pullRequests"]] == waiting[:2]
-    assert rest == [*waiting[2:], later]
-    assert await numbers_in(queue, take=1) == [urgent]
+    assert [each["prNumber"] for each in first["pullRequests"]] == waiting[:1:-1]
+    assert rest == waiting[1::-1]
+    assert await numbers_in(queue, take=2) == [later, urgent]
 
 
 async def test_the_timeline_comes_in_parts_without_gaps(client, queue):

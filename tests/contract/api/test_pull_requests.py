@@ -1,5 +1,6 @@
 """The endpoints about pull requests, row by row."""
 
+import asyncio
 import io
 import json
 import re
@@ -241,6 +242,27 @@ async def test_restarting_is_not_needed_before_tests_have_begun(client, queue):
     number = await queue.submitted()
     answer = await client.done("restartTestsOnPullRequest", queue.about(number))
     assert (answer["result"], answer["state"]) == ("not_needed", "PENDING")
+
+
+async def test_many_restarts_at_once_are_one_new_run(client, queue):
+    number = await queue.submitted()
+    before = await queue.record(number)
+    body = queue.about(number)
+    answers = await asyncio.gather(
+        *(client.done("restartTestsOnPullRequest", body) for _ in range(20))
+    )
+    results = [each["result"] for each in answers]
+    assert sorted(set(results)) == ["not_needed", "restarted"]
+    assert results.count("restarted") == 1
+    await queue.world.settle()
+    after = await queue.record(number)
+    assert after["restarts"] == {"restarted_by_api": 1}
+    runs = await client.done("listMergeQueueTestingResults", queue.named(prNumber=number))
+    assert {each["testRunId"] for each in runs["testingResults"]} >= {
+        before["testRunId"],
+        after["testRunId"],
+    }
+    assert len(runs["testingResults"]) == 2
 
 
 async def test_what_has_landed_is_merged_and_cannot_be_cancelled(client, open_queue):

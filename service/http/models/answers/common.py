@@ -141,6 +141,38 @@ def _none_if_empty(value: object) -> object:
     return value or None
 
 
+IGNORED_MAX = 50
+
+Ignored = Annotated[list[str], Field(max_length=IGNORED_MAX)]
+Meant = Annotated[dict[str, str], Field(max_length=IGNORED_MAX)]
+
+
+class WithIgnored(Answer):
+    """What an answer has besides, where unknown fields of its request are ignored."""
+
+    ignored_fields: LeftOut[Ignored] = None
+    """Fields of the request that are unknown and were ignored, with a dot before one in an object;
+    left out if there are none. For example `["prioritty", "pr.headSha"]`
+    """
+    did_you_mean: LeftOut[Meant] = None
+    """The known field that is nearest to an ignored one; left out if none is near. For example
+    `{"prioritty": "priority", "pr.headSha": "pr.sha"}`
+    """
+
+
+class SnakeWithIgnored(SnakeAnswer):
+    """The same in snake_case."""
+
+    ignored_fields: LeftOut[Ignored] = None
+    """Fields of the request that are unknown and were ignored, with a dot before one in an object;
+    left out if there are none. For example `["page_query.token"]`
+    """
+    did_you_mean: LeftOut[Meant] = None
+    """The known field that is nearest to an ignored one; left out if none is near. For example
+    `{"page_query.token": "page_query.page_token"}`
+    """
+
+
 class Actor(Answer):
     """Who did something, and by which way."""
 

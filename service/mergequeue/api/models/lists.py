@@ -108,6 +108,8 @@ class ListQueueEvents(Named):
 class StreamQueueEvents(Repository):
     """`/streamQueueEvents`: without a cursor, and without `Last-Event-ID`, from now on."""
 
+    ignores_unknown = False
+
     target_branch: Annotated[str, Field(min_length=1, max_length=255, pattern=common.BRANCH)]
     """The branch of the queue, without `refs/heads/`. For example `main`."""
     cursor: Cursor | None = None
@@ -125,7 +127,11 @@ class ListMergeQueueTestingResults(Named):
     """`/listMergeQueueTestingResults`."""
 
     offset: Annotated[Integer, Field(ge=0, le=OFFSET_MAX)] | None = None
-    """How many rows to leave out at the beginning."""
+    """How many rows to leave out at the beginning. New runs move the others; to read the whole
+    list, follow `cursor`.
+    """
+    cursor: Cursor | None = None
+    """Where to go on: `nextCursor` of the answer before; without it the first page."""
     take: Take | None = None
     """How many rows to answer; 50 unless sent."""
     pr_number: PullRequestNumber | None = None
@@ -136,4 +142,4 @@ class ListMergeQueueTestingResults(Named):
     def request(self) -> RunRequest:
         """Return which runs to list."""
         take = TAKE if self.take is None else self.take
-        return RunRequest(self.pr_number, self.status, self.offset or 0, take)
+        return RunRequest(self.pr_number, self.status, self.offset or 0, take, self.cursor)

@@ -68,6 +68,8 @@ class PullRequestToSubmit(PullRequest):
 class SubmitPullRequest(Named):
     """`/submitPullRequest`; null as priority means the default, absence leaves it."""
 
+    ignores_unknown = True
+
     pr: PullRequestToSubmit
     """The pull request to submit."""
     priority: Priority | None = None
@@ -87,6 +89,8 @@ class SubmitPullRequest(Named):
 class CancelPullRequest(NamedPullRequest):
     """`/cancelPullRequest`."""
 
+    ignores_unknown = True
+
     reason: Reason | None = None
     """Why it is taken out; the pull request shows it. For example `superseded by #490`."""
 
@@ -94,9 +98,13 @@ class CancelPullRequest(NamedPullRequest):
 class RestartTestsOnPullRequest(NamedPullRequest):
     """`/restartTestsOnPullRequest`."""
 
+    ignores_unknown = True
+
 
 class GetSubmittedPullRequest(NamedPullRequest, common.MayWait):
     """`/getSubmittedPullRequest`."""
+
+    ignores_unknown = True
 
     include_timeline: bool | None = None
     """Whether to answer its past too."""
@@ -174,6 +182,8 @@ _TARGETS_SCHEMA: JsonSchemaValue = {
 
 class SetImpactedTargets(Named):
     """`/setImpactedTargets`; the pull request need not be queued."""
+
+    ignores_unknown = True
 
     pr: PullRequestWithHead
     """The pull request, and its head."""

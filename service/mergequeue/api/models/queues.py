@@ -50,18 +50,13 @@ class QueueChange(Named):
 
 @setting_types.takes_settings
 class CreateQueue(QueueChange):
-    """`/createQueue`: null is the same as absent; unknown names are kept to be listed."""
+    """`/createQueue`: null is the same as absent."""
 
-    model_config = ConfigDict(extra="allow")
-
-    def ignored(self) -> tuple[str, ...]:
-        """Return the names at the top of the body that set nothing, sorted."""
-        return tuple(sorted(self.model_extra or ()))
+    ignores_unknown = True
 
 
 def _as_updated(schema: JsonSchemaValue) -> None:
     """State what `faults_of_names` refuses in the schema."""
-    schema["additionalProperties"] = False
     for name, field in schema["properties"].items():
         if name not in NULLABLE and "anyOf" in field:
             (taken,) = (each for each in field["anyOf"] if each != {"type": "null"})
@@ -71,7 +66,10 @@ def _as_updated(schema: JsonSchemaValue) -> None:
 
 @setting_types.takes_settings
 class UpdateQueue(QueueChange):
-    """`/updateQueue`: unknown names are errors; null is one where it is no value."""
+    """`/updateQueue`: null is an error where it is no value.
+
+    A misspelled setting would be lost: unlike others that it is like, it refuses unknown names.
+    """
 
     model_config = ConfigDict(json_schema_extra=_as_updated)
 
@@ -84,7 +82,7 @@ class UpdateQueue(QueueChange):
 
     @classmethod
     def faults_of_names(cls, body: Mapping[str, object]) -> tuple[FieldError, ...]:
-        """Return errors for unknown and read-only names, and for null without a meaning."""
+        """Return errors for read-only names, and for null without a meaning."""
         known = _aliases(cls)
         return tuple(
             fault
@@ -114,10 +112,7 @@ def _fault_of_name(
         return FieldError(pointer, "read_only", "may only repeat `targetBranch`")
     if name in SHOWN_ONLY:
         return FieldError(pointer, "read_only", "is shown only and cannot be set")
-    if name not in known:
-        meant = common.nearest(name, tuple(sorted(known)))
-        return FieldError(pointer, "unknown", "is no setting of a queue", meant)
-    if value is None and name not in NULLABLE | {"repo", "targetBranch"}:
+    if value is None and name in known and name not in NULLABLE | {"repo", "targetBranch"}:
         return FieldError(pointer, "type", "must not be null")
     return None
 
@@ -136,9 +131,13 @@ SHOWN_ONLY = (_aliases(answers.QueueCreated) | _aliases(answers.QueueWithEntries
 class GetQueue(Named, common.MayWait):
     """`/getQueue`."""
 
+    ignores_unknown = True
+
 
 class DeleteQueue(Named):
     """`/deleteQueue`."""
+
+    ignores_unknown = True
 
 
 class AddQueueHold(Named):

@@ -13,6 +13,8 @@ RUN_ID_LENGTH_MAX = 100
 class GetMergeQueueTestingDetails(Named):
     """`/getMergeQueueTestingDetails`; any string may be asked for, an unknown one is 404."""
 
+    ignores_unknown = True
+
     test_run_id: Annotated[
         str,
         Field(min_length=1, max_length=RUN_ID_LENGTH_MAX),

@@ -27,7 +27,7 @@ from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving, line, target
 from service.mergequeue.engine.state.draft import Draft
-from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.engine.states import EntryState, QueueState, RunPhase
 from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
 
 ENTRIES_MAX = 5000
@@ -109,7 +109,10 @@ def cancel(draft: Draft, one: Cancel) -> Refused | None:
 
 
 def restart(draft: Draft, one: Restart) -> Refused | None:
-    """Restart an entry's tests in place; no effect if no test of it runs."""
+    """Restart an entry's tests in place; tests that have not begun are not begun again.
+
+    While its test branch is built, only an earlier result is ruled out.
+    """
     entry = draft.entries.get(one.pr)
     if entry is None:
         return _not_queued(draft, one.pr)
@@ -121,6 +124,9 @@ def restart(draft: Draft, one: Restart) -> Refused | None:
         return None
     for own in draft.own(run):
         draft.put(replace(own, fresh=True))
+    if run.phase is RunPhase.BUILDING and entry.bisection is None:
+        draft.put_run(replace(run, fresh=True))
+        return None
     for searched in list(draft.queue.bisections.values()):
         if any(member.entry == entry.id for member in searched.entries):
             leaving.abandon(draft, searched, reason)

@@ -291,8 +291,9 @@ def lost_readiness(entry: Entry, prs: tuple[int, ...] = ()) -> Iterator[Conditio
 
 
 def statuses(run: Run) -> Iterator[Condition]:
-    """Every required status of a run with what its report says."""
-    for one in verdict.standings_of(run):
+    """Every required status of a run with what its report says; failed ones come first."""
+    standings = verdict.standings_of(run)
+    for one in sorted(standings, key=lambda each: each.outcome is not CheckOutcome.FAILED):
         passed = one.outcome in (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
         met = passed or one.required.name in run.excused
         blocked = one.outcome is CheckOutcome.BLOCKED

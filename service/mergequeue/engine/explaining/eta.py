@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.explaining.estimates import percentile
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.state.places import IndexedEntries, Places
@@ -49,8 +50,9 @@ def etas(
 
     `durations_s` are those of successful runs, newest first; the answer is empty below five of
     them, and for a queue that is held or paused. Entries that are not ready or have failed are
-    left out, and in a queue that starts nothing those without a run. With `last` the entries
-    behind that pull request are left out too: the answer costs what is ahead of it.
+    left out, also those of which only a check has, and in a queue that starts nothing those
+    without a run. With `last` the entries behind that pull request are left out too: the answer
+    costs what is ahead of it.
     """
     sample = sorted(durations_s[:SAMPLES_MAX])
     if len(sample) < SAMPLES_MIN or queue.holds or queue.state not in LANDS:
@@ -121,6 +123,8 @@ class _Course:
             return 0.0
         if entry.state is EntryState.TESTING:
             run = self._queue.runs[entry.run or ""]
+            if failing.failing_of(run) is not None:
+                return None
             # After a screen comes the run by which it lands.
             return self._left_s(run) + (self._run_s if run.kind is RunKind.SCREEN else 0.0)
         if entry.state is EntryState.PENDING and self._queue.state is QueueState.RUNNING:

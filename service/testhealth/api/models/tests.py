@@ -6,7 +6,6 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 
-from service.errors import FieldError
 from service.http.models import common, settings
 from service.http.models.common import Moment, Repository, SnakeRequest
 from service.http.models.shared import OrgSlug, PageQuery, Uuid
@@ -74,12 +73,16 @@ class ListedTests(AboutTests):
 class ListUnhealthyTests(ListedTests):
     """`/flaky-tests/list-unhealthy-tests`."""
 
+    ignores_unknown = True
+
     status: Filter
     """Only tests of this status."""
 
 
 class ListFailingTests(ListedTests):
     """`/flaky-tests/list-failing-tests`: failures in [start_time, end_time)."""
+
+    ignores_unknown = True
 
     start_time: Moment
     """The beginning of the time, included."""
@@ -266,31 +269,9 @@ NULLABLE = settings.nullable(TestSettings)
 """Settings of which null is a value."""
 
 
-def _nothing_else(schema: JsonSchemaValue) -> None:
-    """State in the schema what `faults_of_names` refuses."""
-    schema["additionalProperties"] = False
-
-
 @settings.takes(TestSettings)
 class UpdateTestSettings(AboutTests):
-    """`/flaky-tests/update-settings`: what is not sent stays; unknown names are errors."""
-
-    model_config = ConfigDict(json_schema_extra=_nothing_else)
-
-    @classmethod
-    def faults_of_names(cls, body: Mapping[str, object]) -> tuple[FieldError, ...]:
-        """Names that are no settings."""
-        names = frozenset(cls.model_fields)
-        return tuple(
-            FieldError(
-                common.pointer(name),
-                "unknown",
-                "is no setting of tests",
-                common.nearest(name, tuple(sorted(names))),
-            )
-            for name in body
-            if name not in names
-        )
+    """`/flaky-tests/update-settings`: what is not sent stays."""
 
     def changes(self) -> dict[str, SettingValue]:
         """Return the settings to change, by field name; null changes only what can be null."""

@@ -14,6 +14,7 @@ from service.http.models.answers.common import (
     RecordVersion,
     Sha,
     Time,
+    WithIgnored,
     open_word,
 )
 from service.http.models.shared import TAKE_MAX
@@ -196,28 +197,34 @@ class Submission(SubmissionAmongMany, SubmissionReadiness):
     """A submission by itself; `timeline` where it was asked for."""
 
 
-class SubmissionFound(Submission):
+class SubmissionFound(WithIgnored, Submission):
     """A submission as it is now."""
 
     record_version: RecordVersion
     """Changes with the answer: send it as `sinceVersion` to wait for a change."""
 
 
-class SubmissionMade(Submission):
+class SubmissionCancelled(WithIgnored, Submission):
+    """A submission that was asked to leave."""
+
+
+class SubmissionMade(WithIgnored, Submission):
     """A submission and the result of submitting it."""
 
     result: Literal["created", "updated", "unchanged"]
     """What the request did."""
 
 
-class SubmissionRestarted(Submission):
+class SubmissionRestarted(WithIgnored, Submission):
     """A submission and the result of restarting its tests."""
 
     result: Literal["restarted", "not_needed"]
-    """What the request did."""
+    """What the request did: `not_needed` while tests have not begun, such as while the test branch
+    of an earlier restart is built.
+    """
 
 
-class TargetsKept(Answer):
+class TargetsKept(WithIgnored):
     """The impacted targets that were stored."""
 
     pr_number: Number

@@ -10,10 +10,12 @@ from service.http.models.answers.common import (
     Count,
     Id,
     LeftOut,
+    Meant,
     Number,
     RecordVersion,
     RepositoryShown,
     Time,
+    WithIgnored,
     open_word,
 )
 from service.http.models.shared import TAKE_MAX
@@ -151,13 +153,19 @@ class QueueCreated(Queue):
     """The new queue, and the names in the request that set nothing."""
 
     ignored_fields: list[str]
-    """Fields of the request that set nothing. For example `["colour"]`"""
+    """Fields of the request that set nothing: unknown ones, and those that a file of the repository
+    sets. For example `["colour"]`
+    """
+    did_you_mean: LeftOut[Meant] = None
+    """The known field that is nearest to an ignored one; left out if none is near. For example
+    `{"concurency": "concurrency"}`
+    """
 
 
 ENQUEUED_MAX = 5_000
 
 
-class QueueWithEntries(Queue):
+class QueueWithEntries(WithIgnored, Queue):
     """A queue with every submission that has not ended, in its order."""
 
     enqueued_pull_requests: Annotated[list[ListedSubmission], Field(max_length=ENQUEUED_MAX)]
@@ -168,7 +176,7 @@ class QueueWithEntries(Queue):
     """Changes with the answer: send it as `sinceVersion` to wait for a change."""
 
 
-class QueueDeleted(Answer):
+class QueueDeleted(WithIgnored):
     """The queue is gone; its history stays."""
 
     deleted: Literal[True]

@@ -12,6 +12,7 @@ from service.http.models.answers.common import (
     Number,
     Sha,
     Time,
+    WithIgnored,
     open_word,
 )
 from service.http.models.shared import TAKE_MAX
@@ -88,7 +89,7 @@ class IncompleteReport(Answer):
     """What its reports lack. For example `["No report came for this job."]`"""
 
 
-class TestRunShown(Answer):
+class TestRunShown(WithIgnored):
     """One test run with everything reported on its test branch."""
 
     __test__ = False
@@ -109,7 +110,9 @@ class TestRunShown(Answer):
     created_at: Time
     """When it was made."""
     status: RunStatus
-    """The status of the test run."""
+    """The status of the test run; `failed` as soon as a required status has failed, and
+    `in_progress` again if a newer attempt of it passes, or its failures are excused.
+    """
     impacted_targets: LeftOut[list[str]] = None
     """Targets of all pull requests on the test branch, where targets are uploaded. For example
     `["//app"]`
@@ -188,3 +191,5 @@ class TestRunsListed(Answer):
     """How many were left out at the beginning."""
     take: Number
     """How many were asked for."""
+    next_cursor: LeftOut[str] = None
+    """Send it as `cursor` for the next page; left out at the end. For example `eyJrIjpbMV19`."""

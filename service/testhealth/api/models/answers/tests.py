@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from service.http.models import settings
-from service.http.models.answers.common import Count, Id, LeftOut, SnakeAnswer, Time
+from service.http.models.answers.common import (
+    Count,
+    Id,
+    LeftOut,
+    SnakeAnswer,
+    SnakeWithIgnored,
+    Time,
+)
 from service.testhealth.settings import TestSettings
 from service.vocabulary import Health, Override
 
@@ -223,7 +230,7 @@ class TestsListed(SnakeAnswer):
     """Which page this is, and tokens of others."""
 
 
-class UnhealthyTestsListed(SnakeAnswer):
+class UnhealthyTestsListed(SnakeWithIgnored):
     """Tests of one status, most pull requests hit first."""
 
     tests: list[TestRecord]
@@ -232,7 +239,7 @@ class UnhealthyTestsListed(SnakeAnswer):
     """Which page this is, and tokens of others."""
 
 
-class FailingTestsListed(SnakeAnswer):
+class FailingTestsListed(SnakeWithIgnored):
     """Tests that failed in the range, most failed attempts first."""
 
     tests: list[FailingTestRecord]
