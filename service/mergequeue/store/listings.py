@@ -97,7 +97,9 @@ SELECT_NEWEST_ENDED = (
     .group_by(entries.c.pr)
 )
 
-_BUILT = (runs.c.queue_id == _QUEUE) & runs.c.sha.is_not(None)
+# A test of the target alone tests no pull request, so no list of theirs has it.
+_TESTS_ANY = runs.c.kind != RunKind.TIP.value
+_BUILT = (runs.c.queue_id == _QUEUE) & runs.c.sha.is_not(None) & _TESTS_ANY
 _STATUS = runs.c.status == bindparam("of_status")
 # By way of its submissions: numbers of pull requests have no index among the tested.
 _TESTS_PR = runs.c.id.in_(
