@@ -190,9 +190,12 @@ def _is_held(step: Step) -> None:
     if not step.queue.landed or not any(isinstance(r.event, halts) for r in step.events):
         return
     runs = (*step.queue.runs.values(), *step.finished_runs)
+    last = step.queue.landed[-1]
+    if any(run.id == last.run and run.members[-1].entry == last.entry for run in runs):
+        return
     proven = {run.steps[-1].tree for run in runs if run.steps and run.status is _SUCCEEDED}
     proven |= {green.tree for green in step.queue.greens.values()}
-    if whole_units.is_unheld(step.queue, step.queue.landed[-1].run or "", proven):
+    if whole_units.is_unheld(step.queue, last.run or "", proven):
         raise Violation("I49: the target has a part of a unit, and nothing holds the queue")
 
 

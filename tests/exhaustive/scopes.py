@@ -100,7 +100,7 @@ HALF_WAY = Scope(
     "a batch that stops half-way",
     _config(**_BATCH),
     pull_requests=3,
-    inputs=8,
+    inputs=9,
     inputs_long=13,
     states=(QueueState.RUNNING, QueueState.PAUSED),
     stops=(LandingStopCode.STALE, LandingStopCode.PR_REFUSED),

@@ -107,7 +107,7 @@ class Checker:
     own_skips: dict[Sha, frozenset[str]] = field(default_factory=dict)
     moved_at: datetime = START
     unit: tuple[str, int] | None = None
-    part: str | None = None
+    part: tuple[str, str] | None = None
     lanes: Lanes | None = None
     time: int = 0
     mode: Mode | None = None
@@ -525,10 +525,15 @@ class Checker:
             raise Violation("S1", f"run {run.number} lands in parts although it need not")
         rest = len(run.steps) - [one.pr for one in run.steps].index(action.steps[-1].pr) - 1
         self.unit = (action.run, rest) if rest else None
-        self.part = action.run if rest or self.part == action.run else None
+        is_more = self.part is not None and self.part[0] == action.run
+        self.part = (action.run, run.members[-1].entry) if rest or is_more else None
 
     def _is_held(self, queue: MergeQueue) -> None:
-        if self.part is not None and whole_units.is_unheld(queue, self.part, self.proven):
+        if self.part is None:
+            return
+        run, last = self.part
+        is_whole = bool(queue.landed) and queue.landed[-1].entry == last
+        if not is_whole and whole_units.is_unheld(queue, run, self.proven):
             raise Violation("I49", "the target has a part of a unit, and nothing holds the queue")
 
     def _two_runs(self, queue: MergeQueue) -> None:

@@ -297,9 +297,9 @@ def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]
     """
     wanted = _wanted(action)
     best: tuple[RunStep, ...] = ()
-    form = _form_of(value.runs[action.run])
+    own = value.runs.get(action.run)
     for run in value.runs.values():
-        if _form_of(run) != form:
+        if own is None or _form_of(run) != _form_of(own):
             continue
         for steps in _chains_on(run, action.base_tip.sha):
             made = tuple((step.pr, step.head) for step in steps)

@@ -53,16 +53,17 @@ def is_tested(draft: Draft, run: Run, step: RunStep) -> bool:
 def review(draft: Draft) -> None:
     """Hold the queue while its tip is not tested, and have the tip tested."""
     known, tip = draft.queue.untested, draft.queue.tip
-    if known is None or tip is None or draft.queue.landing is not None:
+    if known is None or tip is None:
         return
-    if holds.is_view_stale(draft.queue):
+    if known.is_held and not _is_held(draft.queue):
+        # A person has released it, or a pull request has passed on top of the tip.
+        _forget(draft, "")
+        return
+    if draft.queue.landing is not None or holds.is_view_stale(draft.queue):
         return
     has_passed = any(_is_of(run, tip) and run.status is RunStatus.SUCCEEDED for run in _runs(draft))
     if has_passed or reuse.has_passed(draft, tip.tree):
         _forget(draft, "the tip has passed its tests")
-    elif known.is_held and not _is_held(draft.queue):
-        # A person has released it, or a pull request has passed on top of the tip.
-        _forget(draft, "")
     else:
         if known.tip != tip.sha:
             known = replace(known, tip=tip.sha, failed=(), is_held=False, tries=0, try_at=None)
