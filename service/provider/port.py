@@ -154,7 +154,7 @@ class Provider(Protocol):
         ...
 
     async def judged(self, repo: RepoRef, pull: PullRequest, checks: Checks) -> tuple[Judged, ...]:
-        """What each of these reports on its head has judged (docs/design/provider.md 8.3)."""
+        """What each of these reports on its head has judged (docs/design/landing.md 12)."""
         ...
 
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:

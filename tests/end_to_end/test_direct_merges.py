@@ -1,4 +1,4 @@
-"""A direct merge believes only checks that judged this head on this base (provider.md 8.3)."""
+"""A direct merge believes only checks that judged this head on this base (landing.md 12)."""
 
 from collections.abc import Awaitable, Callable
 

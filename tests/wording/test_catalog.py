@@ -51,6 +51,7 @@ from service.text.phrases import Phrase
 from service.vocabulary import CheckOutcome
 from tests.harness.expect import expect
 from tests.wording import builders, crowds, hygiene, stories
+from tests.wording.builders import HEAD
 from tests.wording.test_markdown import foreign
 
 TABLES: dict[EntryState, Collection[Reason]] = {
@@ -330,7 +331,7 @@ def test_the_text_of_every_cause():
 def test_the_text_of_every_refusal():
     lines = []
     for reason in refusals.REFUSALS:
-        refused = Refused(reason, "must be between 1 and 1000", "concurrency", (480, 482))
+        refused = Refused(reason, "must be between 1 and 1000", "concurrency", (480, 482), HEAD)
         lines.append(f"{reason.value}: {shown(refusals.text(refused, 'main'))}")
     expect("\n".join(lines)).matches("catalog-refusals.txt")
 

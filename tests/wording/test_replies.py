@@ -112,7 +112,7 @@ ANSWERS = {
     "already running, but held": replies.already(HELD, NOW),
     **{
         f"refused {reason.value}": replies.refused(
-            Refused(reason, "must be 1 to 1000", "concurrency", (480, 482)), "main"
+            Refused(reason, "must be 1 to 1000", "concurrency", (480, 482), HEAD), "main"
         )
         for reason in refusals.REFUSALS
     },

@@ -134,6 +134,8 @@ async def checked_of(runtime: Runtime, repo: RepoRef, content: bytes) -> Checked
 
 async def _document_of(runtime: Runtime, repo: RepoRef, content: bytes) -> Document | Unreadable:
     """Return what a parser process reads in a file of settings (docs/design/security.md 8)."""
+    if not content:
+        return document.read(content)
     job = Job(document.pieces, (content,), PARSER_LIMITS)
     try:
         (found,) = await runtime.parsers.run(repo, job, runtime.clock)

@@ -55,7 +55,7 @@ def _invalid(refused: Refused, _: str) -> Phrase:
 
 def _conflict_after_landing(refused: Refused, target: str) -> Phrase:
     """Say why members of a chain cannot land one after the other, and every way out."""
-    upper, lower = (Pull(number) for number in refused.prs)
+    upper, lower = Pull(refused.prs[0]), Pull(refused.prs[-1])
     paths = phrase(" in {}", phrases.names(refused.paths)) if refused.paths else Phrase()
     what = phrase(
         "{} builds on {}, which lands as new commits. After that {} conflicts with {}{}, so the "

@@ -186,10 +186,11 @@ def shared_by(session: Connection, repository_id: int) -> Shared:
 def lock(session: Connection, repository_id: int) -> Shared:
     """Return the same, and keep other transactions from changing the repository's tests.
 
-    The repository must have been named before (`name_repository`).
+    A repository without tests has nothing to keep, unless `name_repository` has named it.
     """
     statement = select(shared).where(shared.c.repository_id == repository_id).with_for_update()
-    return _shared(session.execute(statement).one())
+    row = session.execute(statement).first()
+    return Shared() if row is None else _shared(row)
 
 
 def revision_of(session: Connection, repository_id: int) -> int:
