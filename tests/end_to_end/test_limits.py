@@ -48,7 +48,7 @@ async def test_the_answer_about_limits_agrees_with_github_s_own_count(world: Wor
     number = await world.open()
     await world.comment("/merge", on=number)
     await world.settle()
-    answer = await asking.done("getProviderLimits")
+    answer = await asking.done("getProviderLimits", targetBranch=None)
     content = len(world.sandbox.world.content)
     assert content == 3  # the status comment, the draft pull request, the merge
     assert (answer["landed"], answer["calls"]["content"]) == (1, content)
@@ -73,7 +73,7 @@ async def test_near_the_limit_only_the_end_is_told_in_full(
     await world.settle()
     seeds.set_knobs(world.sandbox.world, {"calls_of_others": of_others})
     asking = await asker(world)
-    await asking.done("getProviderLimits")
+    await asking.done("getProviderLimits", targetBranch=None)
     before = len(world.sandbox.world.calls)
     await world.comment("/merge", on=number)
     await world.settle()

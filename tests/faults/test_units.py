@@ -32,7 +32,7 @@ async def a_batch(world: World, count: int, **settings: Any) -> list[int]:
     return numbers
 
 
-async def test_a_push_between_two_positions_restarts_the_rest_and_holds_nothing(
+async def test_a_push_between_two_positions_is_tested_before_the_rest_restarts(
     world: World,
 ) -> None:
     first, second, third = await a_batch(world, 3)
@@ -41,6 +41,9 @@ async def test_a_push_between_two_positions_restarts_the_rest_and_holds_nothing(
     await world.fault(call, "before", act=PUSH)
     await world.fault(call, "fail_before", status=503)
     await gates.ends(world, first, second, third)
+    tip = await gates.under_test(world)
+    assert tip.run.base_tip.sha == world.repository.git.branch("main")
+    await gates.ends(world)
     await gates.ends(world, second, third)
     assert await world.landings_refused() == ["The target branch has moved."]
     await world.settle()

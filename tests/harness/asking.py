@@ -31,7 +31,7 @@ class Asker:
     ) -> tuple[int, dict[str, Any]]:
         """Status and answer of an endpoint below /v1, about a pull request if one is named.
 
-        `headers` and `sha` go where they belong, all else into the body.
+        `headers` and `sha` go where they belong, all else into the body; what is None is left out.
         """
         headers = more.pop("headers", {"x-api-token": self.secret})
         owner, repo = REPO.split("/")
@@ -39,10 +39,11 @@ class Asker:
         if number is not None:
             sha = more.pop("sha", None)
             body["pr"] = {"number": number} if sha is None else {"number": number, "sha": sha}
+        sent = {key: value for key, value in {**body, **more}.items() if value is not None}
         url = f"{self.world.url}/v1/{name}"
         async with (
             aiohttp.ClientSession() as session,
-            session.post(url, json={**body, **more}, headers=headers) as answer,
+            session.post(url, json=sent, headers=headers) as answer,
         ):
             return answer.status, await answer.json(content_type=None)
 
