@@ -230,15 +230,17 @@ class QueueStage:
         stored.save(session, before, step)
         journal.append(session, self.queue.id, step.events)
 
-    async def landed(self, run: Run, *, is_equal: bool = True) -> None:
-        """Store the landings of a run: the trees are equal, or not."""
-        await self.runtime.store.run(self._landed, run, is_equal)
+    async def landed(
+        self, run: Run, *, is_equal: bool = True, tested_tree: Sha | None = None
+    ) -> None:
+        """Store the landings of a run: the trees are equal, or not; CI ran on `tested_tree`."""
+        await self.runtime.store.run(self._landed, run, is_equal, tested_tree)
 
-    def _landed(self, session: Tx, run: Run, is_equal: bool) -> None:
+    def _landed(self, session: Tx, run: Run, is_equal: bool, tested_tree: Sha | None) -> None:
         steps = tuple(
             LandStep(
                 *(place, step.pr, f"e{step.pr}", step.head, TIP.tree, step.tree, step.commit),
-                tested_tree=step.tree,
+                tested_tree=tested_tree or step.tree,
             )
             for place, step in enumerate(run.steps, start=1)
         )

@@ -63,6 +63,17 @@ async def test_one_whose_cause_is_searched_for_shows_conditions_runs_and_timelin
     assert "https://github.test/octo/widgets/pull/482" in page.links
 
 
+async def test_one_that_landed_before_the_rest_of_its_batch_shows_the_tree_that_was_tested(stage):
+    value, left = queue_stage.busy()
+    await stage.put(value, (), **left)
+    run = left["runs"][1]
+    await stage.landed(run, tested_tree=queue_stage.sha_of(1, "9"))
+    page = await seen(stage, f"{PATH}/{run.prs[0]}")
+    assert "The tested tree is that after the last of them" in page.text
+    assert "is not" in page.text
+    assert "equals" not in page.text
+
+
 async def test_one_that_is_not_in_yet_says_what_it_waits_for_and_who_acts(stage):
     await busy(stage)
     page = await seen(stage, f"{PATH}/499")

@@ -38,7 +38,17 @@ from service.vocabulary import (
     Sha,
 )
 from tests.wording import builders
-from tests.wording.builders import ALICE, BOB, LANDED, NEW_HEAD, NOW, SUBMITTED_AT, TEST, minutes
+from tests.wording.builders import (
+    ALICE,
+    BOB,
+    HEAD,
+    LANDED,
+    NEW_HEAD,
+    NOW,
+    SUBMITTED_AT,
+    TEST,
+    minutes,
+)
 
 RUN = "6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10"
 TIP = Tip(Sha("c" * 40), Sha("d" * 40))
@@ -466,6 +476,15 @@ def proved() -> PullRequestText:
     landed = Landed(LANDED, Sha("7" * 40), Sha("7" * 40), Sha("7" * 40))
     url = "https://github.com/octo/widgets"
     return replace(shown, landed=landed, pauses=changes, repository_url=url)
+
+
+def landed_before_the_rest(tip_test: RunStatus | None = None) -> PullRequestText:
+    """The first of a batch of two, which CI tested together; `tip_test`: of the target itself."""
+    shown = proved()
+    own, whole = Sha("7" * 40), Sha("8" * 40)
+    members = (Member(shown.entry.pr, shown.entry.id, HEAD), Member(999, "e999", NEW_HEAD))
+    run = replace(a_run(), entries=members)
+    return replace(shown, run=run, landed=Landed(LANDED, own, own, whole, tip_test=tip_test))
 
 
 def found_in_a_batch() -> PullRequestText:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from service.mergequeue.engine.model import Detail, Named
 from service.mergequeue.engine.reasons import Cause, Reason
-from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.mergequeue.wording import notices
 from tests.harness.expect import expect
 from tests.wording import builders, crowds, hygiene, stories
@@ -47,6 +47,10 @@ STORIES = {
     "merged-by-hand": stories.merged(Reason.MERGED_BY_HAND, BOB),
     "already-contained": stories.merged(Reason.ALREADY_CONTAINED),
     "merged-with-proof": stories.proved(),
+    "merged-before-the-rest": stories.landed_before_the_rest(),
+    "merged-tip-tested-now": stories.landed_before_the_rest(RunStatus.IN_PROGRESS),
+    "merged-tip-passed": stories.landed_before_the_rest(RunStatus.SUCCEEDED),
+    "merged-tip-failed": stories.landed_before_the_rest(RunStatus.FAILED),
     "failed": stories.failed(),
     "found-in-a-batch": stories.found_in_a_batch(),
     "timed-out": stories.ended(
