@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.reasons import HoldScope
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import queues
+from service.mergequeue.operations.pull_requests import Requester
+from service.mergequeue.operations.queues import HoldRequest
+from service.vocabulary import SYSTEM
 from tests.end_to_end.test_chains import a_chain
+from tests.end_to_end.test_lanes import in_lane
+from tests.harness.asking import asker
 from tests.harness.world import REPO, World, WorldOptions
 
 METHODS = ("SQUASH", "REBASE", "MERGE_COMMIT")
@@ -117,10 +126,7 @@ async def test_a_tip_that_fails_blames_no_pull_request_behind_it(world: World, m
     await world.comment("/merge", on=other)
     await world.until(lambda: is_held(world))
 
-    async def is_red() -> bool:
-        return "base_red" in hold_reasons(await world.value())
-
-    await world.until(is_red)
+    await world.until(lambda: is_red(world))
     (hold,) = (await world.value()).holds
     assert hold.text == (
         f"the target fails unit, since #{first} landed without #{second}; they were tested together"
@@ -138,3 +144,87 @@ async def test_a_tip_that_fails_blames_no_pull_request_behind_it(world: World, m
     # The second one mends the branch: it goes first, by its own try.
     assert (await world.merged())[:2] == [first, second]
     assert await world.state(innocent) == "MERGED"
+
+
+REFUSED = "Base branch was modified. Review and try the merge again."
+
+
+async def is_red(world: World) -> bool:
+    """Whether the queue is held because the target fails."""
+    return "base_red" in hold_reasons(await world.value())
+
+
+async def test_another_lane_lands_nothing_on_a_half_and_does_not_hide_it(world: World) -> None:
+    """Both lanes have passed behind a freeze; released, one lands half, and the other follows."""
+    ask = await asker(world)
+    lanes: dict[str, Any] = {"mode": Mode.PARALLEL, "merge_method": "SQUASH", "batch": True}
+    await world.make_queue(**lanes, batching_min_size=2, state=QueueState.PAUSED)
+    queue = await world.queue()
+    await queues.add_hold(world.runtime, queue, HoldRequest("wait", HoldScope.LAND), SYSTEM)
+    files = [
+        ("//api", "half.txt"),
+        ("//api", "whole.txt"),
+        ("//web", "w1.txt"),
+        ("//web", "w2.txt"),
+    ]
+    numbers = [await in_lane(world, ask, lane, files={name: "x\n"}) for lane, name in files]
+    await world.settle()
+    await disturb(world, numbers[1], "a draft")
+    await queues.set_state(world.runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
+
+    async def have_passed() -> bool:
+        return [await world.state(number) for number in numbers] == ["TESTS_PASSED"] * 4
+
+    await world.until(have_passed)
+    (frozen,) = (await world.value()).holds
+    await queues.release_hold(world.runtime, queue, frozen.id, "go", SYSTEM)
+    await world.until(lambda: is_red(world))
+    assert await world.merged() == numbers[:1]
+    await world.act("draft", number=numbers[1], draft=False)
+    await world.comment("/merge", on=numbers[1])
+    await world.rest(3600)
+    await world.settle()
+    assert await world.merged() == numbers
+
+
+async def test_a_target_that_fails_stays_held_while_the_rest_of_the_unit_waits(
+    world: World,
+) -> None:
+    files = ({"half.txt": "x\n"}, {"whole.txt": "x\n"})
+    first, second = await a_unit(world, "batch", *files, merge_method="SQUASH")
+    merge = {"method": "PUT", "path": f"*/pulls/{second}/merge", "times": 22}
+    await world.fault(merge, "refuse", status=405, message=REFUSED)
+    await world.until(lambda: is_red(world))
+    new = [await world.open(), await world.open()]
+    for number in new:
+        await world.comment("/merge", on=number)
+    await world.rest(1800)
+    await world.settle()
+    assert (await world.merged())[:2] == [first, second]
+    assert [await world.state(number) for number in new] == ["MERGED", "MERGED"]
+    assert not await is_red(world)
+
+
+async def test_the_target_is_held_again_if_what_mends_it_never_lands(world: World) -> None:
+    files = ({"half.txt": "x\n"}, {"whole.txt": "x\n"})
+    first, second = await a_unit(world, "batch", *files, merge_method="SQUASH")
+    await disturb(world, second, "a draft")
+    innocent = await world.open()
+    await world.comment("/merge", on=innocent)
+    await world.until(lambda: is_red(world))
+    await world.act("draft", number=second, draft=False)
+    await disturb(world, second, "closed")
+    await world.comment("/merge", on=second)
+
+    async def has_left() -> bool:
+        return await world.state(second) == "CANCELLED"
+
+    await world.until(has_left, within_s=7200)
+    await world.rest(60)
+    assert await is_red(world)
+    assert await world.merged() == [first]
+    assert await world.state(innocent) != "FAILED"
+    await world.act("push", by="alice", branch="main", files={"half.txt": None}, bypass=True)
+    await world.rest(3600)
+    await world.settle()
+    assert await is_free(world)

@@ -17,8 +17,8 @@ class UntestedTip:
 
     `run` tested the whole unit, whose pull requests `landed` are on the target (by submissions
     `entries`) and `missing` are not. `tip` is the commit that is tested now, `failed` names what
-    did not pass on it, and `tries` counts test branches that could not be made; the next one may
-    begin at `try_at`. `is_held`: the hold has been placed.
+    did not pass on it (in words: `says`), and `tries` counts test branches that could not be made;
+    the next one may begin at `try_at`. `is_held`: the hold has been placed.
     """
 
     tip: str
@@ -27,6 +27,7 @@ class UntestedTip:
     entries: tuple[str, ...]
     missing: tuple[int, ...]
     failed: tuple[str, ...] = ()
+    says: str = ""
     is_held: bool = False
     tries: int = 0
     try_at: datetime | None = None

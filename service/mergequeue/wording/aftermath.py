@@ -125,7 +125,7 @@ def _part_of_a_unit(view: PullRequestText, landed: Landed) -> Phrase:
     match landed.tip_test:
         case RunStatus.SUCCEEDED:
             after = "The rest did not follow at once, so {} was tested at this commit: it passed."
-        case RunStatus.FAILED | RunStatus.CANCELLED:
+        case RunStatus.FAILED:
             after = "The rest did not follow, and {} did not pass its tests at this commit."
         case RunStatus.IN_PROGRESS:
             after = (

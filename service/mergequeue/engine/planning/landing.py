@@ -45,7 +45,7 @@ def land(draft: Draft) -> None:
     if tip is None or not draft.places.verified or not _is_free(draft):
         return
     run = _candidate(draft)
-    if run is None or not is_open(draft, run.id):
+    if run is None or not is_open(draft, run.id) or untested.goes_before(draft, run):
         return
     entry = draft.own(run)[0]
     if _is_contained(run, entry):
@@ -109,7 +109,7 @@ def landed(draft: Draft, one: Landed) -> None:
         )
     )
     draft.record(TipMoved(one.sha, landed=True, adopted=False))
-    untested.note_landed(draft, run, one.position, one.sha)
+    untested.note_landed(draft, run, one)
     _end_landed(draft, run, entry, one)
     if behind is not None and draft.entries.graph is not None:
         draft.doubted.add(run.id)

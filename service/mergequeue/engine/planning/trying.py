@@ -108,5 +108,5 @@ def _without_candidates(draft: Draft) -> None:
         return
     for searched in list(draft.queue.bisections.values()):
         leaving.abandon(draft, searched, Reason.BASE_RED, Detail(run=searched.run))
-    if not _candidates(draft):
+    if not _candidates(draft) and draft.queue.untested is None:
         breaker.end_if_passed(draft)

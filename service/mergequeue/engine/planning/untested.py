@@ -6,9 +6,10 @@ has passed. A tip that fails is held as a broken target, and the pull request th
 first: no other one is tested on it, and none is blamed for it.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from service.mergequeue.engine.culprits import breaker
+from service.mergequeue.engine.inputs import Landed
 from service.mergequeue.engine.model import MergeQueue, Run, RunStep, Tip
 from service.mergequeue.engine.outputs import BuildTestBranch, PlacedWhy, Tell
 from service.mergequeue.engine.planning import launching, reuse
@@ -27,11 +28,17 @@ BUILD_AGAIN = timedelta(minutes=1)
 """Before the second try; doubled each time."""
 
 _OURS = frozenset({HoldReason.UNTESTED_TIP})
+_RED = frozenset({HoldReason.BASE_RED})
 
 
-def note_landed(draft: Draft, run: Run, position: int, sha: Sha) -> None:
+def note_landed(draft: Draft, run: Run, one: Landed) -> None:
     """Remember that the target stands on a part of a unit, or that it does not any more."""
+    position, sha = one.position, one.sha
     step, known = run.steps[position - 1], draft.queue.untested
+    if known is not None and known.run != run.id and one.tree != step.tree:
+        # It landed beside the part of another unit, which is in the target still.
+        draft.put_queue(replace(draft.queue, untested=_anew(known, sha)))
+        return
     if is_tested(draft, run, step):
         _forget(draft, "the target has a tree that was tested")
         return
@@ -50,6 +57,12 @@ def is_tested(draft: Draft, run: Run, step: RunStep) -> bool:
     return step.tree == run.steps[-1].tree or reuse.has_passed(draft, step.tree)
 
 
+def goes_before(draft: Draft, run: Run) -> bool:
+    """Return whether a part of another unit is on the target, so that this run may not land."""
+    known = draft.queue.untested
+    return known is not None and known.run != run.id
+
+
 def review(draft: Draft) -> None:
     """Hold the queue while its tip is not tested, and have the tip tested."""
     known, tip = draft.queue.untested, draft.queue.tip
@@ -66,7 +79,11 @@ def review(draft: Draft) -> None:
         _forget(draft, "the tip has passed its tests")
     else:
         if known.tip != tip.sha:
-            known = replace(known, tip=tip.sha, failed=(), is_held=False, tries=0, try_at=None)
+            known = _anew(known, tip.sha)
+        if known.failed and not breaker.is_open(draft.queue) and known.run not in draft.runs:
+            # The pull request that passed on the tip has left before it landed.
+            _hold_red(draft, known, draft.now)
+            return
         _hold(draft, known)
         _test(draft, known, tip)
 
@@ -106,6 +123,11 @@ def put_first(draft: Draft, run: Run) -> Run:
     (entry,) = draft.tested(run)
     main = replace(run, kind=RunKind.MAIN)
     draft.put_run(main)
+    known = draft.queue.untested
+    if known is not None:
+        # Until it has landed nothing else does, and nothing starts.
+        draft.put_queue(replace(draft.queue, untested=replace(known, run=main.id)))
+        holds.place_once(draft, holds.HoldRequest(HoldReason.UNTESTED_TIP, _story(known)))
     line.put_first(draft, entry, PlacedWhy.MENDS)
     launching.put_into(draft, draft.entries[entry.pr], main)
     return main
@@ -116,13 +138,22 @@ def _fails(draft: Draft, run: Run, names: tuple[str, ...], why: str) -> None:
     if known is None or known.tip != run.base_tip.sha:
         return
     _tell(draft, known)
-    red = replace(known, failed=names or ("",), try_at=None)
-    draft.put_queue(replace(draft.queue, untested=red))
-    holds.release_all(draft, _OURS, "the tip did not pass its tests")
     what = ", ".join(names)
     says = f"has no result of {what}: {why}" if why else f"fails {what}"
-    text = f"the target {says}, since {_story(known)}"
-    breaker.hold(draft, holds.HoldRequest(HoldReason.BASE_RED, text), run.created_at)
+    red = replace(known, failed=names or ("",), says=says, try_at=None)
+    draft.put_queue(replace(draft.queue, untested=red))
+    _hold_red(draft, red, run.created_at)
+
+
+def _hold_red(draft: Draft, known: UntestedTip, since: datetime) -> None:
+    holds.release_all(draft, _OURS | _RED, "the tip did not pass its tests")
+    text = f"the target {known.says}, since {_story(known)}"
+    breaker.hold(draft, holds.HoldRequest(HoldReason.BASE_RED, text), since)
+
+
+def _anew(known: UntestedTip, tip: Sha) -> UntestedTip:
+    """Return the same of another tip, which is to be tested in its place."""
+    return replace(known, tip=tip, failed=(), says="", is_held=False, tries=0, try_at=None)
 
 
 def _hold(draft: Draft, known: UntestedTip) -> None:
@@ -184,6 +215,8 @@ def _forget(draft: Draft, why: str) -> None:
         if known.is_held:
             _tell(draft, known)
         draft.put_queue(replace(draft.queue, untested=None))
+        if known.failed:
+            holds.release_all(draft, _RED, why)
     holds.release_all(draft, _OURS, why)
 
 
