@@ -1,4 +1,4 @@
-"""What people did on pull requests, by GraphQL: submitted reviews, and labels added and removed.
+"""Acts of people on pull requests, by GraphQL: submitted reviews, and labels added and removed.
 
 REST says neither whether a review was edited nor, in a webhook, which change of a label it is.
 """

@@ -1,4 +1,4 @@
-"""What branches of ours contain: whether a build may go on from one, or adopt it.
+"""Contents of our own branches: whether a build may go on from one, or adopt it.
 
 A branch that contains anything else is refused with NAME_TAKEN.
 """

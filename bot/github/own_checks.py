@@ -1,4 +1,4 @@
-"""What the reports on a pull request's own head have judged (docs/design/landing.md 12).
+"""Subjects of the reports on a pull request's own head (docs/design/landing.md 12).
 
 A CI run of a pull request tests the head merged with the base of that moment. GitHub does not show
 that base: `pull_requests` of a run are those that are open now, with the base they have now. So
