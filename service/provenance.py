@@ -1,0 +1,54 @@
+"""Who says so: proofs of facts, and the provider's own times (docs/design/provenance.md).
+
+A fact may move a decision only if who made it, about what, and when, is proved. A rule takes a
+`Fact` or a `ProviderTime`, never a bare name, flag or `datetime`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Proof(StrEnum):
+    """What proves a fact, and so what can forge it.
+
+    READ: our own call to the provider, for this object. JOB: a CI job's own token, which names
+    the job. RUN: a CI run that the provider knows, of which any job may be the sender. PERSON: a
+    person's act, with the right read when it is used. TOKEN: one of our tokens; every holder can
+    say it. SIGNED: a signed delivery, a reason to read. NAME: a name, branch, title or label.
+    NONE: nothing.
+    """
+
+    READ = "read"
+    JOB = "job"
+    RUN = "run"
+    PERSON = "person"
+    TOKEN = "token"
+    SIGNED = "signed"
+    NAME = "name"
+    NONE = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ProviderTime:
+    """A time by the provider's clock, compared only with others of the same clock.
+
+    GitHub gives whole seconds: of two acts in one second the order is unknown.
+    """
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Fact[Value]:
+    """A value with what proves it.
+
+    `about` names the object exactly: head, run, job, base or file. `author` made it. `at` is the
+    provider's time, None where it gives none.
+    """
+
+    value: Value
+    about: str
+    author: str
+    proof: Proof
+    at: ProviderTime | None = None
