@@ -7,6 +7,9 @@ A fact may move a decision only if who made it, about what, and when, is proved.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
 
 
 class Proof(StrEnum):
@@ -40,7 +43,7 @@ class ProviderTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact[Value]:
+class Fact(Generic[Value]):
     """A value with what proves it.
 
     `about` names the object exactly: head, run, job, base or file. `author` made it. `at` is the
