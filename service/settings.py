@@ -30,6 +30,7 @@ class Form(StrEnum):
     LINE = "text of one line"
     ADDRESS_TEMPLATE = "an https address with `{id}`"
     NAME_MASK = "text of one line with one `*` beside other text"
+    EXIT_CODE = "a pattern of jobs, `=`, and an exit code from 1 to 128 or `failure`"
 
 
 @dataclass(frozen=True, slots=True)

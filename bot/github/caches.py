@@ -21,6 +21,7 @@ class Files:
     head: Sha
     paths: tuple[str, ...]
     read_s: float
+    deleted: tuple[str, ...] = ()
 
 
 class Caches:

@@ -150,6 +150,7 @@ class Facts:
     contexts: tuple[Context, ...]
     repository_node: str
     contexts_complete: bool = True
+    deleted_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +359,11 @@ def _facts_of(pull: Fields, node: str) -> Facts:
         review_decision=pull.words("reviewDecision"),
         files=tuple(each.text("path") for each in _nodes(pull, "files")),
         files_complete=files is not None and _tells_all(files),
+        deleted_files=tuple(
+            each.text("path")
+            for each in _nodes(pull, "files")
+            if each.words("changeType") == "DELETED"
+        ),
         has_open_thread=any(not each.flag("isResolved") for each in _nodes(pull, "reviewThreads")),
         contexts=() if contexts is None else tuple(map(_context_of, contexts.each("nodes"))),
         repository_node=node,

@@ -87,7 +87,7 @@ class PullRequests:
         """Return old and new names of changed files; those read with the facts last 10 s."""
         kept = client.caches.files(client.repo, number, client.clock.monotonic_s())
         if kept is not None:
-            return ChangedFiles(kept.paths, complete=True)
+            return ChangedFiles(kept.paths, complete=True, deleted=kept.deleted)
         return await _listed_files(client, number)
 
     async def open_pull_requests(
@@ -135,7 +135,8 @@ class PullRequests:
         if facts.base is not None:
             client.caches.keep_commit(client.repo, facts.base)
         if facts.files_complete:
-            files = Files(facts.pull.head_sha, facts.files, client.clock.monotonic_s())
+            read_s = client.clock.monotonic_s()
+            files = Files(facts.pull.head_sha, facts.files, read_s, facts.deleted_files)
             client.caches.keep_files(client.repo, facts.pull.number, files)
 
     async def _blockers(
@@ -285,4 +286,16 @@ def _names_of(file: Fields) -> tuple[str, ...]:
 async def _listed_files(client: RepositoryClient, number: int) -> ChangedFiles:
     listed, complete = await client.listed(f"/pulls/{number}/files", missing=GoneKind.PULL_REQUEST)
     found = [path for each in listed for path in _names_of(each)]
-    return ChangedFiles(tuple(dict.fromkeys(found)), complete and len(listed) < FILES_MAX)
+    deleted = tuple(path for each in listed if (path := _deleted_by(each)) is not None)
+    is_complete = complete and len(listed) < FILES_MAX
+    return ChangedFiles(tuple(dict.fromkeys(found)), is_complete, deleted)
+
+
+def _deleted_by(file: Fields) -> str | None:
+    """Return the path that is gone after the change of a file, None if there is none."""
+    match file.words("status"):
+        case "removed":
+            return file.text("filename")
+        case "renamed":
+            return file.text_or("previous_filename", None)
+    return None

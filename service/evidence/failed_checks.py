@@ -117,16 +117,18 @@ async def _explained(
     here = queue.repository_id
     findings, _ = await judge.alone(runtime, here, _looked_up, runtime, queue, reported, began)
     suspects = [
-        Suspect(
-            pr, await _paths(provider, queue.repo, pr), findings.fails_alone.get(pr, frozenset())
+        replace(
+            await _changes(provider, queue.repo, pr),
+            fails_alone=findings.fails_alone.get(pr, frozenset()),
         )
         for pr in run.prs
     ]
-    below = [
-        Suspect(pr, await _paths(provider, queue.repo, pr))
-        for pr in run.base_prs
-        if _lacks_tests(findings)
-    ]
+    below: list[Suspect] = []
+    if _lacks_tests(findings):
+        below = [await _changes(provider, queue.repo, pr) for pr in run.base_prs]
+        landed = [await _changes(provider, queue.repo, pr) for pr in _landed_between(findings)]
+        # What they touched is in the newest results already; what they deleted is in older ones.
+        below += [replace(each, paths=each.deleted) for each in landed]
     return _evidence(run, findings, suspects, below, await _rules(runtime, queue, run))
 
 
@@ -285,21 +287,30 @@ def _looked_up(
     return failed_tests.look_up(RepositoryTests(session, runtime, home), reported, began)
 
 
-async def _paths(provider: Provider, repo: RepoRef, pr: int) -> frozenset[str] | None:
-    """Return the paths that a pull request changes; None if they are not all known."""
+async def _changes(provider: Provider, repo: RepoRef, pr: int) -> Suspect:
+    """Return what a pull request changes; its paths are None if they are not all known."""
     try:
         changed = await provider.changed_files(repo, pr)
     except Gone as gone:
         if gone.kind in (GoneKind.REPOSITORY, GoneKind.INSTALLATION):
             raise
-        return None
-    return frozenset(changed.paths) if changed.complete else None
+        return Suspect(pr, None)
+    if not changed.complete:
+        return Suspect(pr, None)
+    return Suspect(pr, frozenset(changed.paths), deleted=frozenset(changed.deleted))
 
 
 def _lacks_tests(findings: Findings) -> bool:
     """Return whether tests are missing that a pull request in the base may have deleted."""
     reports = (report for check in findings.checks for report in check.reports)
-    return any(each.expectation is not None and each.expectation.missing for each in reports)
+    return any(each.expectation is not None and not each.expectation.is_met for each in reports)
+
+
+def _landed_between(findings: Findings) -> tuple[int, ...]:
+    """Return pull requests that have landed between the results with which a run is compared."""
+    reports = (report for check in findings.checks for report in check.reports)
+    landed = (pr for each in reports if each.expectation for pr in each.expectation.landed)
+    return tuple(dict.fromkeys(landed))
 
 
 async def _rules(runtime: Runtime, queue: QueueRef, run: Run) -> Rules:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from service.evidence import upload_completeness
-from service.evidence.upload_completeness import Lookup
+from service.evidence.expected_tests import Lookup
 from service.testhealth.detector import hindsight, quarantine
 from service.testhealth.detector.completeness import JobReport
 from service.testhealth.detector.excuses import FailedCheck, FailedTest
@@ -155,7 +155,7 @@ def _reports(
     tests: RepositoryTests, reported: ReportedCheck, began: RunStart
 ) -> tuple[JobReport, ...]:
     """Return the uploads of a check with what they should contain."""
-    lookup = Lookup(tests.session, tests.sets, tests.home.repository)
+    lookup = Lookup(tests.session, tests.sets, tests.home.repository, began.at)
     reports = upload_completeness.reports_of(lookup, began.branch, reported.uploads)
     since = tests.home.now - HEADS_SINCE
     beside, every = upload_completeness.jobs_of_branch(

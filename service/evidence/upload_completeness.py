@@ -11,15 +11,16 @@ from datetime import datetime
 
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
+from service.evidence import exit_codes, expected_tests
+from service.evidence.expected_tests import Lookup, Sent
 from service.evidence.store import base_uploads, queue_facts
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
 from service.testhealth.detector import completeness, excuses
-from service.testhealth.detector.completeness import Expectation, JobReport, MissingTest, Part
+from service.testhealth.detector.completeness import JobReport, Part
 from service.testhealth.detector.excuses import Suspect
 from service.testhealth.operations import answers, failure_texts, findings, records
 from service.testhealth.operations.upload_values import UploadAnswer
-from service.testhealth.reports.reading import SUITE_FAILURE, UNNAMED
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import listings, uploads
@@ -28,20 +29,14 @@ from service.testhealth.store.sets import OutcomeSets, StoredSets
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import QuarantineForgives, RepoRef, Sha
 
-POINTS_MAX, CLEAN_POINTS = 3, 2
-"""Newest runs of a job on the branch that are examined, back to the second without a failure."""
-
 NAMED_MAX = ASKED_AT_ONCE
-"""If more tests are missing, none is looked up."""
+"""Tests with a new failure text that are named."""
 
 FAILURES_MAX = 1000
 """Failures of one run of a sender that are examined, as in the answer to an upload."""
 
 CHANGES_S = 2
 """Time for the provider to list what a pull request changes."""
-
-NO_TESTS = frozenset({SUITE_FAILURE, UNNAMED, "(package)"})
-"""Names in reports that are not tests."""
 
 TESTS_UNKNOWN = (
     "tests_unknown: no results of {branch} are proved yet, so it is not known which tests this job"
@@ -53,24 +48,11 @@ NEW_TEXT = "`{name}` is quarantined only for its known failures, and it fails in
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
-    """A transaction that examines uploads of one repository."""
-
-    session: Tx
-    sets: StoredSets
-    repository: RepositoryRecord
-
-    @property
-    def id(self) -> int:
-        """The repository."""
-        return self.repository.id
-
-
-@dataclass(frozen=True, slots=True)
 class ExcusedUpload:
-    """What is asked of an answer: the reports, whom they test, and texts that are new.
+    """What is asked of an answer: the reports, and texts that are new.
 
-    `target` is the branch whose results say what is expected.
+    `target` is the branch whose results say what is expected. `prs` are the pull requests under
+    test, `landed` those that landed between the results with which it is compared.
     """
 
     target: str
@@ -79,6 +61,7 @@ class ExcusedUpload:
     new_texts: tuple[str, ...]
     quarantined: int
     upload: Upload
+    landed: tuple[int, ...] = ()
 
 
 async def check(
@@ -99,15 +82,14 @@ async def check(
     asked = await runtime.store.read(_asked, runtime, repository, answer.upload_id)
     if asked is None:
         return answer
-    paths: frozenset[str] = frozenset()
-    if any(each.expectation and each.expectation.missing for each in asked.reports):
-        paths = await _changed(runtime, repository.ref, asked.prs)
-    changed = [Suspect(0, paths)]
-    gaps = [
-        gap
-        for each in asked.reports
-        for gap in completeness.gaps_of(each, lambda test: excuses.touches(changed, test))
-    ]
+    changed: list[Suspect] = []
+    if not all(each.expectation is None or each.expectation.is_met for each in asked.reports):
+        landed = [pr for pr in asked.landed if pr not in asked.prs]
+        changed = await _changed(runtime, repository.ref, asked.prs)
+        earlier = await _changed(runtime, repository.ref, landed)
+        changed += [replace(each, paths=each.deleted) for each in earlier]
+    changes = excuses.changes_of(changed)
+    gaps = [gap for each in asked.reports for gap in completeness.gaps_of(each, changes)]
     reasons = tuple(dict.fromkeys((*gaps, *asked.new_texts)))
     code = asked.upload.command_exit_code
     verdict = answers.verdict_of(
@@ -128,17 +110,17 @@ def _warnings(asked: ExcusedUpload) -> Iterable[str]:
         yield TESTS_UNKNOWN.format(branch=asked.target)
 
 
-async def _changed(runtime: Runtime, ref: RepoRef, prs: Iterable[int]) -> frozenset[str]:
-    """Return the paths that these pull requests change, as far as the provider tells in time."""
+async def _changed(runtime: Runtime, ref: RepoRef, prs: Iterable[int]) -> list[Suspect]:
+    """Return what these pull requests change, as far as the provider tells in time."""
     provider = runtime.providers.get(ref.host)
     if provider is None:
-        return frozenset()
+        return []
     try:
         async with asyncio.timeout(CHANGES_S):
             changes = [await provider.changed_files(ref, pr) for pr in prs]
     except (ProviderError, TimeoutError):
-        return frozenset()
-    return frozenset(path for changed in changes for path in changed.paths)
+        return []
+    return [Suspect(0, frozenset(each.paths), deleted=frozenset(each.deleted)) for each in changes]
 
 
 def _asked(
@@ -153,11 +135,18 @@ def _asked(
     if not failed or not all(each.is_quarantined for each in failed):
         return None
     sets = StoredSets(session, runtime.store.caches.of(OutcomeSets), repository.id)
-    lookup = Lookup(session, sets, repository)
+    run = None
+    if upload.kind == UploadClass.QUEUE.value:
+        run = queue_facts.tested_run(session, repository.id, Sha(upload.sha), upload.branch)
+    before = upload.received_at if run is None else run.created_at
+    lookup = Lookup(session, sets, repository, before)
     target = _target_of(session, repository, upload)
     reports = reports_of(lookup, target, sent, is_command=True)
     new_texts = _new_texts(lookup, runtime, upload)
-    return ExcusedUpload(target, reports, upload.prs, new_texts, len(failed), upload)
+    landed = {pr for each in reports if each.expectation for pr in each.expectation.landed}
+    return ExcusedUpload(
+        target, reports, upload.prs, new_texts, len(failed), upload, tuple(sorted(landed))
+    )
 
 
 def _sent_with(session: Tx, repository_id: int, upload: Upload) -> tuple[Upload, ...]:
@@ -204,20 +193,33 @@ def reports_of(
 ) -> tuple[JobReport, ...]:
     """Return what was uploaded of each job, beside what it is expected to report.
 
-    `is_command`: the uploads are those of one command. Of a job with several commands only this
-    command's tests are expected, where the target branch knows the command.
+    `is_command`: the uploads are those of one command, whose CI run may go on.
     """
     jobs = dict.fromkeys(upload.job for upload in sent)
     branch = _branch_with_results(lookup, target, frozenset(upload.id for upload in sent))
+    by_job = _whole_run(lookup, sent)
     return tuple(
         _report_of(
             lookup,
             branch,
-            [upload for upload in sent if upload.job == job],
+            Sent(
+                [upload for upload in sent if upload.job == job],
+                {other: uploads for other, uploads in by_job.items() if other != job},
+            ),
             is_command=is_command,
         )
         for job in jobs
     )
+
+
+def _whole_run(lookup: Lookup, sent: Sequence[Upload]) -> dict[str, list[Upload]]:
+    """Return what the jobs of the same CI run have sent themselves, in all of its attempts."""
+    run_ids = sorted({each.run_id for each in sent if each.run_id is not None})
+    by_job: dict[str, list[Upload]] = {}
+    for each in base_uploads.of_runs(lookup.session, lookup.id, run_ids):
+        if expected_tests.is_from_its_sender(each):
+            by_job.setdefault(each.job, []).append(each)
+    return by_job
 
 
 def _branch_with_results(lookup: Lookup, target: str, but: frozenset[str]) -> str | None:
@@ -228,84 +230,19 @@ def _branch_with_results(lookup: Lookup, target: str, but: frozenset[str]) -> st
     return None
 
 
-def _report_of(
-    lookup: Lookup, branch: str | None, sent: Sequence[Upload], *, is_command: bool
-) -> JobReport:
-    job = sent[0].job
-    parts = tuple(map(_part_of, sent))
+def _report_of(lookup: Lookup, branch: str | None, sent: Sent, *, is_command: bool) -> JobReport:
+    parts = tuple(map(_part_of, sent.uploads))
+    own = {pr for each in sent.uploads for pr in each.prs}
+    codes = exit_codes.codes_of(lookup, sent.job, own)
     if branch is None:
-        return JobReport(job, parts, None)
-    own = {each.id for each in sent}
-    base = [
-        each
-        for each in base_uploads.of_job(lookup.session, lookup.id, branch, job)
-        if each.id not in own
-    ]
-    keys = {each.account.command_key for each in sent}
-    if is_command and "" not in keys:
-        base = [each for each in base if each.account.command_key in keys] or base
-    return JobReport(job, parts, _expectation(lookup, newest_points(base), sent))
+        return JobReport(sent.job, parts, None, codes=codes)
+    expectation = expected_tests.expectation(lookup, branch, sent, is_command=is_command)
+    return JobReport(sent.job, parts, expectation, codes=codes)
 
 
 def _part_of(upload: Upload) -> Part:
     is_of_queue = upload.kind == UploadClass.QUEUE.value
     return Part(upload.account, upload.failures, upload.is_partial, is_of_queue)
-
-
-def newest_points(base: Sequence[Upload]) -> list[Upload]:
-    """Return the uploads of the newest CI runs of a job, back to the second without a failure.
-
-    All attempts of a run count together: a later attempt may repeat only the tests that failed. One
-    run is not enough: it may have been canceled after half of its results, or still be reporting.
-    Tests that were deleted since are in older runs alone.
-    """
-    points: dict[str, list[Upload]] = {}
-    for upload in base:
-        points.setdefault(upload.run_id or upload.id, []).append(upload)
-    chosen: list[Upload] = []
-    clean = 0
-    for point in list(points.values())[:POINTS_MAX]:
-        chosen += point
-        last_attempt = max(each.run_attempt for each in point)
-        clean += _is_clean([each for each in point if each.run_attempt == last_attempt])
-        if clean == CLEAN_POINTS:
-            break
-    return chosen
-
-
-def _is_clean(point: Sequence[Upload]) -> bool:
-    parts = [Part(each.account, each.failures) for each in point]
-    return completeness.is_sealed(parts) and not any(
-        each.failures
-        or each.is_partial
-        or each.account.exit_code
-        or each.account.unsent_files
-        or each.account.undelivered
-        or each.account.is_interrupted
-        for each in point
-    )
-
-
-def _expectation(lookup: Lookup, base: Sequence[Upload], sent: Sequence[Upload]) -> Expectation:
-    expected = base_uploads.tests_in(lookup.session, lookup.sets, base) if base else set()
-    missing = expected - base_uploads.tests_in(lookup.session, lookup.sets, sent)
-    named, others = _named(lookup, missing)
-    return Expectation(
-        expected=len(expected) - others,
-        missing=len(missing) - others,
-        named=named,
-        has_exit_code=bool(base) and all(each.account.exit_code is not None for each in base),
-    )
-
-
-def _named(lookup: Lookup, missing: set[int]) -> tuple[tuple[MissingTest, ...], int]:
-    """Return the missing tests by name, and how many of them are no tests."""
-    if len(missing) > NAMED_MAX:
-        return (), 0
-    cases = listings.records(lookup.session, lookup.id, sorted(missing))
-    tests = [case for case in cases if case.name not in NO_TESTS]
-    named = tuple(MissingTest(case.name, case.file, case.classname) for case in tests)
-    return named, len(cases) - len(tests)
 
 
 def jobs_of_branch(
@@ -315,10 +252,14 @@ def jobs_of_branch(
     branch = _branch_with_results(lookup, target, frozenset(upload.id for upload in sent))
     if branch is None:
         return frozenset(), frozenset()
+    before = lookup.before
     runs_seen = {
         upload.run_id
         for job in {upload.job for upload in sent}
-        for upload in newest_points(base_uploads.of_job(lookup.session, lookup.id, branch, job))
+        for point in expected_tests.newest_points(
+            base_uploads.of_job(lookup.session, lookup.id, branch, job, before)
+        )
+        for upload in point
         if upload.run_id is not None
     }
     beside = base_uploads.jobs_of_runs(lookup.session, lookup.id, sorted(runs_seen))

@@ -91,10 +91,14 @@ class CommitAuthor:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFiles:
-    """Paths a pull request touches, old and new names; incomplete counts as sensitive."""
+    """Paths a pull request touches, old and new names; incomplete counts as sensitive.
+
+    `deleted` are those that are gone after it: of deleted files, and old names of renamed ones.
+    """
 
     paths: tuple[str, ...]
     complete: bool
+    deleted: tuple[str, ...] = ()
 
 
 class AccessLevel(IntEnum):

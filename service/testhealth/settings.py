@@ -13,6 +13,9 @@ from service.vocabulary import Health, QuarantineForgives, Sensitivity
 
 UNHEALTHY = (Health.FLAKY, Health.BROKEN)
 
+FAILURE_WORD = "failure"
+"""In `test_failure_exit_codes` in place of a code: the job failed, and it sends none."""
+
 SettingValue = (
     bool | str | Sensitivity | QuarantineForgives | tuple[str, ...] | tuple[Health, ...] | None
 )
@@ -90,8 +93,17 @@ class TestSettings:
         "true to get [an issue for each such test](#issues)",
     )
     quarantine_forgives: QuarantineForgives = setting(
-        QuarantineForgives.ANY_FAILURE,
+        QuarantineForgives.KNOWN_FAILURES,
         "which failures of a quarantined test count as passed",
-        "`KNOWN_FAILURES` when a quarantined test that fails [in a new way](#known-failures-alone) "
-        "must count as failed",
+        "`ANY_FAILURE` when a quarantined test that fails [in a new way](#known-failures-alone) "
+        "must count as passed too",
+    )
+    test_failure_exit_codes: tuple[str, ...] = setting(
+        (),
+        "[exit codes](#exit-codes) by which jobs say that tests failed and nothing else did: "
+        "`unit*=8` for jobs whose names match `unit*`, `unit*=failure` for jobs that send no exit "
+        "code",
+        "when Headgate does not excuse quarantined failures because of the exit code, and you know "
+        "that no other fault ends the job like that",
+        Items("entries", 255, form=Form.EXIT_CODE, items_max=50),
     )

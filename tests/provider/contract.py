@@ -254,6 +254,15 @@ class Reads:
             found = await stage.provider.changed_files(stage.repo, number)
             assert found.complete
             assert set(found.paths) == {"app.py", "moved.py", "a.txt"}
+            assert found.deleted == ("app.py",)
+            await stage.provider.pull_request(stage.repo, number)
+
+    async def test_deleted_files_are_named_as_such(self, stage):
+        number, _ = await stage.open({"app.py": None, "a.txt": "a\n"})
+        for _ in range(2):
+            found = await stage.provider.changed_files(stage.repo, number)
+            assert set(found.paths) == {"app.py", "a.txt"}
+            assert found.deleted == ("app.py",)
             await stage.provider.pull_request(stage.repo, number)
 
     @pytest.mark.parametrize(

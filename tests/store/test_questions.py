@@ -193,6 +193,7 @@ ARRAYS = frozenset(
         "rerun_ids",
         "revoked",
         "steps",
+        "test_failure_exit_codes",
         "unexplained",
         "unmet",
         "warnings",

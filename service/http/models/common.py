@@ -70,6 +70,7 @@ TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
 # A `*` alone would make all names one.
 _PLAIN = r"[^*\x00-\x1f\x7f-\x9f]"
 ONE_STAR = rf"^(?:{_PLAIN}+\*{_PLAIN}*|\*{_PLAIN}+)$(?!\n)"
+JOB_CODE = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[1-9]|[1-9]\d|1[01]\d|12[0-8]|failure)$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
 LINES = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)"
 # What any string of a body holds: NUL is refused before a field is looked at.
@@ -92,6 +93,10 @@ FORMS: Mapping[str, str] = {
     WEB: "must be an address of the web, as `https://tickets.example.org/7`, or empty",
     TEMPLATE: "must be an https address with `{id}` where the ticket's id stands",
     TICKET_ID: "must be letters, digits, `.`, `_`, `#`, `/` and `-`",
+    JOB_CODE: (
+        "must be a pattern of jobs, `=`, and an exit code from 1 to 128 or the word `failure`, as"
+        " `unit*=8`"
+    ),
     ONE_STAR: "must be one line with exactly one `*` and something beside it, as `seed *`",
 }
 """Pattern of a field → what must be sent, for people."""

@@ -8,25 +8,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-MISSING_SHARE_MAX = 0.01
-"""This share of the expected tests may be missing: parameters can give a test a new name."""
-
 NAME_MAX = 200
 NO_NAME = "(no job)"
+WORDS_SHOWN_MAX = 5
 
 SIGNALS_FROM = 128
 """A shell adds this to the number of the signal that ended a command."""
 
-DEFAULT_CODES = frozenset({1})
-CODES: Mapping[str, frozenset[int]] = {
-    "bazel": frozenset({3}),
-    "cargo": frozenset({100, 101}),
-    "pest": frozenset({1, 2}),
-    "phpunit": frozenset({1, 2}),
-}
-"""Exit codes by which runners say that tests failed; of runners that differ from 1.
+GENERAL_CODE = 1
+"""Nearly every program ends with it for any fault, so a job cannot show what it means."""
 
-`cargo test` ends with 101, `cargo nextest` with 100.
+DISTINCT_CODES: Mapping[str, frozenset[int]] = {
+    "bazel test": frozenset({3}),
+    "cargo nextest": frozenset({100}),
+    "ctest": frozenset({8}),
+    "gotestsum": frozenset({1}),
+    "pytest": frozenset({1}),
+}
+"""Exit codes that a runner uses for failed tests and for no fault that its report leaves out.
+
+`pytest` is without coverage, whose threshold ends it with 1 as well: `headgate test` calls it
+`pytest-cov` then. gotestsum reports packages that do not build as failed. Jest, Vitest, PHPUnit,
+RSpec, Maven and others end with 1 for thresholds, warnings, files that do not load, or errors
+outside of tests, and do not report all of these.
 """
 
 COUNTING: Mapping[str, int] = {"mocha": 255, "robot": 250}
@@ -59,9 +63,10 @@ class Account:
     `exit_code` None: not sent. `session` names one run of the sender, which makes
     `session_uploads` uploads in all, None: not said. `unsent_files` are report files that the
     sender found and could not send. `undelivered` is how many tests the files declare beyond
-    those in them. `command_key` is equal for equal commands. `answered` is the exit code that
-    the sender was told to end with, None: not known. `is_interrupted`: a file shows that its
-    runner stopped before its end. `proof` is what we found out ourselves.
+    those in them, `unread_failures` how many failures beyond those. `unknown_words` are outcomes
+    in them that no reader knows. `command_key` is equal for equal commands. `answered` is the exit
+    code that the sender was told to end with, None: not known. `is_interrupted`: a file shows that
+    its runner stopped before its end. `proof` is what we found out ourselves.
     """
 
     exit_code: int | None = None
@@ -74,15 +79,21 @@ class Account:
     answered: int | None = None
     is_interrupted: bool = False
     proof: Proof = Proof.NONE
+    unread_failures: int = 0
+    unknown_words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MissingTest:
-    """A test that the job reported on the target branch and does not report now."""
+    """A test that the target branch has, and that is missing or skipped now.
+
+    `has_neighbors`: other tests of its file, or of its class if it names no file, are reported.
+    """
 
     name: str
     file: str
     classname: str
+    has_neighbors: bool = False
 
     @property
     def label(self) -> str:
@@ -95,16 +106,51 @@ class MissingTest:
 class Expectation:
     """What earlier results on the target branch let us expect of a job.
 
-    `expected`: how many tests it should report; `missing`: how many of them it does not;
-    `named`: these tests, none when they are too many to look at. `has_exit_code`: its earlier
-    uploads sent the exit code of their command. None instead of a value of this class: the
-    repository has never reported on the branch, so nothing can be expected yet.
+    `expected`: how many tests should be reported; `missing` are those that are not, and `unnamed`
+    how many more there are than were looked up. `skipped` passed on the target branch, and are
+    skipped now without having been skipped on the own head of a pull request. `has_exit_code`: its
+    earlier uploads sent the exit code of their command. `landed` are pull requests whose test runs
+    are among the earlier results: what they deleted is expected only by results before them. None
+    instead of a value of this class: the repository has never reported on the branch, so nothing
+    can be expected yet.
     """
 
     expected: int
-    missing: int = 0
-    named: tuple[MissingTest, ...] = ()
+    missing: tuple[MissingTest, ...] = ()
+    unnamed: int = 0
+    skipped: tuple[MissingTest, ...] = ()
     has_exit_code: bool = False
+    landed: tuple[int, ...] = ()
+
+    @property
+    def is_met(self) -> bool:
+        """Whether no change has to explain anything."""
+        return not (self.missing or self.unnamed or self.skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCodes:
+    """Exit codes that mean for a job that tests failed and nothing else did.
+
+    `named` are those that the setting `test_failure_exit_codes` names; `names_failure`: it names
+    the word `failure`, for a CI job whose uploads send no code. `learned` are those that each
+    command, by its key, has shown.
+    """
+
+    named: frozenset[int] = frozenset()
+    names_failure: bool = False
+    learned: frozenset[tuple[str, int]] = frozenset()
+
+
+NO_CODES = ExitCodes()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Whether the change under test deletes the file of a test, and whether it touches it."""
+
+    deletes: Callable[[MissingTest], bool]
+    touches: Callable[[MissingTest], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +179,14 @@ class JobReport:
     expectation: Expectation | None
     jobs_missing: tuple[str, ...] = ()
     conclusion: str = ""
+    codes: ExitCodes = NO_CODES
 
 
-def gaps_of(report: JobReport, is_changed: Callable[[MissingTest], bool]) -> tuple[str, ...]:
-    """Return what is missing in the report, as sentences without a full stop; empty: complete.
-
-    `is_changed`: whether the change under test touches the file of a test, and so may have
-    removed the test.
-    """
+def gaps_of(report: JobReport, changes: Changes) -> tuple[str, ...]:
+    """Return what is missing in the report, as sentences without a full stop; empty: complete."""
     gaps = [*_unproved(report.parts), *_unread(report.parts), *_unsent(report.parts)]
     gaps += _oddly_ended(report)
-    gaps += _unexpected(report, is_changed)
+    gaps += _unexpected(report, changes)
     gaps += [
         f"{_code(job)} reported on the target branch and not in this CI run"
         for job in report.jobs_missing
@@ -170,6 +213,13 @@ def _unread(parts: Sequence[Part]) -> Iterable[str]:
     undelivered = sum(part.account.undelivered for part in parts)
     if undelivered:
         yield f"its files declare {_counted(undelivered, 'test')} more than they hold"
+    unread = sum(part.account.unread_failures for part in parts)
+    if unread:
+        yield f"its files declare {_counted(unread, 'failure')} more than they hold"
+    words = dict.fromkeys(word for part in parts for word in part.account.unknown_words)
+    if words:
+        named = ", ".join(map(_code, list(words)[:WORDS_SHOWN_MAX]))
+        yield f"its files name outcomes that are not known: {named}"
 
 
 def _unsent(parts: Sequence[Part]) -> Iterable[str]:
@@ -198,12 +248,7 @@ def _absent_uploads(parts: Iterable[Part]) -> Iterable[tuple[int, int]]:
 def _oddly_ended(report: JobReport) -> Iterable[str]:
     """How the command or the job ended, where that says more than that tests failed."""
     for account, failed in _commands(report.parts):
-        code = account.exit_code
-        if code is not None and code > SIGNALS_FROM and account.runner not in COUNTING:
-            yield f"the command was ended by signal {code - SIGNALS_FROM} (exit code {code})"
-        elif code and not is_of_tests(code, account.runner, failed):
-            usual = _usual_code(account.runner, failed)
-            yield f"the command ended with {code}, but failed tests alone end with {usual}"
+        yield from _odd_code(account, failed, report.codes)
     expects_code = report.expectation is not None and report.expectation.has_exit_code
     if expects_code and all(part.account.exit_code is None for part in report.parts):
         yield "the exit code of the command is missing, which earlier uploads of this job sent"
@@ -229,20 +274,48 @@ def _commands(parts: Sequence[Part]) -> Iterable[tuple[Account, int]]:
     return by_session.values()
 
 
-def is_of_tests(code: int, runner: str, failed: int) -> bool:
-    """Return whether a runner ends with this code when tests failed and nothing else did."""
+def _odd_code(account: Account, failed: int, codes: ExitCodes) -> Iterable[str]:
+    """Whether the exit code of a command leaves open that something beside its tests failed."""
+    code = account.exit_code
+    if code is None:
+        if failed and not codes.names_failure:
+            yield (
+                "the exit code of the command is not known, so more than tests may have failed:"
+                " run it by `headgate test`, or see `test_failure_exit_codes`"
+            )
+    elif code > SIGNALS_FROM and account.runner not in COUNTING:
+        yield f"the command was ended by signal {code - SIGNALS_FROM} (exit code {code})"
+    elif code and not failed:
+        yield f"the command ended with {code}, but none of its tests failed"
+    elif code and not _is_of_tests(account, failed, codes):
+        usual = _usual_code(account.runner, failed)
+        if usual:
+            yield f"the command ended with {code}, but failed tests alone end with {usual}"
+        else:
+            yield (
+                f"the command ended with {code}, and nothing shows that it does so for failed"
+                " tests alone: see `test_failure_exit_codes`"
+            )
+
+
+def _is_of_tests(account: Account, failed: int, codes: ExitCodes) -> bool:
+    """Return whether a command ends with this code when tests failed and nothing else did."""
+    code, runner = account.exit_code or 0, account.runner
+    if code in codes.named or (account.command_key, code) in codes.learned:
+        return True
     if runner in COUNTING:
-        return code == 1 or code == min(failed, COUNTING[runner])
-    return code in CODES.get(runner, DEFAULT_CODES)
+        return code == min(failed, COUNTING[runner])
+    return code in DISTINCT_CODES.get(runner, frozenset())
 
 
 def _usual_code(runner: str, failed: int) -> str:
+    """The code for failed tests alone, empty if the runner has none that says so."""
     if runner in COUNTING:
         return f"{min(failed, COUNTING[runner])}"
-    return " or ".join(str(code) for code in sorted(CODES.get(runner, DEFAULT_CODES)))
+    return " or ".join(str(code) for code in sorted(DISTINCT_CODES.get(runner, ())))
 
 
-def _unexpected(report: JobReport, is_changed: Callable[[MissingTest], bool]) -> Iterable[str]:
+def _unexpected(report: JobReport, changes: Changes) -> Iterable[str]:
     """Whether the tests of the report are those that the job should have reported."""
     expectation = report.expectation
     if expectation is None:
@@ -253,15 +326,27 @@ def _unexpected(report: JobReport, is_changed: Callable[[MissingTest], bool]) ->
             " so the tests that it should report are not known"
         )
         return
-    removed = [test for test in expectation.named if is_changed(test)]
-    missing = expectation.missing - len(removed)
-    if missing > expectation.expected * MISSING_SHARE_MAX:
-        gone = set(removed)
-        named = sorted(test.label for test in expectation.named if test not in gone)
-        example = f", such as {_code(named[0])}" if named else ""
+    gone = [test for test in expectation.missing if not _is_removed(test, changes)]
+    missing = len(gone) + expectation.unnamed
+    if missing:
         are = "is" if missing == 1 else "are"
         of = f"{missing:,} of {expectation.expected:,} tests that {_code(report.job)} reported"
-        yield f"{of} on the target branch {are} missing{example}"
+        yield f"{of} on the target branch {are} missing{_example(gone)}"
+    skipped = [test for test in expectation.skipped if not changes.touches(test)]
+    if skipped:
+        are = "is" if len(skipped) == 1 else "are"
+        of = _counted(len(skipped), "test")
+        yield f"{of} that passed on the target branch {are} skipped{_example(skipped)}"
+
+
+def _is_removed(test: MissingTest, changes: Changes) -> bool:
+    """Whether the change under test has removed a test: with its file, or in it."""
+    return changes.deletes(test) or (test.has_neighbors and changes.touches(test))
+
+
+def _example(tests: Iterable[MissingTest]) -> str:
+    named = sorted(test.label for test in tests)
+    return f", such as {_code(named[0])}" if named else ""
 
 
 def _code(text: str) -> str:

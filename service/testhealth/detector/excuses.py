@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 
 from service.testhealth.detector import completeness
-from service.testhealth.detector.completeness import JobReport, MissingTest
+from service.testhealth.detector.completeness import Changes, JobReport, MissingTest
 from service.testhealth.reports import classes
 from service.testhealth.reports.identity import is_absolute
 from service.vocabulary import Explanation
@@ -90,13 +90,15 @@ class FailedCheck:
 class Suspect:
     """A pull request of the run: what it changes, and which tests its own head fails.
 
-    `paths` None: nobody knows, so it may change anything. `fails_alone` are ids of tests that
-    the newest uploads of its pinned head fail without a pass.
+    `paths` None: nobody knows, so it may change anything. `deleted` are those of them that it
+    deletes. `fails_alone` are ids of tests that the newest uploads of its pinned head fail without
+    a pass.
     """
 
     pr: int
     paths: frozenset[str] | None
     fails_alone: frozenset[str] = frozenset()
+    deleted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def judge(
     excused = {test.id for test, standing in every if standing is Relation.EXCUSED}
     is_too_much = len(excused) > rules.excused_max
     explanations, gaps, failed_tests = {}, {}, {}
-    changes = [each for each in (*suspects, *below) if each.paths is not None]
+    changes = changes_of((*suspects, *below))
     for check in checks:
         relations = {standing for _, standing in standings[check.name]}
         why = _why(check, relations, is_too_much=is_too_much)
@@ -197,13 +199,9 @@ def _names_all(check: FailedCheck) -> bool:
     return is_known and 0 < len(check.tests) <= FAILED_TESTS_MAX
 
 
-def _gaps_of(check: FailedCheck, changes: Sequence[Suspect]) -> tuple[str, ...]:
+def _gaps_of(check: FailedCheck, changes: Changes) -> tuple[str, ...]:
     """What is missing in the reports of a check, each sentence once."""
-    sentences = (
-        gap
-        for report in check.reports
-        for gap in completeness.gaps_of(report, lambda test: touches(changes, test))
-    )
+    sentences = (gap for report in check.reports for gap in completeness.gaps_of(report, changes))
     return tuple(dict.fromkeys(sentences))
 
 
@@ -242,17 +240,25 @@ def _why(check: FailedCheck, relations: set[Relation], *, is_too_much: bool) -> 
     return Explanation.BASE_RED if Relation.RED_ON_BASE in relations else Explanation.FLAKY
 
 
-def touches(changes: Iterable[Suspect], test: MissingTest) -> bool:
-    """Return whether one of the changes touches the file of a test."""
-    return any(_changes(each, test) for each in changes)
+def changes_of(suspects: Iterable[Suspect]) -> Changes:
+    """Return what these pull requests change together; unknown changes explain nothing."""
+    known = [each for each in suspects if each.paths is not None]
+    paths = frozenset[str]().union(*(each.paths or () for each in known))
+    deleted = frozenset[str]().union(*(each.deleted for each in known))
+    return Changes(
+        deletes=lambda test: _has_file_of(deleted, test),
+        touches=lambda test: _has_file_of(paths, test),
+    )
 
 
-def _changes(suspect: Suspect, test: FailedTest | MissingTest) -> bool:
-    if suspect.paths is None:
-        return True
+def _changes(suspect: Suspect, test: FailedTest) -> bool:
+    return suspect.paths is None or _has_file_of(suspect.paths, test)
+
+
+def _has_file_of(paths: Iterable[str], test: FailedTest | MissingTest) -> bool:
     if test.file:
-        return any(is_same_file(path, test.file) for path in suspect.paths)
-    return any(classes.may_hold(path, test.classname) for path in suspect.paths)
+        return any(is_same_file(path, test.file) for path in paths)
+    return any(classes.may_hold(path, test.classname) for path in paths)
 
 
 def is_same_file(path: str, reported: str) -> bool:

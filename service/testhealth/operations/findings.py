@@ -19,6 +19,7 @@ from service.testhealth.operations.identify import Identified
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.reports import duplicates, failures
 from service.testhealth.reports.duplicates import Result, Sorted
+from service.testhealth.reports.reading import WORDS_MAX
 from service.testhealth.reports.results import Counts, FileStatus, Outcome
 from service.testhealth.reports.uploads import LETTERS, UploadClass
 from service.testhealth.store import artifacts, bitmaps, uploads
@@ -242,6 +243,10 @@ def _account_of(arrived: Arrived) -> Account:
         unsent_files=meta.unsent_files,
         is_interrupted=any(each.report.is_interrupted for each in files),
         undelivered=sum(each.report.undelivered for each in files),
+        unread_failures=sum(each.report.unread_failures for each in files),
+        unknown_words=tuple(sorted({word for each in files for word in each.report.unknown_words}))[
+            :WORDS_MAX
+        ],
         proof=Proof.SENDER if isinstance(source, Collected) else source.proof,
     )
 

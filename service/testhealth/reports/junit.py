@@ -6,8 +6,9 @@ suite declares never matters: elements are counted.
 
 from dataclasses import dataclass, field
 
-from service.testhealth.reports import capture, retries
+from service.testhealth.reports import capture, junit_words, retries
 from service.testhealth.reports.capture import Captured
+from service.testhealth.reports.junit_words import Attributes
 from service.testhealth.reports.reading import (
     PROPERTIES_MAX,
     PROPERTY_CHARACTERS_MAX,
@@ -44,19 +45,11 @@ RANKS = {"skipped": 1, "failure": 2, "error": 3}
 PLANNED_RANK = 4
 PLANNED = "todo"
 RETRIES = ("flakyFailure", "flakyError", "rerunFailure", "rerunError")
+FAILING = frozenset(("failure", "error", *RETRIES))
 OUTPUTS = ("system-out", "system-err")
 # The elements whose text is wanted, in a case and directly in a suite.
 HEARD_IN_CASE = frozenset((*RANKS, *RETRIES, *OUTPUTS, PROPERTY))
 HEARD_IN_SUITE = frozenset(("failure", "error", *OUTPUTS))
-
-# Outcomes told by an attribute alone; they count where no element decides.
-SKIPPED_STATUSES = ("notrun", "disabled", "skipped", "ignored")
-SKIPPED_RESULTS = ("suppressed", "skipped", "ignored")
-FAILED_STATUSES = {"failed": False, "failure": False, "error": True, "errored": True}
-
-DIGITS_MAX = 9
-
-Attributes = dict[str, str]
 
 
 @dataclass(slots=True)
@@ -73,6 +66,10 @@ class Suite:
     doubled: int = 0
     is_go: bool = False
     counts_flakes: bool = False
+    # Failures and errors: declared, read before it, and declared too many by suites inside.
+    declared_failures: int = 0
+    failures_before: int = 0
+    unread_nested: int = 0
     name: str = ""
     hostname: str = ""
     output: Captured | None = None
@@ -95,6 +92,7 @@ class CaseDetails:
 
     retries: list[Attempt] = field(default_factory=list)
     decider: Heard | None = None
+    rerun: str = ""
     properties: list[tuple[str, str]] = field(default_factory=list)
     output: Captured | None = None
 
@@ -130,6 +128,7 @@ class JUnitElements:
         self._projects: list[SuiteCases] = []
         self._differing = self._short = 0
         self._declared = self._held = 0
+        self._failures = 0
         # Whether the next case is the first of its suite; whether every case is one.
         self._is_first = True
         self._writes_once = False
@@ -159,10 +158,10 @@ class JUnitElements:
                 self._suites[-1].is_go = True
         elif name == SUITE:
             self._open_suite(attributes)
+        elif self._case is not None and name not in junit_words.SILENT:
+            self._reading.note_word(f"<{name}>")
         if not self.root:
-            self.root = name
-            self._root_name = attributes.get("name", "")
-            self._suites[0].declared = attributes.get("tests", "") if name == SUITES else ""
+            self._note_root(name, attributes)
         return False
 
     def end(self, name: str) -> bool:
@@ -183,6 +182,13 @@ class JUnitElements:
         """Text of the innermost wanted element."""
         self._heard[-1].text.add(piece)
 
+    def _note_root(self, name: str, attributes: Attributes) -> None:
+        self.root = name
+        self._root_name = attributes.get("name", "")
+        if name == SUITES:
+            self._suites[0].declared = attributes.get("tests", "")
+            self._suites[0].declared_failures = junit_words.declared_failures(attributes)
+
     def _open_suite(self, attributes: Attributes) -> None:
         around = self._suites[-1]
         name = attributes.get("name", "")
@@ -198,6 +204,8 @@ class JUnitElements:
                 name=name,
                 hostname=attributes.get("hostname", ""),
                 counts_flakes="flakes" in attributes,
+                declared_failures=junit_words.declared_failures(attributes),
+                failures_before=self._failures,
             )
         )
         self._enter(self._suites[-1])
@@ -216,6 +224,7 @@ class JUnitElements:
         if is_declared and len(self._suites) == 1:
             self._declared += int(suite.declared)
             self._held += tests - suite.doubled
+        self._suites[-1].unread_nested += self._unread_in(suite)
         self._suites[-1].tests_nested += tests
         self._suites[-1].doubled += suite.doubled
         if suite.output and tests == 1:
@@ -228,7 +237,7 @@ class JUnitElements:
     def _join_attempts(self, suite: Suite) -> None:
         """Join what pytest's plugins for retries wrote as cases of their own."""
         cases = self._reading.cases
-        declared = int(suite.declared) if _is_count(suite.declared) else None
+        declared = int(suite.declared) if junit_words.is_count(suite.declared) else None
         if len(cases) - suite.first > 1:
             made = retries.joined(cases[suite.first :], declared)
             cases[suite.first :] = made
@@ -240,6 +249,7 @@ class JUnitElements:
         reading = self._reading
         while len(self._suites) > 1:
             self._close_suite()
+        reading.unread_failures = self._unread_in(self._suites[0])
         if self._differing or self._declared:
             reading.declared = Declared(self._declared, self._held, self._differing, self._short)
         if self._projects:
@@ -270,7 +280,7 @@ class JUnitElements:
 
         Returns whether it declares one.
         """
-        if not _is_count(suite.declared):
+        if not junit_words.is_count(suite.declared):
             return False
         tests = self._tests() - suite.tests_before
         declared = int(suite.declared) + suite.doubled
@@ -279,6 +289,11 @@ class JUnitElements:
             self._differing += 1
             self._short += declared > tests
         return True
+
+    def _unread_in(self, suite: Suite) -> int:
+        """How many failures and errors a suite, or suites inside, declare beyond those read."""
+        own = suite.declared_failures - (self._failures - suite.failures_before)
+        return max(own, suite.unread_nested)
 
     def _give_output(self, output: Captured) -> None:
         """Give the output of a suite to its only case, if that failed and has none."""
@@ -334,6 +349,9 @@ class JUnitElements:
 
     def _note_detail(self, details: CaseDetails, heard: Heard) -> None:
         """Note what an ended element says of its case."""
+        self._failures += heard.name in FAILING
+        if heard.name.startswith("rerun"):
+            details.rerun = heard.name
         if heard.name in RANKS:
             if not details.decider or _rank_of(heard) > _rank_of(details.decider):
                 details.decider = heard
@@ -362,6 +380,7 @@ class JUnitElements:
         """A failure outside of every case: a failed test of the suite's own."""
         if heard.name in RANKS:
             self._synthetic += 1
+            self._failures += 1
             self._reading.add(
                 CaseResult(
                     SUITE_FAILURE,
@@ -388,7 +407,7 @@ class JUnitElements:
             reading.files[file] if file in reading.files else reading.file(file),
             reading.seconds(time) if time else None,
             (),
-            line_of(line) if line else None,
+            junit_words.line_of(line) if line else None,
             reading.claim(attributes["id"]) if "id" in attributes else "",
             self._outermost,
         )
@@ -397,7 +416,7 @@ class JUnitElements:
             self._details = None
         elif "status" in attributes or "result" in attributes:
             result = result._replace(
-                explicit_attempts=attempts_by_attribute(attributes, result.duration_s)
+                explicit_attempts=self._by_attribute(attributes, result.duration_s)
             )
         if self._is_first:
             result = result._replace(is_first=True)
@@ -420,6 +439,9 @@ class JUnitElements:
             *self._own_attempts(attributes, details.decider, result.duration_s),
         )
         if details.retries and len(attempts) == len(details.retries):
+            if details.rerun:
+                # Surefire writes it beside the failure of a test that never passed.
+                self._reading.note_word(f"<{details.rerun}> without <failure>")
             attempts = (*attempts, Attempt(Outcome.PASSED, result.duration_s))
         is_failed = bool(attempts) and attempts[-1].outcome is Outcome.FAILED
         return result._replace(
@@ -435,7 +457,7 @@ class JUnitElements:
     ) -> tuple[Attempt, ...]:
         """The case's own attempt, or nothing where nothing says that it did not pass."""
         if decider is None:
-            return attempts_by_attribute(attributes, seconds)
+            return self._by_attribute(attributes, seconds)
         if decider.name != "skipped":
             failed = self._failure(decider, seconds)
             # Firebase Test Lab and Flank write what a retry mended as a failure of the case, and
@@ -445,27 +467,15 @@ class JUnitElements:
         message = decider.attributes.get("message") or decider.text.text()
         return (Attempt(Outcome.SKIPPED, seconds, self._reading.bounded(message.strip())),)
 
+    def _by_attribute(self, attributes: Attributes, seconds: float | None) -> tuple[Attempt, ...]:
+        """The attempt that the attributes of a case tell, or nothing; unknown words are noted."""
+        attempts = junit_words.attempts_by_attribute(attributes, seconds)
+        self._failures += bool(attempts) and attempts[0].outcome is Outcome.FAILED
+        for word in () if attempts else junit_words.unknown_in(attributes):
+            self._reading.note_word(word)
+        return attempts
+
 
 def _rank_of(heard: Heard) -> int:
     is_todo = heard.name == "skipped" and heard.attributes.get("type") == PLANNED
     return PLANNED_RANK if is_todo else RANKS[heard.name]
-
-
-def _is_count(text: str) -> bool:
-    return text.isdecimal() and len(text) <= DIGITS_MAX
-
-
-def line_of(text: str) -> int | None:
-    """The line, if the text is a number of one."""
-    return int(text) if text.isdecimal() and len(text) <= DIGITS_MAX else None
-
-
-def attempts_by_attribute(attributes: Attributes, seconds: float | None) -> tuple[Attempt, ...]:
-    """The attempt of a case whose attributes alone say that it did not pass, else nothing."""
-    status = attributes.get("status", "").lower()
-    if status in FAILED_STATUSES:
-        return (Attempt(Outcome.FAILED, seconds, is_error=FAILED_STATUSES[status]),)
-    result = attributes.get("result", "").lower()
-    if status in SKIPPED_STATUSES or result in SKIPPED_RESULTS:
-        return (Attempt(Outcome.SKIPPED, seconds),)
-    return ()

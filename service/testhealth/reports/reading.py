@@ -36,6 +36,9 @@ PROPERTY_CHARACTERS_MAX = 255
 WALL_SLACK_S = 60.0
 # Files and classes repeat; of so many, each text is kept once.
 REMEMBERED_MAX = 10_000
+# Unknown words that one file's warning names, and what is kept of each.
+WORDS_MAX = 20
+WORD_CHARACTERS_MAX = 100
 
 # unittest-xml-reporting ends the name of a suite with the second of its run: `-20261122203514`.
 TIME_OF_RUN = re.compile(
@@ -48,6 +51,11 @@ SUITE_FAILURE = "(suite)"
 TOO_MANY = f"The file holds more than {CASES_MAX:,} tests."
 TOO_MANY_FAILURES = f"The file holds more than {FAILURES_MAX:,} failed attempts."
 
+UNKNOWN_OUTCOMES = (
+    "Outcomes that are not known: {words}. Their tests may not have passed, so the report excuses"
+    " no failure."
+)
+
 TEXTS = {
     WarningCode.UNNAMED_TESTS: "Tests without a name: {n}. They are counted and are no evidence.",
     WarningCode.ABSOLUTE_PATH: "Absolute file paths: {n}. Give their root as `source_root`.",
@@ -58,6 +66,10 @@ TEXTS = {
     WarningCode.NO_TESTS: "The file holds no tests.",
     WarningCode.UNEXPECTED_ROOT: "The root element is none of JUnit's; its tests were read.",
     WarningCode.COUNTS_DIFFER: "Suites that declare another number of tests than they hold: {n}.",
+    WarningCode.UNREAD_FAILURES: (
+        "Failures and errors that the file declares beyond those in it: {n}. Did a file of tests"
+        " not load?"
+    ),
     WarningCode.SKIPPED_LINES: "Lines that are no events of a test run: {n}. They are left out.",
     WarningCode.INTERRUPTED: "The runner stopped before its end; tests may be missing.",
     WarningCode.TEXT_CUT: "Messages longer than 8,000 characters: {n}. They are cut.",
@@ -92,10 +104,17 @@ class Reading:
         self.classnames = {"": ""}
         self.declared: Declared | None = None
         self.is_interrupted = False
+        self.unread_failures = 0
+        self._unknown_words: dict[str, None] = {}
 
     def warn(self, code: WarningCode) -> None:
         """Count one more oddity of a kind."""
         self._odd[code] = self._odd.get(code, 0) + 1
+
+    def note_word(self, word: str) -> None:
+        """Note a word or element for an outcome that is not known: nothing shows what it means."""
+        if len(self._unknown_words) < WORDS_MAX:
+            self._unknown_words[word[:WORD_CHARACTERS_MAX]] = None
 
     def name(self, name: str) -> str:
         """The name of a case as its identity uses it."""
@@ -205,8 +224,14 @@ class Reading:
             cases = tuple(map(in_milliseconds, cases))
         if not cases:
             self.warn(WarningCode.NO_TESTS)
+        if self.unread_failures:
+            self._odd[WarningCode.UNREAD_FAILURES] = self.unread_failures
+        words = tuple(self._unknown_words)
         warnings = [*before, *(warned(code, n) for code, n in self._odd.items())]
-        marks = (self.declared, self.is_interrupted)
+        if words:
+            text = UNKNOWN_OUTCOMES.format(words=", ".join(map(repr, words)))
+            warnings.append(Warned(WarningCode.UNKNOWN_OUTCOME, text))
+        marks = (self.declared, self.is_interrupted, self.unread_failures, words)
         if not fault:
             return ReportFile(
                 self._format, FileStatus.ACCEPTED, cases, tuple(warnings), None, *marks

@@ -57,6 +57,8 @@ class WarningCode(StrEnum):
     UNEXPECTED_ROOT = "unexpected_root"
     NO_TESTS = "no_tests"
     COUNTS_DIFFER = "counts_differ"
+    UNREAD_FAILURES = "unread_failures"
+    UNKNOWN_OUTCOME = "unknown_outcome"
     UNNAMED_TESTS = "unnamed_tests"
     ABSOLUTE_PATH = "absolute_path"
     ODD_TIME = "odd_time"
@@ -178,6 +180,8 @@ class ReportFile:
     `format` is None when none was recognized; `fault` is set unless the file was accepted.
     Cases are in document order. `declared` is None where the report declares no number of tests.
     `is_interrupted` is true where the report shows that its runner stopped before its end.
+    `unread_failures` is how many failures and errors it declares beyond those in it, and
+    `unknown_words` are words and elements for outcomes that no reader knows.
     """
 
     format: Format | None
@@ -187,6 +191,8 @@ class ReportFile:
     fault: Fault | None = None
     declared: Declared | None = None
     is_interrupted: bool = False
+    unread_failures: int = 0
+    unknown_words: tuple[str, ...] = ()
 
     @property
     def undelivered(self) -> int:

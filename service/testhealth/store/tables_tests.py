@@ -259,6 +259,7 @@ class TestSettingsRow(Row, table=True):
     quarantine_since: datetime | None = Field(sa_type=Utc)
     auto_since: datetime | None = Field(sa_type=Utc)
     quarantine_forgives: str
+    test_failure_exit_codes: str = Field(sa_type=Json)
 
 
 class CodeOwnersRow(Row, table=True):

@@ -23,7 +23,13 @@ BYTES_MAX = 22 * 1024 * 1024
 VALUES_MAX = 3_000_000
 # A report that claims more retries than any runner makes is bounded.
 RETRIES_MAX = 100
-OUTCOMES = {"passed": Outcome.PASSED, "failed": Outcome.FAILED}
+DECLARED_MAX = 999_999_999
+OUTCOMES = {
+    "passed": Outcome.PASSED,
+    "failed": Outcome.FAILED,
+    "skipped": Outcome.SKIPPED,
+    "pending": Outcome.SKIPPED,
+}
 
 Fields = dict[str, object]
 
@@ -44,6 +50,13 @@ def read(text: Text, read_options: ReadOptions) -> ReportFile:
     reading = Reading(Format.CTRF, read_options)
     for test in shapes.records(results["tests"]):
         reading.add(case_of(reading, test))
+    failed = shapes.number(shapes.record(results.get("summary")), "failed") or 0
+    read_failures = sum(
+        attempt.outcome is Outcome.FAILED
+        for case in reading.cases
+        for attempt in case.explicit_attempts
+    )
+    reading.unread_failures = max(0, int(min(failed, DECLARED_MAX)) - read_failures)
     return reading.report(None)
 
 
@@ -80,7 +93,10 @@ def retries_of(reading: Reading, test: Fields) -> tuple[Attempt, ...]:
 
 def attempt_of(reading: Reading, fields: Fields) -> Attempt:
     """The attempt that a test or one of its retries describes."""
-    outcome = OUTCOMES.get(shapes.text(fields, "status"), Outcome.SKIPPED)
+    word = shapes.text(fields, "status")
+    if word not in OUTCOMES:
+        reading.note_word(word or "no status")
+    outcome = OUTCOMES.get(word, Outcome.SKIPPED)
     stack = capture.shortened_stack(without_escapes(shapes.text(fields, "trace")))
     message = shapes.text(fields, "message")
     return reading.finished(Attempt(outcome, seconds_of(fields), message, stack))

@@ -7,7 +7,7 @@ text of elements inside it. What differs stands in one `Dialect` each.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from service.testhealth.reports import capture
+from service.testhealth.reports import capture, junit_words
 from service.testhealth.reports.capture import Captured
 from service.testhealth.reports.durations import clock_seconds_of
 from service.testhealth.reports.formats.shapes import passed_at_once
@@ -38,6 +38,8 @@ class Dialect:
     seconds: Callable[[Reading, Attributes], float | None]
     outcome: str
     outcomes: Mapping[str, Outcome]
+    # Elements that sum up a run or a part of it, and their attributes that count failures.
+    sums: Mapping[str, tuple[str, ...]]
     errors: frozenset[str]
     message: str
     stack: str
@@ -66,7 +68,7 @@ def nunit_failed_alone(attributes: Attributes, message: str, has_failed_inside: 
     return is_own or not has_failed_inside
 
 
-PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+PASSED, FAILED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
 # What the summary of a TRX file says of a run that did not reach its end.
 TRX_STOPPED = ("Aborted", "Disconnected", "InProgress", "Timeout")
 NUNIT_FAILED = ("Failed", "Failure", "Error")
@@ -84,7 +86,9 @@ TRX = Dialect(
     outcomes={
         **dict.fromkeys(("Passed", "PassedButRunAborted", "Warning", "Completed"), PASSED),
         **dict.fromkeys(("Failed", "Error", "Timeout", "Aborted"), FAILED),
+        **dict.fromkeys(("NotExecuted", "NotRunnable", "Inconclusive", "Pending"), SKIPPED),
     },
+    sums={"Counters": ("failed", "error", "timeout", "aborted")},
     errors=frozenset(("Error", "Timeout", "Aborted")),
     message="Message",
     stack="StackTrace",
@@ -101,7 +105,9 @@ NUNIT = Dialect(
     outcomes={
         **dict.fromkeys(("Passed", "Success", "Warning"), PASSED),
         **dict.fromkeys(NUNIT_FAILED, FAILED),
+        **dict.fromkeys(("Skipped", "Ignored", "NotRunnable", "Inconclusive", "Explicit"), SKIPPED),
     },
+    sums={"test-run": ("failed",), "test-results": ("failures", "errors")},
     errors=frozenset(("Error",)),
     message="message",
     stack="stack-trace",
@@ -117,7 +123,8 @@ XUNIT = Dialect(
     classname=lambda attributes: attributes.get("type", ""),
     seconds=counted,
     outcome="result",
-    outcomes={"Pass": PASSED, "Fail": FAILED},
+    outcomes={"Pass": PASSED, "Fail": FAILED, "Skip": SKIPPED, "NotRun": SKIPPED},
+    sums={"assembly": ("failed", "errors")},
     errors=frozenset(),
     message="message",
     stack="stack-trace",
@@ -163,6 +170,8 @@ class DotnetElements:
         self._open: list[Open] = []
         self._suites: list[Open] = []
         self._failures = 0
+        # Failures of tests that held others, and all that the file declares.
+        self._sums = self._declared = 0
         self._is_in_failure = False
         self._heard: Captured | None = None
         self._depth = 0
@@ -174,6 +183,9 @@ class DotnetElements:
     def start(self, name: str, attributes: Attributes) -> bool:
         """An element begins; the answer is whether its text is wanted."""
         dialect = self._dialect
+        if name in dialect.sums:
+            counted = (attributes.get(each, "") for each in dialect.sums[name])
+            self._declared += sum(int(text) for text in counted if junit_words.is_count(text))
         if self._heard:
             self._depth += 1
         elif name == dialect.case:
@@ -215,6 +227,8 @@ class DotnetElements:
         One without definition has no class where the file is whole: a failure must not be lost.
         In a file that was cut its class may have been what was cut, and so its identity.
         """
+        unread = self._declared - self._failures - self._sums
+        self._reading.unread_failures = max(0, unread)
         for definition, case in self._without_class:
             if is_whole or definition in self._classes:
                 self._reading.add(case._replace(classname=self._classes.get(definition, "")))
@@ -239,6 +253,8 @@ class DotnetElements:
     def _close(self, case: Open) -> None:
         """A test that held others is their sum, not one of them."""
         if case.has_inner:
+            word = case.attributes.get(self._dialect.outcome, "")
+            self._sums += self._dialect.outcomes.get(word) is FAILED
             return
         dialect, attributes = self._dialect, case.attributes
         result = passed_at_once(
@@ -287,9 +303,11 @@ class DotnetElements:
     def _attempt(self, case: Open) -> Attempt:
         dialect, attributes = self._dialect, case.attributes
         outcome_word = attributes.get(dialect.outcome, "")
-        outcome = dialect.outcomes.get(outcome_word, Outcome.SKIPPED)
+        outcome = dialect.outcomes.get(outcome_word, SKIPPED)
         if attributes.get("executed", "").lower() == "false":
-            outcome = Outcome.SKIPPED
+            outcome = SKIPPED
+        elif outcome_word not in dialect.outcomes:
+            self._reading.note_word(outcome_word or "no outcome")
         seconds = dialect.seconds(self._reading, attributes)
         message, stack = self._said(case)
         self._failures += outcome is FAILED
