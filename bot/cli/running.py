@@ -1,7 +1,6 @@
 """Run the command of a test job: same terminal, same signals."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -13,16 +12,8 @@ from types import FrameType
 
 from bot.cli.exits import Exit, Failed
 
-RUNNER_MAX = 255
-
 # The file descriptor of standard error.
 STDERR = 2
-
-# Words that may precede the program that runs the tests.
-LAUNCHERS = re.compile(
-    r"bunx|bundle|coverage|dlx|env|exec|node|npm|npx|php|pipenv|pnpm|poetry|py|python|run|time|uv|uvx"
-    r"|xvfb-run|yarn"
-)
 
 # What a shell adds to a signal's number.
 KILLED = 128
@@ -57,17 +48,6 @@ def run(command: Sequence[str], *, keeps_stdout: bool = False) -> Ended:
     with passing_on(child):
         code = child.wait()
     return Ended(KILLED - code, True) if code < 0 else Ended(code, False)
-
-
-def runner_of(command: Sequence[str]) -> str:
-    """Return the name of the program that runs the tests: `pytest` of `uv run python -m pytest`."""
-    for word in command:
-        name = re.split(r"[/\\]", word)[-1].lower()
-        plain = re.sub(r"\.(?:exe|cmd|bat|phar|m?js|py)$", "", name)
-        is_launcher = LAUNCHERS.fullmatch(re.sub(r"[\d.]+$", "", plain))
-        if plain and not plain.startswith("-") and "=" not in plain and not is_launcher:
-            return plain[:RUNNER_MAX]
-    return ""
 
 
 @contextmanager

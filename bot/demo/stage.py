@@ -188,6 +188,8 @@ class Stage:
             auto_quarantine_enabled=True,
             auto_quarantine_statuses=["flaky"],
             stable_branches=[story.MAIN.branch, branch],
+            # CI runs the tests and nothing else, and sends no exit code.
+            test_failure_exit_codes=["*=failure"],
         )
         self.set_rain(is_on=True)
         body = seeding.push(branch, {widgets.WEATHER_FILE: widgets.WEATHER}, "Test the weather")

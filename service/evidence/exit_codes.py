@@ -52,7 +52,9 @@ def _parsed(item: str) -> tuple[str, str]:
 
 
 def _is_called(job: str, pattern: str) -> bool:
-    return any(globs.any_matches((pattern,), name) for name in (job, job.partition(PLATFORM)[0]))
+    """Whether a pattern fits a job key, with or without its platform and its workflow."""
+    plain = job.partition(PLATFORM)[0]
+    return any(globs.matches(pattern, name) for name in (job, plain, plain.rpartition(" / ")[2]))
 
 
 def _commands(uploads: Iterable[Upload]) -> list[_Ended]:

@@ -95,8 +95,10 @@ class _Failed:
     keys: set[str] = field(default_factory=set)
     files: set[str] = field(default_factory=set)
     is_quarantined: bool = True
+    attempts: list[StoredAttempt] = field(default_factory=list)
 
     def add(self, attempt: StoredAttempt) -> None:
+        self.attempts.append(attempt)
         if attempt.failure is not None:
             self.keys.add(attempt.failure)
         self.files |= frames.files_in(attempt.stack or "")
@@ -182,16 +184,18 @@ def _failed_in(tests: RepositoryTests, sent: Iterable[Upload]) -> dict[int, _Fai
 
 def _test(no: int, failed: _Failed, history: _History) -> FailedTest:
     case = history.cases[no]
+    known_keys = history.keys.get(no, frozenset())
     return FailedTest(
         id=case.id,
         file=case.file,
         classname=case.classname,
         keys=frozenset(failed.keys),
-        known_keys=history.keys.get(no, frozenset()),
+        known_keys=known_keys,
         files=frozenset(failed.files),
         was_quarantined=failed.is_quarantined and no not in history.flaky.of_own,
         was_red_on_base=no in history.red,
         was_flaky=no in history.flaky.by_others,
+        is_of_fixture=failure_texts.is_of_fixture(failed.attempts, known_keys),
     )
 
 

@@ -44,6 +44,9 @@ TESTS_UNKNOWN = (
     " CI run, by OIDC (`permissions: id-token: write`), or with a token of role queue."
 )
 
+OF_FIXTURE = (
+    "`{name}` is quarantined, and a fixture failed that other tests may share, not the test itself"
+)
 NEW_TEXT = "`{name}` is quarantined only for its known failures, and it fails in a new way"
 
 
@@ -173,19 +176,22 @@ def _target_of(session: Tx, repository: RepositoryRecord, upload: Upload) -> str
 
 
 def _new_texts(lookup: Lookup, runtime: Runtime, upload: Upload) -> tuple[str, ...]:
-    """Return sentences about failures that the setting `quarantine_forgives` does not excuse."""
+    """Return sentences about failures that are not excused: of fixtures, and by the setting."""
     home = records.home_of(lookup.session, runtime, lookup.repository, upload.received_at)
-    if home.settings.quarantine_forgives is not QuarantineForgives.KNOWN_FAILURES:
-        return ()
+    knows_all = home.settings.quarantine_forgives is QuarantineForgives.ANY_FAILURE
     attempts = test_attempts.attempts_of(lookup.session, upload.id)
     failed = failure_texts.failed(attempts)
     at = upload.ran_at
     keys_by_test = failure_texts.known_keys(lookup.session, lookup.id, failed, at, upload.prs)
-    new = [
-        no for no, tried in failed.items() if failure_texts.is_new(tried, keys_by_test.get(no, ()))
-    ]
-    cases = listings.records(lookup.session, lookup.id, sorted(new)[:NAMED_MAX])
-    return tuple(NEW_TEXT.format(name=case.name) for case in cases)
+    sentences: dict[int, str] = {}
+    for no, tried in failed.items():
+        keys = keys_by_test.get(no, frozenset())
+        if failure_texts.is_of_fixture(tried, keys):
+            sentences[no] = OF_FIXTURE
+        elif not knows_all and failure_texts.is_new(tried, keys):
+            sentences[no] = NEW_TEXT
+    cases = listings.records(lookup.session, lookup.id, sorted(sentences)[:NAMED_MAX])
+    return tuple(sentences[case.no].format(name=case.name) for case in cases)
 
 
 def reports_of(

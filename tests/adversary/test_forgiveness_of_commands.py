@@ -20,7 +20,7 @@ import os
 import pytest
 
 def test_known():
-    assert "KNOWN" not in os.environ
+    assert os.environ.get("KNOWN") is None
 
 def test_mail():
     if os.environ.get("MAIL") == "stop":
@@ -138,10 +138,8 @@ def test_known_failures_alone_are_excused_by_their_text(
     place: Instance, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Hurts everybody who builds main: a real break looks like a flake by its test's name alone."""
-    asked.post(place, "update-settings", quarantine_forgives="KNOWN_FAILURES")
-    Path("tests.py").write_text(TESTS.replace('assert "KNOWN" not in os.environ', "import gone"))
-    try:
-        assert headgate(PYTEST) == 1
-        assert "fails in a new way" in capfd.readouterr().err
-    finally:
-        asked.post(place, "update-settings", quarantine_forgives="ANY_FAILURE")
+    Path("tests.py").write_text(
+        TESTS.replace('assert os.environ.get("KNOWN") is None', "import gone")
+    )
+    assert headgate(PYTEST) == 1
+    assert "fails in a new way" in capfd.readouterr().err

@@ -15,7 +15,13 @@ from tests.harness.world import World, WorldOptions
 WRONG = "AssertionError: 10.0 != 10.01"
 GREEN = {"total": "", "mail": ""}
 RED = {"total": WRONG, "mail": ""}
-COMMAND = {"session": "a" * 32, "session_uploads": 1, "command_exit_code": 1, "job": "unit"}
+COMMAND = {
+    "session": "a" * 32,
+    "session_uploads": 1,
+    "command_exit_code": 1,
+    "runner": "pytest",
+    "job": "unit",
+}
 """One run of `headgate test` around tests that failed."""
 RUN_READS = {"method": "GET", "path": "*/actions/runs/*"}
 

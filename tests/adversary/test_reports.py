@@ -119,6 +119,7 @@ async def ask(world: World) -> Asker:
     asking = await asker(world)
     await world.make_queue(confirm_failures="OFF")
     await reporting_ci.settle_tests(asking, "update-settings", quarantine_enabled=True)
+    await reporting_ci.fails_by_tests_alone(asking)
     for files in ((junit(),), (go(*GO_RUN, *GO_END),)):
         told = await send(asking, files, sha="b" * 40, branch="topic", run_id=f"t{len(files[0])}")
         for failure in told["failures"]:

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from bot.cli import running
 from tests.cli.processes import END_TIMEOUT_S, started
 
 SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
@@ -30,18 +29,3 @@ def test_a_signal_to_end_is_passed_on(tmp_path, number):
         assert child.stdout.readline() == "up\n"
         child.send_signal(number)
         assert child.wait(END_TIMEOUT_S) == 128 + number
-
-
-@pytest.mark.parametrize(
-    ("command", "runner"),
-    [
-        (["pytest", "-q"], "pytest"),
-        (["uv", "run", "python3.12", "-m", "pytest"], "pytest"),
-        (["php", "vendor/bin/phpunit.phar"], "phpunit"),
-        (["env", "CI=1", "npx", "mocha"], "mocha"),
-        (["sh", "-c", "phpunit; coverage report"], "sh"),
-        (["python", "-m"], ""),
-    ],
-)
-def test_the_runner_is_the_first_program_that_is_no_launcher(command, runner):
-    assert running.runner_of(command) == runner

@@ -37,6 +37,7 @@ async def test_results_of_older_commits_between_its_failures_do_not_excuse_it(wo
     await ci.settle_tests(
         ask, "update-settings", quarantine_enabled=True, auto_quarantine_enabled=True
     )
+    await ci.fails_by_tests_alone(ask)
     *good, late, broken, newest = await commits(world, GOOD + 3)
     begin = world.clock.now() - timedelta(hours=1)
     in_ci = [*((sha, GREEN) for sha in good), (broken, RED), (late, GREEN), (newest, RED)]

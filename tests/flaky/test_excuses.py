@@ -185,9 +185,11 @@ def test_where_known_failures_alone_are_excused_a_new_way_to_fail_is_not(
 
 
 LATE = "1 of 2 uploads has not arrived"
-HALF = JobReport("unit", (Part(Account(session="s", session_uploads=2), 1),), Expectation(200))
+ENDED = Account(exit_code=1, runner="pytest")
+OF_TWO = replace(ENDED, session="s", session_uploads=2)
+HALF = JobReport("unit", (Part(OF_TWO, 1),), Expectation(200))
 MAIL = MissingTest("mail", "tests/mail.py", "Cart")
-WITHOUT_MAIL = JobReport("unit", (Part(Account(), 1),), Expectation(2, 1, (MAIL,)))
+WITHOUT_MAIL = JobReport("unit", (Part(ENDED, 1),), Expectation(2, (MAIL,)))
 
 
 @pytest.mark.parametrize("test", [QUARANTINED, RED, FLAKY])
@@ -212,11 +214,12 @@ def test_a_check_without_a_usable_report_says_what_it_lacks() -> None:
     ("below", "is_excused"),
     [(frozenset({"tests/mail.py"}), True), (frozenset({"docs/x.md"}), False), (None, False)],
 )
-def test_a_test_may_be_missing_if_a_known_change_below_touches_its_file(
+def test_a_test_may_be_missing_if_a_known_change_below_deletes_its_file(
     below: frozenset[str] | None, is_excused: bool
 ) -> None:
     check = replace(a_check(QUARANTINED), reports=(WITHOUT_MAIL,))
-    found = excuses.judge([check], [STRANGER], Rules(5), [Suspect(9, below)])
+    change = Suspect(9, below, deleted=below or frozenset())
+    found = excuses.judge([check], [STRANGER], Rules(5), [change])
     assert ("unit" in found.explanations, "unit" in found.gaps) == (is_excused, not is_excused)
 
 

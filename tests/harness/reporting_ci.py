@@ -46,8 +46,15 @@ async def settle_tests(ask: Asker, name: str, **more: Any) -> dict[str, Any]:
 async def quarantine(ask: Asker, name: str, said: str) -> None:
     """Quarantine a test, which has failed once on another branch."""
     await settle_tests(ask, "update-settings", quarantine_enabled=True)
+    await fails_by_tests_alone(ask)
     failing = await upload(ask, {name: said}, sha="b" * 40, branch="topic", run_id="9")
     await always_quarantine(ask, failing["failures"][0]["test_id"])
+
+
+async def fails_by_tests_alone(ask: Asker, *jobs: str) -> None:
+    """Say that jobs, or all of them, send no exit code and fail if tests fail, and only then."""
+    codes = [f"{job}=failure" for job in jobs or ("*",)]
+    await settle_tests(ask, "update-settings", test_failure_exit_codes=codes)
 
 
 async def always_quarantine(ask: Asker, test_id: str) -> None:
@@ -84,7 +91,8 @@ async def done(ask: Asker, name: str, **sent: Any) -> dict[str, Any]:
 
 
 async def on_main(ask: Asker, tests: Failing, run_id: str) -> None:
-    """The results of a CI run of the tip of `main`."""
+    """The results of a CI run of the tip of `main`, whose job fails by failed tests alone."""
+    await fails_by_tests_alone(ask)
     sha = str(ask.world.repository.git.branch("main"))
     await upload(ask, tests, sha=sha, branch="main", run_id=run_id, job="unit")
 

@@ -4,7 +4,7 @@ Its verbs are what people do; its views what they see. `settle` waits until noth
 do; after each world test `clean` demands that nothing was left behind.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +90,7 @@ class World:
     start: str
 
     async def open(
-        self, *, by: str = "bob", files: dict[str, str] | None = None, **more: Any
+        self, *, by: str = "bob", files: Mapping[str, str | None] | None = None, **more: Any
     ) -> int:
         """Open a pull request that adds files to an older commit of `main`; its number.
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from service.database.records import Lane
-from service.evidence import failed_tests, upload_completeness, upload_news
+from service.evidence import expected_tests, failed_tests, upload_news
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.inputs import RepositoryChanged
 from service.mergequeue.engine.outputs import AskEvidence
@@ -368,5 +368,5 @@ def reported(run_id: str, attempt: int = 1, failures: int = 0) -> Upload:
     ],
 )
 def test_two_ci_runs_without_a_failure_say_what_a_job_reports(newest_first, chosen):
-    points = upload_completeness.newest_points(newest_first)
-    assert [each.id for each in points] == chosen
+    points = expected_tests.newest_points(newest_first)
+    assert [each.id for point in points for each in point] == chosen

@@ -52,9 +52,10 @@ class Relation(StrEnum):
 class FailedTest:
     """A test that failed in a check, and what was known of it when the run began.
 
-    `keys` are those of its failures in this check, `known_keys` those of the 30 days before;
-    `files` are the files of the repository that the failures' stacks name. `was_flaky` is
-    judged without the events of the run's own pull requests.
+    `keys` are those of its failures in this check, `known_keys` those of the 30 days before.
+    `files` are the files of the repository that the failures' stacks name. `was_flaky` is judged
+    without the events of the run's own pull requests. `is_of_fixture`: a fixture failed that other
+    tests may share, and not the test itself.
     """
 
     id: str
@@ -66,6 +67,7 @@ class FailedTest:
     was_quarantined: bool = False
     was_red_on_base: bool = False
     was_flaky: bool = False
+    is_of_fixture: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,8 @@ def relation_of(
     """What a failed test is to a run of these pull requests; `new_texts` as in `Rules`."""
     if any(_changes(suspect, test) for suspect in suspects):
         return Relation.OWN
+    if test.is_of_fixture:
+        return Relation.RED_ON_BASE if test.was_red_on_base else Relation.OWN
     if test.was_quarantined:
         return Relation.EXCUSED if test.keys <= test.known_keys else new_texts
     if test.was_red_on_base:

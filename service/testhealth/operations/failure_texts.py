@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from service.database.database import Tx
+from service.testhealth.reports import failures
+from service.testhealth.reports.failures import Phase
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store.attempts import StoredAttempt
@@ -44,6 +46,19 @@ def failed(attempts: Iterable[StoredAttempt]) -> Failed:
         for no, tried in by_test.items()
         if tried[-1].outcome is Outcome.FAILED
     }
+
+
+def is_of_fixture(attempts: Iterable[StoredAttempt], known_keys: Collection[str]) -> bool:
+    """Return whether a fixture failed that other tests may share, and not the test itself.
+
+    A tear-down is reported at whatever test ran last. A set-up that the test has failed in before
+    is its own: one that others share would fail them too.
+    """
+    for each in attempts:
+        phase = failures.phase_of(each.headline or "")
+        if phase is Phase.TEARDOWN or (phase is Phase.SETUP and each.failure not in known_keys):
+            return True
+    return False
 
 
 def is_new(attempts: Iterable[StoredAttempt], known_keys: Collection[str]) -> bool:

@@ -7,6 +7,7 @@ See docs/design/reports.md 8.
 """
 
 import re
+from enum import StrEnum
 from hashlib import sha256
 
 from service.testhealth.reports.frames import innermost_frame, is_frame
@@ -68,6 +69,26 @@ def headline_of(attempt: Attempt) -> str:
     """
     message = attempt.message.strip() or first_meaningful_line(attempt.stack)
     return with_type(message, attempt.error_type.strip())[:HEADLINE_CHARACTERS_MAX]
+
+
+class Phase(StrEnum):
+    """The part of a test in which a failure happened."""
+
+    SETUP = "setup"
+    CALL = "call"
+    TEARDOWN = "teardown"
+
+
+def phase_of(headline: str) -> Phase:
+    """Return where a failure happened, as pytest says it, now and before version 6.
+
+    It reports what a fixture of a module or of the whole run raises at a test that uses it: an
+    error of its tear-down at the test that ran last.
+    """
+    for phase in (Phase.SETUP, Phase.TEARDOWN):
+        if headline.startswith((f"failed on {phase} with ", f"test {phase} failure")):
+            return phase
+    return Phase.CALL
 
 
 def summary_of(headline: str) -> str:

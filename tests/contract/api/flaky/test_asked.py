@@ -12,7 +12,7 @@ from tests.harness.values import ValuesProvider
 KEY = {"parent": "ui", "classname": "TestCart", "file_path": "tests/ui/test_cart.py"}
 DEFAULTS = {
     "quarantine_enabled": False,
-    "quarantine_forgives": "ANY_FAILURE",
+    "quarantine_forgives": "KNOWN_FAILURES",
     "auto_quarantine_enabled": False,
     "auto_quarantine_statuses": ["flaky", "broken"],
     "sensitivity": "normal",
@@ -24,6 +24,7 @@ DEFAULTS = {
     ],
     "name_masks": [],
     "ticket_issues": False,
+    "test_failure_exit_codes": [],
 }
 LISTED = [
     *("test_case_id", "name", "parent", "file", "classname", "variant", "status", "codeowners"),
@@ -217,6 +218,10 @@ WRONG_SETTINGS: list[dict[str, Any]] = [
     {"name_masks": ["no star"]},
     {"name_masks": ["**"]},
     {"name_masks": ["test_at_*", "*"]},
+    {"test_failure_exit_codes": ["unit"]},
+    {"test_failure_exit_codes": ["unit=0"]},
+    {"test_failure_exit_codes": ["unit=8", "=8"]},
+    {"test_failure_exit_codes": ["unit=129"]},
     {"quarantine_enabled": "true"},
 ]
 
