@@ -20,7 +20,8 @@ import os
 import pytest
 
 def test_known():
-    assert os.environ.get("KNOWN") is None
+    if "KNOWN" in os.environ:
+        raise AssertionError("10.0 != 10.01")
 
 def test_mail():
     if os.environ.get("MAIL") == "stop":
@@ -139,7 +140,7 @@ def test_known_failures_alone_are_excused_by_their_text(
 ) -> None:
     """Hurts everybody who builds main: a real break looks like a flake by its test's name alone."""
     Path("tests.py").write_text(
-        TESTS.replace('assert os.environ.get("KNOWN") is None', "import gone")
+        TESTS.replace('raise AssertionError("10.0 != 10.01")', "import gone")
     )
     assert headgate(PYTEST) == 1
     assert "fails in a new way" in capfd.readouterr().err
