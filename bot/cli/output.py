@@ -43,6 +43,16 @@ STYLES: Mapping[str, str] = {
     "DRAINING": "yellow",
 }
 MET, OPEN = "green", "yellow"
+# While these last, conditions say how the required checks proceed.
+PROCEEDING = frozenset({"PENDING", "TESTING"})
+CHECK_GLYPHS: Mapping[str, str] = {
+    "passed": "✓",
+    "reused": "✓",
+    "excused": "!",
+    "skipped": "⊘",
+    "optional": "⊘",
+    "failed": "✗",
+}
 
 
 class Colored(NamedTuple):
@@ -199,7 +209,7 @@ def status_line(record: Json) -> str:
 
 def print_pull_request(record: Json, repo: str) -> None:
     """Print a pull request's record."""
-    eta, conclusion = record.get("eta"), record.get("conclusion")
+    eta, conclusion, links = record.get("eta"), record.get("conclusion"), record.get("links")
     span = None
     if isinstance(eta, dict):
         span = f"{clock_time(eta['earliest'])} to {clock_time(eta['latest'])}"
@@ -216,8 +226,12 @@ def print_pull_request(record: Json, repo: str) -> None:
             ("Test run", record.get("testRunId")),
             ("Merged as", ended.get("mergedSha")),
             ("Failed", joined(ended.get("failedStatuses"))),
+            ("Page", links.get("page") if isinstance(links, dict) else None),
         ]
     )
+    explained = record.get("explanation")
+    print_required_checks(record.get("requiredChecks"))
+    print_failures(explained.get("failures") if isinstance(explained, dict) else None)
 
 
 def print_explanation(answer: Json) -> None:
@@ -227,17 +241,58 @@ def print_explanation(answer: Json) -> None:
     for condition in objects(answer.get("conditions")):
         is_met = bool(condition["met"])
         line(f"  {'✓' if is_met else '○'} {condition['text']}", MET if is_met else OPEN)
+    if state_of(answer) not in PROCEEDING:
+        print_required_checks(answer.get("requiredChecks"))
+    print_failures(answer.get("failures"))
     coming, believed = answer.get("next"), answer.get("suspicion")
     print_facts(
         [
-            ("Failures", believed.get("text") if isinstance(believed, dict) else None),
+            ("Suspicion", believed.get("text") if isinstance(believed, dict) else None),
             ("Next", coming.get("what") if isinstance(coming, dict) else None),
             ("Ahead", numbers(answer.get("ahead"))),
             ("Behind", numbers(answer.get("behind"))),
             ("Tested on", numbers(answer.get("dependsOn"))),
             ("Required", joined(answer.get("requiredStatuses"))),
+            ("Page", answer.get("page")),
         ]
     )
+
+
+def print_required_checks(table: object) -> None:
+    """Print how each required check ended; nothing without any."""
+    for one in objects(table):
+        passed = one["state"] in ("passed", "reused")
+        line(f"  {CHECK_GLYPHS.get(str(one['state']), '○')} {one['text']}", MET if passed else OPEN)
+
+
+def print_failures(failures: object) -> None:
+    """Print the checks and tests that failed, their logs, and how the cause was found."""
+    if not isinstance(failures, dict):
+        return
+    for check in objects(failures.get("checks")):
+        line(f"  ✗ {check['name']}", STYLES["FAILED"])
+        print_urls(check, "url")
+    tests = objects(failures.get("tests"))
+    for test in tests:
+        excused = ", excused" if test["quarantined"] else ""
+        line(f"  ✗ {test['name']} ({test['knownAs']}{excused})", STYLES["FAILED"])
+        if test["message"]:
+            line(f"      {test['message']}")
+        if test["file"]:
+            line(f"      {test['file']}" + (f":{test['line']}" if test["line"] else ""))
+        print_urls(test, "log", "page")
+    more = int(failures["failedTests"]) + int(failures["excusedTests"]) - len(tests)
+    if more > 0:
+        line(f"  and {more:,} more")
+    if failures.get("text"):
+        line(f"  {failures['text']}")
+
+
+def print_urls(shown: Json, *names: str) -> None:
+    """Print addresses on lines of their own, where a terminal can open them."""
+    for name in names:
+        if shown.get(name):
+            print_text(f"      {plain(shown[name])}")
 
 
 def joined(value: object) -> str:
