@@ -14,7 +14,7 @@ from service.text.phrases import Phrase
 class CheckedRow:
     """A required check; `more` says why it counts although it did not simply pass."""
 
-    one: CheckedName
+    check: CheckedName
     mark: Mark
     more: Phrase
     ran_on: Phrase
@@ -25,7 +25,7 @@ def rows_of(table: Sequence[CheckedName]) -> tuple[CheckedRow, ...]:
     """Return the rows, in the order of the table."""
     return tuple(
         CheckedRow(
-            one=one,
+            check=one,
             mark=marks.of_checked(one),
             more=checked_names.details(one),
             ran_on=checked_names.ran_on(one),

@@ -63,6 +63,9 @@ _PROGRESS: Mapping[CheckOutcome | None, str] = {
     CheckOutcome.UNKNOWN: "⚠️",
 }
 
+_OF_MANY = {Ended.SKIPPED: "were skipped", Ended.OPEN: "have no result"}
+_NOTHING = Phrase()
+
 _PROOFS: Mapping[Proof, str] = {
     Proof.READ: ", as the provider says",
     Proof.JOB: ", by a report of its own job",
@@ -94,7 +97,9 @@ def summary(table: Table) -> Phrase:
         key = (_ORDER.index(one.ended), one.because, one.proof or "")
         groups.setdefault(key, []).append(one)
     clauses = [
-        phrase("{} {}", phrases.names([one.name for one in some]), _ending(some[0], Phrase()))
+        phrase(
+            "{} {}", phrases.names([one.name for one in some]), _ending(some[0], many=len(some) > 1)
+        )
         for _, some in sorted(groups.items())
     ]
     shown = clauses[: phrases.NAMES_SHOWN_MAX] + _more(clauses)
@@ -199,9 +204,11 @@ def reported_by(one: CheckedName) -> Phrase:
 _ORDER = tuple(ENDINGS)
 
 
-def _ending(one: CheckedName, tests: Phrase) -> Phrase:
+def _ending(one: CheckedName, tests: Phrase = _NOTHING, *, many: bool = False) -> Phrase:
     proof = _PROOFS.get(one.proof or Proof.NONE, "")
-    ending = phrases.joined([phrase(ENDINGS[one.ended]), _because(one)], ": ")
+    words = ENDINGS[one.ended]
+    words = _OF_MANY.get(one.ended, words) if many else words
+    ending = phrases.joined([phrase(words), _because(one)], ": ")
     return ending + tests + phrase(proof)
 
 
