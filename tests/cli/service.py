@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -209,7 +210,7 @@ def a_record(state: str = "PENDING", **differences) -> dict:
 LOG = "https://github.com/octo/widgets/actions/runs/1"
 HISTORY = "https://queue.example.org/octo/widgets/tests/1"
 PAGE = "https://queue.example.org/octo/widgets/main/pull/3"
-FAILURES = {
+FAILURES: dict[str, Any] = {
     "text": "It failed in 2 test runs.",
     "checks": [{"name": "unit", "url": LOG, "because": None}],
     "tests": [
@@ -232,7 +233,7 @@ FAILURES = {
 }
 """What failed in the test run of a pull request."""
 
-SKIPPED = {
+SKIPPED: dict[str, Any] = {
     "name": "e2e",
     "state": "skipped",
     "text": "e2e was skipped.",
@@ -247,7 +248,13 @@ SKIPPED = {
 }
 """A required check that did not run."""
 
-ENDED = {"ahead": [], "conditions": [], "page": PAGE, "eta": None, "etaUnknownReason": "It left."}
+ENDED: dict[str, Any] = {
+    "ahead": [],
+    "conditions": [],
+    "page": PAGE,
+    "eta": None,
+    "etaUnknownReason": "It left.",
+}
 """What differs in the explanation of one that has left the queue."""
 
 

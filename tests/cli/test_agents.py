@@ -108,7 +108,7 @@ async def test_what_failed_is_told_with_its_tests_its_logs_and_how_sure_it_is(ap
 
 
 async def test_a_wait_that_ends_with_a_failure_says_what_failed(api, call):
-    api.says("/getSubmittedPullRequest", a_record("FAILED", requiredChecks=[SKIPPED]))
+    api.says("/getSubmittedPullRequest", a_record("FAILED", requiredChecks=[SKIPPED], **BEYOND))
     api.says("/explainPullRequest", an_explanation("FAILED", failures=FAILURES))
     told = await call("wait_for_pull_request", number=3)
     assert told["outcome"] == "failed"

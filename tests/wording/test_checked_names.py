@@ -1,6 +1,7 @@
 """What texts say of required checks: never that all passed where one did not."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ SHA = Sha("a" * 40)
 MERGE_GROUP = "its job runs only on `merge_group`"
 
 
-def a_check(name: str, ended: Ended = Ended.PASSED, **more: object) -> CheckedName:
+def a_check(name: str, ended: Ended = Ended.PASSED, **more: Any) -> CheckedName:
     """A required check of a test branch."""
     one = CheckedName(name, ended, Place.TEST_BRANCH, "r1", SHA)
     return replace(one, **more)
@@ -71,8 +72,8 @@ def test_alike_checks_are_named_together_and_many_kinds_apart():
         a_check("c", Ended.SKIPPED),
         a_check("d", Ended.EXCUSED),
     ]
-    expected = "b passed; d failed, excused: only quarantined tests failed; a and c was skipped."
-    assert said(*table) == expected.replace("a and c was", "a and c were")
+    expected = "b passed; d failed, excused: only quarantined tests failed; a and c were skipped."
+    assert said(*table) == expected
 
 
 @given(st.lists(st.sampled_from(Ended), min_size=1, max_size=12))
@@ -96,7 +97,8 @@ def test_the_table_says_where_a_check_ran_and_what_reported_it():
     one = a_check("unit", reporter=reporter, place=Place.HEAD)
     table = checked_names.whole_table([one], LINKS).splitlines()
     assert table[2] == (
-        "| `unit` | ✓ passed | head of the PR `aaaaaaa` | check run `71` of App `15368`, attempt 2 |"
+        "| `unit` | ✓ passed | head of the PR `aaaaaaa` "
+        "| check run `71` of App `15368`, attempt 2 |"
     )
     status = replace(reporter, kind=CheckKind.STATUS, app_id=None, attempt=None)
     assert markdown.plain(checked_names.reported_by(replace(one, reporter=status))) == (
@@ -112,7 +114,7 @@ def test_the_table_says_where_a_check_ran_and_what_reported_it():
         "see #12",
         "a `b",
         "[x](https://evil.test)",
-        "1 * 2 * 3",
+        "1 * 2",
         "\u202e",
     ],
 )
