@@ -331,7 +331,7 @@ class FailedTestShown(Answer):
     name: str
     """Its file and name. For example `tests/test_cart.py::test_total`."""
     file: str | None
-    """Its file, as its report names it; null without one. For example `tests/test_cart.py`."""
+    """Its file, as its report names it; null without one. For example `cart.test.ts`."""
     line: Number | None
     """The line of the test in its file; null if its report does not say."""
     message: str
