@@ -230,20 +230,21 @@ def print_pull_request(record: Json, repo: str) -> None:
         ]
     )
     explained = record.get("explanation")
-    print_required_checks(record.get("requiredChecks"))
-    print_failures(explained.get("failures") if isinstance(explained, dict) else None)
+    failures = explained.get("failures") if isinstance(explained, dict) else None
+    print_evidence(record.get("requiredChecks"), failures)
 
 
 def print_explanation(answer: Json) -> None:
     """Print why a pull request is not merged yet: conditions met and open, and the next step."""
     state = state_word(answer)
     line(f"#{answer['prNumber']} {state.text}  {answer['summary']}", state.style)
-    for condition in objects(answer.get("conditions")):
+    is_over = bool(answer.get("failures")) and state_of(answer) == "FAILED"
+    for condition in objects(answer.get("conditions")) if not is_over else ():
         is_met = bool(condition["met"])
         line(f"  {'✓' if is_met else '○'} {condition['text']}", MET if is_met else OPEN)
-    if state_of(answer) not in PROCEEDING:
-        print_required_checks(answer.get("requiredChecks"))
-    print_failures(answer.get("failures"))
+    is_proceeding = state_of(answer) in PROCEEDING
+    table = None if is_proceeding else answer.get("requiredChecks")
+    print_evidence(table, answer.get("failures"))
     coming, believed = answer.get("next"), answer.get("suspicion")
     print_facts(
         [
@@ -258,20 +259,25 @@ def print_explanation(answer: Json) -> None:
     )
 
 
-def print_required_checks(table: object) -> None:
-    """Print how each required check ended; nothing without any."""
+def print_evidence(table: object, failures: object) -> None:
+    """Print how each required check ended, then the failures, each check once."""
     for one in objects(table):
         passed = one["state"] in ("passed", "reused")
         line(f"  {CHECK_GLYPHS.get(str(one['state']), '○')} {one['text']}", MET if passed else OPEN)
-
-
-def print_failures(failures: object) -> None:
-    """Print the checks and tests that failed, their logs, and how the cause was found."""
+        if one["state"] == "failed":
+            print_urls(one, "url")
     if not isinstance(failures, dict):
         return
+    named = {one["name"] for one in objects(table)}
     for check in objects(failures.get("checks")):
-        line(f"  ✗ {check['name']}", STYLES["FAILED"])
-        print_urls(check, "url")
+        if check["name"] not in named:
+            line(f"  ✗ {check['name']}", STYLES["FAILED"])
+            print_urls(check, "url")
+    print_failed_tests(failures)
+
+
+def print_failed_tests(failures: Json) -> None:
+    """Print the tests that failed with their logs, and how the cause was found."""
     tests = objects(failures.get("tests"))
     for test in tests:
         excused = ", excused" if test["quarantined"] else ""
@@ -281,7 +287,8 @@ def print_failures(failures: object) -> None:
         if test["file"]:
             line(f"      {test['file']}" + (f":{test['line']}" if test["line"] else ""))
         print_urls(test, "log", "page")
-    more = int(failures["failedTests"]) + int(failures["excusedTests"]) - len(tests)
+    counts = (failures["failedTests"], failures["excusedTests"])
+    more = sum(int(str(each)) for each in counts) - len(tests)
     if more > 0:
         line(f"  and {more:,} more")
     if failures.get("text"):
