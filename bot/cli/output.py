@@ -43,6 +43,16 @@ STYLES: Mapping[str, str] = {
     "DRAINING": "yellow",
 }
 MET, OPEN = "green", "yellow"
+# While these last, conditions say how the required checks proceed.
+PROCEEDING = frozenset({"PENDING", "TESTING"})
+CHECK_GLYPHS: Mapping[str, str] = {
+    "passed": "✓",
+    "reused": "✓",
+    "excused": "!",
+    "skipped": "⊘",
+    "optional": "⊘",
+    "failed": "✗",
+}
 
 
 class Colored(NamedTuple):
@@ -199,7 +209,7 @@ def status_line(record: Json) -> str:
 
 def print_pull_request(record: Json, repo: str) -> None:
     """Print a pull request's record."""
-    eta, conclusion = record.get("eta"), record.get("conclusion")
+    eta, conclusion, links = record.get("eta"), record.get("conclusion"), record.get("links")
     span = None
     if isinstance(eta, dict):
         span = f"{clock_time(eta['earliest'])} to {clock_time(eta['latest'])}"
@@ -216,28 +226,80 @@ def print_pull_request(record: Json, repo: str) -> None:
             ("Test run", record.get("testRunId")),
             ("Merged as", ended.get("mergedSha")),
             ("Failed", joined(ended.get("failedStatuses"))),
+            ("Page", links.get("page") if isinstance(links, dict) else None),
         ]
     )
+    explained = record.get("explanation")
+    failures = explained.get("failures") if isinstance(explained, dict) else None
+    print_evidence(record.get("requiredChecks"), failures)
 
 
 def print_explanation(answer: Json) -> None:
     """Print why a pull request is not merged yet: conditions met and open, and the next step."""
     state = state_word(answer)
     line(f"#{answer['prNumber']} {state.text}  {answer['summary']}", state.style)
-    for condition in objects(answer.get("conditions")):
+    is_over = bool(answer.get("failures")) and state_of(answer) == "FAILED"
+    for condition in objects(answer.get("conditions")) if not is_over else ():
         is_met = bool(condition["met"])
         line(f"  {'✓' if is_met else '○'} {condition['text']}", MET if is_met else OPEN)
+    is_proceeding = state_of(answer) in PROCEEDING
+    table = None if is_proceeding else answer.get("requiredChecks")
+    print_evidence(table, answer.get("failures"))
     coming, believed = answer.get("next"), answer.get("suspicion")
     print_facts(
         [
-            ("Failures", believed.get("text") if isinstance(believed, dict) else None),
+            ("Suspicion", believed.get("text") if isinstance(believed, dict) else None),
             ("Next", coming.get("what") if isinstance(coming, dict) else None),
             ("Ahead", numbers(answer.get("ahead"))),
             ("Behind", numbers(answer.get("behind"))),
             ("Tested on", numbers(answer.get("dependsOn"))),
             ("Required", joined(answer.get("requiredStatuses"))),
+            ("Page", answer.get("page")),
         ]
     )
+
+
+def print_evidence(table: object, failures: object) -> None:
+    """Print how each required check ended, then the failures, each check once."""
+    for one in objects(table):
+        passed = one["state"] in ("passed", "reused")
+        line(f"  {CHECK_GLYPHS.get(str(one['state']), '○')} {one['text']}", MET if passed else OPEN)
+        if one["state"] == "failed":
+            print_urls(one, "url")
+    if not isinstance(failures, dict):
+        return
+    named = {one["name"] for one in objects(table)}
+    for check in objects(failures.get("checks")):
+        if check["name"] not in named:
+            line(f"  ✗ {check['name']}", STYLES["FAILED"])
+            print_urls(check, "url")
+    print_failed_tests(failures)
+
+
+def print_failed_tests(failures: Json) -> None:
+    """Print the tests that failed with their logs, and how the cause was found."""
+    tests = objects(failures.get("tests"))
+    for test in tests:
+        excused = ", excused" if test["quarantined"] else ""
+        line(f"  ✗ {test['name']} ({test['knownAs']}{excused})", STYLES["FAILED"])
+        if test["message"]:
+            line(f"      {test['message']}")
+        if test["file"]:
+            line(f"      {test['file']}" + (f":{test['line']}" if test["line"] else ""))
+        print_urls(test, "log", "page")
+    counts = (failures["failedTests"], failures["excusedTests"])
+    more = sum(int(str(each)) for each in counts) - len(tests)
+    if more > 0:
+        line(f"  and {more:,} more")
+    if failures.get("text"):
+        line(f"  {failures['text']}")
+
+
+def print_urls(shown: Json, *names: str) -> None:
+    """Print addresses on lines of their own, where a terminal can open them."""
+    for name in names:
+        if shown.get(name):
+            print_text(f"      {plain(shown[name])}")
 
 
 def joined(value: object) -> str:

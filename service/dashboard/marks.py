@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from service.mergequeue.engine.checked import CheckedName, Ended
 from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.culprits.verdict import Standing
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, WhoMustAct
 from service.mergequeue.engine.states import EntryState, QueueState, RunPhase, RunStatus
-from service.mergequeue.wording import conditions
+from service.mergequeue.wording import checked_names
 from service.vocabulary import CheckOutcome
 
 
@@ -65,6 +66,16 @@ _CHECKS: Mapping[CheckOutcome | None, tuple[str, str]] = {
 }
 _EXCUSED = Mark("failed, excused", "shield", "shield")
 
+_ENDED: Mapping[Ended, Mark] = {
+    Ended.PASSED: Mark("passed", "ok", "good"),
+    Ended.REUSED: Mark("passed before", "ok", "good"),
+    Ended.EXCUSED: _EXCUSED,
+    Ended.OPTIONAL: Mark("optional, did not run", "skip", "odd"),
+    Ended.SKIPPED: Mark("skipped", "skip", "odd"),
+    Ended.FAILED: Mark("failed", "no", "bad"),
+    Ended.OPEN: Mark("no result", "todo", "wait"),
+}
+
 WHO: Mapping[WhoMustAct, str] = {
     WhoMustAct.NOBODY: "Headgate",
     WhoMustAct.AUTHOR: "the author",
@@ -111,7 +122,12 @@ def of_status(status: RunStatus) -> Mark:
 
 def of_check(outcome: CheckOutcome | None) -> Mark:
     """Return the mark of a report; None: there is none yet."""
-    return Mark(conditions.OUTCOMES[outcome], *_CHECKS[outcome])
+    return Mark(checked_names.OUTCOMES[outcome], *_CHECKS[outcome])
+
+
+def of_checked(one: CheckedName) -> Mark:
+    """Return the mark of a required check by what counts for it."""
+    return _ENDED[one.ended]
 
 
 def of_standing(standing: Standing, run: Run) -> Mark:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from service.dashboard import marks, page_of_queue
+from service.dashboard import checked_rows, marks, page_of_queue
+from service.dashboard.checked_rows import CheckedRow
 from service.dashboard.marks import Mark
 from service.dashboard.page_of_queue import LeftRow
 from service.mergequeue.api import explanation, responses
@@ -18,6 +19,7 @@ from service.mergequeue.operations.page_of_pull_request import PageOfPullRequest
 from service.mergequeue.wording import (
     aftermath,
     bodies,
+    checked_names,
     conditions,
     controls,
     endings,
@@ -92,6 +94,8 @@ class PullRequestPage:
     spent: tuple[tuple[str, str], ...]
     controls: tuple[str, ...]
     what_if: tuple[tuple[str, Phrase], ...]
+    checked: tuple[CheckedRow, ...]
+    checked_summary: Phrase
     priorities: tuple[str, ...] = tuple(PRIORITY_NAMES)
     trace_lines: int = TRACE_LINES
 
@@ -132,7 +136,7 @@ def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
         suspicion=suspicions.sentence(explained.suspicion),
         next_step="" if following is None else conditions.next_message(following, wanted),
         who=_who(page),
-        groups=_groups(explained.conditions, text.queue, entry),
+        groups=() if is_final else _groups(explained.conditions, text.queue, entry),
         events=tuple(_event(each, text) for each in reversed(shown)),
         events_more=len(text.history) - len(shown),
         left="" if text.left is None or entry.held_by else times.remaining(text.left, now),
@@ -141,6 +145,8 @@ def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
         spent=_spent(text) if is_final else (),
         controls=tuple(each.value for each in controls.possible(text)),
         what_if=() if is_final else what_if.rows(text, now),
+        checked=checked_rows.rows_of(text.evidence),
+        checked_summary=phrases.sentence(checked_names.summary(text.checked)),
     )
 
 
@@ -200,7 +206,7 @@ def _condition(one: Condition, queue: MergeQueue, entry: Entry, *, is_now: bool)
 
 
 def _event(recorded: Recorded, text: PullRequestText) -> EventRow:
-    said = history.clause(recorded, text.queue.branch, text.queue.config, text.history)
+    said = history.clause(recorded, text.queue.branch, text.queue.config, text.history, text.tables)
     return EventRow(
         at=recorded.at,
         mark=_mark_of(recorded.event),

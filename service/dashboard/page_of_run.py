@@ -1,23 +1,26 @@
 """The page of one test run: what it tests, what reported, and what became of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from service.dashboard import line, marks
 from service.dashboard.marks import Mark
 from service.mergequeue.api import testing as answers
+from service.mergequeue.engine.checked import CheckedName, Ended
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import MergeQueue, Run
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.operations import testing
 from service.mergequeue.operations.page_of_run import PageOfRun
 from service.mergequeue.operations.views import TestingView
-from service.mergequeue.wording import endings, history, warnings
+from service.mergequeue.wording import checked_names, endings, history, warnings
 from service.text import phrases
 from service.text.phrases import Phrase
 from service.vocabulary import Check, CheckKind
 
 _BLAMES_ONE = frozenset({Cause.PR_FAULT, Cause.AHEAD_FAULT, Cause.INTERACTION})
+
+_NAMED_IN_COUNTS = (Ended.EXCUSED, Ended.OPTIONAL, Ended.SKIPPED, Ended.FAILED)
 
 REPORTS_MAX = 200
 """Reports that are not required, on one page."""
@@ -25,7 +28,10 @@ REPORTS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """A report, or a required status without one; `took` None: it is not over."""
+    """A report, or a required status without one; `took` None: it is not over.
+
+    `more` says why a required status counts although it did not simply pass.
+    """
 
     name: str
     url: str
@@ -35,6 +41,7 @@ class ReportRow:
     raw: str
     started_at: datetime | None
     took: timedelta | None
+    more: Phrase = field(default_factory=Phrase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +76,13 @@ class RunPage:
         return self.page.view.run
 
     @property
-    def passed(self) -> int:
-        """The number of required statuses that count as passed."""
-        return self.excused + sum(row.mark.color == "good" for row in self.required)
-
-    @property
-    def excused(self) -> int:
-        """The number of required statuses that count as passed although they failed."""
-        return sum(row.mark.color == "shield" for row in self.required)
+    def counts(self) -> str:
+        """`1 of 3 required statuses passed, 1 excused, 1 skipped`."""
+        ended = [one.ended for one in self.page.view.checked]
+        passed = ended.count(Ended.PASSED) + ended.count(Ended.REUSED)
+        others = {each: ended.count(each) for each in _NAMED_IN_COUNTS}
+        more = "".join(f", {count} {each.value}" for each, count in others.items() if count)
+        return f"{passed} of {len(ended)} required statuses passed{more}"
 
 
 def made_of(page: PageOfRun, now: datetime) -> RunPage:
@@ -90,13 +96,20 @@ def made_of(page: PageOfRun, now: datetime) -> RunPage:
         purpose=history.purpose(run.kind),
         on=line.stacked_on(page.queue, run),
         cause=_cause(page),
-        required=tuple(_required(one, run) for one in verdict.standings_of(run)),
+        required=_required_of(page.view),
         others=tuple(others[:REPORTS_MAX]),
         others_more=max(0, len(others) - REPORTS_MAX),
         warnings=tuple(warnings.of_run(run, now)),
         source=phrases.source(run.required_source),
         gaps=tuple(testing.unexcused_reasons_of(run).items()),
     )
+
+
+_KINDS = {
+    CheckKind.SUITE_RUN: "check run",
+    CheckKind.SUITE: "check suite",
+    CheckKind.STATUS: "commit status",
+}
 
 
 def _cause(page: PageOfRun) -> Phrase:
@@ -107,11 +120,19 @@ def _cause(page: PageOfRun) -> Phrase:
     return endings.verdict(run.cause, page.queue.branch)
 
 
-def _required(standing: verdict.Standing, run: Run) -> ReportRow:
-    mark = marks.of_standing(standing, run)
-    if standing.check is None:
-        return ReportRow(standing.required.name, "", mark, "", "", "", None, None)
-    return _report(standing.check, mark)
+def _required_of(view: TestingView) -> tuple[ReportRow, ...]:
+    """Return the required statuses, by what counts for each; none if the run needs none."""
+    pairs = zip(view.checked, verdict.standings_of(view.run), strict=False)
+    return tuple(_required(one, standing, view.run) for one, standing in pairs)
+
+
+def _required(one: CheckedName, standing: verdict.Standing, run: Run) -> ReportRow:
+    mark = marks.of_checked(one) if one.ended is Ended.REUSED else marks.of_standing(standing, run)
+    if standing.check is not None:
+        return replace(_report(standing.check, mark), more=checked_names.details(one))
+    kind = "" if one.reporter is None else _KINDS[one.reporter.kind]
+    source = "" if one.reporter is None or not one.reporter.app_id else one.reporter.app_id
+    return ReportRow(one.name, one.url, mark, kind, source and f"App {source}", "", None, None)
 
 
 def _report(check: Check, mark: Mark | None = None) -> ReportRow:
@@ -121,7 +142,7 @@ def _report(check: Check, mark: Mark | None = None) -> ReportRow:
         name=check.name,
         url=check.url,
         mark=mark or marks.of_check(check.outcome),
-        kind="check run" if check.kind is CheckKind.SUITE_RUN else "commit status",
+        kind=_KINDS[check.kind],
         source=source,
         raw=answers.WAITING.get(check.raw.upper(), check.raw).lower().replace("_", " "),
         started_at=check.started_at,

@@ -13,7 +13,12 @@ from service.vocabulary import Sha
 def made() -> Links:
     """Return the links between both capabilities, for the runtime."""
     return Links(
-        RunFailures(run_failures.named_in, run_failures.listed_in, failed_checks.changed_since),
+        RunFailures(
+            named_in=run_failures.named_in,
+            listed_in=run_failures.listed_in,
+            names_of=run_failures.names_of,
+            changed_since=failed_checks.changed_since,
+        ),
         QueueLinks(
             tested_run=_tested_run,
             queue_branches=queue_facts.queue_branches,

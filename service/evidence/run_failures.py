@@ -4,7 +4,7 @@ Read from the database, with the health of each test when the run began.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from service.runtime import Runtime
 from service.testhealth.operations import answers, failure_texts, records
 from service.testhealth.operations.records import Home
 from service.testhealth.store import attempts as test_attempts
-from service.testhealth.store import figures, listings, uploads
+from service.testhealth.store import cases, figures, listings, uploads
 from service.testhealth.store import states as test_states
 from service.testhealth.store.attempts import FailedIn
 from service.testhealth.store.listings import ListedCase
@@ -79,6 +79,8 @@ def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> Failed
                 message=texts[each.last.upload, each.last.no].headline,
                 stack=texts[each.last.upload, each.last.no].stack,
                 id=each.case.id,
+                file=each.case.file or "",
+                line=each.case.line,
             )
             for each in shown
         ),
@@ -107,6 +109,14 @@ def listed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[ListedFailure, ..
             session, queue.repository_id, sorted({each.no for each in failed})
         )
     )
+
+
+def names_of(session: Tx, queue: QueueRef, ids: Collection[str]) -> Mapping[str, str]:
+    """Return the names of tests by their ids; at most as many as of one run are examined."""
+    found = cases.by_ids(session, queue.repository_id, sorted(ids)[:FAILED_MAX])
+    nos = sorted({each.no for each in found.values()})
+    listed = {each.no: each for each in listings.records(session, queue.repository_id, nos)}
+    return {each: name_of(listed[case.no]) for each, case in found.items() if case.no in listed}
 
 
 def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...]:

@@ -43,6 +43,7 @@ from service.runtime import EnumCase, Options
 from service.text.times import TimeLeft
 from service.vocabulary import SYSTEM, CheckKind, QueueRef, RepoRef, RequiredName, Sha
 from tests.store.builders import ANN, NOW, a_check, a_run, an_entry
+from tests.wording import stories
 
 URL = "https://queue.example.org"
 OPTIONS = Options(version="0", public_url=URL)
@@ -115,7 +116,9 @@ def test_kept_bytes_say_what_the_record_says_in_the_same_order(view):
         entries = orjson.loads(encoded.queue(a_queue_view(view), NOW).body)["enqueuedPullRequests"]
         assert entries == [listed(view)]
         assert list(entries[0]) == list(listed(view))
-    only_alone = {"readiness", "forceEnqueued", "isCurrentlySubmittedToQueue"}
+    only_alone = {
+        *("readiness", "forceEnqueued", "isCurrentlySubmittedToQueue", "requiredChecks"),
+    }
     alone = orjson.loads(record(view))
     assert [name for name in alone if name not in only_alone] == list(listed(view))
 
@@ -442,7 +445,8 @@ def test_an_explanation_has_what_is_believed_and_its_evidence():
     view = a_view(entry=an_entry(3, detail=replace(NOTHING, suspicion=believed)))
     explained = explain.of_final(view.entry)
     shown = explanation.explanation(
-        ExplainView(view, explained, (), (), (), RequiredSet()), a_queue_view(view).value
+        ExplainView(view, explained, (), (), (), RequiredSet(), stories.failed()),
+        a_queue_view(view).value,
     )
     assert Encoder(EnumCase.SPEC).plain(shown)["suspicion"] == {
         "percent": 97,

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -204,6 +205,57 @@ def a_record(state: str = "PENDING", **differences) -> dict:
         "recordVersion": "v1",
     }
     return record | differences
+
+
+LOG = "https://github.com/octo/widgets/actions/runs/1"
+HISTORY = "https://queue.example.org/octo/widgets/tests/1"
+PAGE = "https://queue.example.org/octo/widgets/main/pull/3"
+FAILURES: dict[str, Any] = {
+    "text": "It failed in 2 test runs.",
+    "checks": [{"name": "unit", "url": LOG, "because": None}],
+    "tests": [
+        {
+            "id": "1",
+            "name": "tests/cart.py::test_total",
+            "file": "tests/cart.py",
+            "line": 12,
+            "message": "10.01 != 10.0",
+            "knownAs": "new",
+            "quarantined": False,
+            "newFailureText": False,
+            "log": LOG,
+            "page": HISTORY,
+        }
+    ],
+    "failedTests": 2,
+    "excusedTests": 1,
+    "incompleteReports": [],
+}
+"""What failed in the test run of a pull request."""
+
+SKIPPED: dict[str, Any] = {
+    "name": "e2e",
+    "state": "skipped",
+    "text": "e2e was skipped.",
+    "place": "test_branch",
+    "run": "r1",
+    "sha": "a" * 40,
+    "url": LOG,
+    "reporter": {"kind": "check_run", "app": "15368", "checkRun": "7", "attempt": 2},
+    "because": None,
+    "tests": [],
+    "proof": None,
+}
+"""A required check that did not run."""
+
+ENDED: dict[str, Any] = {
+    "ahead": [],
+    "conditions": [],
+    "page": PAGE,
+    "eta": None,
+    "etaUnknownReason": "It left.",
+}
+"""What differs in the explanation of one that has left the queue."""
 
 
 def an_explanation(state: str = "PENDING", **differences) -> dict:

@@ -7,7 +7,7 @@ from mcp import Client
 
 from bot.cli.agents.server import Service, make_server
 from tests.cli import service
-from tests.cli.service import a_record, an_explanation
+from tests.cli.service import ENDED, FAILURES, LOG, PAGE, SKIPPED, a_record, an_explanation
 
 BEYOND: dict[str, Any] = {
     "whoMustAct": "NOBODY",
@@ -82,7 +82,38 @@ async def test_an_explanation_has_the_evidence_of_failures(api, call):
     answer = an_explanation(conditions=[], eta=None, etaUnknownReason="", suspicion=believed)
     api.says("/explainPullRequest", answer)
     explained = await call("explain_pull_request", number=3)
-    assert explained["failures"] == "97 % to blame: failed alone twice."
+    assert explained["suspicion"] == "97 % to blame: failed alone twice."
+
+
+async def test_what_failed_is_told_with_its_tests_its_logs_and_how_sure_it_is(api, call):
+    answer = an_explanation("FAILED", **ENDED, failures=FAILURES, requiredChecks=[SKIPPED])
+    api.says("/explainPullRequest", answer)
+    told = await call("explain_pull_request", number=3)
+    assert told["page"] == PAGE
+    assert told["next"] == "A test run ends."
+    (check,) = told["failures"]["checks"]
+    assert check == {"name": "unit", "url": LOG, "because": None}
+    (test,) = told["failures"]["tests"]
+    assert (test["file"], test["line"], test["message"]) == ("tests/cart.py", 12, "10.01 != 10.0")
+    assert (test["known_as"], test["quarantined"], test["log"]) == ("new", False, LOG)
+    assert told["failures"]["text"] == "It failed in 2 test runs."
+    (skipped,) = told["required_checks"]
+    assert (skipped["state"], skipped["text"]) == ("skipped", "e2e was skipped.")
+    assert skipped["reporter"] == {
+        "kind": "check_run",
+        "app": "15368",
+        "check_run": "7",
+        "attempt": 2,
+    }
+
+
+async def test_a_wait_that_ends_with_a_failure_says_what_failed(api, call):
+    api.says("/getSubmittedPullRequest", a_record("FAILED", requiredChecks=[SKIPPED], **BEYOND))
+    api.says("/explainPullRequest", an_explanation("FAILED", failures=FAILURES))
+    told = await call("wait_for_pull_request", number=3)
+    assert told["outcome"] == "failed"
+    assert told["failures"]["tests"][0]["name"] == "tests/cart.py::test_total"
+    assert told["required_checks"][0]["name"] == "e2e"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from bot.cli.pull_requests import Submission
 from bot.uploader.transport import Clock
 from service.vocabulary import RepoRef
 from tests.cli import service
-from tests.cli.service import a_record, an_explanation
+from tests.cli.service import ENDED, FAILURES, HISTORY, LOG, PAGE, SKIPPED, a_record, an_explanation
 
 TARGET = {
     "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
@@ -153,12 +153,46 @@ def test_explain_names_those_it_is_tested_on_the_search_and_what_is_believed(api
         "#3 🔎 PENDING_FAILURE  In the queue, 3rd of 7.",
         "  ✓ Everything ahead is decided.",
         f"  ○ {search}",
-        "Failures   97 % to blame: failed alone twice.",
+        "Suspicion  97 % to blame: failed alone twice.",
         "Next       A test run ends.",
         "Ahead      #1, #2",
         "Tested on  #1",
         "Required   lint, test",
     ]
+
+
+def test_explain_names_what_failed_where_to_look_and_how_sure_it_is(api, capsys):
+    answer = an_explanation("FAILED", **ENDED, failures=FAILURES, requiredChecks=[SKIPPED])
+    api.says("/explainPullRequest", answer)
+    assert headgate("explain", "3") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "#3 ❌ FAILED  In the queue, 3rd of 7.",
+        "  ⊘ e2e was skipped.",
+        "  ✗ unit",
+        f"      {LOG}",
+        "  ✗ tests/cart.py::test_total (new)",
+        "      10.01 != 10.0",
+        "      tests/cart.py:12",
+        f"      {LOG}",
+        f"      {HISTORY}",
+        "  and 2 more",
+        "  It failed in 2 test runs.",
+        "Next      A test run ends.",
+        "Required  lint, test",
+        f"Page      {PAGE}",
+    ]
+
+
+def test_land_says_the_same_after_a_failure(api, capsys):
+    record = a_record("FAILED", requiredChecks=[SKIPPED], links={"page": PAGE})
+    api.says("/submitPullRequest", record)
+    api.says("/explainPullRequest", an_explanation("FAILED", failures=FAILURES))
+    assert headgate("land", "3") == 1
+    shown = capsys.readouterr().out.splitlines()
+    for line in ("  ⊘ e2e was skipped.", f"      {LOG}", "      10.01 != 10.0"):
+        assert line in shown
+    assert "  It failed in 2 test runs." in shown
+    assert any(line.endswith(PAGE) for line in shown)
 
 
 @pytest.mark.parametrize(

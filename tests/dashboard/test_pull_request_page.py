@@ -101,6 +101,17 @@ async def test_one_that_merged_has_its_proof(stage):
     assert f"{RUNS}/run-3101" in page.links
 
 
+async def test_one_that_merged_says_how_each_required_check_ended(stage):
+    await busy(stage)
+    page = await seen(stage, f"{PATH}/441")
+    text = " ".join(page.text.split())
+    assert "lint passed; test (3.12) failed, excused: only quarantined tests failed;" in text
+    assert "e2e was skipped." in text
+    assert "All required checks passed" not in text
+    run = " ".join((await seen(stage, f"{RUNS}/run-3101")).text.split())
+    assert "1 of 3 required statuses passed, 1 excused, 1 skipped" in run
+
+
 async def test_a_landing_that_is_not_what_was_tested_says_so(stage):
     await busy(stage)
     page = await seen(stage, f"{PATH}/440")

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from service.mergequeue.engine.checked import CheckedName, checked_of
 from service.mergequeue.engine.explaining.conditions import (
     Condition,
     ConditionCode,
@@ -26,6 +27,7 @@ from service.mergequeue.engine.outputs import (
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.wording.situation import Landed, PullRequestText
+from service.provenance import Proof
 from service.text.times import TimeLeft
 from service.vocabulary import (
     SYSTEM,
@@ -35,6 +37,7 @@ from service.vocabulary import (
     Check,
     CheckKind,
     CheckOutcome,
+    RequiredName,
     Sha,
 )
 from tests.wording import builders
@@ -74,7 +77,11 @@ def a_check(name: str, outcome: CheckOutcome) -> Check:
 
 
 def a_run(**changes: Any) -> Run:
-    """Its run, on top of 478: lint passed, test runs."""
+    """Its run, on top of 478: lint passed, test runs or ended as the run did."""
+    of_test = {
+        RunStatus.SUCCEEDED: CheckOutcome.PASSED,
+        RunStatus.FAILED: CheckOutcome.FAILED,
+    }.get(changes.get("status", RunStatus.IN_PROGRESS), CheckOutcome.RUNNING)
     run = Run(
         id=RUN,
         number=7,
@@ -93,10 +100,26 @@ def a_run(**changes: Any) -> Run:
         last_report_at=at(20),
         checks=(
             a_check("lint", CheckOutcome.PASSED),
-            a_check("test (3.12)", CheckOutcome.RUNNING),
+            a_check("test (3.12)", of_test),
         ),
     )
     return replace(run, **changes)
+
+
+def a_passed_run(**changes: Any) -> Run:
+    """The same, once everything has passed on its commit."""
+    return a_run(**({"status": RunStatus.SUCCEEDED, "sha": HEAD[::-1]} | changes))
+
+
+def a_run_with_specials() -> Run:
+    """One that passed although only one of its required checks did."""
+    names = ("lint", "test (3.12)", "e2e")
+    outcomes = (CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.SKIPPED)
+    return a_passed_run(
+        required=tuple(RequiredName(name) for name in names),
+        checks=tuple(map(a_check, names, outcomes)),
+        excused=("test (3.12)",),
+    )
 
 
 def recorded(minute: float, event: Event, actor: Actor = SYSTEM) -> Recorded:
@@ -118,7 +141,8 @@ def submitted(actor: Actor = ALICE) -> Recorded:
 
 def stepped(minute: float, state: EntryState, reason: Reason, **more: Any) -> Recorded:
     """A step of the entry, by the system unless `actor` says otherwise."""
-    detail = more.get("detail", Detail())
+    passed_by = Detail(run=RUN) if state is EntryState.TESTS_PASSED else Detail()
+    detail = more.get("detail", passed_by)
     actor = more.get("actor", SYSTEM)
     origin = more.get("origin", EntryState.PENDING)
     run = RUN if state is EntryState.TESTING else None
@@ -151,6 +175,10 @@ def view(entry: Entry, **changes: Any) -> PullRequestText:
         now=NOW,
         version="0.1.0",
     )
+    run = changes.get("run")
+    if isinstance(run, Run):
+        table = checked_of(run)
+        changes = {"checked": table, "tables": {run.id: table}} | changes
     return replace(shown, **changes)
 
 
@@ -371,7 +399,7 @@ def passed() -> PullRequestText:
     )
     return view(
         entry,
-        run=a_run(status=RunStatus.SUCCEEDED),
+        run=a_passed_run(),
         position=2,
         explained=explained(entry, *conditions, following=following),
         history=history,
@@ -456,7 +484,36 @@ def undecided_but_paused() -> PullRequestText:
 
 def merged(reason: Reason = Reason.LANDED, by: Actor = SYSTEM) -> PullRequestText:
     """In the target branch."""
-    return ended(EntryState.MERGED, reason, Detail(sha=LANDED), by=by)
+    by_hand = reason in (Reason.MERGED_BY_HAND, Reason.ALREADY_CONTAINED)
+    run = None if by_hand else a_passed_run()
+    return ended(EntryState.MERGED, reason, Detail(sha=LANDED), by=by, run=run)
+
+
+def passed_with_specials() -> PullRequestText:
+    """About to be merged; one check was skipped, and the failure of another is excused."""
+    shown, run = landing(), a_run_with_specials()
+    return replace(shown, run=run, checked=_told_in_full(run), tables={run.id: _told_in_full(run)})
+
+
+def merged_with_specials(reason: Reason = Reason.LANDED) -> PullRequestText:
+    """In the target branch by the same run."""
+    shown, run = proved(), a_run_with_specials()
+    entry = replace(shown.entry, reason=reason)
+    table = _told_in_full(run)
+    return replace(shown, entry=entry, run=run, checked=table, tables={run.id: table})
+
+
+def reused() -> PullRequestText:
+    """In the target branch by the result of an earlier run of the same tree."""
+    shown = proved()
+    run = a_passed_run(id="r8", reused_from=RUN, checks=())
+    return replace(shown, run=run, checked=checked_of(run, a_passed_run()))
+
+
+def _told_in_full(run: Run) -> tuple[CheckedName, ...]:
+    lint, test, e2e = checked_of(run)
+    excused = replace(test, tests=("tests/test_cart.py::test_total",), proof=Proof.JOB)
+    return lint, excused, replace(e2e, because="its job runs only on `merge_group`")
 
 
 def failed() -> PullRequestText:

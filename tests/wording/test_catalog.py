@@ -32,6 +32,7 @@ from service.mergequeue.engine.reasons import NOT_READY_ORDER, Cause, HoldReason
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunKind
 from service.mergequeue.wording import (
     bodies,
+    checked_names,
     conditions,
     endings,
     history,
@@ -93,7 +94,7 @@ def test_each_hold_and_each_cause_has_a_text():
 def test_each_condition_each_next_event_and_each_outcome_has_a_text():
     assert set(conditions.CONDITIONS) == set(ConditionCode)
     assert set(conditions.NEXT) == set(Next)
-    assert set(conditions.OUTCOMES) == {*CheckOutcome, None}
+    assert set(checked_names.OUTCOMES) == {*CheckOutcome, None}
     assert set(unclear_commands.UNCLEAR) == set(Unclear)
     assert set(replies.COMMANDS) == set(Right)
 

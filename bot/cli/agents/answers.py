@@ -3,6 +3,7 @@
 from typing import Literal
 
 from pydantic import BaseModel, Field
+from pydantic.alias_generators import to_snake
 
 from bot.cli import output
 from bot.uploader.transport import Json
@@ -16,6 +17,71 @@ NEXT_STEPS: dict[Outcome, str] = {
     "waiting": "Call wait_for_pull_request. explain_pull_request says what it waits for.",
 }
 OUTCOMES: dict[str, Outcome] = {"MERGED": "merged", "FAILED": "failed", "CANCELLED": "removed"}
+
+
+class Reporter(BaseModel):
+    """What reported a check."""
+
+    kind: str = Field(description="check_run or commit_status.")
+    app: str | None = Field(description="The App's id.")
+    check_run: str
+    attempt: int | None
+
+
+class RequiredCheck(BaseModel):
+    """A required check and the report that counts for it."""
+
+    name: str
+    state: str = Field(description="passed, reused, excused, skipped, optional, failed or open.")
+    text: str = Field(description="The same as a sentence, with the reason.")
+    place: str = Field(description="head of the pull request, or test_branch.")
+    run: str = Field(description="The test run that has the report.")
+    sha: str | None
+    url: str | None
+    reporter: Reporter | None
+    because: str | None = Field(description="Why it was skipped, excused or optional.")
+    tests: list[str] = Field(description="Tests whose failures are excused.")
+    proof: str | None = Field(description="What proves the report that excuses it.")
+
+
+class FailedCheck(BaseModel):
+    """A required check that failed."""
+
+    name: str
+    url: str | None = Field(description="Its log.")
+    because: str | None = Field(description="The failed job, because of which it was skipped.")
+
+
+class FailedTest(BaseModel):
+    """A test that failed."""
+
+    id: str
+    name: str
+    file: str | None
+    line: int | None
+    message: str = Field(description="First line of what failed.")
+    known_as: str = Field(
+        description="new, seen, flaky, broken or excused: what it was when the run began."
+    )
+    quarantined: bool = Field(description="Whether its failure counts as passed.")
+    new_failure_text: bool = Field(description="Whether it failed in a way that is new.")
+    log: str | None = Field(description="The CI run that reported it.")
+    page: str | None = Field(description="Page of the test, with its history and traces.")
+
+
+class Failures(BaseModel):
+    """What failed, and how sure it is that the pull request is at fault."""
+
+    text: str = Field(description="How the cause was found.")
+    checks: list[FailedCheck]
+    tests: list[FailedTest] = Field(description="The first 5, new failures first.")
+    failed_tests: int = Field(description="How many failed and are not excused.")
+    excused_tests: int
+
+    @classmethod
+    def of(cls, shown: object) -> "Failures | None":
+        """Return the failures that an explanation of the API shows; None for none."""
+        return cls.model_validate(snake_case(shown)) if isinstance(shown, dict) else None
 
 
 class PullRequestState(BaseModel):
@@ -39,6 +105,10 @@ class PullRequestState(BaseModel):
     expected_by: str | None = Field(description="When it will probably have landed, at the latest.")
     merged_as: str | None = Field(description="The commit on the target branch.")
     failed_checks: list[str]
+    failures: Failures | None = Field(description="What failed, once it has failed.")
+    required_checks: list[RequiredCheck] = Field(
+        description="How each required check counts, once it passed or has ended."
+    )
     page: str | None = Field(description="Address of the page for people.")
     next_step: str = Field(description="What to do now.")
 
@@ -64,6 +134,8 @@ class PullRequestState(BaseModel):
             expected_by=text_or_none(eta.get("latest")),
             merged_as=text_or_none(conclusion.get("mergedSha")),
             failed_checks=texts(conclusion.get("failedStatuses")),
+            failures=Failures.of(members(record.get("explanation")).get("failures")),
+            required_checks=checks_of(record.get("requiredChecks")),
             page=text_or_none(members(record["links"]).get("page")),
             next_step=NEXT_STEPS[outcome],
         )
@@ -99,8 +171,11 @@ class Explanation(BaseModel):
     state: str
     summary: str
     conditions: list[Condition]
-    failures: str | None = Field(description="The chance that it is broken, with its evidence.")
-    next: str | None = Field(description="What happens next.")
+    suspicion: str | None = Field(description="The chance that it is broken, with its evidence.")
+    failures: Failures | None = Field(description="The checks and tests that failed.")
+    required_checks: list[RequiredCheck]
+    next: str | None = Field(description="What happens next, or has to be done.")
+    page: str | None = Field(description="Address of the page for people.")
     ahead: list[int] = Field(description="Pull requests ahead of it in the queue.")
     behind: list[int]
     expected_by: str | None
@@ -114,7 +189,10 @@ class Explanation(BaseModel):
             state=output.state_of(answer),
             summary=str(answer["summary"]),
             conditions=[Condition.of(each) for each in output.objects(answer["conditions"])],
-            failures=text_or_none(members(answer.get("suspicion")).get("text")),
+            suspicion=text_or_none(members(answer.get("suspicion")).get("text")),
+            failures=Failures.of(answer.get("failures")),
+            required_checks=checks_of(answer.get("requiredChecks")),
+            page=text_or_none(answer.get("page")),
             next=text_or_none(members(answer["next"]).get("what")),
             ahead=numbers(answer["ahead"]),
             behind=numbers(answer["behind"]),
@@ -248,6 +326,20 @@ class QueueList(BaseModel):
     """The queues that the token sees."""
 
     queues: list[QueueSummary]
+
+
+def checks_of(value: object) -> list[RequiredCheck]:
+    """Return the required checks of an answer of the API."""
+    return [RequiredCheck.model_validate(snake_case(each)) for each in output.objects(value)]
+
+
+def snake_case(value: object) -> object:
+    """Return a value of the API with the names of its fields in snake case."""
+    if isinstance(value, list):
+        return [snake_case(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {to_snake(str(name)): snake_case(each) for name, each in value.items()}
 
 
 def members(value: object) -> Json:

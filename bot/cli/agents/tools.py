@@ -160,7 +160,7 @@ class Tools:
             poll_s = max(1, min(POLL_S, math.ceil(left_s)))
             record = await session.run(call, poll_of(queue, number, version, poll_s))
             if output.state_of(record) in pull_requests.OUTCOMES or left_s <= 0:
-                return state_of(queue, record)
+                return state_of(queue, await session.run(call, explained(queue, record)))
             version = record["recordVersion"]
             await call.report_progress(seconds - left_s, seconds, output.status_line(record))
 
@@ -270,6 +270,18 @@ def poll_of(queue: Queue, number: int, version: object, seconds: int) -> Callabl
         return queue.post_pull_request(
             "/getSubmittedPullRequest", number, sinceVersion=version, waitFor=wait_s
         )
+
+    return ask
+
+
+def explained(queue: Queue, record: Json) -> Callable[[Client], Json]:
+    """Return the request that adds what failed to the record of a failed pull request."""
+
+    def ask(_client: Client) -> Json:
+        if output.state_of(record) != "FAILED":
+            return record
+        number = int(str(record["prNumber"]))
+        return {**record, "explanation": queue.post_pull_request("/explainPullRequest", number)}
 
     return ask
 

@@ -2,12 +2,21 @@
 
 from service.mergequeue.api import responses
 from service.mergequeue.api.models.answers import pull_requests as answers
+from service.mergequeue.api.models.answers.runs import IncompleteReport
 from service.mergequeue.engine.explaining.conditions import Condition
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.operations.views import ExplainView
-from service.mergequeue.wording import conditions, endings, reasons, suspicions
+from service.mergequeue.wording import (
+    conditions,
+    endings,
+    failures,
+    notices,
+    reasons,
+    suspicions,
+)
+from service.mergequeue.wording.failed_tests import FailedTest, Standing
 from service.text import markdown, phrases
 
 SAMPLES_MIN = 5
@@ -18,12 +27,6 @@ def explanation(view: ExplainView, queue: MergeQueue) -> answers.Explanation:
     """Return the explanation; its conditions stand in the engine's order."""
     shown = view.pull_request
     entry, eta = shown.entry, shown.eta
-    following = view.explained.next
-    upcoming_news = following and answers.NextNews(
-        what=conditions.next_message(following, responses.situation_of(shown).wanted),
-        at=following.at,
-        pull_requests=list(following.prs),
-    )
     return answers.Explanation.of(
         view,
         pr_number=entry.pr,
@@ -31,12 +34,61 @@ def explanation(view: ExplainView, queue: MergeQueue) -> answers.Explanation:
         reason=entry.reason,
         summary=summary(view),
         conditions=[_condition(each, queue) for each in view.explained.conditions],
-        next=upcoming_news,
+        next=_next(view),
         required_statuses=list(dict.fromkeys(each.name for each in view.required.names)),
         required_statuses_source=view.required.source,
         suspicion=_suspicion(view.explained.suspicion),
+        failures=_failures(view),
+        required_checks=responses.required_checks(view.text.checked),
+        page=notices.page_of(view.text),
         eta=eta,
         eta_unknown_reason=None if eta is not None else eta_unknown_because(view, queue),
+    )
+
+
+def _next(view: ExplainView) -> answers.NextNews | None:
+    """Return what changes the first open condition; after a failure what has to be done."""
+    following, known = view.explained.next, responses.situation_of(view.pull_request)
+    if following is not None:
+        what = conditions.next_message(following, known.wanted)
+        return answers.NextNews(what=what, at=following.at, pull_requests=list(following.prs))
+    step = markdown.plain(endings.next_step(known)) if known.state in FINAL else ""
+    return answers.NextNews(what=step, at=None, pull_requests=[]) if step else None
+
+
+def _failures(view: ExplainView) -> answers.FailuresShown | None:
+    found = failures.failures_of(view.text)
+    if found is None:
+        return None
+    return answers.FailuresShown(
+        text=found.text,
+        checks=[
+            answers.FailedCheckShown(
+                name=one.name, url=one.url or None, because=one.because or None
+            )
+            for one in found.checks
+        ],
+        tests=[_failed_test(one) for one in found.tests.shown],
+        failed_tests=found.tests.failed,
+        excused_tests=found.tests.excused,
+        incomplete_reports=[
+            IncompleteReport(name=name, reasons=list(lacks)) for name, lacks in found.tests.gaps
+        ],
+    )
+
+
+def _failed_test(test: FailedTest) -> answers.FailedTestShown:
+    return answers.FailedTestShown(
+        id=test.id,
+        name=test.name,
+        file=test.file or None,
+        line=test.line,
+        message=test.message,
+        known_as=test.standing.value,
+        quarantined=test.standing is Standing.EXCUSED,
+        new_failure_text=test.is_new_text,
+        log=test.log or None,
+        page=test.page or None,
     )
 
 

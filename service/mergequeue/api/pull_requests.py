@@ -14,6 +14,7 @@ from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import pull_requests as models
 from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.operations import (
+    checked_names,
     explain,
     fork_runs,
     impacted_targets,
@@ -25,6 +26,7 @@ from service.mergequeue.operations import (
 from service.mergequeue.operations.fork_runs import Claim
 from service.mergequeue.operations.impacted_targets import Upload
 from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.views import PullRequestView
 from service.provider.errors import Throttled
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, Role
@@ -58,7 +60,7 @@ async def submit(call: Call, request: models.SubmitPullRequest) -> answers.Submi
     submitted = await pull_requests.submit(
         call.runtime, queue, request.pr.number, options, call.actor
     )
-    submission = responses.submission(submitted.view, call.runtime.options)
+    submission = await _submission(call, queue, submitted.view)
     return answers.SubmissionMade.of(submission, result=submitted.result)
 
 
@@ -78,7 +80,7 @@ async def cancel(call: Call, request: models.CancelPullRequest) -> answers.Submi
     view = await pull_requests.cancel(
         call.runtime, queue, request.pr.number, call.actor, request.reason or ""
     )
-    return answers.SubmissionCancelled.of(responses.submission(view, call.runtime.options))
+    return answers.SubmissionCancelled.of(await _submission(call, queue, view))
 
 
 @write(
@@ -97,7 +99,7 @@ async def restart(
     """Run the tests of a pull request again."""
     queue = await queue_of(call, request)
     restarted = await pull_requests.restart(call.runtime, queue, request.pr.number, call.actor)
-    submission = responses.submission(restarted.view, call.runtime.options)
+    submission = await _submission(call, queue, restarted.view)
     return answers.SubmissionRestarted.of(submission, result=restarted.result)
 
 
@@ -116,9 +118,16 @@ async def get(call: Call, request: models.GetSubmittedPullRequest) -> bytes:
         view = await pull_requests.status(
             call.runtime, queue, request.pr.number, include_timeline=bool(request.include_timeline)
         )
-        return call.cache(EncodedAnswers).submission(view)
+        checked = await checked_names.table_of(call.runtime, queue, view.judged_by)
+        return call.cache(EncodedAnswers).submission(view, checked)
 
     return await changes.newest(call, f"queue/{queue.id}", request.awaited(), found)
+
+
+async def _submission(call: Call, queue: QueueRef, view: PullRequestView) -> answers.Submission:
+    """Return the answer about a pull request, with the evidence for its required checks."""
+    checked = await checked_names.table_of(call.runtime, queue, view.judged_by)
+    return responses.submission(view, call.runtime.options, checked)
 
 
 @read(
@@ -180,7 +189,9 @@ async def timeline(call: Call, request: listed.GetPullRequestTimeline) -> answer
         call.runtime, queue, request.pr.number, request.count(), request.cursor
     )
     return answers.TimelineListed(
-        events=[responses.event(each, queue.branch, part.past) for each in part.events],
+        events=[
+            responses.event(each, queue.branch, part.past, part.tables) for each in part.events
+        ],
         next_cursor=part.next_cursor,
     )
 

@@ -11,7 +11,9 @@ from pydantic.alias_generators import to_camel
 from service.accounts import page_addresses
 from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.api.models.answers import queues as queue_answers
+from service.mergequeue.api.models.answers import runs as run_answers
 from service.mergequeue.engine.applying.settings import sources
+from service.mergequeue.engine.checked import CheckedName, Reporter, checked_of
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining.acting import Acting
 from service.mergequeue.engine.model import PRIORITY_NAMES, Hold
@@ -25,10 +27,10 @@ from service.mergequeue.engine.outputs import (
 from service.mergequeue.engine.reasons import MEANINGS
 from service.mergequeue.engine.states import FINAL
 from service.mergequeue.operations.views import PullRequestView, QueueView, TimelineEvent
-from service.mergequeue.wording import history, holds, reasons, rule_notes, situation
-from service.mergequeue.wording.situation import Situation
+from service.mergequeue.wording import checked_names, history, holds, reasons, rule_notes, situation
+from service.mergequeue.wording.situation import Situation, Tables
 from service.runtime import Compatibility, Options
-from service.vocabulary import SYSTEM
+from service.vocabulary import SYSTEM, CheckKind
 
 _LEVELS = sorted((value, name) for name, value in PRIORITY_NAMES.items())
 
@@ -38,8 +40,10 @@ def priority_name(value: int) -> str:
     return next(name for level, name in _LEVELS if level >= value)
 
 
-def submission(view: PullRequestView, options: Options) -> answers.Submission:
-    """Return the answer about one pull request."""
+def submission(
+    view: PullRequestView, options: Options, checked: Sequence[CheckedName] = ()
+) -> answers.Submission:
+    """Return the answer about one pull request; `checked` are the checks that count for it."""
     entry = view.entry
     acting = acting_of(view)
     pages = page_addresses.of_queue(options, view.queue.repo, view.queue.branch)
@@ -78,7 +82,40 @@ def submission(view: PullRequestView, options: Options) -> answers.Submission:
             pull_request=view.pull_request_url,
             explain=options.public_url and f"{options.public_url}/v1/explainPullRequest",
         ),
+        required_checks=required_checks(checked),
         timeline=timeline(view),
+    )
+
+
+def required_checks(table: Sequence[CheckedName]) -> list[run_answers.RequiredCheckShown]:
+    """Return the evidence for each required check, in their order."""
+    return [
+        run_answers.RequiredCheckShown(
+            name=one.name,
+            state=one.ended.value,
+            text=checked_names.message(one),
+            place=one.place.value,
+            run=one.run,
+            sha=one.sha,
+            url=one.url or None,
+            reporter=_reporter(one.reporter),
+            because=one.because or None,
+            tests=list(one.tests),
+            proof=None if one.proof is None else one.proof.value,
+        )
+        for one in table
+    ]
+
+
+def _reporter(reporter: Reporter | None) -> run_answers.CheckReporter | None:
+    if reporter is None:
+        return None
+    is_run = reporter.kind is CheckKind.SUITE_RUN
+    return run_answers.CheckReporter(
+        kind="check_run" if is_run else "commit_status",
+        app=reporter.app_id,
+        check_run=reporter.check_id,
+        attempt=reporter.attempt,
     )
 
 
@@ -108,6 +145,7 @@ def situation_of(view: PullRequestView) -> Situation:
         wanted=situation.wanted_of(entry, view.queue.branch),
         config=view.config,
         failing=view.failing,
+        checked=() if view.judged_by is None else checked_of(view.judged_by),
     )
 
 
@@ -116,13 +154,19 @@ def timeline(view: PullRequestView) -> list[answers.TimelineEntry] | None:
     if view.timeline is None:
         return None
     past = [each.recorded for each in view.timeline]
-    return [event(each, view.queue.branch, past) for each in view.timeline]
+    return [event(each, view.queue.branch, past, view.tables) for each in view.timeline]
 
 
 def event(
-    listed: TimelineEvent, target: str, past: Sequence[Recorded] = ()
+    listed: TimelineEvent,
+    target: str,
+    past: Sequence[Recorded] = (),
+    checked: Tables = situation.NO_TABLES,
 ) -> answers.TimelineEntry:
-    """Return one event of a timeline; `past` says which pull requests a bisection is about."""
+    """Return one event of a timeline; `past` says which pull requests a bisection is about.
+
+    `checked` has the required checks of runs that passed.
+    """
     recorded = listed.recorded
     happened: Event = recorded.event
     moved = happened if isinstance(happened, EntryMoved) else None
@@ -134,7 +178,7 @@ def event(
         origin=moved and moved.origin,
         to=moved and moved.state,
         reason=explained and explained.reason,
-        message=history.message(recorded, target, past),
+        message=history.message(recorded, target, past, checked),
         actor=recorded.actor,
         test_run_id=getattr(happened, "run", None),
     )

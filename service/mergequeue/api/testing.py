@@ -5,7 +5,7 @@ from collections import defaultdict
 from service.errors import Invalid
 from service.http.callers import Call
 from service.http.route import Route, read
-from service.mergequeue.api import pull_requests
+from service.mergequeue.api import pull_requests, responses
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import testing as models
 from service.mergequeue.api.models.answers import runs as answers
@@ -79,6 +79,7 @@ def test_run(view: TestingView) -> answers.TestRunShown:
             answers.IncompleteReport(name=name, reasons=list(reasons))
             for name, reasons in testing.unexcused_reasons_of(run).items()
         ],
+        required_checks=responses.required_checks(view.checked),
     )
 
 

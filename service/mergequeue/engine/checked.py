@@ -4,11 +4,15 @@ One table for the comment, the check, pages, `land`, `explain`, the API, MCP and
 of a landing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from service.mergequeue.engine.culprits import verdict
-from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.model import Entry, Run
+from service.mergequeue.engine.replacing import replace
+from service.mergequeue.engine.states import FINAL, RunKind
 from service.provenance import Proof
 from service.vocabulary import CheckKind, CheckOutcome, Sha
 
@@ -51,8 +55,8 @@ class CheckedName:
     """One required check of a run, and what counts for it.
 
     `run` is the run that has the report, `sha` the commit it is about. `because` says in words why
-    it was skipped, excused or optional. `tests` are the names of excused tests, `proof` is what
-    proves their report.
+    it was skipped, excused or optional, or failed without having run; names of others stand between
+    backticks. `tests` are the names of excused tests, `proof` is what proves their report.
     """
 
     name: str
@@ -67,6 +71,13 @@ class CheckedName:
     proof: Proof | None = None
 
 
+REVOKED = (
+    "its command ended with 0 because all failures were quarantined, and another failure arrived"
+    " later"
+)
+"""Why a check that passed counts as failed."""
+
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _ENDED = {
     CheckOutcome.PASSED: Ended.PASSED,
     CheckOutcome.SKIPPED: Ended.SKIPPED,
@@ -74,24 +85,70 @@ _ENDED = {
 }
 
 
-def checked_of(run: Run) -> tuple[CheckedName, ...]:
-    """Return the required checks of a run in their order, each with the report that counts."""
-    return tuple(_checked(run, one) for one in verdict.standings_of(run))
+def checked_of(
+    run: Run, origin: Run | None = None, names: Mapping[str, str] = _NO_NAMES
+) -> tuple[CheckedName, ...]:
+    """Return the required checks of a run in their order, each with the report that counts.
+
+    Empty for a run whose changes were in its base already: it needs none. `origin` is the run whose
+    result this one took over; without it the report is not named. `names` maps the id of a test to
+    its name; one that is not in it is named by its id.
+    """
+    if run.contained:
+        return ()
+    if run.reused_from is None:
+        return tuple(_checked(run, one, names) for one in verdict.standings_of(run))
+    earlier = {} if origin is None else {one.name: one for one in checked_of(origin)}
+    return tuple(
+        _reused(earlier.get(each.name), each.name, run.reused_from) for each in run.required
+    )
 
 
-def _checked(run: Run, one: verdict.Standing) -> CheckedName:
+def judging_run_of(entry: Entry) -> str | None:
+    """Return the id of the run whose checks count for an entry; None before any.
+
+    One that failed and was cleared by a later run has another run of its own.
+    """
+    of_end = entry.detail.run if entry.state in FINAL else None
+    return entry.verified_by or of_end or entry.run or entry.detail.run
+
+
+def _reused(earlier: CheckedName | None, name: str, origin: str) -> CheckedName:
+    if earlier is None:
+        return CheckedName(name, Ended.REUSED, Place.TEST_BRANCH, origin, sha=None)
+    ended = Ended.REUSED if earlier.ended is Ended.PASSED else earlier.ended
+    return replace(earlier, ended=ended)
+
+
+def _checked(run: Run, one: verdict.Standing, names: Mapping[str, str]) -> CheckedName:
+    name, check = one.required.name, one.check
     ended = Ended.OPEN if one.outcome is None else _ENDED.get(one.outcome, Ended.OPEN)
-    if ended is Ended.FAILED and one.required.name in run.excused:
+    tests: tuple[str, ...] = ()
+    if ended is Ended.FAILED and name in run.excused:
         ended = Ended.EXCUSED
-    check = one.check
+        failed = () if run.evidence is None else run.evidence.failed_tests.get(name, ())
+        tests = tuple(names.get(each, each) for each in failed)
     return CheckedName(
-        name=one.required.name,
+        name=name,
         ended=ended,
-        place=Place.TEST_BRANCH,
+        place=Place.HEAD if run.kind is RunKind.DIRECT else Place.TEST_BRANCH,
         run=run.id,
         sha=run.sha,
-        url="" if check is None else check.url,
-        reporter=None
-        if check is None
-        else Reporter(check.kind, check.source_id, check.id, attempt=None),
+        url=one.named.url,
+        reporter=None if check is None else Reporter(check.kind, check.source_id, check.id),
+        because=_because(one),
+        tests=tests,
     )
+
+
+def _because(one: verdict.Standing) -> str:
+    """Return why a failed check did not run, or is not what its report says; else nothing."""
+    if one.outcome is not CheckOutcome.FAILED:
+        return ""
+    if one.is_revoked:
+        return REVOKED
+    if one.named.because is None:
+        return ""
+    if not one.named.because:
+        return "it was skipped or neutral, which counts as failed"
+    return f"it was skipped because `{one.named.because}` failed"

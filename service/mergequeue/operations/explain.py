@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from service.database import instances
+from service.errors import NotFound
 from service.mergequeue.engine.explaining.conditions import (
     OWN,
     THROTTLED,
@@ -12,10 +13,10 @@ from service.mergequeue.engine.explaining.conditions import (
     Condition,
     ConditionCode,
 )
-from service.mergequeue.engine.explaining.explain import Explained
+from service.mergequeue.engine.explaining.explain import Explained, of_final
 from service.mergequeue.engine.model import RequiredSet, Run
-from service.mergequeue.engine.states import EntryState
-from service.mergequeue.operations import pull_requests, queue_views, turn
+from service.mergequeue.engine.states import FINAL, EntryState
+from service.mergequeue.operations import notices, pull_requests, queue_views, turn
 from service.mergequeue.operations.views import ExplainView
 from service.mergequeue.store import backlog
 from service.runtime import Runtime
@@ -34,7 +35,12 @@ async def explain(runtime: Runtime, queue: QueueRef, number: int) -> ExplainView
         if one.state is not EntryState.NOT_READY
     ]
     run = value.runs.get(entry.run or entry.verified_by or "")
+    text = await notices.text_of(runtime, queue, number, entry.id)
+    if text is None:
+        raise NotFound(f"Pull request {number} was never submitted.", code="never_submitted")
     explained = queue_views.explain_entry(value, entry, runtime.clock.now())
+    if entry.state in FINAL:
+        explained = of_final(entry, view.judged_by)
     explained = await _throttled(runtime, queue.id, run, explained)
     return ExplainView(
         pull_request=view,
@@ -43,6 +49,7 @@ async def explain(runtime: Runtime, queue: QueueRef, number: int) -> ExplainView
         behind=tuple(line[place:]) if place is not None else (),
         depends_on=run.base_prs if run is not None else (),
         required=value.required or RequiredSet(),
+        text=text,
     )
 
 

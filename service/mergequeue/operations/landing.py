@@ -32,6 +32,7 @@ from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import (
     chains,
+    checked_names,
     commit_values,
     counting,
     facts,
@@ -49,6 +50,7 @@ from service.mergequeue.operations.landing_calls import Attempt
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import landings, runs
 from service.mergequeue.store.landings import LandingOutcome
+from service.mergequeue.wording import checked_names as wording
 from service.provider.errors import Gone, GoneKind, OutcomeUnknown
 from service.provider.port import Provider
 from service.provider.values import (
@@ -274,6 +276,9 @@ async def _complete_own_check(runtime: Runtime, attempt: Attempt) -> None:
     See docs/design/provider.md 11.
     """
     provider = runtime.providers[attempt.queue.repo.host]
+    queue = attempt.queue
+    run = await runtime.store.read(runs.run, queue.id, attempt.action.run)
+    table = await checked_names.table_of(runtime, queue, run)
     for step in attempt.action.steps:
         name = requirements.own_check(attempt.queue.branch)
         report = CheckReport(
@@ -282,7 +287,7 @@ async def _complete_own_check(runtime: Runtime, attempt: Attempt) -> None:
             external_id=step.entry,
             status=CheckReportStatus.SUCCESS,
             title="Tests passed, merging",
-            summary="Everything required passed on the test branch.",
+            summary=wording.summary_message(table) or "Its test run passed.",
             url=None,
         )
         written = await provider.say(attempt.queue.repo, report)

@@ -14,11 +14,12 @@ from service.mergequeue.engine.culprits.failing import failing_of
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.engine.states import FINAL, EntryState, RunStatus
-from service.mergequeue.operations import pull_requests, queue_views, turn
+from service.mergequeue.operations import checked_names, pull_requests, queue_views, turn
 from service.mergequeue.operations.views import PullRequestView, TimelineEvent
 from service.mergequeue.store import journal, listings
 from service.mergequeue.store.journal import Numbered
 from service.mergequeue.store.listings import EntryFilter, ListedQueue, ListedRun, RunFilter
+from service.mergequeue.wording.situation import Tables
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, RepoRef
 
@@ -64,12 +65,14 @@ class PullRequestFilter:
 class EventPage:
     """A page of events of one submission.
 
-    `past` begins with the events that a sentence about one of them may refer to.
+    `past` begins with the events that a sentence about one of them may refer to; `tables` has
+    the required checks of runs that passed in them.
     """
 
     events: tuple[TimelineEvent, ...]
     past: tuple[Recorded, ...]
     next_cursor: str | None
+    tables: Tables
 
 
 async def newest_submissions(
@@ -158,7 +161,9 @@ async def list_events(
         view = await pull_requests.status(runtime, queue, number)
         boundary = Boundary((view.entry.id, 0))
     entry, after = str(boundary.key[0]), int(boundary.key[1])
-    searches, found = await runtime.store.read(_events, queue, (number, entry), after, take + 1)
+    searches, found, tables = await runtime.store.read(
+        _events, queue, (number, entry), after, take + 1
+    )
     numbered = enumerate(found, start=boundary.rows_before + 1)
     rows = [
         (TimelineEvent(nth, each.recorded), Boundary((entry, each.id), nth))
@@ -166,15 +171,16 @@ async def list_events(
     ]
     part = paging.part_of(runtime.keys, listing, rows, take, now)
     past = (*searches, *(each.recorded for each in part.rows))
-    return EventPage(part.rows, past, part.next_cursor)
+    return EventPage(part.rows, past, part.next_cursor, tables)
 
 
 def _events(
     session: Tx, queue: QueueRef, submission: tuple[int, str], after: int, limit: int
-) -> tuple[tuple[Recorded, ...], tuple[Numbered, ...]]:
+) -> tuple[tuple[Recorded, ...], tuple[Numbered, ...], Tables]:
     found = journal.timeline_after(session, queue.id, submission, after, limit)
     searches = journal.searches_of(session, queue.id, submission[1]) if after else ()
-    return searches, found
+    tables = checked_names.tables_in(session, queue, [each.recorded for each in found])
+    return searches, found, tables
 
 
 FIRST = (0, "")

@@ -15,12 +15,13 @@ from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
 from service.database.records import LandingRecord, LandingState, Lane, Placed, Spot, Surface
+from service.mergequeue.engine import checked
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue
 from service.mergequeue.engine.outputs import LandStep, Recorded, Tell
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import FINAL, EntryState, RunPhase
-from service.mergequeue.operations import queue_views, turn
+from service.mergequeue.operations import checked_names, queue_views, turn
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import journal, landings, runs
@@ -134,6 +135,8 @@ def _text_of(
     repository_url = access.repository(session, queue.repository_id).url
     last_run = entry.run or entry.verified_by or entry.detail.run
     run = None if last_run is None else runs.run(session, queue.id, last_run)
+    judging = checked.judging_run_of(entry)
+    judged = run if judging == last_run else runs.run(session, queue.id, judging or "")
     tests = failed_tests.NONE
     if run is not None and value.sends_results:
         tests = runtime.links.of(RunFailures).named_in(session, runtime, queue, run)
@@ -141,6 +144,7 @@ def _text_of(
     pauses: tuple[Recorded, ...] = ()
     if entry.state is EntryState.MERGED:
         landed, pauses = _landing_of(session, queue, entry)
+    past = journal.timeline(session, queue.id, entry.pr, entry.id)
     now, options = runtime.clock.now(), runtime.options
     pages = page_addresses.of_queue(options, queue.repo, queue.branch)
     return PullRequestText(
@@ -151,7 +155,7 @@ def _text_of(
         position=view.position,
         length=view.length,
         left=view.eta,
-        history=journal.timeline(session, queue.id, entry.pr, entry.id),
+        history=past,
         links=Links(_origin(repository_url), options.public_url, pages),
         now=now,
         version=runtime.options.version,
@@ -159,6 +163,8 @@ def _text_of(
         repository_url=repository_url,
         landed=landed,
         pauses=pauses,
+        checked=checked_names.read_table(session, runtime, queue, judged),
+        tables=checked_names.tables_in(session, queue, past),
     )
 
 

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 from service.database.records import RepositoryRecord
-from service.errors import NotFound
 from service.mergequeue.operations import (
     explain,
     lists,
-    notices,
     page_of_queue,
     queue_access,
 )
@@ -39,9 +37,7 @@ async def read(
     """Return the page. Raises NotFound: queue_not_found, never_submitted."""
     queue = await queue_access.queue_in(runtime, repository, branch)
     explained = await explain.explain(runtime, queue, number)
-    text = await notices.text_of(runtime, queue, number, None)
-    if text is None:
-        raise NotFound(f"Pull request {number} was never submitted.", code="never_submitted")
+    text = explained.text
     listed = await lists.list_runs(runtime, queue, RunRequest(number, None, 0, RUNS_MAX))
     (left,) = await runtime.store.read(page_of_queue.with_landings, (text.entry,))
     return PageOfPullRequest(text, explained, left, listed.runs, listed.total)

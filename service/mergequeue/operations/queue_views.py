@@ -14,13 +14,14 @@ from operator import is_not
 from service.accounts.store import access
 from service.database.database import Tx
 from service.memory import Stamp
+from service.mergequeue.engine.checked import judging_run_of
 from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.explaining import acting, eta, explain
 from service.mergequeue.engine.explaining.eta import TimeLeftRange
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, MergeQueue, RequiredSet, Run
-from service.mergequeue.engine.states import FINAL, EntryState
-from service.mergequeue.operations import turn
+from service.mergequeue.engine.states import FINAL, EntryState, RunStatus
+from service.mergequeue.operations import checked_names, turn
 from service.mergequeue.operations.views import (
     Conclusion,
     PullRequestView,
@@ -129,7 +130,13 @@ def live_view(
         acting=blocked,
         stop=holds.stop(blocked, context.queue.branch, context.now),
         failing=situation.failing_of(entry, run),
+        judged_by=_verified_by(value, entry),
     )
+
+
+def _verified_by(value: MergeQueue, entry: Entry) -> Run | None:
+    is_verified = entry.state is EntryState.TESTS_PASSED
+    return value.runs.get(entry.verified_by or "") if is_verified else None
 
 
 async def pull_request_view(
@@ -186,7 +193,7 @@ def ended_views(
     session: Tx, ref: QueueRef, current: MergeQueue, entries: Sequence[Entry]
 ) -> tuple[PullRequestView, ...]:
     """Return the views of ended submissions, in the same order."""
-    last = {each.id: each.verified_by or each.detail.run or each.run for each in entries}
+    last = {each.id: judging_run_of(each) for each in entries}
     ids = [run for run in last.values() if run is not None]
     found = {each.id: each for each in runs.runs_of(session, ref.id, ids)}
     web_url = access.repository(session, ref.repository_id).url
@@ -208,6 +215,7 @@ def ended_views(
                 run=run.id if run is not None and run.sha is not None else None,
                 has_targets=(entry.pr, entry.head) in uploaded,
                 pull_request_url=f"{web_url}/pull/{entry.pr}",
+                judged_by=run,
             )
         )
     return tuple(views)
@@ -237,12 +245,14 @@ async def with_timelines(
 
 
 def _with_timelines(session: Tx, views: Sequence[PullRequestView]) -> tuple[PullRequestView, ...]:
-    return tuple(replace(each, timeline=_timeline(session, each)) for each in views)
+    return tuple(_with_timeline(session, each) for each in views)
 
 
-def _timeline(session: Tx, view: PullRequestView) -> tuple[TimelineEvent, ...]:
+def _with_timeline(session: Tx, view: PullRequestView) -> PullRequestView:
     recorded = journal.timeline(session, view.queue.id, view.entry.pr, view.entry.id)
-    return tuple(TimelineEvent(n, one) for n, one in enumerate(recorded, start=1))
+    events = tuple(TimelineEvent(n, one) for n, one in enumerate(recorded, start=1))
+    tables = checked_names.tables_in(session, view.queue, recorded)
+    return replace(view, timeline=events, tables=tables)
 
 
 ByNumber = Mapping[int | None, PullRequestView]
@@ -359,6 +369,7 @@ def _visible_of_runs(runs: Mapping[str, Run]) -> dict[str, tuple[object, ...]]:
         run.id: (
             *(run.status, run.phase, run.sha is None),
             *(acting.is_blocked(run), failing.failing_of(run)),
+            run.checks if run.status is RunStatus.SUCCEEDED else None,
         )
         for run in runs.values()
     }

@@ -1,6 +1,6 @@
 """The tests that failed in a test run, which the package `evidence` looks up."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.database.database import Tx
@@ -16,10 +16,12 @@ from service.vocabulary import QueueRef
 class RunFailures:
     """`named_in` returns them as texts on pull requests name them, `listed_in` as the API does.
 
+    `names_of` returns the names of tests by their ids; an unknown id is left out.
     `changed_since` returns what results that were sent since a run passed take back: passes and
     excuses. It raises the provider's errors.
     """
 
     named_in: Callable[[Tx, Runtime, QueueRef, Run], FailedTests]
     listed_in: Callable[[Tx, QueueRef, Run], tuple[FailedTest, ...]]
+    names_of: Callable[[Tx, QueueRef, Collection[str]], Mapping[str, str]]
     changed_since: Callable[[Runtime, QueueRef, Run], Awaitable[Sequence[Input]]]

@@ -3,11 +3,11 @@
 from service.accounts.store import access
 from service.database.database import Tx
 from service.errors import NotFound
-from service.mergequeue.engine import targets
+from service.mergequeue.engine import checked, targets
 from service.mergequeue.engine.culprits import failing, verdict
 from service.mergequeue.engine.model import Member, MergeQueue, Run
 from service.mergequeue.engine.states import FINAL, RunKind
-from service.mergequeue.operations import turn
+from service.mergequeue.operations import checked_names, turn
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.operations.views import TestedPullRequest, TestingView
 from service.mergequeue.store import pull_requests, runs
@@ -15,12 +15,6 @@ from service.runtime import Runtime
 from service.vocabulary import CheckOutcome, QueueRef, Sha
 
 ALL = "ALL"
-
-REVOKED = (
-    "its command ended with 0 because all failures were quarantined, and another failure arrived"
-    " later"
-)
-"""Why a check that passed counts as failed."""
 
 
 async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView:
@@ -60,6 +54,7 @@ def _details(
         missing=tuple(name for name, outcome in names.items() if outcome is None),
         failed=tuple(name for name, outcome in names.items() if outcome is CheckOutcome.FAILED),
         failed_tests=runtime.links.of(RunFailures).listed_in(session, queue, run),
+        checked=checked_names.read_table(session, runtime, queue, run),
     )
 
 
@@ -90,4 +85,4 @@ def _waiting_on(value: MergeQueue, run: Run) -> tuple[int, ...]:
 def unexcused_reasons_of(run: Run) -> dict[str, tuple[str, ...]]:
     """Return sentences why quarantine does not excuse a failure, by required status."""
     gaps = {} if run.evidence is None else dict(run.evidence.gaps)
-    return gaps | dict.fromkeys(verdict.revoked_of(run), (REVOKED,))
+    return gaps | dict.fromkeys(verdict.revoked_of(run), (checked.REVOKED,))

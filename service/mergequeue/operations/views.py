@@ -4,9 +4,10 @@
 tables.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from service.mergequeue.engine.checked import CheckedName
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.culprits.failing import Failing
 from service.mergequeue.engine.explaining.acting import Acting
@@ -14,6 +15,7 @@ from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.engine.states import RunStatus
+from service.mergequeue.wording.situation import PullRequestText, Tables
 from service.text.times import TimeLeft
 from service.vocabulary import Health, QueueRef
 
@@ -44,7 +46,9 @@ class PullRequestView:
     `position` is 1-based, None in NOT_READY and final states. `run` is the present or last
     run once its test branch is built. `has_targets`: impacted targets of this head are known.
     `acting` is None once it has ended; `stop` says in plain sentences what of the queue stops it,
-    `failing` which required statuses failed in its run, which is not decided yet.
+    `failing` which required statuses failed in its run, which is not decided yet. The checks of
+    the run `judged_by` count for one that has passed or has ended;
+    `tables` are the checks of each run in its timeline.
     While nothing of it changes the same object is answered again.
     """
 
@@ -61,7 +65,9 @@ class PullRequestView:
     acting: Acting | None = None
     stop: str = ""
     failing: Failing | None = None
+    judged_by: Run | None = None
     timeline: tuple[TimelineEvent, ...] | None = None
+    tables: Tables = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,8 @@ class FailedTest:
 class TestingView:
     """One test run for `/getMergeQueueTestingDetails`; targets None: none were uploaded.
 
-    `status` is failed as soon as a required status has failed, before the run is decided.
+    `status` is failed as soon as a required status has failed, before the run is decided. `checked`
+    is the evidence for each required status.
     """
 
     __test__ = False
@@ -123,11 +130,15 @@ class TestingView:
     missing: tuple[str, ...]
     failed: tuple[str, ...]
     failed_tests: tuple[FailedTest, ...]
+    checked: tuple[CheckedName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainView:
-    """The explanation of why a pull request is not merged yet (`/explainPullRequest`)."""
+    """The explanation of why a pull request is not merged yet (`/explainPullRequest`).
+
+    `text` is what its comment is made from: the checks and tests of its run, and its history.
+    """
 
     pull_request: PullRequestView
     explained: Explained
@@ -135,6 +146,7 @@ class ExplainView:
     behind: tuple[int, ...]
     depends_on: tuple[int, ...]
     required: RequiredSet
+    text: PullRequestText
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase
 from service.mergequeue.wording import (
     aftermath,
+    checked_names,
     conditions,
     endings,
     failed_tests,
@@ -61,13 +62,17 @@ def tests(view: PullRequestText) -> str:
     return failed_tests.section(view.tests, view.links, view.now)
 
 
+def failed_checks(view: PullRequestText) -> tuple[Named, ...]:
+    """Return the checks because of which it failed or left; empty if none was the reason."""
+    return view.entry.detail.checks if view.entry.reason in _MARKS else ()
+
+
 def logs(view: PullRequestText) -> str:
     """Return the checks in the evidence, each with its result and log; at most five."""
-    mark = _MARKS.get(view.entry.reason)
-    if mark is None:
+    checks = failed_checks(view)
+    if not checks:
         return ""
-    checks = view.entry.detail.checks
-    glyph, did = mark
+    glyph, did = _MARKS[view.entry.reason]
     lines = [
         f"- {glyph} {markdown.code(each.name)}{_did(each, did)}{markdown.log(each.url, view.links)}"
         for each in checks[: phrases.NAMES_SHOWN_MAX]
@@ -243,7 +248,7 @@ def _failing(view: PullRequestText) -> str:
 def _progress(view: PullRequestText, run: Run) -> str:
     if run.phase is RunPhase.BUILDING:
         return _delay(view, run) or "Headgate is creating the test branch."
-    return checks_table(run, view)
+    return checked_names.progress_table(run, view.links)
 
 
 def _awaited(view: PullRequestText, run: Run, check_run: str) -> str:
@@ -286,15 +291,6 @@ def _apart(view: PullRequestText, run: Run) -> Phrase:
         return merges
     left_out = phrase("PRs ahead that share no impacted targets with it are left out.")
     return phrases.joined([left_out, merges])
-
-
-def checks_table(run: Run, view: PullRequestText) -> str:
-    """Return the required checks of the run with their results; empty if none is required."""
-    rows = [
-        (_written(each.check, view), _written(each.result, view))
-        for each in conditions.required_checks(run)
-    ]
-    return markdown.table(("Check", "Result"), rows) if rows else ""
 
 
 def _restarted(view: PullRequestText) -> Phrase:
@@ -367,11 +363,11 @@ def _merged(view: PullRequestText) -> list[str]:
         return [text, aftermath.duration(view)]
     if reason is Reason.MERGED_BY_HAND:
         return ["PRs behind it are tested again where needed."]
+    proof = _written(aftermath.proof(view), view)
     if reason is Reason.LANDED_DIRECTLY:
         direct = endings.written(reasons.PASSED[Reason.OWN_CHECKS_PASSED], view.situation)
-        proof = _written(aftermath.proof(view), view)
         return [_written(phrases.sentence(direct), view), proof, aftermath.duration(view)]
-    return [_written(aftermath.proof(view), view), aftermath.duration(view)]
+    return [proof, aftermath.duration(view)]
 
 
 TITLE_CHARACTERS_MAX = 70

@@ -4,12 +4,11 @@ A text is the condition as a clause that is true once it is met; while it is ope
 the case instead stands behind it in parentheses. Lists put ✓ or ○ before it.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
+from service.mergequeue.engine.checked import Ended
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.explaining.conditions import (
     MISSING,
     OWN,
@@ -20,11 +19,11 @@ from service.mergequeue.engine.explaining.conditions import (
     Next,
     NextEvent,
 )
-from service.mergequeue.engine.model import Hold, MergeQueue, Run
+from service.mergequeue.engine.model import Hold, MergeQueue
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, HoldReason, Reason
 from service.mergequeue.engine.state.holds import stops_landings
 from service.mergequeue.engine.states import LANDS, EntryState
-from service.mergequeue.wording import holds, readiness, risks
+from service.mergequeue.wording import checked_names, holds, readiness, risks
 from service.mergequeue.wording.situation import PullRequestText, Wanted
 from service.text import markdown, phrases, times
 from service.text.phrases import Code, Page, Phrase, phrase
@@ -32,14 +31,6 @@ from service.vocabulary import CheckOutcome
 
 Text = tuple[str, str] | Callable[[Condition, MergeQueue], Phrase]
 """Templates for a met condition and for one that waits for pull requests, or a function."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredCheck:
-    """One row of the table of required checks: the name with its page, and its result."""
-
-    check: Phrase
-    result: Phrase
 
 
 def message(condition: Condition, queue: MergeQueue) -> str:
@@ -127,20 +118,6 @@ def _landing_stopped(view: PullRequestText) -> Phrase:
     state = Phrase() if view.queue.state in LANDS else holds.state_text(view.queue, view.now)
     found = stops_landings(view.queue)
     return phrases.joined([state, holds.texts(found, view.queue.branch, view.now)])
-
-
-def required_checks(run: Run) -> list[RequiredCheck]:
-    """Return each required check of the run with its present result."""
-    found = []
-    for one in verdict.standings_of(run):
-        name = Code(one.required.name)
-        check = Phrase((Page(name, one.named.url) if one.named.url else name,))
-        result = Phrase((f"{_GLYPHS[one.outcome]} {OUTCOMES[one.outcome]}",))
-        if one.outcome is CheckOutcome.FAILED and one.named.because:
-            because = Code(one.named.because)
-            result = phrase("✗ skipped, because {} failed", because)
-        found.append(RequiredCheck(check, result))
-    return found
 
 
 def _open(view: PullRequestText) -> list[Condition]:
@@ -279,7 +256,18 @@ def _status(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.url:
         name = Page(Code(condition.name), condition.url)
     outcome = None if condition.word in ("", MISSING) else CheckOutcome(condition.word)
-    return _but(phrase("check {} passes", name), condition, Phrase((OUTCOMES[outcome],)))
+    if condition.met and outcome in _MET_OTHERWISE:
+        return phrase("check {} " + checked_names.ENDINGS[_MET_OTHERWISE[outcome]], name)
+    return _but(
+        phrase("check {} passes", name), condition, Phrase((checked_names.OUTCOMES[outcome],))
+    )
+
+
+_MET_OTHERWISE: Mapping[CheckOutcome | None, Ended] = {
+    CheckOutcome.SKIPPED: Ended.SKIPPED,
+    CheckOutcome.FAILED: Ended.EXCUSED,
+}
+"""What a required check did that counts although it did not pass."""
 
 
 def _successors(condition: Condition, _: MergeQueue) -> Phrase:
@@ -404,29 +392,6 @@ _SHOWN_WHEN_MET = frozenset(
 """Conditions of readiness that a list shows also when they are met: those that people expect."""
 
 _AHEAD = frozenset({ConditionCode.AHEAD_DECIDED, ConditionCode.AHEAD_LANDED})
-
-OUTCOMES: dict[CheckOutcome | None, str] = {
-    None: "not reported yet",
-    CheckOutcome.RUNNING: "running",
-    CheckOutcome.PASSED: "passed",
-    CheckOutcome.SKIPPED: "skipped",
-    CheckOutcome.FAILED: "failed",
-    CheckOutcome.INTERRUPTED: "stopped without a result",
-    CheckOutcome.BLOCKED: "waiting for approval",
-    CheckOutcome.UNKNOWN: "reported an unknown result",
-}
-"""The text of each check outcome, None for no report."""
-
-_GLYPHS: dict[CheckOutcome | None, str] = {
-    None: "○",
-    CheckOutcome.RUNNING: "⏳",
-    CheckOutcome.PASSED: "✓",
-    CheckOutcome.SKIPPED: "⊘",
-    CheckOutcome.FAILED: "✗",
-    CheckOutcome.INTERRUPTED: "⚠️",
-    CheckOutcome.BLOCKED: "⏸",
-    CheckOutcome.UNKNOWN: "⚠️",
-}
 
 
 def next_message(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> str:

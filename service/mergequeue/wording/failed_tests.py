@@ -37,7 +37,7 @@ class FailedTest:
     `is_new_text`: it had failed before, but not in this way. `until`: the end of its
     quarantine, None: none is known. `log` is the page of its CI run, `page` ours of its history;
     empty where there is none. `message` is the first line of what failed. Only pages show `stack`,
-    the text below it, and link by `id`.
+    the text below it, and link by `id`. `file` and `line` are those of the test in its report.
     """
 
     name: str
@@ -51,6 +51,8 @@ class FailedTest:
     message: str = ""
     stack: str = ""
     id: str = ""
+    file: str = ""
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

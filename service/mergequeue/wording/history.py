@@ -18,7 +18,13 @@ from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.wording import endings, holds, reasons
-from service.mergequeue.wording.situation import PullRequestText, Situation, situation_after
+from service.mergequeue.wording.situation import (
+    NO_TABLES,
+    PullRequestText,
+    Situation,
+    Tables,
+    situation_after,
+)
 from service.text import markdown, phrases, times
 from service.text.phrases import Phrase, phrase
 from service.vocabulary import Channel
@@ -48,12 +54,19 @@ _PLACED = {
 }
 
 
-def message(recorded: Recorded, target: str, history: Sequence[Recorded] = ()) -> str:
+def message(
+    recorded: Recorded,
+    target: str,
+    history: Sequence[Recorded] = (),
+    checked: Tables = NO_TABLES,
+) -> str:
     """Return the event as a plain sentence, the API's timeline `message`.
 
-    `history` is what happened before it: the steps of a search name pull requests by it.
+    `history` is what happened before it: the steps of a search name pull requests by it. `checked`
+    has the required checks of runs.
     """
-    return markdown.plain(phrases.sentence(clause(recorded, target, history=history)))
+    said = clause(recorded, target, history=history, checked=checked)
+    return markdown.plain(phrases.sentence(said))
 
 
 def lines(view: PullRequestText) -> list[str]:
@@ -67,8 +80,12 @@ def clause(
     target: str,
     config: QueueConfig | None = None,
     history: Sequence[Recorded] = (),
+    checked: Tables = NO_TABLES,
 ) -> Phrase:
-    """Return the event as a clause; with `config`, it mentions the limits involved."""
+    """Return the event as a clause; with `config`, it mentions the limits involved.
+
+    Without the table of a run in `checked`, that a run passed names no check.
+    """
     event = recorded.event
     match event:
         case (
@@ -77,7 +94,7 @@ def clause(
             | outputs.EntryUpdated()
             | outputs.EntryPlaced()
         ):
-            return _of_entry(recorded, event, target, config)
+            return _of_entry(recorded, event, (target, config, checked))
         case (
             outputs.RunStarted()
             | outputs.RunBuilt()
@@ -111,14 +128,14 @@ EntryEvent = (
 
 
 def _of_entry(
-    recorded: Recorded, event: EntryEvent, target: str, config: QueueConfig | None
+    recorded: Recorded, event: EntryEvent, context: tuple[str, QueueConfig | None, Tables]
 ) -> Phrase:
     match event:
         case outputs.EntrySubmitted():
             who = phrase("queued by {}", phrases.actor(recorded.actor))
             return who + Phrase((f" ({_CHANNELS[recorded.actor.channel]})",))
         case outputs.EntryMoved():
-            return reasons.explanation(situation_after(event, recorded.actor, target, config))
+            return reasons.explanation(situation_after(event, recorded.actor, *context))
         case outputs.EntryUpdated():
             batch = ", alone in its test run" if event.no_batch else ""
             touches = _touches(event.targets) if event.targets is not None else ""
@@ -308,7 +325,7 @@ _SHOWN = (
 
 
 def _line(recorded: Recorded, view: PullRequestText) -> str:
-    happened = clause(recorded, view.queue.branch, view.queue.config, view.history)
+    happened = clause(recorded, view.queue.branch, view.queue.config, view.history, view.tables)
     text = markdown.markdown(happened, view.links)
     return f"- `{times.second_of(recorded.at, view.now)}` {text}"
 

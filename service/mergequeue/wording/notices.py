@@ -1,5 +1,6 @@
 """The status comment and the failure comment of a pull request (docs/design/comments.md 5)."""
 
+from dataclasses import replace
 from urllib.parse import quote
 
 from service.mergequeue.engine.config import Mode
@@ -8,6 +9,7 @@ from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.wording import (
     aftermath,
     bodies,
+    checked_names,
     conditions,
     controls,
     endings,
@@ -56,8 +58,11 @@ def status_comment(view: PullRequestText) -> str:
     glyph = bodies.GLYPHS[view.entry.state]
     heading = markdown.markdown(bodies.heading(view), view.links)
     has_check = view.queue.config.status_check_enabled
-    body = bodies.body(view, check_name(view.queue.branch) if has_check else None)
-    top = f"{status_marker(view.queue.branch)}\n### {glyph} {heading}\n\n{body}"
+    special = _special_lines(view)
+    # Lines of their own say more than the sentence of the body.
+    told = replace(view, checked=()) if special else view
+    body = bodies.body(told, check_name(view.queue.branch) if has_check else None)
+    top = f"{status_marker(view.queue.branch)}\n### {glyph} {heading}\n\n{body}{special}"
     footer = markdown.markdown(phrase("{} · Headgate {}", "/merge help", version(view)), view.links)
     if view.links.pages is not None:
         footer = f"[Live page]({page_of(view)}) · {footer}"
@@ -67,6 +72,14 @@ def status_comment(view: PullRequestText) -> str:
     past = _newest(history.lines(view), room)
     pieces = [top, markdown.folded("History", past), bottom] if past else [top, bottom]
     return "\n\n".join(pieces)
+
+
+def _special_lines(view: PullRequestText) -> str:
+    """Return a line for each required check that it passed in a special way."""
+    if view.entry.state not in (EntryState.TESTS_PASSED, EntryState.MERGED):
+        return ""
+    lines = checked_names.special_lines(view.checked, view.links)
+    return f"\n\n{lines}" if lines else ""
 
 
 def failure_comment(view: PullRequestText) -> str:
@@ -207,7 +220,8 @@ def _is_by_a_person(view: PullRequestText) -> bool:
 
 
 def _check_summary(view: PullRequestText) -> str:
-    pieces = [bodies.body(view)]
+    table = checked_names.whole_table(view.evidence, view.links)
+    pieces = [bodies.body(view), table]
     if view.entry.state not in FINAL:
         pieces.append(_markdown(_required_line(view), view))
         pieces.append(_markdown(_impacted(view), view))

@@ -12,7 +12,7 @@ from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.planning.settling import SKIPPED_ALL
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import endings, readiness
+from service.mergequeue.wording import checked_names, endings, readiness
 from service.mergequeue.wording.endings import MERGE, TEST_BRANCHES, Text, checks
 from service.mergequeue.wording.situation import Situation, Wanted, situation_of
 from service.text import markdown, phrases
@@ -194,18 +194,44 @@ TESTING: dict[Reason, Text] = {
 }
 """Codes of TESTING."""
 
+
+def _checked(without: str) -> Text:
+    """Return how the required checks ended, or these words while that is not known."""
+
+    def text(situation: Situation) -> Phrase:
+        said = checked_names.summary(situation.checked)
+        return said if said.parts else endings.written(without, situation)
+
+    return text
+
+
+def _but_specials(words: str) -> Text:
+    """The words, and each check that did not simply pass."""
+
+    def text(situation: Situation) -> Phrase:
+        specials = checked_names.specials(situation.checked)
+        return phrases.joined([endings.written(words, situation), *specials], "; ")
+
+    return text
+
+
+def _own_checks(situation: Situation) -> Phrase:
+    why = phrase("its own head contains the newest {} and needed no test run", situation.target)
+    return phrases.joined([why, checked_names.summary(situation.checked)], ": ")
+
+
 PASSED: dict[Reason, Text] = {
-    Reason.RUN_PASSED: "all required checks passed",
-    Reason.PASSED_EXCUSED: "only quarantined tests failed, so the run counts as passed",
-    Reason.SUCCESSOR_PASSED: "the tests of {prs|a PR behind it}, which contain it, passed",
-    Reason.RESULT_REUSED: "the same code passed before, and that result is reused",
-    Reason.OWN_CHECKS_PASSED: (
-        "its own checks passed on the newest {target}, so no test run was needed"
+    Reason.RUN_PASSED: _checked("its test run passed"),
+    Reason.PASSED_EXCUSED: _checked("only quarantined tests failed, so the run counts as passed"),
+    Reason.SUCCESSOR_PASSED: _but_specials(
+        "the tests of {prs|a PR behind it}, which contain it, passed"
     ),
-    Reason.LATE_SUCCESS: "all required checks pass now",
-    Reason.BISECTION_PASSED: "it passed in the search for the cause of a failure",
+    Reason.RESULT_REUSED: "the same code passed before, and that result is reused",
+    Reason.OWN_CHECKS_PASSED: _own_checks,
+    Reason.LATE_SUCCESS: _checked("its test run passes now"),
+    Reason.BISECTION_PASSED: _but_specials("it passed in the search for the cause of a failure"),
 }
-"""Codes of TESTS_PASSED."""
+"""Codes of TESTS_PASSED: what they say of checks comes from the table of the run."""
 
 PENDING_FAILURE: dict[Reason, Text] = {
     Reason.CHECK_FAILED: _failure,

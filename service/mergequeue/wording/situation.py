@@ -1,9 +1,11 @@
 """One submission with its queue: the input of all texts about it."""
 
-from collections.abc import Container
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 
+from service.mergequeue.engine.checked import CheckedName, checked_of
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.culprits.failing import Failing
@@ -17,6 +19,11 @@ from service.mergequeue.wording.failed_tests import FailedTests
 from service.text.markdown import Links
 from service.text.times import TimeLeft
 from service.vocabulary import SYSTEM, Actor, Blocker, BlockerCode, Sha
+
+Tables = Mapping[str, tuple[CheckedName, ...]]
+"""The required checks of runs with their evidence, by the id of the run."""
+
+NO_TABLES: Tables = MappingProxyType({})
 
 _NAMED = {
     Reason.CHECK_PENDING: BlockerCode.CHECK_PENDING,
@@ -51,7 +58,8 @@ class Situation:
 
     `by` brought it about, SYSTEM if nobody is known to have; without `config` no limits are
     quoted, without `head` no old commit. `rested_on` is the branch of the pull request below it.
-    `failing` of one in TESTING: what failed in its run.
+    `failing` of one in TESTING: what failed in its run. `checked`: the required checks of the run
+    that it passed, empty where they are not known.
     """
 
     target: str
@@ -65,6 +73,7 @@ class Situation:
     config: QueueConfig | None = None
     rested_on: str | None = None
     failing: Failing | None = None
+    checked: tuple[CheckedName, ...] = ()
 
 
 def failing_of(entry: Entry, run: Run | None) -> Failing | None:
@@ -87,7 +96,16 @@ def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] 
         config=queue.config,
         rested_on=entry.rested_on,
         failing=failing_of(entry, queue.runs.get(entry.run or "")),
+        checked=passed_checks_of(entry, queue),
     )
+
+
+def passed_checks_of(entry: Entry, queue: MergeQueue) -> tuple[CheckedName, ...]:
+    """Return the required checks of the run that verified an entry which has yet to land."""
+    run = queue.runs.get(entry.verified_by or "")
+    if run is None or entry.state is not EntryState.TESTS_PASSED:
+        return ()
+    return checked_of(run, queue.runs.get(run.reused_from or ""))
 
 
 def wanted_of(
@@ -117,10 +135,17 @@ def absent_of(name: str, queued: Container[int]) -> tuple[int, ...]:
 
 
 def situation_after(
-    moved: EntryMoved, by: Actor, target: str, config: QueueConfig | None = None
+    moved: EntryMoved,
+    by: Actor,
+    target: str,
+    config: QueueConfig | None = None,
+    checked: Tables = NO_TABLES,
 ) -> Situation:
-    """Where an event of the journal put an entry."""
-    return Situation(target, moved.state, moved.reason, moved.detail, by, config=config)
+    """Where an event of the journal put an entry; `checked` are the tables of runs by their ids."""
+    table = checked.get(moved.detail.run or "", ())
+    return Situation(
+        target, moved.state, moved.reason, moved.detail, by, config=config, checked=table
+    )
 
 
 def _undecided_ahead(entry: Entry, queue: MergeQueue) -> tuple[int, ...]:
@@ -180,6 +205,8 @@ class PullRequestText:
     events of this submission, those of its runs and of the searches among them. `version` is
     Headgate's own. `tests` are those that failed in that run. Of a merged one, `landed` is its
     proved landing, and `pauses` are the changes of the queue's state since it was submitted.
+    `checked` are the required checks of the run that counts for it, and `tables` those of each run
+    that it has passed.
     """
 
     queue: MergeQueue
@@ -197,13 +224,22 @@ class PullRequestText:
     repository_url: str = ""
     landed: Landed | None = None
     pauses: tuple[Recorded, ...] = ()
+    checked: tuple[CheckedName, ...] = ()
+    tables: Tables = field(default_factory=dict)
 
     @property
     def situation(self) -> Situation:
         """The state of the entry with its reason."""
         found = situation_of(self.entry, self.queue, self.history)
         # The run that the rest of the text shows, which may be newer.
-        return replace(found, failing=failing_of(self.entry, self.run))
+        failing = failing_of(self.entry, self.run)
+        return replace(found, failing=failing, checked=self.checked)
+
+    @property
+    def evidence(self) -> tuple[CheckedName, ...]:
+        """Its required checks; empty while the rest of the text shows how they proceed."""
+        is_proceeding = self.entry.state in (EntryState.PENDING, EntryState.TESTING)
+        return () if is_proceeding else self.checked
 
     @property
     def search(self) -> Bisection | None:

@@ -59,6 +59,7 @@ class ListedCase(NamedTuple):
     override_at: datetime | None
     expires_at: datetime | None
     ticket: str | None
+    line: int | None = None
 
     @property
     def lost(self) -> timedelta:
@@ -96,6 +97,7 @@ RECORDS = (
         cases.c.classname,
         cases.c.parent,
         cases.c.file,
+        cases.c.line,
         cases.c.variant,
         cases.c.owners,
         cases.c.status,
@@ -212,4 +214,5 @@ def listed_case(row: Row[*tuple[object, ...]]) -> ListedCase:
         override_at=row.override_at,
         expires_at=row.expires_at,
         ticket=row.html_url,
+        line=row.line,
     )

@@ -11,11 +11,12 @@ RECORD = [
     *("id", "state", "stateChangedAt", "priorityValue", "priorityName"),
     *("usedDefaultPriorityName", "skipTheLine", "noBatch", "prTitle", "prNumber", "prSha"),
     *("prBaseBranch", "prAuthor", "readiness", "forceEnqueued", "isCurrentlySubmittedToQueue"),
+    "requiredChecks",
     *("verifiedByTestRun", "testRunId", "reason", "reasonMessage", "retryable", "whoMustAct"),
     *("position", "queueLength", "eta", "submittedAt", "submittedBy", "restarts", "conclusion"),
     "links",
 ]
-ALONE = ["readiness", "forceEnqueued", "isCurrentlySubmittedToQueue"]
+ALONE = ["readiness", "forceEnqueued", "isCurrentlySubmittedToQueue", "requiredChecks"]
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -347,7 +348,7 @@ async def test_an_explanation_says_what_is_met_and_what_is_not(client, queue):
     assert list(answer) == [
         *("prNumber", "state", "reason", "summary", "conditions", "next", "ahead", "behind"),
         *("dependsOn", "requiredStatuses", "requiredStatusesSource", "suspicion"),
-        *("eta", "etaUnknownReason"),
+        *("failures", "requiredChecks", "page", "eta", "etaUnknownReason"),
     ]
     assert (answer["prNumber"], answer["state"]) == (second, "PENDING")
     assert answer["summary"] == "In the queue, 2nd of 2."
@@ -364,11 +365,12 @@ async def test_an_explanation_says_what_is_met_and_what_is_not(client, queue):
     assert list(answer["next"]) == ["what", "at", "pullRequests"]
 
 
-async def test_an_explanation_of_what_has_left_has_no_conditions(client, queue):
+async def test_an_explanation_of_what_has_left_says_what_to_do(client, queue):
     number = await queue.submitted()
     await client.done("cancelPullRequest", queue.about(number))
     answer = await client.done("explainPullRequest", queue.about(number))
-    assert (answer["state"], answer["conditions"], answer["next"]) == ("CANCELLED", [], None)
+    assert (answer["state"], answer["conditions"], answer["failures"]) == ("CANCELLED", [], None)
+    assert answer["next"]["what"] == "Comment /merge to queue it again."
 
 
 async def test_a_preview_says_what_a_cancel_would_do_and_changes_nothing(client, queue):

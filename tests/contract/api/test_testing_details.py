@@ -10,7 +10,7 @@ DETAILS = [
     *("checkSuites", "statusChecks", "testedPullRequests", "createdAt", "status"),
     *("dependentPrs", "testRunId", "baseSha", "finishedAt", "kind", "isBisection", "attempt"),
     *("reusedFrom", "testPrNumber", "failedStatuses", "missingStatuses", "waitingOn"),
-    *("verdict", "failedTests", "incompleteReports"),
+    *("verdict", "failedTests", "incompleteReports", "requiredChecks"),
 ]
 
 CHECKS = ("database", "schema", "recovery", "workers", "provider")

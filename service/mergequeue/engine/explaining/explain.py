@@ -19,7 +19,8 @@ from service.mergequeue.engine.explaining.conditions import (
 )
 from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
 from service.mergequeue.engine.planning import grouping, wide
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import Reason, WhoMustAct
+from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, ledger
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
@@ -68,9 +69,18 @@ def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
     )
 
 
-def of_final(entry: Entry) -> Explained:
-    """A submission that has ended: its reason and evidence say it all."""
-    return Explained(entry.state, entry.reason, (), None, entry.detail.suspicion)
+def of_final(entry: Entry, run: Run | None = None) -> Explained:
+    """A submission that has ended: its reason and evidence say it all.
+
+    With the run that failed it also the required checks of that run; the author acts on those that
+    did not pass.
+    """
+    found: list[Condition] = []
+    if run is not None and entry.state is EntryState.FAILED:
+        found = list(conditions.statuses(run))
+    author = WhoMustAct.AUTHOR
+    acts = [one if one.met else replace(one, who_must_act=author, at=None) for one in found]
+    return Explained(entry.state, entry.reason, tuple(acts), None, entry.detail.suspicion)
 
 
 def _next(draft: Draft, entry: Entry, found: tuple[Condition, ...]) -> NextEvent | None:

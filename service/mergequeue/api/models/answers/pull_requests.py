@@ -18,11 +18,13 @@ from service.http.models.answers.common import (
     open_word,
 )
 from service.http.models.shared import TAKE_MAX
+from service.mergequeue.api.models.answers.runs import IncompleteReport, RequiredCheckShown
 from service.mergequeue.api.models.lists import EVENTS_MAX
 from service.mergequeue.engine.explaining.conditions import ConditionCode
 from service.mergequeue.engine.reasons import Cause, Reason, WhoMustAct
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.suspicion import Fate
+from service.mergequeue.wording.failed_tests import Standing
 from service.vocabulary import RequiredSource
 
 Priority = Annotated[int, Field(ge=0, le=255)]
@@ -147,6 +149,10 @@ class SubmissionReadiness(SubmissionFacts):
     """Always false: Headgate tests everything."""
     is_currently_submitted_to_queue: bool
     """Whether the submission has not ended."""
+    required_checks: list[RequiredCheckShown]
+    """The required checks of the test run that verified it, or that ended it, each with the report
+    that counts; empty before.
+    """
 
 
 class SubmissionCourse(Answer):
@@ -306,6 +312,67 @@ class SuspicionShown(Answer):
     """The newest 3 of these, the oldest first."""
 
 
+class FailedCheckShown(Answer):
+    """A required check because of which a pull request failed."""
+
+    name: str
+    """Name of the check. For example `unit`."""
+    url: str | None
+    """Its log; null without an address. For example `https://github.com/octo/widgets/runs/1`."""
+    because: str | None
+    """The job that failed, because of which this one was skipped; else null. For example `lint`."""
+
+
+class FailedTestShown(Answer):
+    """A test that failed in the newest test run of a pull request."""
+
+    id: Id
+    """The test."""
+    name: str
+    """Its file and name. For example `tests/test_cart.py::test_total`."""
+    file: str | None
+    """Its file, as its report names it; null without one. For example `cart.test.ts`."""
+    line: Number | None
+    """The line of the test in its file; null if its report does not say."""
+    message: str
+    """First line of what failed. For example `AssertionError: 10.01 != 10.0`."""
+    known_as: Annotated[str, open_word(Standing)]
+    """What it was when the run began: `new` had not failed before, `seen` had. `flaky` and `broken`
+    are its health, `excused` is quarantined.
+    """
+    quarantined: bool
+    """Whether its failure counts as passed."""
+    new_failure_text: bool
+    """Whether it failed in a way that is new."""
+    log: str | None
+    """The CI run that reported it; null without an address. For example
+    `https://github.com/octo/widgets/actions/runs/1`.
+    """
+    page: str | None
+    """Our page of the test; null without an address. For example
+    `https://queue.example.org/octo/widgets/tests/1`.
+    """
+
+
+class FailuresShown(Answer):
+    """What failed in the newest test run, and how sure it is that the pull request is at fault."""
+
+    text: str
+    """How the cause was found; empty while that is not known. For example
+    `It failed in 2 test runs. No other PR was in its base.`
+    """
+    checks: list[FailedCheckShown]
+    """The required checks that failed."""
+    tests: list[FailedTestShown]
+    """The first 5 of the tests that failed, new failures first."""
+    failed_tests: Count
+    """How many tests failed and are not excused."""
+    excused_tests: Count
+    """How many more failed and are quarantined."""
+    incomplete_reports: list[IncompleteReport]
+    """Required checks whose failures are not excused, for what their reports lack."""
+
+
 class Explanation(Answer):
     """Why a pull request has not landed yet."""
 
@@ -321,7 +388,9 @@ class Explanation(Answer):
     conditions: list[ConditionShown]
     """Everything that must hold before it lands, in order."""
     next: NextNews | None
-    """What will change the first open condition; null when it has ended."""
+    """What will change the first open condition; after its end what to do to submit it again. Null
+    if there is nothing to do.
+    """
     ahead: list[Number]
     """The pull requests that land before it."""
     behind: list[Number]
@@ -334,6 +403,16 @@ class Explanation(Answer):
     """Where these come from; null without any."""
     suspicion: SuspicionShown | None
     """What the queue believes of it, if its tests failed and it adapts its batches; else null."""
+    failures: FailuresShown | None
+    """What failed in its newest test run; null if nothing did, or it does not matter any more."""
+    required_checks: list[RequiredCheckShown]
+    """The required checks of the test run that counts for it, each with the report that counts;
+    empty before its first test run.
+    """
+    page: str | None
+    """Page of the pull request; null without an address. For example
+    `https://queue.example.org/octo/widgets/main/pull/482`.
+    """
     eta: TimeLeft | None
     """When it probably lands; null while nothing is known."""
     eta_unknown_reason: str | None

@@ -16,8 +16,10 @@ from service.http.models.answers.common import (
     open_word,
 )
 from service.http.models.shared import TAKE_MAX
+from service.mergequeue.engine.checked import Ended, Place
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.states import RunKind, RunStatus
+from service.provenance import Proof
 from service.vocabulary import RequiredSource
 
 
@@ -52,6 +54,51 @@ class StatusCheckShown(Answer):
     """What it says."""
     created_at: Time | None
     """When it was reported; null if the provider does not say."""
+
+
+class CheckReporter(Answer):
+    """What reported a check."""
+
+    kind: Literal["check_run", "commit_status"]
+    """The kind of report."""
+    app: str | None
+    """Id of the App that reported it; null for a status of a person. For example `15368`."""
+    check_run: str
+    """The provider's id of the check run or status. For example `482915`."""
+    attempt: Number | None
+    """The attempt of its job; null where the provider does not say."""
+
+
+class RequiredCheckShown(Answer):
+    """One required check, and the report that counts for it."""
+
+    name: str
+    """Name of the check. For example `unit`."""
+    state: Annotated[str, open_word(Ended)]
+    """How it counts. `reused`: it passed in an earlier run of the same tree. `excused`: only
+    quarantined tests failed in it. `skipped`: it did not run. `optional`: it did not run, which a
+    setting allows. `open`: it has no result yet.
+    """
+    text: str
+    """The same as a sentence, with the reason. For example `unit passed.`"""
+    place: Annotated[str, open_word(Place)]
+    """What it ran on: the `head` of the pull request, or a `test_branch`."""
+    run: Id
+    """The test run that has the report."""
+    sha: Sha | None
+    """The commit that the report is about; null where that is not known."""
+    url: str | None
+    """Where to look; null without an address. For example `https://github.com/octo/widgets/runs/1`."""
+    reporter: CheckReporter | None
+    """What reported it; null without a report."""
+    because: str | None
+    """Why it did not simply pass; null if it did, or no reason is known. For example
+    `its job runs only on merge_group`.
+    """
+    tests: list[str]
+    """Names of the tests whose failures are excused. For example `["tests/cart.py::test_total"]`"""
+    proof: Annotated[str, open_word(Proof)] | None
+    """What proves the report that excuses it; null if it is not excused, or that is not known."""
 
 
 class TestedPullRequestShown(Answer):
@@ -149,6 +196,10 @@ class TestRunShown(WithIgnored):
     """Tests that failed in it, as reports say."""
     incomplete_reports: list[IncompleteReport]
     """Required statuses whose failures are not excused."""
+    required_checks: list[RequiredCheckShown]
+    """The required statuses with the report that counts for each, in their order; empty if its
+    changes were in the target branch already.
+    """
 
 
 Bisection = Literal["in_bisection", "entered_bisection"]

@@ -1,0 +1,238 @@
+"""The required checks of a run in words: one line for each, and one sentence for all.
+
+Every text about a run that passed uses these, so that none says more than was reported.
+
+See docs/design/comments.md 10.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from service.mergequeue.engine.checked import CheckedName, Ended, Place
+from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.model import Run
+from service.provenance import Proof
+from service.text import markdown, phrases
+from service.text.markdown import Links
+from service.text.phrases import Code, Page, Phrase, phrase
+from service.vocabulary import CheckKind, CheckOutcome
+
+Table = Sequence[CheckedName]
+
+GLYPHS: Mapping[Ended, str] = {
+    Ended.PASSED: "✓",
+    Ended.REUSED: "✓",
+    Ended.EXCUSED: "🟦",
+    Ended.OPTIONAL: "⊘",
+    Ended.SKIPPED: "⊘",
+    Ended.FAILED: "✗",
+    Ended.OPEN: "○",
+}
+
+ENDINGS: Mapping[Ended, str] = {
+    Ended.PASSED: "passed",
+    Ended.REUSED: "passed in an earlier run of the same tree",
+    Ended.EXCUSED: "failed, excused",
+    Ended.OPTIONAL: "did not run, which a setting allows",
+    Ended.SKIPPED: "was skipped",
+    Ended.FAILED: "failed",
+    Ended.OPEN: "has no result",
+}
+"""How a required check ended, as the words after its name; the order is that of sentences."""
+
+OUTCOMES: Mapping[CheckOutcome | None, str] = {
+    None: "not reported yet",
+    CheckOutcome.RUNNING: "running",
+    CheckOutcome.PASSED: "passed",
+    CheckOutcome.SKIPPED: "skipped",
+    CheckOutcome.FAILED: "failed",
+    CheckOutcome.INTERRUPTED: "stopped without a result",
+    CheckOutcome.BLOCKED: "waiting for approval",
+    CheckOutcome.UNKNOWN: "reported an unknown result",
+}
+"""The text of each check outcome while a run is under way, None for no report."""
+
+_PROGRESS: Mapping[CheckOutcome | None, str] = {
+    None: "○",
+    CheckOutcome.RUNNING: "⏳",
+    CheckOutcome.PASSED: "✓",
+    CheckOutcome.SKIPPED: "⊘",
+    CheckOutcome.FAILED: "✗",
+    CheckOutcome.INTERRUPTED: "⚠️",
+    CheckOutcome.BLOCKED: "⏸",
+    CheckOutcome.UNKNOWN: "⚠️",
+}
+
+_OF_MANY = {Ended.SKIPPED: "were skipped", Ended.OPEN: "have no result"}
+_NOTHING = Phrase()
+
+_PROOFS: Mapping[Proof, str] = {
+    Proof.READ: ", as the provider says",
+    Proof.JOB: ", by a report of its own job",
+    Proof.RUN: ", by a report of its CI run",
+    Proof.TOKEN: ", by a report that was sent with a token",
+}
+"""What proves the report that excuses a check."""
+
+PLAIN_CLAUSES_MAX = 2
+"""More clauses than these, which may have commas of their own, are parted by semicolons."""
+
+_ONLY_QUARANTINED = "only quarantined tests failed"
+_OUR_WORDS = re.compile(r"[A-Za-z0-9 ,.;:'()/-]*")
+
+
+def summary(table: Table) -> Phrase:
+    """Return how the required checks ended, in one clause; empty for an empty table.
+
+    It says that all passed only if each did, by a report of its own.
+    """
+    if not table:
+        return Phrase()
+    if all(one.ended is Ended.PASSED for one in table):
+        return phrase("all required checks passed")
+    if all(one.ended is Ended.REUSED for one in table):
+        return phrase("all required checks passed in an earlier run of the same tree")
+    groups: dict[tuple[int, str, str], list[CheckedName]] = {}
+    for one in table:
+        key = (_ORDER.index(one.ended), one.because, one.proof or "")
+        groups.setdefault(key, []).append(one)
+    clauses = [
+        phrase(
+            "{} {}", phrases.names([one.name for one in some]), _ending(some[0], many=len(some) > 1)
+        )
+        for _, some in sorted(groups.items())
+    ]
+    shown = clauses[: phrases.NAMES_SHOWN_MAX] + _more(clauses)
+    return phrases.joined(shown, ", " if len(shown) <= PLAIN_CLAUSES_MAX else "; ")
+
+
+def summary_message(table: Table) -> str:
+    """Return the same as a plain sentence."""
+    return markdown.plain(phrases.sentence(summary(table)))
+
+
+def specials(table: Table) -> list[Phrase]:
+    """Return one clause for each check that did not simply pass on the commit that was tested."""
+    return [line(one) for one in table if one.ended is not Ended.PASSED]
+
+
+def line(one: CheckedName) -> Phrase:
+    """Return one check as a clause: "`e2e` was skipped: its job runs only on `merge_group`"."""
+    name = Page(Code(one.name), one.url) if one.url else Code(one.name)
+    return phrase("{} {}", Phrase((name,)), result(one))
+
+
+def special_lines(table: Table, links: Links) -> str:
+    """Return the clauses of the special checks as list items; empty if each simply passed."""
+    special = [one for one in table if one.ended is not Ended.PASSED]
+    shown = special[: phrases.NAMES_SHOWN_MAX]
+    lines = [f"- {GLYPHS[one.ended]} {markdown.markdown(line(one), links)}" for one in shown]
+    if len(special) > len(shown):
+        lines.append(f"- and {len(special) - len(shown)} more")
+    return "\n".join(lines)
+
+
+def whole_table(table: Table, links: Links) -> str:
+    """Return the table as Markdown: what each check said, of which commit, and by whom."""
+    rows = [
+        (
+            markdown.page(Code(one.name), one.url, links),
+            f"{GLYPHS[one.ended]} {markdown.markdown(result(one), links)}",
+            markdown.markdown(ran_on(one), links),
+            markdown.markdown(reported_by(one), links),
+        )
+        for one in table
+    ]
+    return markdown.table(("Check", "Result", "Ran on", "Reported by"), rows) if rows else ""
+
+
+def progress_table(run: Run, links: Links) -> str:
+    """Return the required checks of a run under way; empty if none is required."""
+    rows = []
+    for one in verdict.standings_of(run):
+        check = markdown.page(Code(one.required.name), one.named.url, links)
+        result = f"{_PROGRESS[one.outcome]} {OUTCOMES[one.outcome]}"
+        if one.outcome is CheckOutcome.FAILED and one.named.because:
+            result = f"✗ skipped, because {markdown.code(one.named.because)} failed"
+        rows.append((check, result))
+    return markdown.table(("Check", "Result"), rows) if rows else ""
+
+
+def message(one: CheckedName) -> str:
+    """Return the same as a plain sentence."""
+    return markdown.plain(phrases.sentence(line(one)))
+
+
+def result(one: CheckedName) -> Phrase:
+    """Return how a check ended and why, with the tests that were excused."""
+    tests = one.tests if one.ended is Ended.EXCUSED else ()
+    return _ending(one, phrase(" ({})", phrases.names(tests)) if tests else Phrase())
+
+
+def details(one: CheckedName) -> Phrase:
+    """Return why a check counts although it did not simply pass, and the tests that were excused.
+
+    Empty where its ending says all.
+    """
+    tests = phrases.names(one.tests) if one.ended is Ended.EXCUSED else Phrase()
+    proof = phrase(_PROOFS.get(one.proof or Proof.NONE, "").removeprefix(", "))
+    return phrases.joined([_because(one), tests, proof], ", ")
+
+
+def ran_on(one: CheckedName) -> Phrase:
+    """Return the commit that the check is about."""
+    where = "head of the PR" if one.place is Place.HEAD else "test branch"
+    return phrase(where + " {}", phrases.short(one.sha)) if one.sha else phrase(where)
+
+
+def reported_by(one: CheckedName) -> Phrase:
+    """Return what reported the check; empty if nothing is known to have."""
+    reporter = one.reporter
+    if reporter is None:
+        return Phrase()
+    said = phrase(
+        "check run {}" if reporter.kind is CheckKind.SUITE_RUN else "commit status {}",
+        Code(reporter.check_id),
+    )
+    if reporter.app_id is not None:
+        said += phrase(" of App {}", Code(reporter.app_id))
+    if reporter.attempt is not None:
+        said += phrase(", attempt {}", reporter.attempt)
+    return said
+
+
+_ORDER = tuple(ENDINGS)
+
+
+def _of_group(alike: Table) -> Phrase:
+    """Return checks that ended alike as one clause."""
+    names = phrases.names([one.name for one in alike])
+    return phrase("{} {}", names, _ending(alike[0], many=len(alike) > 1))
+
+
+def _ending(one: CheckedName, tests: Phrase = _NOTHING, *, many: bool = False) -> Phrase:
+    proof = _PROOFS.get(one.proof or Proof.NONE, "")
+    words = ENDINGS[one.ended]
+    words = _OF_MANY.get(one.ended, words) if many else words
+    ending = phrases.joined([phrase(words), _because(one)], ": ")
+    return ending + tests + phrase(proof)
+
+
+def _because(one: CheckedName) -> Phrase:
+    if one.because:
+        return _said(one.because)
+    return phrase(_ONLY_QUARANTINED) if one.ended is Ended.EXCUSED else Phrase()
+
+
+def _said(because: str) -> Phrase:
+    """Return a reason as a phrase: names stand between backticks, and are texts of others."""
+    pieces = [
+        piece if nth % 2 == 0 and _OUR_WORDS.fullmatch(piece) else Code(piece)
+        for nth, piece in enumerate(because.split("`"))
+    ]
+    return Phrase(tuple(piece for piece in pieces if piece not in ("", Code(""))))
+
+
+def _more(clauses: Sequence[Phrase]) -> list[Phrase]:
+    more = len(clauses) - phrases.NAMES_SHOWN_MAX
+    return [phrase("and {} more", more)] if more > 0 else []
