@@ -93,5 +93,5 @@ def _checked(run: Run, one: verdict.Standing) -> CheckedName:
         url="" if check is None else check.url,
         reporter=None
         if check is None
-        else Reporter(check.kind, check.source_id, check.id, attempt=None),
+        else Reporter(check.kind, check.source_id, check.id, attempt=check.attempt),
     )
