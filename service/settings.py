@@ -30,6 +30,7 @@ class Form(StrEnum):
     LINE = "text of one line"
     ADDRESS_TEMPLATE = "an https address with `{id}`"
     NAME_MASK = "text of one line with one `*` beside other text"
+    REPORTER = "`NAME=` with the number of an App, `@` and that of an account, or `any`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ PATTERNS: Mapping[Form, str] = {
     Form.LINE: common.LINE,
     Form.ADDRESS_TEMPLATE: common.TEMPLATE,
     Form.NAME_MASK: common.ONE_STAR,
+    Form.REPORTER: common.REPORTER,
 }
 
 

@@ -24,7 +24,7 @@ from service.mergequeue.engine.model import Hold, MergeQueue, Run
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, HoldReason, Reason
 from service.mergequeue.engine.state.holds import stops_landings
 from service.mergequeue.engine.states import LANDS, EntryState
-from service.mergequeue.wording import holds, readiness, risks
+from service.mergequeue.wording import holds, readiness, reporters, risks
 from service.mergequeue.wording.situation import PullRequestText, Wanted
 from service.text import markdown, phrases, times
 from service.text.phrases import Code, Page, Phrase, phrase
@@ -279,7 +279,10 @@ def _status(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.url:
         name = Page(Code(condition.name), condition.url)
     outcome = None if condition.word in ("", MISSING) else CheckOutcome(condition.word)
-    return _but(phrase("check {} passes", name), condition, Phrase((OUTCOMES[outcome],)))
+    now_so = Phrase((OUTCOMES[outcome],))
+    if condition.foreign is not None:
+        now_so = phrase("{} {}", Code(condition.name), reporters.reported(condition.foreign))
+    return _but(phrase("check {} passes", name), condition, now_so)
 
 
 def _successors(condition: Condition, _: MergeQueue) -> Phrase:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from service import check_reports
-from service.mergequeue.engine.model import Entry, Member, Named, Run
+from service.mergequeue.engine.model import Entry, Foreign, Member, Named, Run
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
@@ -70,7 +70,8 @@ class Standing:
     """Return the worst outcome of the reports that count for a required status; None: missing.
 
     `is_revoked`: a report passed and counts as failed (`Run.revoked`). `cause`: the job of the same
-    suite that has this outcome, and for which CI skipped the check.
+    suite that has this outcome, and for which CI skipped the check. `foreign`: the newest report of
+    the name that does not count, while there is none that does.
     """
 
     required: RequiredName
@@ -78,14 +79,20 @@ class Standing:
     check: Check | None
     is_revoked: bool = False
     cause: Check | None = None
+    foreign: Check | None = None
 
     @property
     def named(self) -> Named:
         """The status with its page, as evidence."""
         if self.check is None:
-            return Named(self.required.name, "")
+            other = self.foreign
+            if other is None:
+                return Named(self.required.name, "")
+            who = Foreign(other.kind, other.source_id, other.author, self.required)
+            return Named(self.required.name, other.url, foreign=who)
         if self.outcome in _DONE or self.check.raw not in _NOT_RUN:
-            return Named(self.required.name, self.check.url)
+            raw = self.check.raw if self.check.raw in _NOT_RUN else ""
+            return Named(self.required.name, self.check.url, raw=raw)
         if self.cause is None:
             return Named(self.required.name, self.check.url, because="")
         return Named(self.required.name, self.cause.url, because=self.cause.name)
@@ -210,7 +217,13 @@ def standing(
         for check in own:
             if (None if check.id in old else check.outcome) is outcome:
                 return Standing(required, outcome, check, cause=_cause_of(check, counting))
-    return Standing(required, None, None)
+    foreign = [
+        check
+        for check in counting
+        if check.name == required.name and check.kind is not CheckKind.SUITE
+    ]
+    other = max(foreign, key=check_reports.order, default=None) if not own else None
+    return Standing(required, None, None, foreign=other)
 
 
 def _cause_of(skipped: Check, counting: tuple[Check, ...]) -> Check | None:
