@@ -35,10 +35,18 @@ def of(ci: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("world_options", [WorldOptions(ci=ci)], indirect=True)
 
 
-def post(world: World, sha: str, by: str = "bob", state: str = "success") -> None:
-    """Somebody with write access sets the commit status `unit`."""
+def head_of(world: World, number: int) -> str:
+    """The head of a pull request."""
+    pull = world.repository.issues[number].pull
+    assert pull is not None
+    return pull.head_sha
+
+
+def post(world: World, sha: str, by: str = "bob", name: str = "unit") -> None:
+    """Somebody with write access sets a green commit status."""
     account = world.sandbox.world.account(by)
-    reports.add_status(world.repository, sha, account, NewStatus("unit", state))
+    assert account is not None
+    reports.add_status(world.repository, sha, account, NewStatus(name, "success"))
 
 
 async def commit_under_test(world: World) -> str:
@@ -85,13 +93,16 @@ async def test_a_status_does_not_stand_for_a_job_that_the_change_removed(world: 
     await world.make_queue()
     number = await world.open(files={".sandbox/ci.yml": TARGET + OTHER}, fresh=True)
     await world.settle()
-    post(world, world.repository.issues[number].pull.head_sha)
+    post(world, head_of(world, number))
     await world.comment("/merge", on=number)
     post(world, await commit_under_test(world))
     await world.rest(60)
     assert await world.merged() == []
     text = world.check_summary(number)
-    assert "was reported by a commit status of bob; it comes from the check run of" in text
+    assert (
+        "was reported by a commit status of bob; it comes from the check run of `Sandbox-ci`"
+        in text
+    )
 
 
 @of(TARGET + UNIT)
@@ -109,7 +120,7 @@ async def test_a_status_that_was_never_seen_before_is_not_believed(world: World)
     """Hurts everybody who builds main: nothing ever reported `unit`, and bob posts it."""
     await world.make_queue()
     number = await opened(world, "a.txt")
-    post(world, world.repository.issues[number].pull.head_sha)
+    post(world, head_of(world, number))
     await world.comment("/merge", on=number)
     post(world, await commit_under_test(world))
     await world.rest(120)
@@ -150,7 +161,7 @@ async def test_a_writer_does_not_become_the_reporter_on_the_own_head(world: Worl
     await world.make_queue()
     number = await world.open(files={"a.txt": "x"}, fresh=True)
     await world.settle()
-    post(world, world.repository.issues[number].pull.head_sha)
+    post(world, head_of(world, number))
     await world.comment("/merge", on=number)
     post(world, await commit_under_test(world))
     await world.rest(120)
@@ -190,8 +201,9 @@ async def test_a_pin_to_the_app_is_not_met_by_a_status_of_its_bot(world: World) 
 
 async def test_an_admin_names_the_reporter_by_a_setting(world: World) -> None:
     """Hurts the maintainer: a person's status is meant, and nothing but a rule may say so."""
-    bob = world.sandbox.world.account("bob").id
-    await world.make_queue(status_reporters=(f"unit=@{bob}",))
+    bob = world.sandbox.world.account("bob")
+    assert bob is not None
+    await world.make_queue(status_reporters=(f"unit=@{bob.id}",))
     number = await opened(world, "a.txt")
     await world.comment("/merge", on=number)
     post(world, (await gates.under_test(world, number)).check.suite.head_sha)

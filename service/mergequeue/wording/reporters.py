@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from service.mergequeue.engine.model import Foreign, Named
+from service.text import phrases
 from service.text.phrases import Code, Phrase, phrase
 from service.vocabulary import CheckKind, RequiredName
 
@@ -29,6 +30,10 @@ def clause(check: Named) -> Phrase:
 def reported(foreign: Foreign) -> Phrase:
     """Return the same without the name of the check."""
     by = _report(foreign.kind, foreign.app_id, foreign.author)
+    binding = foreign.wanted.binding
+    if binding is not None and not binding.on:
+        words = "was reported by {}; no check run of an App has reported it, here or anywhere else"
+        return phrase(words, by)
     return phrase("was reported by {}; it comes from {}", by, reporter_of(foreign.wanted))
 
 
@@ -44,7 +49,7 @@ def reporter_of(required: RequiredName) -> Phrase:
 
 def _report(kind: CheckKind, app_id: str | None, by: str) -> Phrase:
     if kind is CheckKind.STATUS:
-        return phrase("a commit status of {}", by or "an unknown account")
+        return phrase("a commit status of {}", phrases.login(by) if by else "an unknown account")
     if app_id is None:
         return phrase("a check run of an App")
     if not by:
