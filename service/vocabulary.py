@@ -183,6 +183,16 @@ class RequiredName:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A report that does not count for a required name, by kind and author, and whose would."""
+
+    kind: CheckKind
+    app_id: str | None
+    author: str
+    wanted: RequiredName
+
+
 class RequiredSource(StrEnum):
     """Where required statuses came from."""
 

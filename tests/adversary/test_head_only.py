@@ -2,6 +2,9 @@
 
 import pytest
 
+from service.mergequeue.operations import queues
+from service.mergequeue.operations.queues import QueueRequest
+from service.vocabulary import SYSTEM
 from tests.adversary.test_reporters import head_of, post
 from tests.adversary.test_untested import opened
 from tests.harness.world import World, WorldOptions
@@ -100,3 +103,33 @@ async def test_a_queue_that_asks_only_the_heads_tests_nothing_and_holds(world: W
     assert [hold.reason.value for hold in (await world.value()).holds] == [
         "required_statuses_missing"
     ]
+
+
+@of(TRIGGERS + TITLE, "unit", "pr-title")
+async def test_the_queues_own_drafts_throw_nobody_out(world: World) -> None:
+    """Hurts the authors: no setting names the check, and innocents are told to fix and push."""
+    await world.make_queue()
+    numbers = [await opened(world, f"{name}.txt") for name in "abcd"]
+    for number in numbers:
+        await world.comment("/merge", on=number)
+    await world.rest(1200)
+    assert "FAILED" not in [await world.state(number) for number in numbers]
+    text = world.comment_on(numbers[0])
+    assert "headOnlyStatuses" in text
+    assert "passed on the PR itself and failed on the test branch" in text
+    assert await world.merged() == []
+
+
+@of(TRIGGERS + TITLE, "unit", "pr-title")
+async def test_with_the_setting_they_are_tested_again_by_themselves(world: World) -> None:
+    """Hurts the authors: the admin has set the name, and each must comment again."""
+    await world.make_queue()
+    number = await opened(world, "a.txt")
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert await world.state(number) == "NOT_READY"
+    queue = await world.queue()
+    request = QueueRequest({"head_only_statuses": HEAD_ONLY})
+    await queues.update(world.runtime, queue, request, SYSTEM)
+    await world.settle()
+    assert await world.merged() == [number]

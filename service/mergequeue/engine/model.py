@@ -17,7 +17,7 @@ from service.mergequeue.engine.reported import Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.engine.targets import Targets
-from service.vocabulary import Actor, Blocker, Check, CheckKind, RequiredName, RequiredSource, Sha
+from service.vocabulary import Actor, Blocker, Check, Foreign, RequiredName, RequiredSource, Sha
 
 PRIORITY_NAMES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
 """Named priorities, lower first; `medium` is the default (docs/design/testing.md 1)."""
@@ -34,22 +34,12 @@ class Tip:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
-    """A report that does not count for a required name, by kind and author, and whose would."""
-
-    kind: CheckKind
-    app_id: str | None
-    author: str
-    wanted: RequiredName
-
-
-@dataclass(frozen=True, slots=True)
 class Named:
-    """A check by name with its page, as evidence.
+    """A check by name with its page, as evidence. `raw`: the provider's word if it did not run.
 
     `because` is not None for one that was skipped and does not pass: the job for which CI skipped
     it, whose page `url` is then, or empty. `foreign`: another reporter's report of the name, which
-    does not count. `raw` is the provider's word for a check that it did not run.
+    does not count.
     """
 
     name: str

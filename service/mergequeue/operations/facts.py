@@ -1,5 +1,6 @@
 """Read pull requests and target branches from the provider, as inputs for a queue."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -38,6 +39,13 @@ from service.vocabulary import (
     RequiredName,
     Sha,
 )
+
+_OF_PULL_REQUEST = re.compile(
+    r"title|label|semantic|conventional|review|milestone|assignee|description|checklist"
+    r"|\b(?:cla|dco|wip|danger)\b|\bpr[-_ /](?:body|lint|name|size|check)|linked.?issue",
+    re.IGNORECASE,
+)
+"""Names of checks that usually judge a pull request. They inform, and permit nothing."""
 
 _PASSED = (CheckOutcome.PASSED,)
 _PASSES = (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
@@ -108,6 +116,12 @@ def swept(known: Facts, fresh: Facts) -> Facts:
     return fresh
 
 
+def _judged_on(pull: PullRequest) -> tuple[str, ...]:
+    reports = [one for one in pull.own_reports if _OF_PULL_REQUEST.search(one.name)]
+    found = {one.name for one in reports if one.outcome is CheckOutcome.PASSED}
+    return tuple(sorted(found - set(pull.failed_checks)))
+
+
 def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
     return Facts(
         pr=pull.number,
@@ -125,6 +139,7 @@ def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
         own_skipped=pull.skipped_checks,
         own_failed=pull.failed_checks,
         own_minutes=pull.own_minutes,
+        judged_on_head=_judged_on(pull),
         in_stack=pull.stack is not None and pull.stack.is_native,
     )
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from service.mergequeue.engine.model import Foreign, Named
+from service.mergequeue.engine.model import Named
 from service.text import phrases
 from service.text.phrases import Code, Phrase, phrase
-from service.vocabulary import CheckKind, RequiredName
+from service.vocabulary import CheckKind, Foreign, RequiredName
 
 SETTING = Code("statusReporters")
 

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from service import check_reports
-from service.mergequeue.engine.model import Entry, Foreign, Member, Named, Run
+from service.mergequeue.engine.model import Entry, Member, Named, Run
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
-from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, RequiredName
+from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, Foreign, RequiredName
 
 SETTLE = timedelta(seconds=10)
 """A failed check is final after this time without a newer attempt of it."""

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.culprits import verdict
-from service.mergequeue.engine.model import Entry, Foreign, Hold, MergeQueue, Run
+from service.mergequeue.engine.model import Entry, Hold, MergeQueue, Run
 from service.mergequeue.engine.reasons import (
     BREAKER_HOLDS,
     MEANINGS,
@@ -24,7 +24,7 @@ from service.mergequeue.engine.reasons import (
 from service.mergequeue.engine.state import holds, leaving, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import QueueState, RunKind
-from service.vocabulary import BlockerCode, CheckOutcome, Mergeability
+from service.vocabulary import BlockerCode, CheckOutcome, Foreign, Mergeability
 
 
 class ConditionCode(StrEnum):
