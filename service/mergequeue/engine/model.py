@@ -35,11 +35,10 @@ class Tip:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A check by name with its page, as evidence. `raw`: the provider's word if it did not run.
+    """A check by name with its page; `raw` is the provider's word if it did not run.
 
-    `because` is not None for one that was skipped and does not pass: the job for which CI skipped
-    it, whose page `url` is then, or empty. `foreign`: another reporter's report of the name, which
-    does not count.
+    `because` is not None if it was skipped and does not pass: the job for which CI skipped it, or
+    empty. `foreign`: a report of the name that does not count.
     """
 
     name: str
@@ -370,8 +369,7 @@ class Green:
 class RequiredSet:
     """What a run started now would have to pass; `source` None: nothing was found.
 
-    `notes` name rules of the branch that people should know of; no decision depends on them.
-    `on_heads` are asked of the heads of pull requests alone, and of no test branch.
+    `notes` name rules for people, which decide nothing. `on_heads` are asked of heads alone.
     """
 
     names: tuple[RequiredName, ...] = ()

@@ -1,4 +1,4 @@
-"""Required checks that seem to judge a pull request and not its tree (docs/design/testing.md 4.1).
+"""Required checks that seem to judge a pull request and not its tree (docs/design/provider.md 8.3).
 
 A check of the title or the labels fails on the draft pull request of the queue, whatever the tree.
 This excuses nothing: it only blames no pull request, and names the setting that an admin chooses.
