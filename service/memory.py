@@ -308,7 +308,8 @@ class Memory:
     `wholes` are the last views of whole queues, by queue, with what they were made of.
     `seen_queues` are the versions that the watchdog saw last, by queue; `stalled` names what stands
     still in which queue. `files_read` are branch and commit at which this process has read the
-    repository's file, by queue.
+    repository's file, by queue. `reporters_read` are the commits from which reporters of required
+    names were learned last, by queue, with the time.
     `pasts` are what ended submissions of a queue say, by queue; they are read anew on a clock.
     `figures` are a queue's metrics as text, by queue.
     `failing_tests` are the failing tests of a repository by span and revision.
@@ -321,6 +322,7 @@ class Memory:
         self.generation = 0
         self.seen_queues: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.files_read: LRUCache[int, tuple[str, str]] = LRUCache(PASTS_MAX)
+        self.reporters_read: LRUCache[int, tuple[tuple[str, ...], datetime]] = LRUCache(PASTS_MAX)
         self.stalled: dict[int, frozenset[str]] = {}
         self.troubled_hosts: dict[str, Exception] = {}
         self.access_version = -1

@@ -4,7 +4,7 @@ Repositories, commits, people and reports of checks, as neutral values: nothing 
 knows a provider, a queue or a database.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
@@ -110,8 +110,11 @@ class Check:
     """One report about one commit.
 
     `source_id` is the App that reported it, `group` its suite (empty for statuses), `id` the
-    provider's id, which alone orders reports of one name; `raw` the provider's own word
-    (its conclusion once completed, else its waiting word); `url` is never empty.
+    provider's id, which orders reports of one series; `raw` the provider's own word
+    (its conclusion once completed, else its waiting word); `url` is never empty. `account` is the
+    id of the account that set a commit status, `author` its login, or the name of the App.
+    `attempt` is that of the CI job, read where a suite has several reports of one name; None: it is
+    no job, or has the only report of its name.
     """
 
     kind: CheckKind
@@ -124,6 +127,9 @@ class Check:
     url: str
     started_at: datetime | None = None
     completed_at: datetime | None = None
+    account: str | None = None
+    author: str = ""
+    attempt: int | None = None
 
 
 class Explanation(StrEnum):
@@ -137,11 +143,54 @@ class Explanation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Binding:
+    """How a required name got its reporter, where the rules of the branch do not name it.
+
+    `by` is the reporter in words. `on` says where it was seen: the target branch, the head of a
+    pull request or a test branch; BY_SETTING: a setting names it; empty: it was not seen yet.
+    """
+
+    by: str
+    on: str
+    at: datetime | None = None
+
+
+BY_SETTING = "setting"
+
+
+@dataclass(frozen=True, slots=True)
 class RequiredName:
-    """A status that must pass; with `source_id` only that App's reports count."""
+    """A status that must pass, and whose reports count for it (docs/design/provider.md 8.3).
+
+    With `source_id` only those of that App, with `kind` only those of that kind, with `account`
+    only commit statuses that this account set. `binding` None: the branch's rules say all of it.
+    """
 
     name: str
     source_id: str | None = None
+    kind: CheckKind | None = None
+    account: str | None = None
+    binding: Binding | None = field(default=None, compare=False)
+
+    def admits(self, check: Check) -> bool:
+        """Return whether a report of this name counts: its kind and who made it are right."""
+        return (
+            check.name == self.name
+            and check.kind is not CheckKind.SUITE
+            and self.kind in (None, check.kind)
+            and self.source_id in (None, check.source_id)
+            and self.account in (None, check.account)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A report that does not count for a required name, by kind and author, and whose would."""
+
+    kind: CheckKind
+    app_id: str | None
+    author: str
+    wanted: RequiredName
 
 
 class RequiredSource(StrEnum):

@@ -1,15 +1,16 @@
 """All reports on one commit: check runs and commit statuses."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cachetools import TTLCache
 
-from bot.github import graphql, outcomes, reading
+from bot.github import ci_runs, graphql, outcomes, reading
 from bot.github.client import RepositoryClient
 from bot.github.reading import Fields, Person
 from service.clock import Clock
-from service.provider.errors import Gone
+from service.provider.errors import Gone, GoneKind, NotPermitted
 from service.provider.values import (
     Checks,
 )
@@ -37,7 +38,7 @@ COMMIT = """
         checkSuites(first: %(suites)d) {
           nodes {
             databaseId status
-            app { databaseId }
+            app { databaseId name }
             checkRuns(first: 100, filterBy: {checkType: ALL}) {
               nodes {
                 databaseId name status conclusion detailsUrl permalink startedAt completedAt
@@ -52,6 +53,8 @@ COMMIT = """
 """
 
 BOT_SUFFIX = "[bot]"
+GHOST = "ghost"
+"""GitHub's name for an account that has been deleted."""
 APPS_MAX = 1_000
 APPS_KEPT_S = 3_600
 
@@ -116,7 +119,10 @@ class Reports:
             is_complete = is_complete and all_statuses
             for each in statuses:
                 creator = reading.person_of(each.inner_or_none("creator"))
-                found.append(_check_of_status(each, web, await self._app_of(client, creator)))
+                found.append(
+                    _check_of_status(each, web, creator, await self._app_of(client, creator))
+                )
+        found = await _with_attempts(client, sha, found)
         return Checks(sha, outcomes.guarded(found), is_complete)
 
     def _shown(self, suites: Sequence[Fields], web: str, *, skipped_pass: bool) -> list[Check]:
@@ -206,6 +212,22 @@ def _open_suites(suites: Sequence[Suite], runs: Sequence[Check], web: str) -> li
     ]
 
 
+async def _with_attempts(client: RepositoryClient, sha: Sha, found: list[Check]) -> list[Check]:
+    """Return the reports with the attempts of jobs, where a suite has several of one name.
+
+    Where the jobs cannot be read, all count as jobs of one attempt, so that none replaces another.
+    """
+    names = Counter((one.group, one.name) for one in found if one.kind is CheckKind.SUITE_RUN)
+    suites = frozenset(group for (group, _), count in names.items() if count > 1)
+    try:
+        attempts = await ci_runs.attempts_of(client, sha, suites)
+    except (NotPermitted, Gone) as failure:
+        if isinstance(failure, Gone) and failure.kind is not GoneKind.BRANCH:
+            raise
+        attempts = {one.id: 1 for one in found if one.group in suites}
+    return [replace(one, attempt=attempts.get(one.id)) for one in found]
+
+
 def _has_ended(check: Check) -> bool:
     return check.outcome in (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
 
@@ -229,7 +251,12 @@ def _check_of_node(run: Fields, suite: Fields, web: str, *, skipped_pass: bool) 
         url=run.words("detailsUrl") or run.words("permalink") or web,
         started_at=run.moment_or_none("startedAt"),
         completed_at=run.moment_or_none("completedAt"),
+        author=_name_of(suite.inner_or_none("app")),
     )
+
+
+def _name_of(app: Fields | None) -> str:
+    return "" if app is None else app.words("name")
 
 
 def _check_of_run(run: Fields, web: str, *, skipped_pass: bool) -> Check:
@@ -246,10 +273,11 @@ def _check_of_run(run: Fields, web: str, *, skipped_pass: bool) -> Check:
         url=run.words("details_url") or run.words("html_url") or web,
         started_at=run.moment_or_none("started_at"),
         completed_at=run.moment_or_none("completed_at"),
+        author=_name_of(run.inner_or_none("app")),
     )
 
 
-def _check_of_status(status: Fields, web: str, app_id: str | None) -> Check:
+def _check_of_status(status: Fields, web: str, creator: Person | None, app_id: str | None) -> Check:
     state = status.text("state")
     return Check(
         kind=CheckKind.STATUS,
@@ -261,4 +289,6 @@ def _check_of_status(status: Fields, web: str, app_id: str | None) -> Check:
         raw=state,
         url=status.words("target_url") or web,
         completed_at=status.moment_or_none("updated_at") or status.moment_or_none("created_at"),
+        account=GHOST if creator is None else creator.id,
+        author=GHOST if creator is None else creator.login,
     )

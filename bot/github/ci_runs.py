@@ -3,7 +3,8 @@
 Writing needs `actions: write`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import date
 
 from bot.github import outcomes, refs
@@ -85,6 +86,28 @@ async def ci_jobs(client: RepositoryClient, run_id: str, attempt: int) -> tuple[
     """The jobs of one attempt."""
     listed = await _listed(client, f"/actions/runs/{run_id}/attempts/{attempt}/jobs", "jobs")
     return tuple(ci_job_of(each) for each in listed)
+
+
+async def attempts_of(
+    client: RepositoryClient, sha: Sha, suites: AbstractSet[str]
+) -> Mapping[str, int]:
+    """Return the attempt of each job in these check suites of a commit, by its check run's id.
+
+    A check run that is no job of GitHub's own CI has none. Raises the provider's errors, also
+    NotPermitted.
+    """
+    if not suites:
+        return {}
+    listed, _ = await client.listed(
+        "/actions/runs", "workflow_runs", {"head_sha": sha}, is_kept=True
+    )
+    found: dict[str, int] = {}
+    for run in listed:
+        if run.id("check_suite_id") in suites:
+            tail = f"/actions/runs/{run.id('id')}/jobs"
+            jobs, _ = await client.listed(tail, "jobs", {"filter": "all"}, is_kept=True)
+            found |= {job.id("id"): int(job.id_or_none("run_attempt") or 1) for job in jobs}
+    return found
 
 
 async def ci_artifacts(client: RepositoryClient, run_id: str) -> tuple[Artifact, ...]:

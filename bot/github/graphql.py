@@ -55,9 +55,12 @@ CHECKS = """
         __typename
         ... on CheckRun {
           name status conclusion startedAt completedAt isRequired(pullRequestNumber: $number)
-          checkSuite { app { databaseId } }
+          checkSuite { app { databaseId name } }
         }
-        ... on StatusContext { context state isRequired(pullRequestNumber: $number) }
+        ... on StatusContext {
+          context state isRequired(pullRequestNumber: $number)
+          creator { login ... on User { databaseId } ... on Bot { databaseId } }
+        }
       }
       pageInfo { hasNextPage endCursor }
     }
@@ -120,7 +123,10 @@ mutation Advance($repository: ID!, $updates: [RefUpdate!]!) {
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One report in the roll-up of a head; a commit status has no conclusion, App or times."""
+    """One report in the roll-up of a head; a commit status has no conclusion, App or times.
+
+    `account` is the id of the account that set a status, `author` its login or the App's name.
+    """
 
     name: str
     is_run: bool
@@ -130,6 +136,8 @@ class Context:
     app_id: str | None
     started_at: datetime | None
     completed_at: datetime | None
+    account: str | None = None
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,6 +430,7 @@ def _context_of(node: Fields) -> Context:
     is_run = node.words("__typename") == "CheckRun"
     suite = node.inner_or_none("checkSuite")
     app = None if suite is None else suite.inner_or_none("app")
+    creator = node.inner_or_none("creator")
     return Context(
         name=node.text("name" if is_run else "context"),
         is_run=is_run,
@@ -431,4 +440,6 @@ def _context_of(node: Fields) -> Context:
         app_id=None if app is None else app.id_or_none("databaseId"),
         started_at=node.moment_or_none("startedAt"),
         completed_at=node.moment_or_none("completedAt"),
+        account=None if creator is None else creator.id_or_none("databaseId"),
+        author=creator.text("login") if creator else "" if app is None else app.words("name"),
     )

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from service import check_reports
 from service.provider.ci import CiTrigger
 from service.vocabulary import Check, CheckKind, CheckOutcome
 
@@ -94,26 +95,15 @@ def worst(outcomes: Iterable[CheckOutcome]) -> CheckOutcome | None:
     return min(outcomes, key=WORST_FIRST.index, default=None)
 
 
-def newest(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Return the report with the highest id of each name within its source and group."""
-    found: dict[tuple[str, str | None, str, str], Check] = {}
-    for check in checks:
-        key = (check.kind, check.source_id, check.group, check.name)
-        held = found.get(key)
-        if held is None or int(check.id) >= int(held.id):
-            found[key] = check
-    return tuple(found.values())
-
-
 def guarded(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return the reports; a skipped run takes the worst outcome of its suite.
 
-    A job that was skipped because the job before it failed would otherwise pass. Only the newest
-    report of each name counts for the suite.
+    A job that was skipped because the job before it failed would otherwise pass. Only the reports
+    that count (`check_reports.py`) say something of the suite.
     """
     reports = tuple(checks)
     guarding: dict[tuple[str | None, str], set[CheckOutcome]] = defaultdict(set)
-    for check in newest(reports):
+    for check in check_reports.counting(reports):
         if check.kind is CheckKind.SUITE_RUN and check.outcome in GUARDING:
             guarding[check.source_id, check.group].add(check.outcome)
     return tuple(_under(check, guarding[check.source_id, check.group]) for check in reports)

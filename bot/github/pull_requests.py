@@ -21,6 +21,8 @@ from service.vocabulary import (
     LAST_PUSH,
     Blocker,
     BlockerCode,
+    Check,
+    CheckKind,
     CheckOutcome,
     Mergeability,
     PullRequestState,
@@ -128,6 +130,7 @@ class PullRequests:
             skipped_checks=_names_with(facts, CheckOutcome.SKIPPED) if is_whole else (),
             failed_checks=_names_with(facts, CheckOutcome.FAILED),
             own_minutes=_minutes_of_slowest(facts.contexts, self._app_id),
+            own_reports=_reports_of(facts, self._app_id) if is_whole else (),
         )
 
     def _keep(self, client: RepositoryClient, facts: Facts) -> None:
@@ -252,6 +255,29 @@ def _names_with(facts: Facts, outcome: CheckOutcome) -> tuple[str, ...]:
         by_name.setdefault(context.name, []).append(_outcome_of(context))
     return tuple(
         sorted(name for name, found in by_name.items() if outcomes.worst(found) is outcome)
+    )
+
+
+def _reports_of(facts: Facts, app_id: str) -> tuple[Check, ...]:
+    """Return the reports on the head without those of our own App.
+
+    GitHub lists only the newest attempts here, and their suites and ids are not read.
+    """
+    return tuple(
+        Check(
+            kind=CheckKind.SUITE_RUN if each.is_run else CheckKind.STATUS,
+            name=each.name,
+            source_id=each.app_id,
+            group="",
+            id="",
+            outcome=_outcome_of(each),
+            raw=each.conclusion or each.status,
+            url=facts.pull.url,
+            account=each.account,
+            author=each.author,
+        )
+        for each in facts.contexts
+        if each.app_id != app_id
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from bot.sandbox import artifacts, ci_file, command_runner, deliver, reports
+from bot.sandbox import artifacts, ci_file, command_runner, deliver, reports, standing
 from bot.sandbox.ci_file import CheckPlan, Plan
 from bot.sandbox.records import Account, Actor, App, CheckRun
 from bot.sandbox.shapes import checks
@@ -168,6 +168,7 @@ def _begin_check(
     fields = {"name": plan.name, "status": "in_progress"}
     check = reports.add_run(repository, suite, Actor(app.bot, app), fields)
     check.runner, check.failed_steps = plan.runner, plan.failed_steps
+    check.attempt = run.attempt
     run.jobs[run.attempt].append(check)
     if conclusion != "hang":
         word = "failure" if conclusion == "error" else conclusion
@@ -223,9 +224,8 @@ def close_when_done(repository: Repository, run: WorkflowRun) -> None:
 
 
 def latest_jobs(run: WorkflowRun) -> list[CheckRun]:
-    """The newest job of each name over all attempts, by id."""
-    newest = {job.name: job for attempt in sorted(run.jobs) for job in run.jobs[attempt]}
-    return sorted(newest.values(), key=lambda job: job.id)
+    """The jobs of the last attempt of each name, by id; one attempt may have several of a name."""
+    return standing.latest([job for attempt in sorted(run.jobs) for job in run.jobs[attempt]])
 
 
 def _finish(repository: Repository, run: WorkflowRun, conclusion: str) -> None:
@@ -262,8 +262,8 @@ def rerun(repository: Repository, run: WorkflowRun, *, failed_only: bool) -> Non
     plan = ci_file.read(repository.git.objects, run.tested_sha)
     if plan is None or plan.error is not None:
         return
-    good = {job.name for job in latest_jobs(run) if job.conclusion in ("success", "skipped")}
-    chosen = [one for one in plan.checks if not (failed_only and one.name in good)]
+    bad = {job.name for job in latest_jobs(run) if job.conclusion not in ("success", "skipped")}
+    chosen = [one for one in plan.checks if not failed_only or one.name in bad]
     if not failed_only:
         run.artifacts.clear()
     run.attempt += 1

@@ -166,7 +166,7 @@ class CheckSuite:
 class CheckRun:
     """One check run; a re-run is a new one with the same name in the same suite.
 
-    `runner` and `failed_steps` are what its job shows.
+    `attempt`, `runner` and `failed_steps` are what its job shows; without an attempt it is no job.
     """
 
     id: int
@@ -185,6 +185,7 @@ class CheckRun:
     actions: list[Json] = field(default_factory=list)
     runner: str = "sandbox"
     failed_steps: int = 1
+    attempt: int | None = None
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """The reports on a commit that count, by the provider's rules.
 
-Newest check run of each name of each suite, newest status of each context. No rule of a branch
-is here (rules.py), and no JSON (shapes/checks.py).
+Jobs of the last attempt of each name of each suite, other check runs by the newest of each name,
+newest status of each context. No rule of a branch is here (rules.py), and no JSON
+(shapes/checks.py).
 """
 
 from bot.sandbox.records import CheckRun, CheckSuite, Status
@@ -12,9 +13,21 @@ GOOD = ("success", "neutral", "skipped")
 
 
 def latest(runs: list[CheckRun]) -> list[CheckRun]:
-    """The newest run of each name of each suite, in order of their ids."""
-    newest = {(run.suite.id, run.name): run for run in runs}
-    return sorted(newest.values(), key=lambda run: run.id)
+    """The runs of each name of each suite that no later attempt repeats, in order of their ids.
+
+    Jobs of one attempt may share a name, and then all are there
+    (https://github.com/embeddedos-org/ebuild/pull/103).
+    """
+    last: dict[tuple[int, str], int] = {}
+    others = {}
+    for run in runs:
+        key = (run.suite.id, run.name)
+        if run.attempt is None:
+            others[key] = run
+        else:
+            last[key] = max(run.attempt, last.get(key, 0))
+    jobs = [run for run in runs if run.attempt and run.attempt == last[run.suite.id, run.name]]
+    return sorted((*others.values(), *jobs), key=lambda run: run.id)
 
 
 def latest_statuses(repository: Repository, sha: str) -> list[Status]:

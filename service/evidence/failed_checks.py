@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from service import check_reports
 from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
@@ -174,7 +175,7 @@ async def _contradicted(runtime: Runtime, queue: QueueRef, run: Run) -> PassRevo
 
 def failing_of(run: Run) -> dict[str, frozenset[str]]:
     """Return the failed reports that count by required status, without revoked passes."""
-    counting = verdict.newest(run.checks)
+    counting = check_reports.counting(run.checks)
     failing: dict[str, frozenset[str]] = {}
     for one in verdict.standings_of(run):
         required = one.required
@@ -182,8 +183,7 @@ def failing_of(run: Run) -> dict[str, frozenset[str]]:
             failing[required.name] = failing.get(required.name, frozenset()) | {
                 check.id
                 for check in counting
-                if check.name == required.name
-                and required.source_id in (None, check.source_id)
+                if required.admits(check)
                 and check.outcome is CheckOutcome.FAILED
                 and check.id not in run.rerun_ids
             }

@@ -118,5 +118,5 @@ def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def is_report_of(required: RequiredName, check: Check) -> bool:
-    """Return whether a report satisfies a requirement by name and App."""
-    return check.name == required.name and required.source_id in (None, check.source_id)
+    """Return whether a report satisfies a requirement by name, kind and reporter."""
+    return required.admits(check)

@@ -47,7 +47,8 @@ class PullRequest:
     passed report is in neither. `own_minutes` is how long the slowest completed check run there
     took, in whole minutes, None without any. `stack` is None outside of a native stack and for a
     closed pull request. `approved_by` are logins of people with write access whose newest review
-    approves it; it is empty where many pull requests are read at once.
+    approves it; it is empty where many pull requests are read at once. `own_reports` are the
+    newest reports on its head, without ids and suites; none where not all were read.
     """
 
     number: int
@@ -73,6 +74,7 @@ class PullRequest:
     approved_by: tuple[str, ...] = ()
     author_id: str | None = None
     own_minutes: float | None = None
+    own_reports: tuple[Check, ...] = ()
 
     @property
     def target_branch(self) -> str:

@@ -95,6 +95,7 @@ def a_check(
         outcome=outcome,
         raw=outcome.value,
         url=f"https://ci.example/{number}",
+        attempt=number,
     )
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from service import check_reports
 from service.mergequeue.engine import config
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.culprits.verdict import Verdict, Word
@@ -447,7 +448,7 @@ def test_a_name_in_two_suites_of_one_app_must_pass_in_both() -> None:
 
 def test_of_a_report_that_is_listed_twice_the_later_read_counts() -> None:
     running, passed = a_check("unit", RUNNING, 1), a_check("unit", PASSED, 1)
-    assert verdict.newest((running, passed)) == (passed,)
+    assert check_reports.counting((running, passed)) == (passed,)
 
 
 def test_a_report_of_an_earlier_attempt_counts_as_missing_whatever_other_suites_say() -> None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from service import check_reports
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.culprits import verdict
@@ -55,7 +56,7 @@ def _unknown_passes(checks: Iterable[Check]) -> tuple[Check, ...]:
     )
 
 
-_newest = verdict.newest
+_newest = check_reports.counting
 
 
 def _unreadable_is_none(draft: Draft, one: inputs.RequiredChanged) -> None:
@@ -243,7 +244,7 @@ FAULTS: Mapping[str, Fault] = {
     "B8 reports on another commit count for the run": applied(
         inputs.ChecksReported, _any_commits_reports
     ),
-    "B9 an unknown conclusion passes": replaced(verdict, "newest", _unknown_passes),
+    "B9 an unknown conclusion passes": replaced(check_reports, "counting", _unknown_passes),
     "B10 unreadable required statuses are none": applied(
         inputs.RequiredChanged, _unreadable_is_none
     ),

@@ -183,7 +183,7 @@ def _suite(one: Repository, suite: CheckSuite) -> Json:
 
 
 def _app_of(suite: CheckSuite) -> Json | None:
-    return None if suite.app.is_gone else {"databaseId": suite.app.id}
+    return None if suite.app.is_gone else {"databaseId": suite.app.id, "name": suite.app.name}
 
 
 def _run(one: Repository, run: CheckRun) -> Json:
@@ -325,6 +325,7 @@ def _context(one: Repository, item: CheckRun | Status) -> Json:
         return {
             "__typename": "StatusContext",
             "context": item.context,
+            "creator": account(item.creator),
             "state": item.state.upper(),
             "isRequired": _is_required(one, item.context, item.creator.app_id),
         }

@@ -3,7 +3,7 @@
 import re
 from functools import partial
 
-from bot.sandbox import artifacts, ci
+from bot.sandbox import artifacts, ci, standing
 from bot.sandbox.records import Artifact, Json
 from bot.sandbox.refusal import not_found, refused
 from bot.sandbox.rest.call import REPO, Answer, Call, Listing, Reply, Route
@@ -59,9 +59,11 @@ async def get_attempt(call: Call) -> Answer:
 
 
 async def list_jobs(call: Call) -> Answer:
-    """The newest job of each name."""
+    """The jobs of the last attempt of each name, or of all attempts with `filter=all`."""
     run = _run(call)
-    return Listing(ci.latest_jobs(run), partial(checks.job, call.repository, run), "jobs")
+    every = [job for attempt in sorted(run.jobs) for job in run.jobs[attempt]]
+    jobs = every if call.query.get("filter") == "all" else standing.latest(every)
+    return Listing(jobs, partial(checks.job, call.repository, run), "jobs")
 
 
 async def list_jobs_of_attempt(call: Call) -> Answer:

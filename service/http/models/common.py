@@ -71,6 +71,7 @@ TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
 _PLAIN = r"[^*\x00-\x1f\x7f-\x9f]"
 ONE_STAR = rf"^(?:{_PLAIN}+\*{_PLAIN}*|\*{_PLAIN}+)$(?!\n)"
 JOB_CODE = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[1-9]|[1-9]\d|1[01]\d|12[0-8]|failure)$(?!\n)"
+REPORTER = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[0-9]{1,20}|@[0-9]{1,20}|any)$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
 LINES = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)"
 # What any string of a body holds: NUL is refused before a field is looked at.
@@ -98,6 +99,8 @@ FORMS: Mapping[str, str] = {
         " `unit*=8`"
     ),
     ONE_STAR: "must be one line with exactly one `*` and something beside it, as `seed *`",
+    REPORTER: "must be `NAME=` and the number of an App, `@` and that of an account, or `any`, "
+    "as `unit=15368`",
 }
 """Pattern of a field → what must be sent, for people."""
 

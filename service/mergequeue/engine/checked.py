@@ -135,7 +135,7 @@ def _checked(run: Run, one: verdict.Standing, names: Mapping[str, str]) -> Check
         run=run.id,
         sha=run.sha,
         url=one.named.url,
-        reporter=None if check is None else Reporter(check.kind, check.source_id, check.id),
+        reporter=None if check is None else Reporter(check.kind, check.source_id, check.id, check.attempt),
         because=_because(one),
         tests=tests,
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from service.settings import Chars, Items, Range, Template, definitions, setting
+from service.settings import Chars, Form, Items, Range, Template, definitions, setting
 from service.vocabulary import MergeMethod
 
 
@@ -265,6 +265,22 @@ class QueueConfig:
         "instead of those that the branch's rules require; `[]`: explicitly none",
         "when the queue must wait for other checks than the branch's rules name",
         Items("names", 255, are_distinct=True),
+    )
+    head_only_statuses: tuple[str, ...] = setting(
+        (),
+        "required statuses that judge the pull request and not its tree, such as its title or its "
+        "labels: each head must have passed them, and no test branch is asked",
+        "for a check that fails or never runs on the draft pull requests of the queue",
+        Items("names", 255, are_distinct=True),
+    )
+    status_reporters: tuple[str, ...] = setting(
+        (),
+        "whose reports count for a required status that the branch's rules bind to no App, instead "
+        "of what Headgate learned: `NAME=APP` with the number of the App, `NAME=@ID` for commit "
+        "statuses of the account with this number, `NAME=any` for every report",
+        "when another App reports the name now, or a person's commit status is meant; better, "
+        "choose the App in the branch's rules",
+        Items("reporters", 300, are_distinct=True, form=Form.REPORTER),
     )
     merge_method: MergeMethod = setting(
         MergeMethod.SQUASH,

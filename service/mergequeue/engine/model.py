@@ -17,7 +17,7 @@ from service.mergequeue.engine.reported import Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.engine.targets import Targets
-from service.vocabulary import Actor, Blocker, Check, RequiredName, RequiredSource, Sha
+from service.vocabulary import Actor, Blocker, Check, Foreign, RequiredName, RequiredSource, Sha
 
 PRIORITY_NAMES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
 """Named priorities, lower first; `medium` is the default (docs/design/testing.md 1)."""
@@ -35,15 +35,17 @@ class Tip:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A check by name with its page, as evidence.
+    """A check by name with its page; `raw` is the provider's word if it did not run.
 
-    `because` is not None for one that was skipped and does not pass: the job for which CI skipped
-    it, whose page `url` is then, or empty.
+    `because` is not None if it was skipped and does not pass: the job for which CI skipped it, or
+    empty. `foreign`: a report of the name that does not count.
     """
 
     name: str
     url: str
     because: str | None = None
+    foreign: Foreign | None = None
+    raw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,12 +369,13 @@ class Green:
 class RequiredSet:
     """What a run started now would have to pass; `source` None: nothing was found.
 
-    `notes` name rules of the branch that people should know of; no decision depends on them.
+    `notes` name rules for people, which decide nothing. `on_heads` are asked of heads alone.
     """
 
     names: tuple[RequiredName, ...] = ()
     source: RequiredSource | None = None
     notes: tuple[str, ...] = ()
+    on_heads: tuple[RequiredName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,9 @@ class Facts:
     `authorized_head` the fork's head that a person with write access let in. `own_skipped` and
     `own_failed` are the names of the checks that were skipped or failed on its own head,
     `own_minutes` is how long the slowest of its check runs took, None if none is known.
-    `in_stack`: it is a member of a native stack, which the provider lands by its merge call alone.
+    `judged_on_head` are the names of checks that its own head passed and that by their names judge
+    a pull request, not a tree. `in_stack`: it is a member of a native stack, which the provider
+    lands by its merge call alone.
     """
 
     pr: int
@@ -45,6 +47,7 @@ class Facts:
     own_failed: tuple[str, ...] = ()
     own_minutes: float | None = None
     in_stack: bool = False
+    judged_on_head: tuple[str, ...] = ()
 
     @property
     def below(self) -> tuple[int, ...]:

@@ -1,11 +1,13 @@
 """Read pull requests and target branches from the provider, as inputs for a queue."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from service.database.database import Tx
 from service.mergequeue.engine.config import QueueConfig, Toggle
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import (
     FactsChanged,
     Input,
@@ -16,7 +18,7 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Tip
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
-from service.mergequeue.operations import chains
+from service.mergequeue.operations import chains, turn
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.ci import Judged, Subject
@@ -26,15 +28,26 @@ from service.provider.values import (
 )
 from service.runtime import Runtime
 from service.vocabulary import (
+    Blocker,
+    BlockerCode,
     Check,
     CheckOutcome,
     Mergeability,
     PullRequestState,
     QueueRef,
     RepoRef,
+    RequiredName,
     Sha,
 )
 
+_OF_PULL_REQUEST = re.compile(
+    r"title|label|semantic|conventional|review|milestone|assignee|description|checklist"
+    r"|\b(?:cla|dco|wip|danger)\b|\bpr[-_ /](?:body|lint|name|size|check)|linked.?issue",
+    re.IGNORECASE,
+)
+"""Names of checks that usually judge a pull request. They inform, and permit nothing."""
+
+_PASSED = (CheckOutcome.PASSED,)
 _PASSES = (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
 
 REMEMBERED_AT_ONCE = 50
@@ -63,9 +76,12 @@ async def of_many(
     for start in range(0, len(heads), REMEMBERED_AT_ONCE):
         part = heads[start : start + REMEMBERED_AT_ONCE]
         authorized += await runtime.store.run(_remember, part, runtime.clock.now())
+    asked = await _asked_of_heads(runtime, queue, config)
     found: dict[int, Facts] = {}
     for pull, head in zip(pulls, authorized, strict=True):
         plain = _plain(pull, head)
+        if asked and pull.state is PullRequestState.OPEN:
+            plain = replace(plain, blockers=(*plain.blockers, *_head_blockers(pull, asked, config)))
         if config.direct_merge_mode is Toggle.ALWAYS and pull.state is PullRequestState.OPEN:
             plain = await _with_own_checks(runtime, queue.repo, config, pull, plain)
         found[pull.number] = plain
@@ -100,6 +116,12 @@ def swept(known: Facts, fresh: Facts) -> Facts:
     return fresh
 
 
+def _judged_on(pull: PullRequest) -> tuple[str, ...]:
+    reports = [one for one in pull.own_reports if _OF_PULL_REQUEST.search(one.name)]
+    found = {one.name for one in reports if one.outcome is CheckOutcome.PASSED}
+    return tuple(sorted(found - set(pull.failed_checks)))
+
+
 def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
     return Facts(
         pr=pull.number,
@@ -117,8 +139,33 @@ def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
         own_skipped=pull.skipped_checks,
         own_failed=pull.failed_checks,
         own_minutes=pull.own_minutes,
+        judged_on_head=_judged_on(pull),
         in_stack=pull.stack is not None and pull.stack.is_native,
     )
+
+
+async def _asked_of_heads(
+    runtime: Runtime, queue: QueueRef, config: QueueConfig
+) -> tuple[RequiredName, ...]:
+    """Return the required names that heads alone have to pass, with whose reports count."""
+    if not config.head_only_statuses:
+        return ()
+    known = (await turn.value(runtime, queue.id)).required
+    return () if known is None else known.on_heads
+
+
+def _head_blockers(
+    pull: PullRequest, asked: Sequence[RequiredName], config: QueueConfig
+) -> Iterator[Blocker]:
+    """Yield a blocker for each name that the head has not passed and the provider does not want."""
+    named = {blocker.name for blocker in pull.blockers}
+    passes = _PASSES if config.skipped_statuses_pass else _PASSED
+    for one in asked:
+        outcome = verdict.standing(one, pull.own_reports).outcome
+        if outcome not in passes and one.name not in named:
+            is_over = outcome in (CheckOutcome.FAILED, CheckOutcome.SKIPPED)
+            code = BlockerCode.CHECK_FAILING if is_over else BlockerCode.CHECK_PENDING
+            yield Blocker(code, one.name)
 
 
 async def _with_own_checks(

@@ -38,6 +38,8 @@ SPAN = timedelta(days=30)
 NOT_REPLAYED = frozenset(
     {
         "required_statuses",
+        "head_only_statuses",
+        "status_reporters",
         "merge_method",
         "commit_title",
         "commit_body",

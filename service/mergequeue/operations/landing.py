@@ -203,7 +203,7 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     tips = {None if pull is None else pull.base_tip for _, pull in read}
     await provider.forget_rules(queue.repo, only_free=True)
     resolved = await requirements.resolve(
-        runtime, queue.repo, queue.branch, requirements.override_of(value)
+        runtime, queue.repo, queue.branch, requirements.override_of(value), value
     )
     inputs.extend(requirements.reports(value, resolved))
     run = value.runs.get(attempt.action.run)

@@ -103,7 +103,7 @@ async def submit_fetched(
     """
     value = await turn.value(runtime, queue.id)
     resolved = await requirements.resolve(
-        runtime, queue.repo, queue.branch, requirements.override_of(value)
+        runtime, queue.repo, queue.branch, requirements.override_of(value), value
     )
     inputs = requirements.reports(value, resolved)
     if value.tip is None or pulls[-1].base_tip != value.tip.sha:

@@ -53,6 +53,8 @@ from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, MergeMethod, QueueRef
 
 QUEUES_MAX = 100
+OF_REQUIRED = frozenset({"required_statuses", "head_only_statuses", "status_reporters"})
+"""Settings after whose change the required statuses are read again."""
 METHOD_PREFERENCE = (MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT, MergeMethod.REBASE)
 """A first queue uses the first of these that the repository and its rules allow."""
 
@@ -91,7 +93,8 @@ async def create(
     own = _draft(runtime, branch, changed(QueueConfig(), settings), request, actor)
     draft = repository_files.with_file(replace(own, test_branch_reason=choice.reason), reading)
     override = requirements.override_of(draft)
-    resolved = await requirements.resolve(runtime, repository.ref, branch, override)
+    new = replace(draft, tip=Tip(tip.sha, tip.tree))
+    resolved = await requirements.resolve(runtime, repository.ref, branch, override, new)
     _check_method(repository, resolved, draft.config.merge_method)
     place = f"{repository.ref.host}/{repository.ref.slug}@{branch}"
     row = audit_entries.allowed(
@@ -227,7 +230,7 @@ async def update(
         refused = next((step.refusal for step in steps if step.refusal is not None), None)
         if refused is not None:
             raise pull_requests.refusal_error(refused, queue.branch)
-    if "required_statuses" in request.settings:
+    if not OF_REQUIRED.isdisjoint(request.settings):
         await _refresh_required(runtime, queue)
     if request.state is QueueState.PAUSED:
         await wait_for_landing(runtime, queue)
@@ -289,7 +292,7 @@ def _commands(request: QueueRequest, actor: Actor, reason: str | None) -> list[C
 async def _refresh_required(runtime: Runtime, queue: QueueRef) -> None:
     value = await turn.last_value(runtime, queue.id)
     override = requirements.override_of(value)
-    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, override)
+    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, override, value)
     inputs = requirements.reports(value, resolved)
     if inputs:
         await turn.report(runtime, queue.id, inputs)

@@ -13,6 +13,7 @@ from service.accounts import repositories
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine.applying import reports
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import (
     FactsChanged,
     Input,
@@ -69,6 +70,15 @@ async def read_checks(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
     if run is None or not run_reports.is_reported_on(run):
         return
     await turn.take(runtime, queue.id, [await run_reports.checks_of(runtime, queue, run)])
+    await _read_reporters(runtime, queue, (run_id,))
+
+
+async def _read_reporters(runtime: Runtime, queue: QueueRef, run_ids: Collection[str]) -> None:
+    """Read the required statuses again if others than their known reporters have reported one."""
+    value = await turn.value(runtime, queue.id)
+    runs = (run for run_id in run_ids if (run := value.runs.get(run_id)) is not None)
+    if any(one.foreign is not None for run in runs for one in verdict.standings_of(run)):
+        await read_requirements(runtime, queue)
 
 
 async def read_running_checks(runtime: Runtime) -> None:
@@ -107,6 +117,7 @@ async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -
             runtime.looks.forget(queue.id, run.id)
         raise
     await turn.take(runtime, queue.id, inputs)
+    await _read_reporters(runtime, queue, [run.id for run in due])
 
 
 async def read_live_queues(runtime: Runtime) -> None:
@@ -326,7 +337,7 @@ async def workflows_changed(runtime: Runtime, queue: QueueRef) -> None:
 
 async def _requirements(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
     resolved = await requirements.resolve(
-        runtime, queue.repo, queue.branch, requirements.override_of(value)
+        runtime, queue.repo, queue.branch, requirements.override_of(value), value
     )
     return requirements.reports(value, resolved)
 

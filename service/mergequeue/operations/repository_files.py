@@ -245,8 +245,9 @@ async def _inputs(runtime: Runtime, queue: QueueRef, reading: Reading) -> list[I
         return []
     if value.file is not None and value.file.digest == reading.digest:
         return []
+    new = with_file(replace(value, config=value.own_config or value.config), reading)
     resolved = await requirements.resolve(
-        runtime, queue.repo, queue.branch, override_of(reading, value)
+        runtime, queue.repo, queue.branch, override_of(reading, value), new
     )
     reason = await _test_branch_reason(runtime, queue, value, reading)
     settings = None if reading.faults else reading.settings

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from service.mergequeue.engine.inputs import Input, PlaceHold, ReleaseHold, RequiredChanged
 from service.mergequeue.engine.model import MergeQueue, RequiredSet
 from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.operations import reporters
 from service.provider.errors import Refused, RefusedCode
 from service.provider.values import (
     Known,
@@ -58,9 +59,25 @@ def own_check(branch: str) -> str:
 
 
 async def resolve(
+    runtime: Runtime,
+    repo: RepoRef,
+    branch: str,
+    override: Override | None,
+    queue: MergeQueue | None = None,
+) -> Resolved:
+    """Return what a run started now must pass. Raises the provider's errors except refusals.
+
+    With a queue, each name is bound to whose reports count for it (`reporters.py`).
+    """
+    found = await _read(runtime, repo, branch, override)
+    if queue is None or found.owned:
+        return found
+    return replace(found, required=await reporters.bound(runtime, repo, found.required, queue))
+
+
+async def _read(
     runtime: Runtime, repo: RepoRef, branch: str, override: Override | None
 ) -> Resolved:
-    """Return what a run started now must pass. Raises the provider's errors except refusals."""
     try:
         read = await runtime.providers[repo.host].required(repo, branch)
     except Refused as refused:

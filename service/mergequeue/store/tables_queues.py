@@ -264,6 +264,9 @@ class RunCheckRow(Row, table=True):
     url: str
     started_at: datetime | None = Field(sa_type=Utc)
     completed_at: datetime | None = Field(sa_type=Utc)
+    account: str | None
+    author: str = Field(sa_column_kwargs={"server_default": ""})
+    attempt: int | None
 
 
 class GreenTreeRow(Row, table=True):

@@ -23,7 +23,7 @@ from service.mergequeue.engine.model import Hold, MergeQueue
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, HoldReason, Reason
 from service.mergequeue.engine.state.holds import stops_landings
 from service.mergequeue.engine.states import LANDS, EntryState
-from service.mergequeue.wording import checked_names, holds, readiness, risks
+from service.mergequeue.wording import checked_names, holds, readiness, reporters, risks
 from service.mergequeue.wording.situation import PullRequestText, Wanted
 from service.text import markdown, phrases, times
 from service.text.phrases import Code, Page, Phrase, phrase
@@ -258,9 +258,10 @@ def _status(condition: Condition, _: MergeQueue) -> Phrase:
     outcome = None if condition.word in ("", MISSING) else CheckOutcome(condition.word)
     if condition.met and outcome in _MET_OTHERWISE:
         return phrase("check {} " + checked_names.ENDINGS[_MET_OTHERWISE[outcome]], name)
-    return _but(
-        phrase("check {} passes", name), condition, Phrase((checked_names.OUTCOMES[outcome],))
-    )
+    now_so = Phrase((checked_names.OUTCOMES[outcome],))
+    if condition.foreign is not None:
+        now_so = phrase("{} {}", Code(condition.name), reporters.reported(condition.foreign))
+    return _but(phrase("check {} passes", name), condition, now_so)
 
 
 _MET_OTHERWISE: Mapping[CheckOutcome | None, Ended] = {

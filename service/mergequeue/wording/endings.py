@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from service.mergequeue.engine.model import Named
 from service.mergequeue.engine.reasons import SUBMITTED, Cause, Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import readiness
+from service.mergequeue.wording import readiness, reporters
 from service.mergequeue.wording.situation import Situation
 from service.text import phrases, times
 from service.text.phrases import Argument, Code, Page, Phrase, phrase
@@ -270,7 +270,11 @@ def _after_timeout(_: Situation) -> Phrase:
     )
 
 
-def _after_silence(_: Situation) -> Phrase:
+def _after_silence(situation: Situation) -> Phrase:
+    foreign = reporters.sentences(situation.detail.checks)
+    if foreign:
+        again = phrase("Then comment {} again.", MERGE)
+        return phrases.joined([*foreign[: phrases.NAMES_SHOWN_MAX], again])
     return phrase(
         "Let CI run on {} and report exactly this name, then comment {} again. An admin finds the "
         "cause with {}.",

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from service.mergequeue.engine.culprits.failing import Failing
 from service.mergequeue.engine.model import Entry, MergeQueue
-from service.mergequeue.engine.planning.settling import SKIPPED_ALL
+from service.mergequeue.engine.planning.settling import JUDGES_HEAD, SKIPPED_ALL
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import checked_names, endings, readiness
@@ -256,6 +256,10 @@ _NOT_AGAIN = frozenset({Reason.NOW_READY, Reason.SCREEN_PASSED})
 DRAFT_GUARD = Code("if: github.event.pull_request.draft == false")
 
 
+NEUTRAL = "neutral"
+"""The provider's word for a check that ran and took no side."""
+
+
 def aside_clause(situation: Situation) -> Phrase:
     """Return why the entry was set aside after its tests; empty for other reasons."""
     return endings.written(_ASIDE_CLAUSES.get(situation.reason, ""), situation)
@@ -268,6 +272,16 @@ def aside_step(situation: Situation) -> Phrase:
 
 def _skipped(situation: Situation) -> Phrase:
     names = checks(situation, "every required check")
+    if situation.detail.text == JUDGES_HEAD:
+        return phrase("{} passed on the PR itself and failed on the test branch", names)
+    words = sorted({check.raw for check in situation.detail.checks if check.raw == NEUTRAL})
+    if words:
+        return phrase(
+            "{} ended as {} on the test branch, which says neither that it passed nor that it "
+            "failed",
+            names,
+            Code(NEUTRAL),
+        )
     were = " were" if len(situation.detail.checks) > 1 else " was"
     if situation.detail.text == SKIPPED_ALL:
         return phrase(
@@ -279,6 +293,22 @@ def _skipped(situation: Situation) -> Phrase:
 
 
 def _run_them(situation: Situation) -> Phrase:
+    if situation.detail.text == JUDGES_HEAD:
+        return phrase(
+            "It seems to judge the PR (title, labels, reviews) and not its tree, so no PR is to "
+            "blame. An admin adds {} to {}; Headgate then asks it of the PR alone. If it tests the "
+            "tree, fix it, push, and comment {}.",
+            checks(situation, "the check"),
+            Code("headOnlyStatuses"),
+            MERGE,
+        )
+    if any(check.raw == NEUTRAL for check in situation.detail.checks):
+        return phrase(
+            "Let the check end as {}, or as failed if it did fail, on {}. Then comment {}.",
+            Code("success"),
+            TEST_BRANCHES,
+            MERGE,
+        )
     if situation.detail.text == SKIPPED_ALL:
         first = phrase("Require a check that runs for every PR.")
     elif situation.config is not None and situation.config.create_prs_for_testing_branches:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Run
+from service.mergequeue.wording import reporters
 from service.mergequeue.wording.endings import TEST_BRANCHES
 from service.text import phrases, times
 from service.text.phrases import Phrase, phrase
@@ -18,6 +19,10 @@ def of_run(run: Run, now: datetime) -> list[Phrase]:
     """Sentences about checks that stay away, before the run is given up for it."""
     if run.checks and not run.checks_complete:
         return [_unread(name) for name in verdict.silent_of(run)[: phrases.NAMES_SHOWN_MAX]]
+    named = [one.named for one in verdict.standings_of(run)]
+    foreign = reporters.sentences(named)
+    if foreign:
+        return foreign[: phrases.NAMES_SHOWN_MAX]
     warns_at = verdict.warns_at(run)
     if warns_at is None or now < warns_at:
         return []

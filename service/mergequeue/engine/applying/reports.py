@@ -20,7 +20,7 @@ from service.mergequeue.engine.inputs import (
     RulesChanged,
     WorkflowsChanged,
 )
-from service.mergequeue.engine.model import Detail, Entry, Named, Run
+from service.mergequeue.engine.model import Detail, Entry, Named, RequiredSet, Run
 from service.mergequeue.engine.outputs import RequiredStatusesChanged
 from service.mergequeue.engine.planning import reuse, settling
 from service.mergequeue.engine.reasons import HoldReason, Reason
@@ -216,12 +216,42 @@ def required_changed(draft: Draft, one: RequiredChanged) -> None:
         draft.put_queue(replace(draft.queue, required=one.required))
     if known is None or (one.required.names, one.required.source) != (known.names, known.source):
         leaving.try_again(draft, draft.entries.values())
-        names = tuple(required.name for required in one.required.names)
-        draft.record(RequiredStatusesChanged(names))
+        if known is None or _by_rules(known) != _by_rules(one.required):
+            names = tuple(required.name for required in one.required.names)
+            draft.record(RequiredStatusesChanged(names))
     for run in list(draft.runs.values()):
-        added = tuple(name for name in one.required.names if name not in run.required)
-        if added:
-            _grow(draft, run, added)
+        required = _required_of(run, one.required)
+        if required != run.required:
+            _grow(draft, run, required)
+
+
+def _by_rules(required: RequiredSet) -> tuple[object, ...]:
+    """Return what rules and settings require; who reports it may have been learned since."""
+    pins = tuple(
+        (one.name, one.source_id if one.binding is None else None) for one in required.names
+    )
+    return (required.source, pins)
+
+
+def _required_of(run: Run, now: RequiredSet) -> tuple[RequiredName, ...]:
+    """Return what a run has to pass: all that it had, and what is required now.
+
+    Of a name that no rule of the branch binds to an App only whose reports count now: that may
+    have been learned since. A name that only heads are asked for is required of no run.
+    """
+    here = {one.name: one for one in now.names}
+    on_heads = {one.name for one in now.on_heads}
+    kept = [
+        one
+        for one in run.required
+        if one.name not in on_heads
+        and not (one.name in here and one not in now.names and _is_rebound(one, here[one.name]))
+    ]
+    return (*kept, *(one for one in now.names if one not in kept))
+
+
+def _is_rebound(before: RequiredName, after: RequiredName) -> bool:
+    return before.binding is not None or before.source_id in (None, after.source_id)
 
 
 def rules_changed(draft: Draft, _one: RulesChanged) -> None:
@@ -251,14 +281,18 @@ def repository_changed(draft: Draft, one: RepositoryChanged) -> None:
         holds.place_once(draft, holds.HoldRequest(reason, one.text or reason.value))
 
 
-def _grow(draft: Draft, run: Run, added: tuple[RequiredName, ...]) -> None:
+def _grow(draft: Draft, run: Run, required: tuple[RequiredName, ...]) -> None:
     """Await the added statuses too; a result that was taken over cannot have them."""
+    added = tuple(one for one in required if one not in run.required)
+    if not added:
+        draft.put_run(verdict.with_clocks(run, replace(run, required=required), draft.now))
+        return
     is_borrowed = run.reused_from is not None or run.kind is RunKind.DIRECT
     if is_borrowed:
         detail = Detail(run=run.id, checks=tuple(Named(name.name, "") for name in added))
         leaving.begin_anew(draft, run, Reason.REQUIRED_STATUS_ADDED, detail)
         return
-    grown = replace(run, required=(*run.required, *added), start_clock=draft.now)
+    grown = replace(run, required=required, start_clock=draft.now)
     grown = verdict.with_clocks(run, grown, draft.now)
     draft.put_run(grown)
     is_passed = run.status is RunStatus.SUCCEEDED and not run.contained

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from service import check_reports
 from service.mergequeue.engine.config import BatchSizing, ConfirmFailures, OptimizationMode
 from service.mergequeue.engine.culprits import failed_tests, optimism, verdict
 from service.mergequeue.engine.model import Bisection, Detail, Entry, Member, Run
@@ -295,7 +296,7 @@ def _passes_without(suspect: Entry, run: Run) -> bool:
     """
     if suspect.screened:
         return True
-    counting = verdict.newest(suspect.facts.own_checks)
+    counting = check_reports.counting(suspect.facts.own_checks)
     standings = [verdict.standing(one, counting) for one in run.required]
     return bool(standings) and all(one.outcome is CheckOutcome.PASSED for one in standings)
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from service import check_reports
 from service.mergequeue.engine.model import Entry, Member, Named, Run
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
-from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, RequiredName
+from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, Foreign, RequiredName
 
 SETTLE = timedelta(seconds=10)
 """A failed check is final after this time without a newer attempt of it."""
@@ -69,7 +70,8 @@ class Standing:
     """Return the worst outcome of the reports that count for a required status; None: missing.
 
     `is_revoked`: a report passed and counts as failed (`Run.revoked`). `cause`: the job of the same
-    suite that has this outcome, and for which CI skipped the check.
+    suite that has this outcome, and for which CI skipped the check. `foreign`: the newest report of
+    the name that does not count, while there is none that does.
     """
 
     required: RequiredName
@@ -77,14 +79,20 @@ class Standing:
     check: Check | None
     is_revoked: bool = False
     cause: Check | None = None
+    foreign: Check | None = None
 
     @property
     def named(self) -> Named:
         """The status with its page, as evidence."""
         if self.check is None:
-            return Named(self.required.name, "")
+            other = self.foreign
+            if other is None:
+                return Named(self.required.name, "")
+            who = Foreign(other.kind, other.source_id, other.author, self.required)
+            return Named(self.required.name, other.url, foreign=who)
         if self.outcome in _DONE or self.check.raw not in _NOT_RUN:
-            return Named(self.required.name, self.check.url)
+            raw = self.check.raw if self.check.raw in _NOT_RUN else ""
+            return Named(self.required.name, self.check.url, raw=raw)
         if self.cause is None:
             return Named(self.required.name, self.check.url, because="")
         return Named(self.required.name, self.cause.url, because=self.cause.name)
@@ -170,7 +178,7 @@ def is_covered(checks: tuple[Check, ...], required: tuple[RequiredName, ...]) ->
 
     At least one required check ran; of others CI may have skipped some on this very commit.
     """
-    counting = newest(checks)
+    counting = check_reports.counting(checks)
     outcomes = [standing(one, counting).outcome for one in required]
     if any(outcome not in _DONE for outcome in outcomes) or late_suites(checks, required):
         return False
@@ -185,7 +193,7 @@ def standings_of(run: Run) -> tuple[Standing, ...]:
 
     See docs/design/provider.md 8.2.
     """
-    counting = newest(run.checks)
+    counting = check_reports.counting(run.checks)
     old = frozenset(run.rerun_ids)
     revoked = frozenset(run.revoked) - old
     return tuple(standing(required, counting, old, revoked) for required in run.required)
@@ -201,13 +209,7 @@ def standing(
 
     A pass with an id in `revoked` is a failure, which no other report of the name hides.
     """
-    own = [
-        check
-        for check in counting
-        if check.name == required.name
-        and check.kind is not CheckKind.SUITE
-        and required.source_id in (None, check.source_id)
-    ]
+    own = [check for check in counting if required.admits(check)]
     for check in own:
         if check.id in revoked and check.outcome is CheckOutcome.PASSED:
             return Standing(required, CheckOutcome.FAILED, check, is_revoked=True)
@@ -215,7 +217,13 @@ def standing(
         for check in own:
             if (None if check.id in old else check.outcome) is outcome:
                 return Standing(required, outcome, check, cause=_cause_of(check, counting))
-    return Standing(required, None, None)
+    foreign = [
+        check
+        for check in counting
+        if check.name == required.name and check.kind is not CheckKind.SUITE
+    ]
+    other = max(foreign, key=check_reports.order, default=None) if not own else None
+    return Standing(required, None, None, foreign=other)
 
 
 def _cause_of(skipped: Check, counting: tuple[Check, ...]) -> Check | None:
@@ -230,7 +238,7 @@ def _cause_of(skipped: Check, counting: tuple[Check, ...]) -> Check | None:
         and check.outcome is skipped.outcome
         and check.raw not in _NOT_RUN
     ]
-    return min(beside, key=_order, default=None)
+    return min(beside, key=check_reports.order, default=None)
 
 
 def failed_of(run: Run) -> tuple[Named, ...]:
@@ -248,20 +256,6 @@ def revoked_of(run: Run) -> tuple[str, ...]:
     return tuple(one.required.name for one in standings_of(run) if one.is_revoked)
 
 
-def newest(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Reports without those that a later one of the same source, group and name replaces.
-
-    A listing whose pages shift meanwhile has a report twice: the later read counts.
-    """
-    latest: dict[tuple[str | None, ...], Check] = {}
-    for check in checks:
-        key = (check.kind.value, check.source_id, check.group, check.name)
-        known = latest.get(key)
-        if known is None or _order(check) >= _order(known):
-            latest[key] = check
-    return tuple(latest.values())
-
-
 def with_clocks(before: Run, after: Run, now: datetime) -> Run:
     """The run after its reports or required names changed, with the failure clock set.
 
@@ -275,11 +269,6 @@ def with_clocks(before: Run, after: Run, now: datetime) -> Run:
     if new <= old:
         return replace(after, failed_at=since)
     return replace(after, failed_at=since, asked_evidence=None, evidence=None)
-
-
-def _order(check: Check) -> tuple[int, str]:
-    # Ids are digits without leading zeros: a longer one is a later one.
-    return len(check.id), check.id
 
 
 def _failing_ids(run: Run) -> set[str]:
@@ -423,7 +412,7 @@ def late_suites(
         carriers = {
             suite
             for suite, jobs in names.items()
-            if one.name in jobs and one.source_id in (None, suite[0])
+            if one.name in jobs and one.source_id in (None, suite[0]) and one.account is None
         }
         for suite in is_open - carriers:
             jobs = names.get(suite, set())
@@ -446,9 +435,8 @@ def warns_at(run: Run) -> datetime | None:
 
 
 def silent_of(run: Run) -> tuple[RequiredName, ...]:
-    """Return the required statuses without any report of their name."""
-    reported = {check.name for check in run.checks}
-    return tuple(one for one in run.required if one.name not in reported)
+    """Return the required statuses without any report that counts for them."""
+    return tuple(one for one in run.required if not any(map(one.admits, run.checks)))
 
 
 def gives_up_at(run: Run) -> datetime:

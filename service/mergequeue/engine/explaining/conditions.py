@@ -24,7 +24,7 @@ from service.mergequeue.engine.reasons import (
 from service.mergequeue.engine.state import holds, leaving, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import QueueState, RunKind
-from service.vocabulary import BlockerCode, CheckOutcome, Mergeability
+from service.vocabulary import BlockerCode, CheckOutcome, Foreign, Mergeability
 
 
 class ConditionCode(StrEnum):
@@ -90,6 +90,7 @@ class Condition:
     the queue. Of a bisection `prs` are all that it searches, the first `count` proven, the first
     `total` known to fail, and `runs` of its test runs are under way. Of a risk `count` is the
     chance of failing in percent, `total` the limit, and `word` the reason (`risks.Why`).
+    `foreign`: another reporter's report of the check, which does not count.
     """
 
     code: ConditionCode
@@ -104,6 +105,7 @@ class Condition:
     total: int | None = None
     runs: int | None = None
     at: datetime | None = None
+    foreign: Foreign | None = None
 
 
 class Next(StrEnum):
@@ -305,6 +307,7 @@ def statuses(run: Run) -> Iterator[Condition]:
             url=one.named.url or None,
             name=one.required.name,
             word=one.outcome.value if one.outcome is not None else MISSING,
+            foreign=one.named.foreign,
             at=None if met else _decided_at(run),
         )
 

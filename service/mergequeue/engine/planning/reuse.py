@@ -29,7 +29,10 @@ KNOWN_TREES_MAX = 200
 
 def digest_of(required: Iterable[RequiredName]) -> str:
     """A short name of a set of required statuses; order does not count."""
-    lines = sorted(f"{one.name}\n{one.source_id or ''}" for one in required)
+    lines = sorted(
+        "\n".join((one.name, one.source_id or "", one.kind or "", one.account or ""))
+        for one in required
+    )
     return hashlib.blake2b("\n\n".join(lines).encode(), digest_size=16).hexdigest()
 
 

@@ -8,7 +8,14 @@ from service.mergequeue.engine.culprits import bisecting, breaker, failed_tests,
 from service.mergequeue.engine.culprits.verdict import Verdict, Word
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import AskEvidence, RerunChecks, RunRetried
-from service.mergequeue.engine.planning import doubting, hedging, reuse, screening, untested
+from service.mergequeue.engine.planning import (
+    doubting,
+    head_checks,
+    hedging,
+    reuse,
+    screening,
+    untested,
+)
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving, ledger
@@ -28,6 +35,9 @@ RAN_ON_HEAD = "skipped on the test branch, but not on the pull request itself"
 
 SKIPPED_ALL = "skipped on the test branch and on the pull request itself"
 """Evidence text: every required check was skipped, on the head as well."""
+
+JUDGES_HEAD = "judges the pull request and not its tree"
+"""Evidence text: the named checks passed on every head and failed on the test branch."""
 
 _APART = SPARE | {RunKind.SCREEN}
 
@@ -198,6 +208,9 @@ def _ended(draft: Draft, run: Run, one: Verdict) -> None:
     if run.kind is RunKind.TIP:
         _tip_failed(draft, run, one)
         return
+    if one.word is Word.FAILED and head_checks.are_misplaced(draft, run):
+        _proves_nothing(draft, run, one)
+        return
     if run.kind not in SPARE and breaker.takes(draft, run, finding):
         return
     if one.word is Word.NO_EVIDENCE:
@@ -286,6 +299,8 @@ def _proves_nothing(draft: Draft, run: Run, one: Verdict) -> None:
     for entry in without or tested:
         ran = sorted(names - set(entry.facts.own_skipped))
         why = RAN_ON_HEAD if ran else SKIPPED_ALL
+        if one.word is Word.FAILED:
+            why = JUDGES_HEAD
         checks = tuple(check for check in one.failed if not ran or check.name in ran)
         detail = Detail(text=why, run=run.id, checks=checks)
         barred = replace(draft.entries[entry.pr], barred=(Reason.NO_EVIDENCE,))

@@ -7,6 +7,7 @@ from typing import Protocol
 from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.mergequeue.operations.doctor import (
+    checks_of_heads,
     checks_on_pull_requests,
     checks_on_target,
     checks_on_test_branches,
@@ -45,6 +46,7 @@ AUDITS: tuple[Audit, ...] = (
     vehicle_kind,
     checks_on_test_branches,
     checks_on_pull_requests,
+    checks_of_heads,
     checks_on_target,
     leftover_branches,
 )

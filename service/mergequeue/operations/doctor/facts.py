@@ -117,7 +117,7 @@ async def resolved_of(
         override = await repository_files.future_override(runtime, repository, branch)
     else:
         override = requirements.override_of(queue.value)
-    return await requirements.resolve(runtime, repository.ref, branch, override)
+    return await requirements.resolve(runtime, repository.ref, branch, override, queue.value)
 
 
 async def read(
