@@ -74,6 +74,12 @@ _ENDED = {
 }
 
 
+_BECAUSE = {
+    Ended.SKIPPED: "also skipped on the pull request itself; it ran on others that landed",
+    Ended.OPTIONAL: "the setting optionalStatuses allows that",
+}
+
+
 def checked_of(run: Run) -> tuple[CheckedName, ...]:
     """Return the required checks of a run in their order, each with the report that counts."""
     return tuple(_checked(run, one) for one in verdict.standings_of(run))
@@ -83,6 +89,8 @@ def _checked(run: Run, one: verdict.Standing) -> CheckedName:
     ended = Ended.OPEN if one.outcome is None else _ENDED.get(one.outcome, Ended.OPEN)
     if ended is Ended.FAILED and one.required.name in run.excused:
         ended = Ended.EXCUSED
+    if ended is Ended.SKIPPED and one.required.name in verdict.optional_of(run):
+        ended = Ended.OPTIONAL
     check = one.check
     return CheckedName(
         name=one.required.name,
@@ -94,4 +102,5 @@ def _checked(run: Run, one: verdict.Standing) -> CheckedName:
         reporter=None
         if check is None
         else Reporter(check.kind, check.source_id, check.id, attempt=None),
+        because=_BECAUSE.get(ended, ""),
     )

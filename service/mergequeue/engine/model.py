@@ -13,7 +13,7 @@ from functools import cached_property
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
 from service.mergequeue.engine.records import Record, UntestedTip
-from service.mergequeue.engine.reported import Evidence, Facts, Rates
+from service.mergequeue.engine.reported import CheckHistory, Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.engine.targets import Targets
@@ -38,12 +38,13 @@ class Named:
     """A check by name with its page, as evidence.
 
     `because` is not None for one that was skipped and does not pass: the job for which CI skipped
-    it, whose page `url` is then, or empty.
+    it, whose page `url` is then, or empty. `why`: where it runs instead of on test branches.
     """
 
     name: str
     url: str
     because: str | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +473,7 @@ class MergeQueue:
     target_mode: Mode | None = None
     sends_results: bool = False
     rates: Rates = field(default_factory=Rates)
+    check_history: CheckHistory = field(default_factory=CheckHistory)
     entries: Mapping[int, Entry] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
     bisections: Mapping[str, Bisection] = field(default_factory=dict)
