@@ -4,6 +4,7 @@ Runs in a parser process.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -85,18 +86,19 @@ def _left_out(
             found.add(name)
             places.setdefault(name, place_in(job.get("if")) or ELSEWHERE)
     # A job that needs one that was skipped is skipped as well, and so on along the chain.
-    for _ in jobs:
-        more = {name: _needs(job) & found for name, job in jobs.items() if name not in found}
-        more = {
-            name: needed
-            for name, needed in more.items()
-            if needed and not conditions.runs_although_skipped(jobs[name].get("if"))
-        }
-        if not more:
-            break
-        for name, needed in more.items():
-            places.setdefault(name, places[min(needed)])
-        found |= more.keys()
+    dependents: defaultdict[str, list[str]] = defaultdict(list)
+    for name, job in jobs.items():
+        if not conditions.runs_although_skipped(job.get("if")):
+            for needed in _needs(job):
+                dependents[needed].append(name)
+    waiting = list(found)
+    while waiting:
+        needed = waiting.pop()
+        for name in dependents[needed]:
+            if name not in found:
+                found.add(name)
+                places.setdefault(name, places[needed])
+                waiting.append(name)
     return found
 
 

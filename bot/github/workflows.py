@@ -87,11 +87,15 @@ def jobs_on(
 def never_on_test_branches(found: Sequence[Workflow], vehicle: Vehicle | None) -> dict[str, str]:
     """Return where checks run whose jobs are all left out on test branches, by name."""
     never: dict[str, str] = {}
-    for name in sorted({job.name for workflow in found for job in workflow.each_job}):
-        jobs = jobs_on(found, vehicle, name)
-        if jobs and all(events <= job.left_out for _, job, events in jobs):
-            never[name] = jobs[0][1].place
-    return never
+    running: set[str] = set()
+    for workflow in found:
+        events = events_of(workflow, vehicle)
+        for job in workflow.each_job if events else ():
+            if events <= job.left_out:
+                never.setdefault(job.name, job.place)
+            else:
+                running.add(job.name)
+    return {name: place for name, place in never.items() if name not in running}
 
 
 def listed_unread(unread: Sequence[Unread]) -> str:
