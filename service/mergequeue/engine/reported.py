@@ -20,7 +20,7 @@ RAN_WITHIN = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class CheckHistory:
-    """Where required checks run, as far as it is proved (docs/design/testing.md 4.1).
+    """Where required checks run, as far as it is proved (docs/design/skipped-checks.md 1).
 
     `ran`: when a commit landed on which a check ran, by name. `never`: where a check runs that
     never runs on a test branch, by the workflow files of the target as read at `read_at`: a trigger

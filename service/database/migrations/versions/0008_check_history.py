@@ -1,4 +1,4 @@
-"""A column for where required checks run, filled from what landed lately (testing.md 4.1)."""
+"""A column for where required checks run, filled from what landed lately (skipped-checks.md 1)."""
 
 import json
 from datetime import UTC, datetime

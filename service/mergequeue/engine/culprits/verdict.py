@@ -140,7 +140,7 @@ def verdict_of(
 def skippable_in(
     run: Run, entries: Mapping[int, Entry], ran_lately: frozenset[str]
 ) -> frozenset[str]:
-    """Return the names whose skipped reports count in this run (docs/design/testing.md 4.1).
+    """Return the names whose skipped reports count in this run (docs/design/skipped-checks.md 1).
 
     A name may be skipped on a test branch if the own head of every pull request that the run
     proves skipped it as well, and it ran lately on what landed: then CI's own conditions, such as

@@ -32,7 +32,7 @@ SKIPPED_ALL = "skipped on the test branch and on the pull request itself"
 NEVER_RAN = "skipped on the test branch and on the pull request itself, and ran on nothing landed"
 """Evidence text: the named checks were skipped as on the head, and no run shows that they can run.
 
-See docs/design/testing.md 4.1.
+See docs/design/skipped-checks.md 1.
 """
 
 _APART = SPARE | {RunKind.SCREEN}
