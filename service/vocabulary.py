@@ -132,6 +132,10 @@ class Check:
     attempt: int | None = None
 
 
+ELSEWHERE = "elsewhere"
+"""Where a check runs of which only that is known: its condition excludes test branches."""
+
+
 class Explanation(StrEnum):
     """What test evidence says of one failed check (docs/design/testing.md 4)."""
 

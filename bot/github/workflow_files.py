@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.github import conditions, workflow_jobs
+from bot.github.workflow_jobs import WorkflowJob
 from service.repofile import document
 from service.repofile.document import Rules, Unreadable
 
@@ -31,7 +33,8 @@ class Workflow:
     `on_draft`: a draft pull request onto the target starts it. `guarded` are its jobs that skip
     drafts, `wrong_types` says that it leaves out `opened`. `jobs` are the names under which its
     jobs report, `filtered` the events with a path filter, `groups` its concurrency groups of
-    which a newer run cancels an older one.
+    which a newer run cancels an older one. `each_job` says what its jobs do on test branches;
+    `elsewhere` is the trigger or branches of another queue that start it, if it names one.
     """
 
     name: str
@@ -42,6 +45,8 @@ class Workflow:
     jobs: tuple[str, ...] = ()
     filtered: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    each_job: tuple[WorkflowJob, ...] = ()
+    elsewhere: str = ""
 
     def reports(self, check: str) -> bool:
         """Return whether a job reports under this name; of a matrix `test (3.12)` for `test`."""
@@ -89,7 +94,29 @@ def _workflow(name: str, content: object, target: str) -> Workflow | None:
         jobs=tuple(_job_names(content.get("jobs"))),
         filtered=tuple(name for name, filters in events.items() if PATH_FILTERS & set(filters)),
         groups=tuple(_groups(content)),
+        each_job=tuple(_each_job(content.get("jobs"), target)),
+        elsewhere=_elsewhere(events),
     )
+
+
+def _each_job(jobs: object, target: str) -> Iterator[WorkflowJob]:
+    if not isinstance(jobs, Mapping):
+        return iter(())
+    shown = dict(zip(jobs, _job_names(jobs), strict=True))
+    bodies = {name: job if isinstance(job, Mapping) else {} for name, job in jobs.items()}
+    seen = {
+        "push": conditions.on_push(PROBE),
+        "pull_request": conditions.on_draft(PROBE, target),
+    }
+    return workflow_jobs.jobs_of(bodies, shown, seen)
+
+
+def _elsewhere(events: Mapping[str, Mapping[str, object]]) -> str:
+    """Return the trigger or branches of another queue among the events; empty without any."""
+    if "merge_group" in events:
+        return "merge_group"
+    patterns = _words(events.get("push", {}).get("branches"))
+    return next(filter(None, map(workflow_jobs.place_in, patterns)), "")
 
 
 def _job_names(jobs: object) -> Iterator[str]:

@@ -5,13 +5,14 @@ GitHub's "Workflow syntax" and "Events that trigger workflows" (docs/reference/q
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import cast
 
 from bot.github import files, workflow_files
 from bot.github.client import RepositoryClient
 from bot.github.workflow_files import Unread, Workflow
+from bot.github.workflow_jobs import WorkflowJob
 from service.errors import Overloaded
 from service.parser_process import Job, Limits
 from service.parsers import Stopped
@@ -57,10 +58,44 @@ def advice_of(workflows: Workflows) -> VehicleAdvice:
         return VehicleAdvice(None, workflows.trouble)
     advice = _advice_of(workflows.found)
     if not workflows.unread:
-        return advice
+        return replace(advice, never=never_on_test_branches(workflows.found, advice.vehicle))
     if not workflows.found:
         return VehicleAdvice(None, listed_unread(workflows.unread))
     return VehicleAdvice(advice.vehicle, f"{advice.reason} {listed_unread(workflows.unread)}")
+
+
+def events_of(workflow: Workflow, vehicle: Vehicle | None) -> frozenset[str]:
+    """Return the events by which a workflow starts on this kind of test branch; None: on either."""
+    pushed = {"push"} if workflow.on_push else set()
+    is_push = vehicle is Vehicle.PUSH
+    return frozenset(pushed | ({"pull_request"} if workflow.on_draft and not is_push else set()))
+
+
+def jobs_on(
+    found: Sequence[Workflow], vehicle: Vehicle | None, check: str
+) -> list[tuple[Workflow, WorkflowJob, frozenset[str]]]:
+    """Return the jobs that report a check on test branches, with the events that start them."""
+    return [
+        (workflow, job, events)
+        for workflow in found
+        if (events := events_of(workflow, vehicle))
+        for job in workflow.each_job
+        if job.name == check
+    ]
+
+
+def never_on_test_branches(found: Sequence[Workflow], vehicle: Vehicle | None) -> dict[str, str]:
+    """Return where checks run whose jobs are all left out on test branches, by name."""
+    never: dict[str, str] = {}
+    running: set[str] = set()
+    for workflow in found:
+        events = events_of(workflow, vehicle)
+        for job in workflow.each_job if events else ():
+            if events <= job.left_out:
+                never.setdefault(job.name, job.place)
+            else:
+                running.add(job.name)
+    return {name: place for name, place in never.items() if name not in running}
 
 
 def listed_unread(unread: Sequence[Unread]) -> str:

@@ -29,7 +29,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Testing": (
         *("mode", "concurrency", "bisection_concurrency", "testing_timeout_minutes"),
         *("check_start_timeout_minutes", "required_statuses", "skipped_statuses_pass"),
-        *("head_only_statuses", "status_reporters"),
+        *("optional_statuses", "head_only_statuses", "status_reporters"),
         *("full_suite", "hedging", "hedge_threshold"),
         *("create_prs_for_testing_branches", "test_branch_construction_mode"),
     ),

@@ -38,7 +38,8 @@ class AuditSubject:
     `tip` None: it could not be read. `webhook_url` None: the service does not know its own public
     address. `landings_hour_max`: how many pull requests landed in the busiest hour of the last
     weeks, in the whole organization. `in_file`: the path of the repository's file that has a
-    setting of the queue, by the setting's API name.
+    setting of the queue, by the setting's API name. `ran`: required checks that ran on one of the
+    newest test branches, `optional`: those that the settings of the queue call optional.
     """
 
     repo: RepoRef
@@ -50,6 +51,8 @@ class AuditSubject:
     webhook_url: str | None = None
     landings_hour_max: int = 0
     in_file: Mapping[str, str] = field(default_factory=dict)
+    ran: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

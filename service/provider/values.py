@@ -3,7 +3,8 @@
 The verbs are in `provider/port.py`. Nothing here knows one provider's words.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
@@ -167,10 +168,15 @@ class Vehicle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VehicleAdvice:
-    """The kind of test branch that a branch's CI calls for, None when nothing tells, and why."""
+    """The kind of test branch that a branch's CI calls for, None when nothing tells, and why.
+
+    `never`: where checks run that never run on a test branch, by name (`CheckHistory.never` of the
+    engine).
+    """
 
     vehicle: Vehicle | None
     reason: str
+    never: Mapping[str, str] = field(default_factory=dict)
 
 
 class Construction(StrEnum):

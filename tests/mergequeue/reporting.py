@@ -7,7 +7,7 @@ from datetime import timedelta
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.model import RequiredSet
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.engine.reported import Evidence
+from service.mergequeue.engine.reported import CheckHistory, Evidence
 from service.vocabulary import CheckOutcome, Explanation, RequiredName, RequiredSource, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.stage import Stage, Told, together
@@ -295,6 +295,19 @@ def _rerun(stage: Stage, words: list[str]) -> Told:
     return stage.tell(inputs.RerunRefused(_run_of(stage, words[1:])))
 
 
+def _workflows(stage: Stage, words: list[str]) -> Told:
+    """Workflow files changed; `workflows lint=merge_group`: where checks run instead."""
+    never = values_of(words) if words else None
+    return stage.tell(inputs.WorkflowsChanged(never))
+
+
+def _ran(stage: Stage, words: list[str]) -> Told:
+    """These checks ran on something that landed: `ran unit lint`."""
+    history = CheckHistory(dict.fromkeys(words, stage.now))
+    stage.queue = replace(stage.queue, check_history=history)
+    return Told((), None)
+
+
 VERBS: Mapping[str, Verb] = {
     "build": _build,
     "land": lambda stage, words: stage.land(_run_of(stage, words)),
@@ -322,7 +335,8 @@ VERBS: Mapping[str, Verb] = {
     "stop": _stop,
     "advance": _advance,
     "require": _require,
-    "workflows": lambda stage, _: stage.tell(inputs.WorkflowsChanged()),
+    "workflows": _workflows,
+    "ran": _ran,
     "rules": lambda stage, _: stage.tell(inputs.RulesChanged()),
     "repository": _repository,
 }

@@ -501,7 +501,12 @@ def test_the_skipped_names_of_a_run_are_those_with_skipped_reports_only() -> Non
 def test_a_commit_is_covered_if_a_required_check_ran_and_no_other_is_open(
     checks: tuple[Check, ...], required: tuple[RequiredName, ...], expected: bool
 ) -> None:
-    assert verdict.is_covered(checks, required) is expected
+    assert verdict.is_covered(checks, required, frozenset({"unit", "lint"})) is expected
+
+
+def test_a_commit_is_not_covered_by_a_skip_that_does_not_count() -> None:
+    checks = a_check("unit", PASSED, 1), a_check("lint", SKIPPED, 2)
+    assert not verdict.is_covered(checks, (UNIT, LINT), frozenset({"unit"}))
 
 
 def with_failures(run: Run, *numbers: int) -> Run:
@@ -559,6 +564,11 @@ def behind_one(*checks: Check) -> tuple[Run, dict[int, Entry]]:
     return run, with_skipped(entries, 2, "unit", "lint")
 
 
+def skippable_in(run: Run, entries: dict[int, Entry]) -> frozenset[str]:
+    """Names that may be skipped where every check has run on what landed."""
+    return verdict.skippable_in(run, entries, frozenset({"unit", "lint"}))
+
+
 def with_skipped(entries: dict[int, Entry], pr: int, *names: str) -> dict[int, Entry]:
     """The entries with what CI skipped on the own head of one of them."""
     entry = entries[pr]
@@ -570,23 +580,23 @@ LINT_SKIPPED = a_check("lint", SKIPPED, 2)
 
 def test_a_name_may_be_skipped_that_the_own_head_of_the_tested_pull_request_skipped() -> None:
     run, entries = behind_one(LINT_SKIPPED)
-    assert verdict.skippable_in(run, entries) == {"unit", "lint"}
+    assert skippable_in(run, entries) == {"unit", "lint"}
     run, entries = behind_one(a_check("unit", PASSED), LINT_SKIPPED)
-    assert verdict.skippable_in(run, entries) == {"unit", "lint"}
+    assert skippable_in(run, entries) == {"unit", "lint"}
 
 
 def test_a_run_without_skipped_reports_may_skip_nothing() -> None:
     for checks in ((), (a_check("unit", PASSED),)):
-        assert verdict.skippable_in(*behind_one(*checks)) == frozenset()
+        assert skippable_in(*behind_one(*checks)) == frozenset()
 
 
 def test_of_the_base_only_the_entries_count_that_this_run_proves() -> None:
     run, entries = behind_one(LINT_SKIPPED)
     below = with_skipped(entries, 1, "lint")
     proved_here = {**below, 1: replace(below[1], verified_by=run.id)}
-    assert verdict.skippable_in(run, proved_here) == {"lint"}
+    assert skippable_in(run, proved_here) == {"lint"}
     proved_elsewhere = {**below, 1: replace(below[1], verified_by="another")}
-    assert verdict.skippable_in(run, proved_elsewhere) == {"unit", "lint"}
+    assert skippable_in(run, proved_elsewhere) == {"unit", "lint"}
 
 
 def test_an_entry_that_left_or_was_submitted_again_does_not_say_what_may_be_skipped() -> None:
@@ -595,17 +605,28 @@ def test_an_entry_that_left_or_was_submitted_again_does_not_say_what_may_be_skip
     below = with_skipped(below, 1, "lint")
     again = replace(entries[2], id="another submission")
     for left in (below, {**below, 2: again}):
-        assert verdict.skippable_in(run, left) == {"lint"}
-    assert verdict.skippable_in(run, {2: entries[2]}) == {"unit", "lint"}
-    assert verdict.skippable_in(run, {2: again}) == frozenset()
-    assert verdict.skippable_in(run, {}) == frozenset()
+        assert skippable_in(run, left) == {"lint"}
+    assert skippable_in(run, {2: entries[2]}) == {"unit", "lint"}
+    assert skippable_in(run, {2: again}) == frozenset()
+    assert skippable_in(run, {}) == frozenset()
 
 
 def test_a_direct_merge_may_skip_whatever_its_own_head_skipped() -> None:
     run, entries = behind_one(LINT_SKIPPED)
     direct = replace(run, kind=RunKind.DIRECT)
-    assert verdict.skippable_in(direct, {}) == {"unit", "lint"}
-    assert verdict.skippable_in(run, with_skipped(entries, 2)) == frozenset()
+    assert skippable_in(direct, {}) == {"unit", "lint"}
+    assert skippable_in(run, with_skipped(entries, 2)) == frozenset()
+
+
+def test_a_name_that_ran_on_nothing_that_landed_may_be_skipped_only_if_it_is_optional() -> None:
+    run, entries = behind_one(LINT_SKIPPED)
+    assert verdict.skippable_in(run, entries, frozenset()) == frozenset()
+    assert verdict.skippable_in(run, entries, frozenset({"lint"})) == {"lint"}
+    assert verdict.skippable_in(replace(run, kind=RunKind.DIRECT), {}, frozenset()) == frozenset()
+    settings = replace(run.config, optional_statuses=("lint", "not-required"))
+    optional = replace(run, config=settings)
+    for known in (entries, with_skipped(entries, 2), {}):
+        assert verdict.skippable_in(optional, known, frozenset()) == {"lint"}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from service.mergequeue.engine.model import (
 )
 from service.mergequeue.engine.planning import landing, reuse, starting, untested
 from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.reported import CheckHistory
 from service.mergequeue.engine.state import bases, holds, leaving, line, readiness, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import Progress
@@ -199,7 +200,13 @@ def _skips_pass_anywhere(patch: pytest.MonkeyPatch) -> None:
 
 def _everything_skippable(patch: pytest.MonkeyPatch) -> None:
     names = frozenset({"unit", "lint", "docs"})
-    patch.setattr(verdict, "skippable_in", lambda run, entries: names)
+    patch.setattr(verdict, "skippable_in", lambda run, entries, ran_lately: names)
+
+
+def _runs_everywhere(patch: pytest.MonkeyPatch) -> None:
+    """A check counts as one that can run though it ran on nothing that landed."""
+    names = frozenset({"unit", "lint", "docs"})
+    patch.setattr(CheckHistory, "ran_lately", lambda history, now: names)
 
 
 def _unready_for_ever(patch: pytest.MonkeyPatch) -> None:
@@ -239,6 +246,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "a skipped check counts as passed": Fault(_skips_pass_anywhere, _WITH_SKIPS),
     "a check may be skipped that ran on the own head": Fault(_everything_skippable, _WITH_SKIPS),
+    "a check may be skipped that ran nowhere": Fault(_runs_everywhere, _WITH_SKIPS),
     "an entry that is not ready keeps its place for days": Fault(_unready_for_ever),
     "B6 a push to a queued pull request is ignored": applied(inputs.FactsChanged, _push_ignored),
     "B8 reports on another commit count for the run": applied(

@@ -64,6 +64,8 @@ ALWAYS_REQUIRED = "unit"
 _RAN_ONCE = {CheckOutcome.PASSED, CheckOutcome.SKIPPED}
 """A name that passed in one suite and was skipped in another has passed."""
 
+_HAS_RUN = frozenset({CheckOutcome.PASSED, CheckOutcome.FAILED})
+
 STANDSTILL_MAX = timedelta(hours=6)
 """Without faults something moves within this time (S9): a test run may take five hours."""
 
@@ -105,6 +107,7 @@ class Checker:
     proven: set[Sha] = field(default_factory=set)
     revoked: set[str] = field(default_factory=set)
     own_skips: dict[Sha, frozenset[str]] = field(default_factory=dict)
+    ran: set[str] = field(default_factory=set)
     moved_at: datetime = START
     unit: tuple[str, int] | None = None
     part: tuple[str, str] | None = None
@@ -154,6 +157,7 @@ class Checker:
         if run is None:
             raise Violation("S1", f"pull request {step.pr} landed by a run that is over")
         self._was_tested(action, step, run, tree)
+        self.ran |= {check.name for check in self._reports_of(run) if check.outcome in _HAS_RUN}
 
     def at_rest(self, queue: MergeQueue) -> None:
         """Nothing is left to happen: every ready entry has ended (S5, S6)."""
@@ -208,11 +212,11 @@ class Checker:
         )
 
     def skippable(self, run: Run) -> frozenset[str]:
-        """Names that the own head of each pull request of the run skipped."""
+        """Names that each head of the run skipped, and that ran on something that landed."""
         if run.kind is RunKind.DIRECT:
-            return frozenset(one.name for one in run.required)
+            return frozenset(one.name for one in run.required) & self.ran
         heads = [self.own_skips.get(one.head, frozenset()) for one in run.entries]
-        return frozenset.intersection(*heads)
+        return frozenset.intersection(*heads) & self.ran
 
     def stands_still(self, queue: MergeQueue, now: datetime) -> None:
         """S9: without faults something moves within a bound, until all have ended."""
@@ -337,7 +341,7 @@ class Checker:
         tested = self.trees[run.steps[place].commit]
         if run.kind in SPARE:
             raise Violation("S8", f"{step.pr} landed by a run that counts for nothing")
-        skipped = self.own_skips.get(step.head, frozenset())
+        skipped = self.own_skips.get(step.head, frozenset()) & self.ran
         if run.kind is RunKind.DIRECT:
             skipped = self.skippable(run)
         if not self.is_green_tree(self.trees[run.steps[-1].commit], skipped):

@@ -34,22 +34,28 @@ def decide(facts: RepositoryFacts) -> Iterator[Finding]:
         those = [each for each in facts.workflows.found if each.reports(check.name)]
         if not those or facts.workflows.unread or any(starts(facts, one) for one in those):
             continue
+        if check.name in facts.subject.ran:
+            continue  # seen there, so another CI reports it
         if any(one.audit == workflow_drafts.ID for one in workflow_drafts.decide(facts)):
             continue  # said there, with the way out
         name = those[0].name
-        if facts.subject.vehicle is Vehicle.PUSH:
-            trigger = f'`push: {{branches: ["{workflows.PATTERN}"]}}`'
-        else:
-            trigger = f"`pull_request: {{branches: [{facts.subject.branch}]}}`"
+        place = those[0].elsewhere
+        other = f" It starts on `{place}`, which is another queue's." if place else ""
         yield error(
             ID,
             f"The required check `{check.name}` never reports on a test branch: `{name}` does not "
-            f"start there.",
-            f"In `{workflows.FOLDER}/{name}`, add {trigger} under `on:`.",
+            f"start there.{other}",
+            f"In `{workflows.FOLDER}/{name}`, add {trigger_of(facts)} under `on:`.",
         )
+
+
+def trigger_of(facts: RepositoryFacts) -> str:
+    """Return the trigger that starts a workflow on the queue's kind of test branch."""
+    if facts.subject.vehicle is Vehicle.PUSH:
+        return f'`push: {{branches: ["{workflows.PATTERN}"]}}`'
+    return f"`pull_request: {{branches: [{facts.subject.branch}]}}`"
 
 
 def starts(facts: RepositoryFacts, workflow: Workflow) -> bool:
     """Return whether a workflow starts on the queue's kind of test branch."""
-    is_push = facts.subject.vehicle is Vehicle.PUSH
-    return workflow.on_push or (workflow.on_draft and not is_push)
+    return bool(workflows.events_of(workflow, facts.subject.vehicle))

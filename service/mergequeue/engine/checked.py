@@ -85,6 +85,12 @@ _ENDED = {
 }
 
 
+_BECAUSE = {
+    Ended.SKIPPED: "also skipped on the pull request itself; it ran on others that landed",
+    Ended.OPTIONAL: "the setting optionalStatuses allows that",
+}
+
+
 def checked_of(
     run: Run, origin: Run | None = None, names: Mapping[str, str] = _NO_NAMES
 ) -> tuple[CheckedName, ...]:
@@ -128,6 +134,8 @@ def _checked(run: Run, one: verdict.Standing, names: Mapping[str, str]) -> Check
         ended = Ended.EXCUSED
         failed = () if run.evidence is None else run.evidence.failed_tests.get(name, ())
         tests = tuple(names.get(each, each) for each in failed)
+    if ended is Ended.SKIPPED and name in verdict.optional_of(run):
+        ended = Ended.OPTIONAL
     return CheckedName(
         name=name,
         ended=ended,
@@ -135,8 +143,10 @@ def _checked(run: Run, one: verdict.Standing, names: Mapping[str, str]) -> Check
         run=run.id,
         sha=run.sha,
         url=one.named.url,
-        reporter=None if check is None else Reporter(check.kind, check.source_id, check.id, check.attempt),
-        because=_because(one),
+        reporter=None
+        if check is None
+        else Reporter(check.kind, check.source_id, check.id, check.attempt),
+        because=_BECAUSE.get(ended) or _because(one),
         tests=tests,
     )
 

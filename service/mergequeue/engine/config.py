@@ -330,9 +330,19 @@ class QueueConfig:
     skipped_statuses_pass: bool = setting(
         True,
         "whether a skipped or neutral required check may count: if it was also skipped on the pull "
-        "request's own head, and another required check ran. Otherwise the pull request waits as "
-        "`no_evidence`",
+        "request's own head, has run on something that landed in the last 90 days, and another "
+        "required check ran, see [Skipped checks](#skipped-checks). Otherwise the pull request "
+        "waits as `no_evidence`",
         "false to count a skipped check as failed",
+    )
+    optional_statuses: tuple[str, ...] = setting(
+        (),
+        "required checks that may be skipped everywhere: such a skip counts although the check "
+        "never runs on test branches. A check that fails still fails, and another required check "
+        "must run. No effect while `skippedStatusesPass` is false",
+        "when you accept that a job, for example one that runs only on `merge_group`, tests "
+        "nothing here",
+        Items("names", 255, are_distinct=True),
     )
     comments_enabled: bool = setting(
         True,

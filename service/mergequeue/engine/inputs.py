@@ -260,7 +260,12 @@ class RulesChanged:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowsChanged:
-    """A push to the target may have changed its workflows: skipped checks may run now."""
+    """A push to the target may have changed its workflows: skipped checks may run now.
+
+    `never`: where checks run that never run on a test branch, by name; None: the files are unread.
+    """
+
+    never: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

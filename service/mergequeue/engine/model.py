@@ -13,7 +13,7 @@ from functools import cached_property
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
 from service.mergequeue.engine.records import Record, UntestedTip
-from service.mergequeue.engine.reported import Evidence, Facts, Rates
+from service.mergequeue.engine.reported import CheckHistory, Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.engine.targets import Targets
@@ -38,7 +38,8 @@ class Named:
     """A check by name with its page; `raw` is the provider's word if it did not run.
 
     `because` is not None if it was skipped and does not pass: the job for which CI skipped it, or
-    empty. `foreign`: a report of the name that does not count.
+    empty. `foreign`: a report of the name that does not count. `why`: where it runs instead of on
+    test branches.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Named:
     because: str | None = None
     foreign: Foreign | None = None
     raw: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,6 +477,7 @@ class MergeQueue:
     target_mode: Mode | None = None
     sends_results: bool = False
     rates: Rates = field(default_factory=Rates)
+    check_history: CheckHistory = field(default_factory=CheckHistory)
     entries: Mapping[int, Entry] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
     bisections: Mapping[str, Bisection] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 """Values reported to the queue about a pull request, about a failure, and about its CI."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from service.vocabulary import (
     Blocker,
@@ -12,6 +13,42 @@ from service.vocabulary import (
     PullRequestState,
     Sha,
 )
+
+RAN_WITHIN = timedelta(days=90)
+"""How long a check that ran on what landed shows that it can run."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckHistory:
+    """Where required checks run, as far as it is proved (docs/design/skipped-checks.md 1).
+
+    `ran`: when a commit landed on which a check ran, by name. `never`: where a check runs that
+    never runs on a test branch, by the workflow files of the target as read at `read_at`: a trigger
+    or branches, or ELSEWHERE.
+    """
+
+    ran: Mapping[str, datetime] = field(default_factory=dict)
+    never: Mapping[str, str] = field(default_factory=dict)
+    read_at: datetime | None = None
+
+    def ran_lately(self, now: datetime) -> frozenset[str]:
+        """Return the names that CI does not leave out wherever the queue tests."""
+        return frozenset([name for name, at in self.ran.items() if at + RAN_WITHIN > now])
+
+    def with_landed(self, names: Iterable[str], began: datetime, now: datetime) -> "CheckHistory":
+        """Return the history after a run landed in which these ran.
+
+        A run that began before the files were read may have had other workflow files.
+        """
+        is_old = self.read_at is not None and began < self.read_at
+        new = {name: now for name in names if not (is_old and name in self.never)}
+        young = {name: at for name, at in self.ran.items() if at + RAN_WITHIN > now}
+        return replace(self, ran=young | new)
+
+    def with_files(self, never: Mapping[str, str], now: datetime) -> "CheckHistory":
+        """Return the history after the workflow files were read: they void what they exclude."""
+        ran = {name: at for name, at in self.ran.items() if name not in never}
+        return CheckHistory(ran, never, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ NOT_REPLAYED = frozenset(
         "create_prs_for_testing_branches",
         "test_branch_construction_mode",
         "skipped_statuses_pass",
+        "optional_statuses",
         "comments_enabled",
         "commands_enabled",
         "status_check_enabled",

@@ -35,7 +35,8 @@ def _against_run(value: MergeQueue, action: Land, now: datetime) -> str | None:
         return "It is not known what must pass."
     if not landing.stands(value, run.id, now):
         return "What it was tested on is not what it would land on."
-    skippable = verdict.skippable_in(run, value.entries)
+    ran = value.check_history.ran_lately(now)
+    skippable = verdict.skippable_in(run, value.entries, ran)
     judged = verdict.verdict_of(run, now, value.sends_results, skippable)
     return None if judged.is_green else "A required status has not passed."
 

@@ -29,6 +29,7 @@ from service.mergequeue.engine.inputs import (
     RequiredChanged,
     SetState,
     TargetMoved,
+    WorkflowsChanged,
 )
 from service.mergequeue.engine.model import Hold, MergeQueue, Tip
 from service.mergequeue.engine.outputs import Step
@@ -103,6 +104,8 @@ async def create(
     queue = await runtime.store.run(_insert, runtime, repository, draft, row)
     first = TargetMoved(Tip(tip.sha, tip.tree))
     inputs: list[Input] = [first, *requirements.reports(draft, resolved)]
+    if choice.never:
+        inputs.append(WorkflowsChanged(choice.never))
     if not any(isinstance(one, RequiredChanged) for one in inputs) and not resolved.owned:
         inputs.append(RequiredChanged(resolved.required, resolved.error))
     await turn.report(runtime, queue.id, inputs)

@@ -329,10 +329,16 @@ async def rules_changed(runtime: Runtime, queue: QueueRef) -> None:
 
 
 async def workflows_changed(runtime: Runtime, queue: QueueRef) -> None:
-    """After a push to its target, make the queue retest entries whose checks were all skipped."""
+    """After a push to its target, read which checks never run on a test branch.
+
+    The queue also tests entries again whose checks were skipped.
+    """
     value = await turn.value(runtime, queue.id)
-    if any(Reason.NO_EVIDENCE in entry.barred for entry in value.entries.values()):
-        await turn.take(runtime, queue.id, [WorkflowsChanged()])
+    if value.tip is None:
+        return
+    provider = runtime.providers[queue.repo.host]
+    advice = await provider.vehicle_advice(queue.repo, queue.branch, value.tip.sha)
+    await turn.take(runtime, queue.id, [WorkflowsChanged(advice.never)])
 
 
 async def _requirements(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:

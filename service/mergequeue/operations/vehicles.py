@@ -3,7 +3,8 @@
 See docs/design/provider.md 7.4.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from service.mergequeue.engine.config import ConfigValue, QueueConfig
 from service.provider.errors import ProviderError
@@ -20,10 +21,14 @@ REASON_CHARS_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whether draft pull requests carry the test branches, and the reason shown to people."""
+    """Whether draft pull requests carry the test branches, and the reason shown to people.
+
+    `never`: see `VehicleAdvice`.
+    """
 
     wants_drafts: bool
     reason: str
+    never: Mapping[str, str] = field(default_factory=dict)
 
 
 async def choose(
@@ -46,12 +51,12 @@ def decide(advice: VehicleAdvice, given: ConfigValue) -> Choice:
         wanted = Vehicle.DRAFT_PR if given else Vehicle.PUSH
         contradicts = advice.vehicle not in (None, wanted)
         reason = f"{BY_SETTING} But {advice.reason}" if contradicts else BY_SETTING
-        return Choice(given, reason[:REASON_CHARS_MAX])
+        return Choice(given, reason[:REASON_CHARS_MAX], advice.never)
     if advice.vehicle is None:
         drafts = QueueConfig().create_prs_for_testing_branches
     else:
         drafts = advice.vehicle is Vehicle.DRAFT_PR
-    return Choice(drafts, advice.reason[:REASON_CHARS_MAX])
+    return Choice(drafts, advice.reason[:REASON_CHARS_MAX], advice.never)
 
 
 def without_drafts(words: str) -> Choice:

@@ -45,6 +45,7 @@ class MergeQueueRow(Row, table=True):
     target_mode: str | None
     sends_results: bool
     rates: str = Field(sa_type=Json)
+    check_history: str = Field(sa_type=Json)
     bisections: str = Field(sa_type=Json)
     landing: str | None = Field(sa_type=Json)
     holds: str = Field(sa_type=Json)

@@ -4,19 +4,21 @@ Texts of the final states are in endings.py, of refusals in refusals.py; a test 
 three against the closed list of codes, both ways.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from service.mergequeue.engine.culprits.failing import Failing
-from service.mergequeue.engine.model import Entry, MergeQueue
-from service.mergequeue.engine.planning.settling import JUDGES_HEAD, SKIPPED_ALL
+from service.mergequeue.engine.model import Entry, MergeQueue, Named
+from service.mergequeue.engine.planning.settling import JUDGES_HEAD, NEVER_RAN, SKIPPED_ALL
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
+from service.mergequeue.engine.reported import RAN_WITHIN
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import checked_names, endings, readiness
 from service.mergequeue.wording.endings import MERGE, TEST_BRANCHES, Text, checks
 from service.mergequeue.wording.situation import Situation, Wanted, situation_of
 from service.text import markdown, phrases
-from service.text.phrases import Code, Phrase, phrase
+from service.text.phrases import Code, Page, Phrase, phrase
+from service.vocabulary import ELSEWHERE
 
 
 def message(entry: Entry, queue: MergeQueue) -> str:
@@ -289,7 +291,31 @@ def _skipped(situation: Situation) -> Phrase:
             "has tested it",
             names,
         )
+    if situation.detail.text == NEVER_RAN:
+        return _never_ran(situation.detail.checks)
     return phrase("{}" + were + " skipped on the test branch, but not on the PR itself", names)
+
+
+def _never_ran(skipped: Sequence[Named]) -> Phrase:
+    """Return why these skips do not count, first as the workflow files tell."""
+    clauses = [
+        phrase("{} was skipped: {}", Page(Code(each.name), each.url), where_it_runs(each.why))
+        for each in skipped
+        if each.why
+    ]
+    rest = [(each.name, each.url) for each in skipped if not each.why]
+    if rest:
+        words = "{} " + ("were" if len(rest) > 1 else "was") + " skipped on the test branch and on "
+        words += "the PR itself, and no PR that landed in the last {} days shows that it can run"
+        clauses.append(phrase(words, phrases.pages(rest), RAN_WITHIN.days))
+    return phrases.joined(clauses, "; ")
+
+
+def where_it_runs(why: str) -> Phrase:
+    """Return what the workflow files say of a check that never runs on a test branch."""
+    if why == ELSEWHERE:
+        return phrase("the condition of its job excludes test branches")
+    return phrase("its job runs only on {}", Code(why))
 
 
 def _run_them(situation: Situation) -> Phrase:
@@ -311,6 +337,8 @@ def _run_them(situation: Situation) -> Phrase:
         )
     if situation.detail.text == SKIPPED_ALL:
         first = phrase("Require a check that runs for every PR.")
+    elif situation.detail.text == NEVER_RAN:
+        return _let_it_run(situation.detail.checks)
     elif situation.config is not None and situation.config.create_prs_for_testing_branches:
         first = phrase(
             "A workflow that skips draft PRs ({}) skips the test branch too, which is a draft PR: "
@@ -325,6 +353,21 @@ def _run_them(situation: Situation) -> Phrase:
         )
     again = phrase("Headgate then tests it again. If it does not, comment {}.", MERGE)
     return phrases.joined([first, again])
+
+
+def _let_it_run(skipped: Sequence[Named]) -> Phrase:
+    optional = phrase(
+        "a maintainer lets the job also run on {}, or names the check in {}.",
+        TEST_BRANCHES,
+        Code("optionalStatuses"),
+    )
+    if all(each.why for each in skipped):
+        return phrase("To mend it, {}", optional)
+    return phrase(
+        "Headgate tests it again as soon as a PR has landed on which the check ran. If it never "
+        "runs there, {}",
+        optional,
+    )
 
 
 _ASIDE_CLAUSES: dict[Reason, Text] = {

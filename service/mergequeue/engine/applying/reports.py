@@ -263,10 +263,16 @@ def rules_changed(draft: Draft, _one: RulesChanged) -> None:
             draft.put(replace(entry, barred=(), refusal=None))
 
 
-def workflows_changed(draft: Draft, _one: WorkflowsChanged) -> None:
-    """Entries whose checks were skipped are tested again: their checks may run now."""
-    waiting = [entry for entry in draft.entries.values() if Reason.NO_EVIDENCE in entry.barred]
-    leaving.try_again(draft, waiting)
+def workflows_changed(draft: Draft, one: WorkflowsChanged) -> None:
+    """Entries whose checks were skipped are tested again: their checks may run now.
+
+    Skips of checks that the files exclude from test branches do not count any more.
+    """
+    if one.never is not None:
+        history = draft.queue.check_history.with_files(one.never, draft.now)
+        draft.put_queue(replace(draft.queue, check_history=history))
+        draft.judging |= draft.runs.keys()
+    leaving.try_unproved_again(draft)
 
 
 def repository_changed(draft: Draft, one: RepositoryChanged) -> None:

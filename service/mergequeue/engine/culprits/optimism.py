@@ -76,8 +76,11 @@ def _cannot_clear(follower: Run, own: Sequence[Entry]) -> bool:
 
 
 def proves(run: Run, cleared: Sequence[Entry]) -> bool:
-    """Return whether CI skipped nothing here that it ran on the heads of those below."""
-    skipped = verdict.skipped_of(run)
+    """Return whether CI skipped nothing here that it ran on the heads of those below.
+
+    What the settings call optional may be skipped.
+    """
+    skipped = verdict.skipped_of(run) - verdict.optional_of(run)
     return all(skipped <= set(entry.facts.own_skipped) for entry in cleared)
 
 

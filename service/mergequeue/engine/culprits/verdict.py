@@ -145,16 +145,36 @@ def verdict_of(
     return _with_failures(run, standings, failing, now, skippable)
 
 
-def skippable_in(run: Run, entries: Mapping[int, Entry]) -> frozenset[str]:
-    """Return the names whose skipped reports count in this run.
+def skippable_in(
+    run: Run, entries: Mapping[int, Entry], ran_lately: frozenset[str]
+) -> frozenset[str]:
+    """Return the names whose skipped reports count in this run (docs/design/skipped-checks.md 1).
 
     A name may be skipped on a test branch if the own head of every pull request that the run
-    proves skipped it as well: then CI's own conditions, such as path filters, left it out. The
-    base's members do not count: their own runs prove them, and what they touch may have made
-    CI run more than this pull request needs.
+    proves skipped it as well, and it ran lately on what landed: then CI's own conditions, such as
+    path filters, left it out for what the pull requests change. The base's members do not count:
+    their own runs prove them, and what they touch may have made CI run more than this pull request
+    needs. Optional names may be skipped in any case.
     """
     if all(check.outcome is not CheckOutcome.SKIPPED for check in run.checks):
         return frozenset()
+    return (skipped_on_heads(run, entries) & ran_lately) | optional_of(run)
+
+
+def optional_of(run: Run) -> frozenset[str]:
+    """Return the required names that the settings of the run call optional."""
+    names = frozenset(required.name for required in run.required)
+    return names & frozenset(run.config.optional_statuses)
+
+
+def ran_in(run: Run) -> frozenset[str]:
+    """Return the required names of which a report shows that the check ran, by this run alone."""
+    ran = (CheckOutcome.PASSED, CheckOutcome.FAILED)
+    return frozenset(one.required.name for one in standings_of(run) if one.outcome in ran)
+
+
+def skipped_on_heads(run: Run, entries: Mapping[int, Entry]) -> frozenset[str]:
+    """Return the names that CI skipped on the own head of every pull request of the run."""
     if run.kind is RunKind.DIRECT:
         return frozenset(required.name for required in run.required)
     proved = [entry for member in run.entries if (entry := _live(member, entries)) is not None]
@@ -173,16 +193,19 @@ def skipped_of(run: Run) -> frozenset[str]:
     return frozenset(one.required.name for one in standings_of(run) if one.outcome is skipped)
 
 
-def is_covered(checks: tuple[Check, ...], required: tuple[RequiredName, ...]) -> bool:
+def is_covered(
+    checks: tuple[Check, ...], required: tuple[RequiredName, ...], skippable: frozenset[str]
+) -> bool:
     """Return whether these reports show that a commit passed everything required of it.
 
-    At least one required check ran; of others CI may have skipped some on this very commit.
+    At least one required check ran; of others CI may have skipped those that are skippable.
     """
     counting = check_reports.counting(checks)
-    outcomes = [standing(one, counting).outcome for one in required]
-    if any(outcome not in _DONE for outcome in outcomes) or late_suites(checks, required):
+    found = [standing(one, counting) for one in required]
+    if any(one.outcome not in _DONE for one in found) or late_suites(checks, required):
         return False
-    return not required or CheckOutcome.PASSED in outcomes
+    skipped = [one.required.name for one in found if one.outcome is CheckOutcome.SKIPPED]
+    return not required or (skippable.issuperset(skipped) and len(skipped) < len(found))
 
 
 def standings_of(run: Run) -> tuple[Standing, ...]:
@@ -324,7 +347,7 @@ def _with_failures(
 
 @dataclass(frozen=True, slots=True)
 class _Skips:
-    """Names that need no passed report: skipped on the own heads, or excused failures."""
+    """Names that need no passed report: their skips count, or their failures are excused."""
 
     skippable: frozenset[str]
     excused: tuple[str, ...] = ()
@@ -357,8 +380,7 @@ def _without_failure(
 def _complete(run: Run, rest: list[Standing], now: datetime, skips: _Skips) -> Verdict:
     """Judge a run of which every required status has ended without a failure that counts.
 
-    A run proves something if at least one required check ran, and CI skipped no check here that
-    ran on the pull request itself.
+    A run proves something if at least one required check ran, and every skip counts.
     """
     waits_until = _suites_until(run)
     if waits_until is not None and now < waits_until:

@@ -109,6 +109,7 @@ def landed(draft: Draft, one: Landed) -> None:
         )
     )
     draft.record(TipMoved(one.sha, landed=True, adopted=False))
+    _note_checks(draft, run)
     untested.note_landed(draft, run, one)
     _end_landed(draft, run, entry, one)
     if behind is not None and draft.entries.graph is not None:
@@ -116,6 +117,15 @@ def landed(draft: Draft, one: Landed) -> None:
         bases.doubt_unforeseen(draft, behind)
     if not rest:
         target.take_kept(draft)
+
+
+def _note_checks(draft: Draft, run: Run) -> None:
+    """Remember which required checks ran on what landed; skips that waited for this count now."""
+    known, ran = draft.queue.check_history, verdict.ran_in(run)
+    history = known.with_landed(ran, run.created_at, draft.now)
+    draft.put_queue(replace(draft.queue, check_history=history))
+    if history.ran.keys() - known.ran_lately(draft.now):
+        leaving.try_unproved_again(draft)
 
 
 def advance_refused(draft: Draft, one: AdvanceRefused) -> None:
@@ -171,7 +181,8 @@ def _may_land(draft: Draft, run: Run) -> bool:
 
 def is_green(draft: Draft, run: Run) -> bool:
     """Return whether the run counts as passed by the reports that it has now."""
-    skippable = verdict.skippable_in(run, draft.entries)
+    ran = draft.queue.check_history.ran_lately(draft.now)
+    skippable = verdict.skippable_in(run, draft.entries, ran)
     return verdict.verdict_of(run, draft.now, draft.queue.sends_results, skippable).is_green
 
 

@@ -108,7 +108,9 @@ def may_land_directly(draft: Draft, entry: Entry, required: tuple[RequiredName, 
         return False
     if tip is None or facts.contains_tip != tip.sha or facts.head_tree is None:
         return False
-    return verdict.is_covered(facts.own_checks, required)
+    ran = draft.queue.check_history.ran_lately(draft.now)
+    skippable = ran | frozenset(draft.queue.config.optional_statuses)
+    return verdict.is_covered(facts.own_checks, required, skippable)
 
 
 def _is_exemplary(draft: Draft, run: Run) -> bool:

@@ -38,6 +38,11 @@ SKIPPED_ALL = "skipped on the test branch and on the pull request itself"
 
 JUDGES_HEAD = "judges the pull request and not its tree"
 """Evidence text: the named checks passed on every head and failed on the test branch."""
+NEVER_RAN = "skipped on the test branch and on the pull request itself, and ran on nothing landed"
+"""Evidence text: the named checks were skipped as on the head, and no run shows that they can run.
+
+See docs/design/skipped-checks.md 1.
+"""
 
 _APART = SPARE | {RunKind.SCREEN}
 
@@ -100,7 +105,8 @@ def _is_judged(run: Run) -> bool:
 
 
 def _verdict(draft: Draft, run: Run) -> Verdict:
-    skippable = verdict.skippable_in(run, draft.entries)
+    ran = draft.queue.check_history.ran_lately(draft.now)
+    skippable = verdict.skippable_in(run, draft.entries, ran)
     return verdict.verdict_of(run, draft.now, draft.queue.sends_results, skippable)
 
 
@@ -297,14 +303,29 @@ def _proves_nothing(draft: Draft, run: Run, one: Verdict) -> None:
     names = {check.name for check in one.failed}
     without = [entry for entry in tested if not names <= set(entry.facts.own_skipped)]
     for entry in without or tested:
-        ran = sorted(names - set(entry.facts.own_skipped))
-        why = RAN_ON_HEAD if ran else SKIPPED_ALL
+        lack = _lack_of(draft, run, entry, one.failed)
         if one.word is Word.FAILED:
-            why = JUDGES_HEAD
-        checks = tuple(check for check in one.failed if not ran or check.name in ran)
-        detail = Detail(text=why, run=run.id, checks=checks)
+            lack = replace(lack, text=JUDGES_HEAD)
+        detail = replace(lack, run=run.id)
         barred = replace(draft.entries[entry.pr], barred=(Reason.NO_EVIDENCE,))
         leaving.set_aside(draft, barred, Reason.NO_EVIDENCE, detail)
+
+
+def _lack_of(draft: Draft, run: Run, entry: Entry, skipped: tuple[Named, ...]) -> Detail:
+    """Return why these skips prove nothing for an entry, with the checks of which that is true."""
+    ran = tuple(check for check in skipped if check.name not in entry.facts.own_skipped)
+    if ran:
+        return Detail(text=RAN_ON_HEAD, checks=ran)
+    history = draft.queue.check_history
+    counts = history.ran_lately(draft.now) | verdict.optional_of(run)
+    never = tuple(
+        replace(check, why=history.never.get(check.name, ""))
+        for check in skipped
+        if check.name not in counts
+    )
+    if never:
+        return Detail(text=NEVER_RAN, checks=never)
+    return Detail(text=SKIPPED_ALL, checks=skipped)
 
 
 def _examined(draft: Draft, run: Run) -> tuple[Entry, ...]:

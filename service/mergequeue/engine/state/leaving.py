@@ -183,6 +183,12 @@ def try_again(draft: Draft, entries: Iterable[Entry]) -> None:
             draft.put(replace(draft.entries[entry.pr], refusal=None))
 
 
+def try_unproved_again(draft: Draft) -> None:
+    """Let entries that were set aside because checks were skipped be tested again."""
+    waiting = (entry for entry in draft.entries.values() if Reason.NO_EVIDENCE in entry.barred)
+    try_again(draft, waiting)
+
+
 def leave(
     draft: Draft, entry: Entry, state: EntryState, reason: Reason, detail: Detail = NOTHING
 ) -> None:

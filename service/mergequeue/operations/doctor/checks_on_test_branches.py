@@ -4,10 +4,11 @@ import shlex
 from collections.abc import Iterator
 
 from service.mergequeue.operations.doctor.facts import QueueFacts
+from service.provider import audits
 from service.provider.audits import Finding, error, note
 
 ID = "checks-on-test-branches"
-FINE = "Every required check has reported on a recent test branch."
+FINE = "Every required check has run on a recent test branch, or on one that landed lately."
 
 
 def decide(facts: QueueFacts) -> Iterator[Finding]:
@@ -31,3 +32,24 @@ def decide(facts: QueueFacts) -> Iterator[Finding]:
                 f"Let the CI that reports `{check.name}` also start on {facts.trigger}. If no CI "
                 "reports that name, correct it in the required checks.",
             )
+        elif facts.on_tests.skips(check):
+            yield from _skipped(facts, check.name)
+
+
+def _skipped(facts: QueueFacts, name: str) -> Iterator[Finding]:
+    """Yield a finding for a check of which the newest test branches have skips alone."""
+    found = f"The required check `{name}` was skipped on the last {facts.on_tests.commits} test "
+    found += "branches."
+    history = None if facts.queue is None else facts.queue.check_history
+    if name in facts.config.optional_statuses:
+        yield note(ID, f"{found} `optionalStatuses` names it, so pull requests land without it.")
+    elif history is None or name not in history.ran_lately(facts.now):
+        setting = "optionalStatuses"
+        optional = audits.how_to_set(
+            facts.repo, facts.branch, setting, name, facts.in_file.get(setting)
+        )
+        yield error(
+            ID,
+            f"{found} A check that ran nowhere is no evidence, so nothing lands.",
+            f"Let its job run on {facts.trigger}, or, if it may be skipped, {optional}.",
+        )

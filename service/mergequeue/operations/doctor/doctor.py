@@ -113,6 +113,8 @@ async def _subject(
         webhook_url=runtime.options.public_url,
         landings_hour_max=await facts.busiest_hour(runtime, repository),
         in_file=facts.in_file(queue.value),
+        ran=frozenset() if read is None else read.ran,
+        optional=frozenset(queue.config.optional_statuses),
     )
 
 

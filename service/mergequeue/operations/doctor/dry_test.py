@@ -154,7 +154,8 @@ def _finding(name: RequiredName, state: CheckOutcome | None, checks: tuple[Check
             return audits.error(
                 ID,
                 f"{words} was skipped on the test branch, which is no evidence.",
-                "Change the condition (`if:`) or path filter that skips it on test branches.",
+                "Change the condition (`if:`) that skips it on test branches. A path filter of its "
+                "steps or jobs skips it as well, because a dry test changes no file.",
             )
         case CheckOutcome.FAILED:
             return audits.error(

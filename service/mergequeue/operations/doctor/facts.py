@@ -22,7 +22,7 @@ from service.provider import audits
 from service.provider.port import Provider
 from service.provider.values import Vehicle, VehicleAdvice
 from service.runtime import Runtime
-from service.vocabulary import Check, RepoRef, RequiredName, Sha
+from service.vocabulary import Check, CheckOutcome, RepoRef, RequiredName, Sha
 
 COMMITS_MAX = 5
 """Test branches, and heads of pull requests, whose reports are looked at."""
@@ -39,6 +39,11 @@ class Reports:
     def lacks(self, required: RequiredName) -> bool:
         """Return whether no commit has a report that satisfies a requirement."""
         return not any(audits.is_report_of(required, check) for check in self.checks)
+
+    def skips(self, required: RequiredName) -> bool:
+        """Return whether every report that satisfies a requirement says that it was skipped."""
+        own = [check for check in self.checks if audits.is_report_of(required, check)]
+        return bool(own) and all(check.outcome is CheckOutcome.SKIPPED for check in own)
 
     def names(self) -> str:
         """Return the names that were reported, as text."""
@@ -71,6 +76,15 @@ class QueueFacts:
     def required(self) -> tuple[RequiredName, ...]:
         """The statuses that a run started now must pass."""
         return self.resolved.required.names
+
+    @property
+    def ran(self) -> frozenset[str]:
+        """The required names that ran on one of the newest test branches."""
+        return frozenset(
+            one.name
+            for one in self.required
+            if not self.on_tests.lacks(one) and not self.on_tests.skips(one)
+        )
 
     @property
     def in_file(self) -> Mapping[str, str]:
