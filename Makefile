@@ -3,21 +3,26 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
-ROWS := simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
+SUPPLY := .cache/supply
+INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
+# Only files whose hash is on the list, which is whole: nothing is resolved, and nothing is built
+# here, which would fetch what is on no list.
+LOCKED := --no-deps --require-hashes --only-binary :all:
+ROWS := audit simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
 SEEDS := 200000
 
 # Each process of a test run would rewrite the assertions of every plugin again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help assets demo test check bench soak fmt docs cover constraints
+.PHONY: help assets demo test check bench soak fmt docs cover audit sbom requirements
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 16
 
 # One line that says what to install is worth more than pip's traceback. Most of what pip would
 # compile is never imported; Python compiles the rest when it is.
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml requirements/dev.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || \
 	  { echo "$(PYTHON) is not on PATH: install Python 3.11 or newer, or give one by make PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -25,8 +30,14 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "$(PYTHON) has no venv module: install it (Debian, Ubuntu: apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv .venv
-	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
-	  $(BIN)/python -m pip install --quiet --no-compile -e '.[dev]'
+	$(BIN)/python $(INSTALL) $(LOCKED) -r requirements/dev.txt
+	$(BIN)/python $(INSTALL) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check --disable-pip-version-check
+	@touch $@
+
+$(SUPPLY)/.stamp: requirements/supply.txt
+	$(PYTHON) -m venv --clear $(SUPPLY)
+	$(SUPPLY)/bin/python $(INSTALL) $(LOCKED) -r requirements/supply.txt
 	@touch $@
 
 assets: ## fetch what tests compare with (GitHub's descriptions) and load (axe-core)
@@ -48,27 +59,45 @@ check: $(STAMP) ## lint, format, types, import rules, dependencies
 bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
 	ONLY='$(ONLY)' SCALE='$(SCALE)' $(BIN)/python -m tests.bench
 
-soak: $(STAMP) ## run long, on each database; ROWS=folder of tests (simulation, faults, mutants …), SEEDS=n
+soak: $(STAMP) ## run long, on each database; ROWS=folder of tests (simulation, faults …) or audit, SEEDS=n
 	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=2000 \
 	  HEADGATE_NOISE_TESTS=2000000 HEADGATE_FAULTS=long HEADGATE_MUTANTS=1 HEADGATE_SOAK=1 \
-	  $(BIN)/python -m pytest -n auto --dist worksteal -q --timeout 0 $(addprefix tests/,$(ROWS))
+	  $(BIN)/python -m pytest -n auto --dist worksteal -q --timeout 0 $(addprefix tests/,$(filter-out audit,$(ROWS)))
+	$(if $(filter audit,$(ROWS)),@$(MAKE) --no-print-directory audit)
 
 fmt: $(STAMP) ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(STAMP) ## write the pages that come from code: endpoints, settings, state charts
-	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py --update-golden
+docs: $(STAMP) ## write the pages that come from code: endpoints, settings, state charts, facts
+	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_settings.py tests/docs/test_state_charts.py tests/docs/test_provenance_page.py --update-golden
 
 cover: $(STAMP) assets ## which branches the tests reach: 95 % of all, every one of the engine
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report --include='service/mergequeue/engine/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 
-constraints: ## write constraints.txt anew: the newest versions that fit together
-	$(PYTHON) -m venv --clear .cache/constraints
-	.cache/constraints/bin/python -m pip install --quiet '.[dev]'
-	.cache/constraints/bin/python -m pip freeze --exclude headgate --exclude pip --exclude setuptools \
-	  | tr 'A-Z_' 'a-z-' | LC_ALL=C sort > .cache/constraints.txt
-	mv .cache/constraints.txt constraints.txt
-	rm -rf .cache/constraints
+# A list of what was found is written only if every advisory could be read.
+audit: $(SUPPLY)/.stamp ## look for known weaknesses in the pinned packages; fails where it cannot look
+	@rm -f .cache/audit.json
+	@$(SUPPLY)/bin/pip-audit --progress-spinner off --disable-pip --require-hashes \
+	  -r requirements/dev.txt --format json --output .cache/audit.json || \
+	  { test -s .cache/audit.json && cat .cache/audit.json || \
+	    echo "NOT AUDITED: the database of advisories could not be read. Run this where it can be reached."; exit 1; }
+
+sbom: $(STAMP) $(SUPPLY)/.stamp ## write sbom.json: everything that an installed build contains (CycloneDX)
+	@rm -rf .cache/build && $(PYTHON) -m venv .cache/build/venv
+	@$(BIN)/python -m hatchling build -t wheel -d .cache/build
+	@.cache/build/venv/bin/python $(INSTALL) $(LOCKED) -r requirements/run.txt
+	@.cache/build/venv/bin/python $(INSTALL) --no-deps .cache/build/headgate-*.whl
+	@.cache/build/venv/bin/python -m pip uninstall --quiet --yes setuptools pip
+	@$(SUPPLY)/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+	  --mc-type application --output-file sbom.json .cache/build/venv
+
+LOCK = $(SUPPLY)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-header --no-annotate --upgrade
+
+requirements: $(SUPPLY)/.stamp ## write requirements/ anew: the newest versions that fit together, with hashes
+	$(LOCK) pyproject.toml --extra dev -o requirements/dev.txt
+	$(LOCK) pyproject.toml --group build -c requirements/dev.txt -o requirements/run.txt
+	$(LOCK) --group supply -o requirements/supply.txt

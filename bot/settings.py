@@ -205,6 +205,7 @@ class Settings(BaseSettings):
     trusted_proxies: Networks = ()
     dashboard_auth: Annotated[DashboardAuth, BeforeValidator(parse_dashboard_auth)] | None = None
     admins: Admins = frozenset()
+    security_contact: Annotated[str, AfterValidator(forms.parse_contact)] | None = None
     webhook_ports: Ports = frozenset()
     webhook_allow_networks: Networks = ()
 

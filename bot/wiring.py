@@ -333,6 +333,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             main_host=settings.github_host,
             dashboard_auth=listening.readers_of(settings),
             admins=settings.admins,
+            security_contact=settings.security_contact,
             framed_by=world.framed_by,
         ),
     )

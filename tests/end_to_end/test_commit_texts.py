@@ -261,8 +261,102 @@ def test_a_mention_is_taken_apart(title: str, made: str):
     assert commit_texts.title(template, values) == made
 
 
-def test_long_texts_are_cut():
-    pull = replace(PULL, title="t" * 300, body="b" * 70_000)
-    values = commit_texts.values_of(pull, "main", "r1", "https://queue.example/r1")
-    assert len(commit_texts.title("{{ title }}", values)) == commit_texts.TITLE_MAX
-    assert len(commit_texts.body("{{ body }}", values)) == commit_texts.BODY_MAX
+def made_of(template: str, authors: tuple[CommitAuthor, ...] = (), **pull: Any) -> tuple[str, str]:
+    """Title and body that a template makes of a pull request."""
+    values = commit_texts.values_of(replace(PULL, **pull), "main", "r1", None, authors)
+    return commit_texts.title(template, values), commit_texts.body(template, values)
+
+
+LONG: dict[str, Any] = {"title": "t" * 300, "body": "b" * 70_000, "head_branch": "h" * 255}
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ title }} (#{{ number }})",
+        "{{ title }} {{ title }} (#{{ number }})",
+        "{{ head_branch }} {{ title }} (#{{ number }})",
+        "[{{ run_id }}] {{ title }}, @{{ author }} (#{{ number }})",
+    ],
+)
+def test_a_title_is_cut_where_it_is_long_and_keeps_what_the_template_adds(template: str):
+    made, _ = made_of(template, **LONG)
+    assert made.endswith("(#1)")
+    assert len(made) in {commit_texts.TITLE_MAX - 1, commit_texts.TITLE_MAX}
+
+
+def test_a_body_is_cut_where_it_is_long_and_keeps_its_trailers():
+    many = tuple(CommitAuthor("n" * 2_000, f"{place}@x.example", None) for place in range(50))
+    _, made = made_of("{{ body }}\n\n{{ co_authors }}\nFor: {{ number }}", many, **LONG)
+    assert len(made) <= commit_texts.BODY_MAX
+    *others, last = made.rpartition("\n\n")[2].splitlines()
+    assert last == "For: 1"
+    assert all(re.fullmatch(r"Co-authored-by: n+ <\d+@x\.example>", line) for line in others)
+
+
+def test_a_template_that_is_too_long_by_itself_is_cut():
+    assert made_of("t" * 300 + "{{ title }}")[0] == "t" * commit_texts.TITLE_MAX
+
+
+@pytest.mark.parametrize(
+    ("body", "made"),
+    [
+        ("<!-- Please describe. -->\nFixes #1", "Fixes #1"),
+        ("A\r\n\r\n<!-- one\r\n two -->\r\n\r\nB", "A\n\nB"),
+        ("A <!-- one --> B<!---->", "A  B"),
+        ("`<!-- x -->` <!-- y -->z", "`<!-- x -->` z"),
+        ("```html\n<!-- x -->\n```\n<!-- y -->", "```html\n<!-- x -->\n```"),
+        ("~~~\n<!-- in code to the end -->", "~~~\n<!-- in code to the end -->"),
+        ("a <!-- b", "a <!-- b"),
+        ("<!--> a", "a"),
+        ("@<!-- x -->octo-team", "@ octo-team"),
+        ("Signed-off<!-- x -->-by: eve", "> Signed-off-by: eve"),
+        ("[skip <!-- x -->ci]", "(skip ci)"),
+        ("A\n<!-- x -->\n<!-- y -->\n\nskip-checks: true", "A\n> skip-checks: true"),
+    ],
+)
+def test_comments_of_a_template_of_pull_requests_do_not_land(body: str, made: str):
+    assert made_of("{{ body }}", body=body)[1] == made
+
+
+@pytest.mark.parametrize(
+    "body", ["<!--", "`", "`<!--", "~~~\n````\n", " \n", "\n    ", "<!---->\n"]
+)
+@pytest.mark.timeout(20)
+def test_no_body_takes_long_to_read(body: str):
+    assert commit_texts.without_comments(body * 13_000 + "-->").count("\x00") == 0
+
+
+# Marks that turn the direction of writing, so that a line reads other than it is.
+MARKS = [
+    chr(code) for code in (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+]
+
+
+@pytest.mark.parametrize("mark", MARKS, ids=ascii)
+def test_no_value_turns_the_direction_of_a_text(mark: str):
+    wild = f"a{mark}b"
+    author = (CommitAuthor(wild, f"{wild}@x.example", None),)
+    template = "{{ title }} {{ head_branch }} {{ author }}"
+    texts = made_of(template, title=wild, head_branch=wild, author=wild)
+    bodies = made_of("{{ body }}\n{{ co_authors }}", author, body=wild)[1:]
+    assert texts[0] == "ab ab ab"
+    assert bodies == ("ab\nCo-authored-by: ab <ab@x.example>",)
+
+
+async def test_a_merge_without_templates_mentions_and_turns_nothing(world: World):
+    await world.make_queue(merge_method=MergeMethod.MERGE_COMMIT)
+    number = await world.open(title="Thank \u202e@octo-team [skip ci]", head="for/@octo-team")
+    message = await landed(world, number)
+    title, _, rest = message.partition("\n\n")
+    assert title == f"Merge pull request #{number} from octo/for/@ octo-team"
+    assert rest.startswith("Thank @ octo-team (skip ci)\n\n")
+
+
+async def test_a_title_that_lands_keeps_the_number_after_a_long_value(world: World):
+    await world.make_queue(
+        merge_method=MergeMethod.MERGE_COMMIT, commit_title="{{ title }} (#{{ number }})"
+    )
+    number = await world.open(title="a" * 256, message="work")
+    message = await landed(world, number)
+    assert message.splitlines()[0].endswith(f"a (#{number})")

@@ -9,8 +9,9 @@ from tests.tidy.tree import ROOT
 
 
 def setting_up(folder, python):
-    for file in ("Makefile", "pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / file, folder)
+    (folder / "requirements").mkdir()
+    for file in ("Makefile", "pyproject.toml", "requirements/dev.txt"):
+        shutil.copy(ROOT / file, folder / file)
     return subprocess.run(
         ["make", "-s", ".venv/.stamp", f"PYTHON={python}"],
         check=False,

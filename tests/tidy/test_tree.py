@@ -14,7 +14,16 @@ from tests.tidy.tree import ROOT
 
 TOP_LEVEL = {
     *("pyproject.toml", "README.md", "app.yml", "bot", "service", "tests"),
-    *("Makefile", "LICENSE", "constraints.txt", "Dockerfile", "deploy", "docs", "action"),
+    *(
+        "Makefile",
+        "LICENSE",
+        "SECURITY.md",
+        "requirements",
+        "Dockerfile",
+        "deploy",
+        "docs",
+        "action",
+    ),
 }
 
 # Alembic finds these by path, so they are no package.

@@ -1,11 +1,14 @@
 """Title and body of landed commits from the queue's templates (docs/design/landing.md 9). Pure.
 
-Text of a pull request can add neither a trailer nor a mention nor a marker that skips CI.
+Text of a pull request can add neither a trailer nor a mention nor a marker that skips CI, and
+cannot push what the template says after it out of the text.
 """
 
 import itertools
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from service.mergequeue.engine.config import CO_AUTHORS
 from service.mergequeue.operations import naming
@@ -21,7 +24,17 @@ _TRAILER = re.compile(r"[ \t]*[A-Za-z0-9-]+[ \t]*:")
 _FOLDED = re.compile(r"[ \t]+\S")
 _BRACKET = re.compile(r"[<>]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _MENTION = re.compile(r"(?<!\w)@(?=\w|$)", flags=re.MULTILINE)
+# Code is matched first, so that a comment in it stays. Each part matches up to the end of the
+# text, if need be, and gives nothing back: one pass, whatever the text is.
+_COMMENT_END = "-->"
+_COMMENT = r"<!--(?:-?>|.*?(?:-->|\Z))"
+_HIDDEN = re.compile(
+    rf"(?P<code>^ {{0,3}}(?P<fence>`{{3,}}+|~{{3,}}+).*?(?:^ {{0,3}}(?P=fence)|\Z)"
+    rf"|(?<!`)`++[^`\n]*+`++)|^[ \t]*+{_COMMENT}(?:[ \t]*+\n)*+|{_COMMENT}",
+    flags=re.MULTILINE | re.DOTALL,
+)
 
 
 def values_of(
@@ -36,30 +49,80 @@ def values_of(
     `page` is the address of the run's page; without one the run's id stands for it. `authors` are
     those of the pull request's commits.
     """
+    text = "\n".join(pull.body.splitlines())
     texts = {
         "number": f"{pull.number}",
-        "title": _line(pull.title),
-        "author": _line(pull.author),
-        "reviewers": _line(", ".join(pull.approved_by)),
-        "head_branch": _line(pull.head_branch),
+        "title": inert_line(pull.title),
+        "author": inert_line(pull.author),
+        "reviewers": inert_line(", ".join(pull.approved_by)),
+        "head_branch": inert_line(pull.head_branch),
         "target": target,
         "run_id": run,
         "run_url": page or run,
-        "body": "\n".join(_CONTROL.sub(" ", line) for line in pull.body.splitlines()).strip(),
+        "body": _inert(without_comments(text)).strip(),
         CO_AUTHORS: "\n".join(_co_authors(pull.author, authors)),
     }
     return {name: _MENTION.sub("@ ", text) for name, text in texts.items()}
 
 
 def title(template: str, values: Mapping[str, str]) -> str:
-    """Return the title of a commit: one line."""
-    return _defused(template, _filled(template, values))[:TITLE_MAX].strip()
+    """Return the title of a commit: one line. A value gives way, never what follows it."""
+    return _fitted(_title, template, values, TITLE_MAX)
 
 
 def body(template: str, values: Mapping[str, str]) -> str:
     """Return the body of a commit. A line that only a value makes a trailer is quoted by `> `."""
+    return _fitted(_body, template, values, BODY_MAX)
+
+
+def inert_line(text: str) -> str:
+    """Return foreign text as one line without control characters, bidi marks and mentions."""
+    return _MENTION.sub("@ ", " ".join(_inert(text).split()))
+
+
+def without_comments(text: str) -> str:
+    """Return Markdown without its HTML comments, which templates of pull requests are full of.
+
+    What is not closed is shown by the provider, and stays.
+    """
+    before, end, after = text.rpartition(_COMMENT_END)
+    shown = after.lstrip()
+    hidden = before + end + after[: len(after) - len(shown)]
+    return _HIDDEN.sub(lambda found: found["code"] or "", hidden) + shown
+
+
+def _title(template: str, values: Mapping[str, str]) -> str:
+    return _defused(template, _filled(template, values)).strip()
+
+
+def _body(template: str, values: Mapping[str, str]) -> str:
     lines = [line for part in template.split("\n") for line in _lines(part, values)]
-    return _defused(template, "\n".join(lines))[:BODY_MAX].strip()
+    return _defused(template, "\n".join(lines)).strip()
+
+
+def _fitted(
+    made: Callable[[str, Mapping[str, str]], str],
+    template: str,
+    values: Mapping[str, str],
+    characters_max: int,
+) -> str:
+    """Return what the template makes, with its longest values cut until it fits."""
+    text = made(template, values)
+    times = Counter(PLACEHOLDER.findall(template))
+    used = {name: values[name] for name in times}
+    for name in sorted(used, key=lambda name: -len(used[name])):
+        over = len(text) - characters_max
+        if over <= 0:
+            break
+        used[name] = _cut(name, used[name], len(used[name]) - math.ceil(over / times[name]))
+        text = made(template, used)
+    return text[:characters_max].strip()
+
+
+def _cut(name: str, text: str, characters_max: int) -> str:
+    """Return the beginning of a value; of a list of trailers whole lines."""
+    kept = text[: max(0, characters_max)]
+    return kept.rpartition("\n")[0] if name == CO_AUTHORS else kept.rstrip()
 
 
 def names_co_authors(template: str | None) -> bool:
@@ -93,7 +156,7 @@ def _co_authors(author: str, authors: Sequence[CommitAuthor]) -> Iterator[str]:
     """Yield a trailer for each author of commits but the author of the pull request."""
     others = (one for one in authors if not _is_by(author, one))
     for one in itertools.islice(others, CO_AUTHORS_MAX):
-        name, email = (_line(_BRACKET.sub("", text)) for text in (one.name, one.email))
+        name, email = (inert_line(_BRACKET.sub("", text)) for text in (one.name, one.email))
         yield f"Co-authored-by: {name or email} <{email.replace(' ', '')}>"
 
 
@@ -110,8 +173,8 @@ def _quoted(line: str) -> str:
     return f"> {line}" if _TRAILER.match(line) else line
 
 
-def _line(text: str) -> str:
-    return " ".join(_CONTROL.sub(" ", text).split())
+def _inert(text: str) -> str:
+    return _CONTROL.sub(" ", _BIDIRECTIONAL.sub("", text))
 
 
 def _defused(template: str, text: str) -> str:

@@ -37,11 +37,12 @@ async def of(
 
 def _default_text(queue: QueueRef, run: Run, pull: PullRequest) -> tuple[str, str]:
     """Return title and body as the provider gives them by default for this merge method."""
-    title = naming.landing_body(pull.title)
+    title = naming.without_skips(commit_texts.inert_line(pull.title))
     if run.config.merge_method is not MergeMethod.MERGE_COMMIT:
         return f"{title} (#{pull.number})", ""
     owner = (pull.head_repo or queue.repo.slug).split("/")[0]
-    return naming.landing_title(pull.number, f"{owner}/{pull.head_branch}"), title
+    source = commit_texts.inert_line(f"{owner}/{pull.head_branch}")
+    return naming.landing_title(pull.number, source), title
 
 
 async def _text(runtime: Runtime, queue: QueueRef, run: Run, step: HeadToMerge) -> str:

@@ -18,7 +18,6 @@ _TEST_BRANCH = re.compile(r"headgate/merge/(?:pr-[0-9]+|tip)/([0-9a-f-]+?)(?:-bi
 _DRY_TEST = re.compile(r"headgate/merge/dry-test/([0-9]{9,11})-[0-9a-f-]{36}")
 SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
 def test_branch(run: Run) -> str:
@@ -92,11 +91,6 @@ TIP_BODY = (
 def landing_title(number: int, source: str) -> str:
     """Return the title of a merge that may land, where the queue sets none."""
     return f"Merge pull request #{number} from {source}"
-
-
-def landing_body(title: str) -> str:
-    """Return the body of a merge that may land, where the queue sets none."""
-    return without_skips(_CONTROL.sub(" ", title))
 
 
 def draft_title(run: Run, target: str) -> str:

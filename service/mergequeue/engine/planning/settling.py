@@ -305,7 +305,7 @@ def _proves_nothing(draft: Draft, run: Run, one: Verdict) -> None:
     for entry in without or tested:
         lack = _lack_of(draft, run, entry, one.failed)
         if one.word is Word.FAILED:
-            lack = replace(lack, text=JUDGES_HEAD)
+            lack = Detail(text=JUDGES_HEAD, checks=one.failed)
         detail = replace(lack, run=run.id)
         barred = replace(draft.entries[entry.pr], barred=(Reason.NO_EVIDENCE,))
         leaving.set_aside(draft, barred, Reason.NO_EVIDENCE, detail)
