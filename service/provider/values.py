@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from service.provenance import ProviderTime
 from service.provider.labels import LabelRemoval, StateLabel
 from service.provider.signals import Delivery
 from service.provider.stacks import Stack
@@ -48,6 +49,7 @@ class PullRequest:
     took, in whole minutes, None without any. `stack` is None outside of a native stack and for a
     closed pull request. `approved_by` are logins of people with write access whose newest review
     approves it; it is empty where many pull requests are read at once.
+    `shown_at` is the provider's time of its last change, as shown with this head and this base.
     """
 
     number: int
@@ -73,6 +75,7 @@ class PullRequest:
     approved_by: tuple[str, ...] = ()
     author_id: str | None = None
     own_minutes: float | None = None
+    shown_at: ProviderTime | None = None
 
     @property
     def target_branch(self) -> str:
@@ -91,10 +94,23 @@ class CommitAuthor:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFiles:
-    """Paths a pull request touches, old and new names; incomplete counts as sensitive."""
+    """Paths a pull request touches, old and new names; incomplete counts as sensitive.
+
+    `head` is the commit that they are the paths of, None if the provider does not say.
+    """
 
     paths: tuple[str, ...]
     complete: bool
+    head: Sha | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPullRequest:
+    """A pull request in a list: its head, and the provider's time of its last change."""
+
+    number: int
+    head: Sha
+    shown_at: ProviderTime | None = None
 
 
 class AccessLevel(IntEnum):
