@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, or_, select
+from sqlalchemy import Connection, bindparam, delete, or_, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.codec import JsonCodec
@@ -23,6 +23,13 @@ ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
 PATHS: JsonCodec[tuple[str, ...]] = JsonCodec(tuple[str, ...])
 
 consents = ConsentRow.__table__
+
+SELECT = select(consents).where(
+    consents.c.repository_id == bindparam("of_repository"),
+    consents.c.number == bindparam("of_number"),
+    consents.c.head == bindparam("of_head"),
+    consents.c.base == bindparam("of_base"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +97,8 @@ def give(session: Connection, consent: Consent) -> None:
 
 def find(session: Connection, head: PullRequestHead, base: str) -> Consent | None:
     """Return the consent for exactly this head on this base."""
-    statement = select(consents).where(
-        consents.c.repository_id == head.repository_id,
-        consents.c.number == head.number,
-        consents.c.head == head.head,
-        consents.c.base == base,
-    )
-    row = session.execute(statement).first()
+    binds = {"of_repository": head.repository_id, "of_number": head.number}
+    row = session.execute(SELECT, {**binds, "of_head": head.head, "of_base": base}).first()
     if row is None:
         return None
     return Consent(
