@@ -10,6 +10,7 @@ from bot.github.activity import LabelEvent, Review
 from bot.github.client import Query, RepositoryClient
 from bot.github.reading import Fields
 from bot.github.translate import OwnApp
+from service.provenance import ProviderTime
 from service.provider import labels as names
 from service.provider.labels import LabelChange
 from service.provider.signals import Delivery, Where
@@ -91,7 +92,8 @@ async def label_change(
     event = newest_of(await activity.label_events(client, number), label)
     if event is None:
         return None
-    return LabelChange(event.id, event.added, own.actor(event.person, Channel.LABEL), event.at)
+    actor = own.actor(event.person, Channel.LABEL)
+    return LabelChange(event.id, event.added, actor, ProviderTime(event.at))
 
 
 async def reviews_and_labels_since(

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from bot.github import limits
 from bot.github.client import RepositoryClient
-from bot.github.reading import Fields
+from bot.github.reading import Fields, time_of
 from bot.github.wire import Answer
 from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
 from service.provider.values import Commit, PullRequest
@@ -31,7 +31,7 @@ MERGEABILITIES = {
 # required can only be asked with the pull request's own number.
 FIELDS = """
 fragment PullRequestFields on PullRequest {
-  number title body url state isDraft merged
+  number title body url state isDraft merged updatedAt
   author { login ... on User { databaseId } ... on Bot { databaseId } }
   labels(first: 100) { nodes { name } }
   baseRefName
@@ -401,6 +401,7 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         url=pull.text("url"),
         approved_by=_approved_by(pull),
         author_id=None if author is None else author.id_or_none("databaseId"),
+        shown_at=time_of(pull, "updatedAt"),
     )
 
 

@@ -76,6 +76,7 @@ from service.provider.values import (
     Conflicted,
     FailedDelivery,
     LandStop,
+    ListedPullRequest,
     Merged,
     MergeRequest,
     Notice,
@@ -167,7 +168,7 @@ class GitHubProvider:
     ) -> Mapping[int, PullRequest | None]:
         return await self._repeatable(self._pulls.pull_requests, repo, Priority.SWEEP, numbers)
 
-    async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[tuple[int, Sha]]:
+    async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[ListedPullRequest]:
         return await self._repeatable(self._pulls.open_pull_requests, repo, Priority.SWEEP, base)
 
     async def commit_authors(self, repo: RepoRef, number: int) -> Sequence[CommitAuthor]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
 
 from bot.github import graphql, outcomes, reading, stacks
 from bot.github.caches import Files
@@ -14,6 +15,7 @@ from service.provider.errors import GoneKind, ProviderError, Throttled, Unavaila
 from service.provider.stacks import Stack
 from service.provider.values import (
     ChangedFiles,
+    ListedPullRequest,
     PullRequest,
 )
 from service.vocabulary import (
@@ -89,15 +91,15 @@ class PullRequests:
         """Return old and new names of changed files; those read with the facts last 10 s."""
         kept = client.caches.files(client.repo, number, client.clock.monotonic_s())
         if kept is not None:
-            return ChangedFiles(kept.paths, complete=True, deleted=kept.deleted)
+            return ChangedFiles(kept.paths, complete=True, deleted=kept.deleted, head=kept.head)
         return await _listed_files(client, number)
 
     async def open_pull_requests(
         self, client: RepositoryClient, base: str
-    ) -> tuple[tuple[int, Sha], ...]:
-        """Return numbers and heads of the open pull requests onto a branch."""
+    ) -> tuple[ListedPullRequest, ...]:
+        """Return the open pull requests onto a branch."""
         listed, _ = await client.listed("/pulls", None, {"state": "open", "base": base})
-        return tuple(reading.pull_ref_of(each)[:2] for each in listed)
+        return tuple(reading.listed_pull_of(each) for each in listed)
 
     async def _swept(
         self, client: RepositoryClient, numbers: Sequence[int]
@@ -312,9 +314,11 @@ def _names_of(file: Fields) -> tuple[str, ...]:
 async def _listed_files(client: RepositoryClient, number: int) -> ChangedFiles:
     listed, complete = await client.listed(f"/pulls/{number}/files", missing=GoneKind.PULL_REQUEST)
     found = [path for each in listed for path in _names_of(each)]
+    paths = tuple(dict.fromkeys(found))
     deleted = tuple(path for each in listed if (path := _deleted_by(each)) is not None)
-    is_complete = complete and len(listed) < FILES_MAX
-    return ChangedFiles(tuple(dict.fromkeys(found)), is_complete, deleted)
+    heads = {_head_of(each) for each in listed}
+    head = heads.pop() if len(heads) == 1 else None
+    return ChangedFiles(paths, complete and len(listed) < FILES_MAX, deleted, head)
 
 
 def _deleted_by(file: Fields) -> str | None:
@@ -325,3 +329,9 @@ def _deleted_by(file: Fields) -> str | None:
         case "renamed":
             return file.text_or("previous_filename", None)
     return None
+
+
+def _head_of(file: Fields) -> Sha | None:
+    """Return the commit that the address of a changed file names, None if it names none."""
+    named = parse_qs(urlsplit(file.words("contents_url")).query).get("ref", [])
+    return Sha(named[0]) if len(named) == 1 else None

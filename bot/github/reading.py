@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from service.provenance import ProviderTime
 from service.provider.signals import Where
-from service.provider.values import Commit, Repository
+from service.provider.values import Commit, ListedPullRequest, Repository
 from service.vocabulary import MergeMethod, RepoId, RepoRef, Sha
 
 # The permissions whose absence changes what we do.
@@ -221,6 +222,18 @@ def ref_of(answer: Fields) -> tuple[str, Sha]:
 def pull_ref_of(answer: Fields) -> tuple[int, Sha, str]:
     """Return number, head and address of a pull request in a list, or just created."""
     return answer.number("number"), Sha(answer.inner("head").text("sha")), answer.text("html_url")
+
+
+def listed_pull_of(answer: Fields) -> ListedPullRequest:
+    """Return a pull request in a list."""
+    number, head, _ = pull_ref_of(answer)
+    return ListedPullRequest(number, head, time_of(answer, "updated_at"))
+
+
+def time_of(answer: Fields, name: str) -> ProviderTime | None:
+    """Return a time by GitHub's clock, None if it is absent."""
+    moment = answer.moment_or_none(name)
+    return None if moment is None else ProviderTime(moment)
 
 
 def app_id_of(report: Fields) -> str | None:

@@ -5,6 +5,7 @@ yield facts and never a command; its changes to our test branches and their draf
 yield no signals.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,16 @@ from functools import partial
 
 from bot import commands
 from bot.github import outcomes, refs
-from bot.github.reading import Fields, Person, Words, person_of, repository_where_of, words_of
+from bot.github.reading import (
+    Fields,
+    Person,
+    Words,
+    person_of,
+    repository_where_of,
+    time_of,
+    words_of,
+)
+from service.provenance import ProviderTime
 from service.provider import controls
 from service.provider.controls import Control
 from service.provider.signals import (
@@ -35,6 +45,7 @@ from service.provider.signals import (
     RepositoryChanged,
     RepositoryRemoved,
     RulesChanged,
+    ShownPullRequest,
     Signal,
     Where,
 )
@@ -138,8 +149,8 @@ def _comment_edited(event: Event) -> Signals:
         actor=actor,
         ask=controls.ask_of(control),
         source=AskSource.CHECKBOX,
-        source_id=event.delivery.id,
-        at=payload.inner("comment").moment("updated_at"),
+        source_id=_press_id(event.delivery),
+        at=time_of(payload.inner("comment"), "updated_at"),
     )
     return (restored, asked)
 
@@ -167,9 +178,20 @@ def _is_on_own_check(event: Event) -> bool:
 def _pressed(event: Event, control: Control) -> Signals:
     run, actor = event.payload.inner("check_run"), event.sender(Channel.BUTTON)
     ask = controls.ask_of(control, run.text("head_sha"))
-    delivery = event.delivery
+    suite = run.inner_or_none("check_suite")
+    # GitHub does not say when a button was pressed. The suite changed before.
+    at = None if suite is None else time_of(suite, "updated_at")
     submission = run.words("external_id")
-    return (ButtonPressed(event.where, submission, actor, ask, delivery.id, delivery.received_at),)
+    return (ButtonPressed(event.where, submission, actor, ask, _press_id(event.delivery), at),)
+
+
+def _press_id(delivery: Delivery) -> str:
+    """Return the id of a press, by its content: a copy of it under another id is the same press.
+
+    GitHub's signature covers the body alone, not the id of the delivery
+    (docs/design/transactions.md 7).
+    """
+    return hashlib.sha256(delivery.body).hexdigest()
 
 
 def _review_submitted(event: Event) -> Signals:
@@ -185,7 +207,7 @@ def _command(event: Event, number: int, written: Words, source: AskSource) -> Si
     actor = event.own.actor(written.author, Channel.COMMENT)
     if actor.kind is ActorKind.SELF:
         return ()
-    at = written.at or event.delivery.received_at
+    at = None if written.at is None else ProviderTime(written.at)
     return (Asked(event.where, number, actor, command, source, written.id, at),)
 
 
@@ -202,7 +224,14 @@ def _pull(event: Event) -> Signals:
         return ()
     is_push = event.delivery.event == "pull_request" and event.delivery.action in PUSHED
     onto = pull.inner("base").text("ref") if is_own_repository and is_push else None
-    return (PullRequestChanged(where, pull.number("number"), Sha(head.text("sha")), onto),)
+    is_closed = pull.words("state") == "closed" and pull.moment_or_none("merged_at") is None
+    shown = ShownPullRequest(
+        base=pull.inner("base").text("ref"),
+        is_fork=not is_own_repository,
+        is_closed=is_closed,
+        at=time_of(pull, "updated_at"),
+    )
+    return (PullRequestChanged(where, pull.number("number"), Sha(head.text("sha")), onto, shown),)
 
 
 def shows_no_stack(delivery: Delivery) -> bool:

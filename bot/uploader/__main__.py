@@ -38,8 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def upload_targets(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Upload the targets; a fork's run, which has no token, is identified by its id."""
-    token, run_id = environ.get("HEADGATE_TOKEN", "").strip(), environ.get("GITHUB_RUN_ID", "")
+    """Upload the targets with the job's own token, else that of the input; a fork's run has none.
+
+    A fork's run is identified by its id.
+    """
+    run_id = environ.get("GITHUB_RUN_ID", "")
+    try:
+        token = oidc.fetch_token(environ, options.url)
+    except RequestFailed as failed:
+        log(str(failed))
+        token = ""
+    token = token or environ.get("HEADGATE_TOKEN", "").strip()
     service = Service(options.url, token, log, fork_run=run_id)
     chosen = targets.Options(options.tool, options.paths, options.base, options.on_error == "fail")
     return targets.upload(chosen, environ, service)

@@ -177,7 +177,7 @@ TITLES: Mapping[str, str] = {
     "invalid_page_token": "The page token is not one of ours for this list",
     "page_token_expired": "The page token is too old",
     "missing_role": "The token's role does not allow this",
-    "not_own_pull_request": "A fork's CI run speaks for its own pull request alone",
+    "not_own_pull_request": "A CI run speaks for its own pull request alone",
     "unknown_endpoint": "There is no such endpoint",
     "organization_not_found": "There is no such organization",
     "repository_not_found": "There is no such repository",

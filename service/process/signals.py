@@ -30,7 +30,8 @@ from service.mergequeue.operations import (
 )
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.turn import QueueGone
-from service.mergequeue.store import pull_requests, queues
+from service.mergequeue.store import consents, pull_requests, queues
+from service.mergequeue.store.consents import Shown
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.errors import ProviderError
 from service.provider.signals import (
@@ -186,12 +187,13 @@ async def _added(runtime: Runtime, where: Where) -> RepositoryRecord | None:
 
 async def remember_heads(runtime: Runtime, repository_id: int, repo: RepoRef, branch: str) -> None:
     """Keep the heads of open pull requests, to which later comments are bound."""
-    heads = await runtime.providers[repo.host].open_pull_requests(repo, branch)
+    listed = await runtime.providers[repo.host].open_pull_requests(repo, branch)
     now = runtime.clock.now()
 
     def keep(session: Tx) -> None:
-        for number, head in heads:
-            pull_requests.remember_head(session, PullRequestHead(repository_id, number, head), now)
+        for each in listed:
+            head = PullRequestHead(repository_id, each.number, each.head)
+            pull_requests.remember_head(session, head, each.shown_at, now)
 
     await runtime.store.run(keep)
 
@@ -214,10 +216,11 @@ async def _pull_request_changed(
         wanted = CheckRepositoryFile(signal.number, signal.head, signal.pushed_onto)
         if await file_checks.ask_for(runtime, repository, wanted):
             outbox.wake(runtime.wakeups, (Lane.COLLECT,))
-    # Whoever reads it keeps its head as well.
-    if not waiting and signal.head is not None:
+    if signal.head is not None and signal.shown is not None:
         head = PullRequestHead(repository.id, signal.number, signal.head)
-        await runtime.store.run(pull_requests.remember_head, head, received_at)
+        there = signal.shown
+        shown = Shown(head, there.base, there.is_fork, there.is_closed, there.at)
+        await runtime.store.run(consents.note_shown, shown, received_at)
 
 
 async def _is_landing(runtime: Runtime, queue: QueueRef, number: int) -> bool:

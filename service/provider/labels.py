@@ -1,8 +1,8 @@
 """Labels of pull requests: who changed one last, those that we write, how names compare."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
+from service.provenance import ProviderTime
 from service.vocabulary import Actor
 
 
@@ -17,7 +17,7 @@ class LabelChange:
     id: str
     added: bool
     actor: Actor
-    at: datetime
+    at: ProviderTime
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from service.provider.values import (
     Conflicted,
     FailedDelivery,
     LandStop,
+    ListedPullRequest,
     Merged,
     MergeRequest,
     Notice,
@@ -82,8 +83,8 @@ class Provider(Protocol):
         """
         ...
 
-    async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[tuple[int, Sha]]:
-        """Numbers and heads of the open pull requests onto `base`; only for sweeps."""
+    async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[ListedPullRequest]:
+        """The open pull requests onto `base`; only for sweeps."""
         ...
 
     async def commit_authors(self, repo: RepoRef, number: int) -> Sequence[CommitAuthor]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from service.provenance import ProviderTime
 from service.vocabulary import Actor, RepoId, RepoRef, Sha
 
 
@@ -138,7 +139,10 @@ class AskSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Somebody asks something about a pull request; `source_id` is the comment's id."""
+    """Somebody asks something about a pull request; `source_id` is the comment's id.
+
+    `at` is the provider's time of it; of a button only a time before which it was not pressed.
+    """
 
     where: Where
     number: int
@@ -146,7 +150,7 @@ class Asked:
     ask: Ask
     source: AskSource
     source_id: str
-    at: datetime
+    at: ProviderTime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,7 @@ class ButtonPressed:
     actor: Actor
     ask: Ask
     id: str
-    at: datetime
+    at: ProviderTime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,20 @@ class PullRequestChanged:
     number: int
     head: Sha | None = None
     pushed_onto: str | None = None
+    shown: "ShownPullRequest | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPullRequest:
+    """What a delivery showed of a pull request, and the provider's time of its last change.
+
+    `is_closed`: it was closed without a merge.
+    """
+
+    base: str
+    is_fork: bool
+    is_closed: bool
+    at: ProviderTime | None
 
 
 class News(StrEnum):

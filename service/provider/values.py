@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from service.provenance import ProviderTime
 from service.provider.labels import LabelRemoval, StateLabel
 from service.provider.signals import Delivery
 from service.provider.stacks import Stack
@@ -50,6 +51,8 @@ class PullRequest:
     closed pull request. `approved_by` are logins of people with write access whose newest review
     approves it; it is empty where many pull requests are read at once. `own_reports` are the
     newest reports on its head, without ids and suites; none where not all were read.
+    approves it; it is empty where many pull requests are read at once.
+    `shown_at` is the provider's time of its last change, as shown with this head and this base.
     """
 
     number: int
@@ -76,6 +79,7 @@ class PullRequest:
     author_id: str | None = None
     own_minutes: float | None = None
     own_reports: tuple[Check, ...] = ()
+    shown_at: ProviderTime | None = None
 
     @property
     def target_branch(self) -> str:
@@ -97,11 +101,22 @@ class ChangedFiles:
     """Paths a pull request touches, old and new names; incomplete counts as sensitive.
 
     `deleted` are those that are gone after it: of deleted files, and old names of renamed ones.
+    `head` is the commit that they are the paths of, None if the provider does not say.
     """
 
     paths: tuple[str, ...]
     complete: bool
     deleted: tuple[str, ...] = ()
+    head: Sha | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPullRequest:
+    """A pull request in a list: its head, and the provider's time of its last change."""
+
+    number: int
+    head: Sha
+    shown_at: ProviderTime | None = None
 
 
 class AccessLevel(IntEnum):

@@ -22,6 +22,7 @@ from service.mergequeue.engine.states import EntryState, QueueState, RunKind
 from service.mergequeue.operations import comments, permits, reconcile, turn
 from service.mergequeue.operations import queues as queue_operations
 from service.mergequeue.operations.queues import QueueRequest
+from service.provenance import ProviderTime
 from service.provider.errors import Refused
 from service.provider.signals import (
     Ask,
@@ -217,5 +218,6 @@ async def _said(world: World, number: int, ask: Ask, at: datetime) -> None:
     record = await _repository(world)
     alice = _alice(world, Channel.COMMENT)
     source_id = f"{number}{at.timestamp():.0f}"
-    asked = Asked(_where(record), number, alice, ask, AskSource.COMMENT, source_id, at)
+    said_at = ProviderTime(at)
+    asked = Asked(_where(record), number, alice, ask, AskSource.COMMENT, source_id, said_at)
     await comments.answer_comment(world.runtime, record, asked)

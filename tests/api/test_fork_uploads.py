@@ -158,7 +158,7 @@ async def test_a_proved_run_is_refused_for_a_pull_request_that_is_not_its_own(
 
 async def test_a_head_known_to_be_another_is_refused_without_a_call(client, provider, asked):
     newer = pull_requests.PullRequestHead(1, 7, sha_of("newer"))
-    await asked.store.run(pull_requests.remember_head, newer, asked.clock.now())
+    await asked.store.run(pull_requests.remember_head, newer, None, asked.clock.now())
     answer = await upload(client, FROM_42)
     assert (answer.status, answer.body, provider.asked) == (401, REFUSED, 0)
 

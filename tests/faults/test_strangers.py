@@ -2,7 +2,9 @@
 
 import pytest
 
-from service.mergequeue.store import pull_requests
+from service.mergequeue.store import consents
+from service.mergequeue.store.pull_requests import PullRequestHead
+from service.vocabulary import Sha
 from tests.harness.world import World, WorldOptions
 
 
@@ -23,10 +25,10 @@ async def test_a_comment_delivered_late_does_not_let_in_a_head_that_was_pushed_m
     await world.act("push", by="dave", number=number, files={"evil.txt": "x\n"})
     await world.rest(120)
     queue = await world.queue()
-    let_in = await world.runtime.store.read(
-        pull_requests.fork_authorization, queue.repository_id, number
-    )
-    assert let_in is None
+    pull = world.repository.issues[number].pull
+    assert pull is not None
+    head = PullRequestHead(queue.repository_id, number, Sha(pull.head_sha))
+    assert await world.runtime.store.read(consents.find, head, "main") is None
     assert await world.merged() == []
 
 

@@ -5,7 +5,8 @@ from itertools import product
 
 import pytest
 
-from service.testhealth.reports import collecting, globs, reports
+from service import globs
+from service.testhealth.reports import collecting, reports
 from service.testhealth.reports.collecting import Ran
 from service.testhealth.reports.reading import ReadOptions
 from service.testhealth.reports.uploads import UploadClass

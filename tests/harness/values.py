@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
+from service.provenance import ProviderTime
 from service.provider import markers
 from service.provider.archives import NoArchive
 from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Finding
@@ -42,6 +43,7 @@ from service.provider.values import (
     FailedDelivery,
     Known,
     LandStop,
+    ListedPullRequest,
     Merged,
     MergeRequest,
     Notice,
@@ -71,6 +73,10 @@ from service.vocabulary import (
 def sha_of(*words: object) -> Sha:
     """A commit or tree id that the words alone determine."""
     return Sha(hashlib.sha1("/".join(map(str, words)).encode(), usedforsecurity=False).hexdigest())
+
+
+SHOWN_AT = ProviderTime(datetime(2025, 1, 1, tzinfo=UTC))
+"""When every pull request of `ValuesProvider` was changed last."""
 
 
 class ValuesProvider:
@@ -131,6 +137,7 @@ class ValuesProvider:
             blockers=(),
             labels=(),
             url=f"https://{repo.host}/octo/widgets/pull/{number}",
+            shown_at=SHOWN_AT,
         )
 
     async def pull_requests(
@@ -138,14 +145,14 @@ class ValuesProvider:
     ) -> Mapping[int, PullRequest | None]:
         return {number: await self.pull_request(repo, number) for number in numbers}
 
-    async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[tuple[int, Sha]]:
+    async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[ListedPullRequest]:
         return []
 
     async def commit_authors(self, repo: RepoRef, number: int) -> Sequence[CommitAuthor]:
         return ()
 
     async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
-        return ChangedFiles((f"file-{number}",), complete=True)
+        return ChangedFiles((f"file-{number}",), complete=True, head=sha_of("head", number))
 
     async def access(self, repo: RepoRef, actor: Actor) -> AccessLevel:
         return AccessLevel.ADMIN

@@ -7,6 +7,7 @@ do; after each world test `clean` demands that nothing was left behind.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ checks:
 class WorldOptions:
     """How a world begins; periods of sweeps are long unless a test is about them.
 
+    `ahead_s`: so far the sandbox's clock is ahead of the service's, negative: behind.
     `permissions` are those of our App that differ from what it asks for at least. `has_limits`:
     the sandbox limits content as github.com does, and refuses more pushes than github.com
     recommends; the service paces its calls by that. `is_compared`: what passes between the two is
@@ -74,6 +76,7 @@ class WorldOptions:
     boundary: Boundary = field(default_factory=NoBoundary)
     speed: float = SPEED
     database_url: str | None = None
+    ahead_s: float = 0.0
     has_limits: bool = False
     is_compared: bool = True
 
@@ -288,6 +291,7 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
     observer = traffic if options.is_compared else None
     chosen = SandboxOptions(clock=clock.shared, observer=observer)
     async with clock.running(), sandbox_app.running(chosen) as sandbox:
+        sandbox.world.ahead = timedelta(seconds=options.ahead_s)
         await sandbox.seed(
             repositories=[
                 {

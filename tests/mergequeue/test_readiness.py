@@ -272,15 +272,16 @@ def test_an_entry_may_land_if_it_counts_is_ready_and_nobody_took_it_back() -> No
 # What follows from it.
 
 
-UNREADY = with_facts(an_entry(unmet=(Reason.REVIEW_REQUIRED,)), blockers=REVIEW)
+WAITS = (Blocker(BlockerCode.CHECK_PENDING, "lint"),)
+UNREADY = with_facts(an_entry(unmet=(Reason.CHECK_PENDING,)), blockers=WAITS)
 A_MINUTE_AGO = START - timedelta(minutes=1)
 
 
 def test_a_placed_entry_that_is_unready_keeps_its_place_for_a_while_and_says_so() -> None:
-    draft = after(with_facts(an_entry(), blockers=REVIEW))
+    draft = after(with_facts(an_entry(), blockers=WAITS))
     entry = draft.entries[1]
     assert (entry.state, entry.rank) == (EntryState.PENDING, 1)
-    assert (entry.unmet, entry.unready_since) == ((Reason.REVIEW_REQUIRED,), START)
+    assert (entry.unmet, entry.unready_since) == ((Reason.CHECK_PENDING,), START)
     assert draft.actions == [Tell(1, entry.id, entry.state, entry.reason)]
 
 
@@ -289,8 +290,9 @@ def test_the_clock_of_an_unready_entry_runs_on_until_it_is_ready() -> None:
     draft = after(unready)
     assert draft.entries[1] == unready
     assert draft.actions == []
-    more = after(with_facts(unready, draft=True)).entries[1]
-    assert more.unmet == (Reason.DRAFT, Reason.REVIEW_REQUIRED)
+    failing = (*WAITS, Blocker(BlockerCode.CHECK_FAILING, "docs"))
+    more = after(with_facts(unready, blockers=failing)).entries[1]
+    assert set(more.unmet) == {Reason.CHECK_PENDING, Reason.CHECK_FAILING}
     assert more.unready_since == A_MINUTE_AGO
     ready = after(with_facts(unready, blockers=())).entries[1]
     assert (ready.unmet, ready.unready_since) == ((), None)
@@ -309,14 +311,14 @@ def test_facts_that_change_nothing_are_not_told() -> None:
 def test_an_entry_without_a_place_waits_for_its_place_while_it_is_ready() -> None:
     waiting = an_entry(rank=None)
     assert standing(after(waiting)) == (EntryState.PENDING, Reason.NOW_READY)
-    unready = after(with_facts(waiting, blockers=REVIEW))
-    assert standing(unready) == (EntryState.NOT_READY, Reason.REVIEW_REQUIRED)
+    unready = after(with_facts(waiting, blockers=WAITS))
+    assert standing(unready) == (EntryState.NOT_READY, Reason.CHECK_PENDING)
 
 
 def test_an_entry_that_is_set_aside_has_no_clock() -> None:
-    draft = after(with_facts(set_aside(), blockers=REVIEW))
+    draft = after(with_facts(set_aside(), blockers=WAITS))
     entry = draft.entries[1]
-    assert (entry.unmet, entry.unready_since) == ((Reason.REVIEW_REQUIRED,), None)
+    assert (entry.unmet, entry.unready_since) == ((Reason.CHECK_PENDING,), None)
 
 
 @pytest.mark.parametrize(
@@ -337,6 +339,29 @@ def test_once_its_tests_have_passed_an_unready_entry_keeps_the_others_waiting_le
     assert readiness.grace_of(an_entry()) == readiness.GRACE
     passed = an_entry(state=EntryState.TESTS_PASSED)
     assert readiness.grace_of(passed) == readiness.GRACE_PASSED
+
+
+@pytest.mark.parametrize("state", [EntryState.PENDING, EntryState.TESTS_PASSED])
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"blockers": REVIEW}, Reason.REVIEW_REQUIRED),
+        ({"blockers": (Blocker(BlockerCode.CHANGES_REQUESTED),)}, Reason.CHANGES_REQUESTED),
+        (
+            {"blockers": (Blocker(BlockerCode.CONVERSATIONS_UNRESOLVED),)},
+            Reason.CONVERSATIONS_UNRESOLVED,
+        ),
+        ({"draft": True}, Reason.DRAFT),
+        ({"is_fork": True}, Reason.FORK_NEEDS_PERSON),
+    ],
+)
+def test_what_people_withdraw_leaves_the_line_at_once(
+    state: EntryState, changes: dict[str, Any], reason: Reason
+) -> None:
+    entry = with_facts(an_entry(state=state), **changes)
+    left = after(entry).entries[1]
+    assert standing(after(entry)) == (EntryState.NOT_READY, reason)
+    assert (left.rank, left.seq) == (None, entry.seq)
 
 
 def test_a_conflict_takes_the_place_of_an_entry_at_once_unless_its_run_is_being_built() -> None:

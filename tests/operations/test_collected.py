@@ -224,7 +224,7 @@ async def test_a_fork_changes_nothing_but_is_kept(yard):
     before = await yard.tested.cases()
     number, head = await yard.stage.open({"bad.txt": "x\n"}, by="dave", fork=True)
     seen = PullRequestHead(yard.repository.id, number, head)
-    await yard.runtime.store.run(pull_requests.remember_head, seen, yard.runtime.clock.now())
+    await yard.runtime.store.run(pull_requests.remember_head, seen, None, yard.runtime.clock.now())
     _, upload = await yard.collected(yard.stage.ci_run(head))
     assert (upload.kind, upload.is_eligible, upload.prs) == ("untrusted", False, (number,))
     assert upload.counts["failed"] == 1

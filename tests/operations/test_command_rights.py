@@ -14,6 +14,7 @@ from service.accounts.store import access
 from service.database.database import Tx
 from service.database.tables_deliveries import OutboxRow
 from service.mergequeue.operations import comments, turn
+from service.provenance import ProviderTime
 from service.provider.signals import (
     Ask,
     AskCancel,
@@ -33,7 +34,7 @@ from service.provider.signals import (
 from service.provider.values import AccessLevel, ChangedFiles, PullRequest
 from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, QueueRef, RepoId, RepoRef
-from tests.harness.values import ValuesProvider
+from tests.harness.values import ValuesProvider, sha_of
 
 NONE, READ, TRIAGE, WRITE, MAINTAIN, ADMIN = AccessLevel
 NEEDS: list[tuple[Ask, AccessLevel]] = [
@@ -78,7 +79,7 @@ class Rights(ValuesProvider):
         return replace(found, is_fork=number == 9, author=login, author_id=account)
 
     async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
-        return ChangedFiles(self.paths, complete=True)
+        return ChangedFiles(self.paths, complete=True, head=sha_of("head", number))
 
 
 @pytest.fixture
@@ -103,7 +104,8 @@ async def said(
     before = len(await runtime.store.read(sent))
     where = Where(RepoId(queue.repo.host, "1"), queue.repo)
     source = runtime.ids.uuid()
-    asked = Asked(where, number, by, ask, AskSource.COMMENT, source, runtime.clock.now())
+    at = ProviderTime(runtime.clock.now())
+    asked = Asked(where, number, by, ask, AskSource.COMMENT, source, at)
     await comments.answer_comment(runtime, record, asked)
     keys = (await runtime.store.read(sent))[before:]
     emoji = [key.rpartition("/")[2] for key in keys if key.startswith("reaction/")]

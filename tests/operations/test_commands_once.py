@@ -12,6 +12,7 @@ from service.errors import DatabaseUnavailable
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import comments, pull_requests, queues, turn
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
+from service.provenance import ProviderTime
 from service.provider.signals import (
     Ask,
     AskCancel,
@@ -60,7 +61,8 @@ def commented(runtime: Runtime, queue: QueueRef, ask: Ask) -> Asked:
     """A comment on the pull request, as a delivery or the sweep tells of it."""
     where = Where(RepoId(queue.repo.host, "1"), queue.repo)
     source = runtime.ids.uuid()
-    return Asked(where, NUMBER, PERSON, ask, AskSource.COMMENT, source, runtime.clock.now())
+    at = ProviderTime(runtime.clock.now())
+    return Asked(where, NUMBER, PERSON, ask, AskSource.COMMENT, source, at)
 
 
 async def taken_up(runtime: Runtime, queue: QueueRef, asked: Asked) -> bool:

@@ -102,7 +102,7 @@ async def test_author_and_earlier_failures_raise_the_chance(runtime, clock):
 async def test_what_a_past_says_is_read_from_its_rows(runtime, clock):
     queue = await a_queue_of_the_bad_and_the_good(runtime, clock)
     head = PullRequestHead(queue.repository_id, 100, sha_of("head", "0"))
-    await runtime.store.run(known_pulls.remember_head, head, BEGIN - timedelta(hours=2))
+    await runtime.store.run(known_pulls.remember_head, head, None, BEGIN - timedelta(hours=2))
     found = await runtime.store.read(history.judged, queue)
     assert [failed for _, failed in found.samples] == [False] * 8 + [True] * 6
     first, *_, last = [signs for signs, _ in found.samples]

@@ -38,6 +38,7 @@ from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import queues as stored
 from service.process.workers import flows
 from service.process.workers.flow import Flow
+from service.provenance import ProviderTime
 from service.provider.labels import LabelChange
 from service.provider.signals import (
     Ask,
@@ -272,7 +273,8 @@ def said(runtime: Runtime, queue: QueueRef, ask: Ask) -> Asked:
     """A comment on the pull request."""
     where = Where(RepoId(queue.repo.host, "1"), queue.repo)
     source = runtime.ids.uuid()
-    return Asked(where, NUMBER, ZOE, ask, AskSource.COMMENT, source, runtime.clock.now())
+    at = ProviderTime(runtime.clock.now())
+    return Asked(where, NUMBER, ZOE, ask, AskSource.COMMENT, source, at)
 
 
 @pytest.mark.parametrize("ask", [AskSubmit(), AskRetry(), AskDrain("x")])
@@ -299,7 +301,7 @@ async def test_a_label_whose_queue_is_deleted_meanwhile_submits_nothing(
     record = await runtime.store.read(access.repository, queue.repository_id)
     where = Where(RepoId(queue.repo.host, "1"), queue.repo)
     provider.labels = (config.enqueueing_label,)
-    provider.label = LabelChange("1", True, ZOE, runtime.clock.now())
+    provider.label = LabelChange("1", True, ZOE, ProviderTime(runtime.clock.now()))
     changed = LabelChanged(where, NUMBER, config.enqueueing_label)
     with refused():
         await comments.answer_label(runtime, record, changed)

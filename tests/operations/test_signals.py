@@ -6,7 +6,8 @@ from service.database.database import Store
 from service.mergequeue.engine.model import LandMode
 from service.mergequeue.store import pull_requests
 from service.process import signals
-from service.provider.signals import PullRequestChanged, Where
+from service.provenance import ProviderTime
+from service.provider.signals import PullRequestChanged, ShownPullRequest, Where
 from service.runtime import Runtime
 from service.vocabulary import RepoId, Sha
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
@@ -48,7 +49,9 @@ async def test_a_head_pushed_while_it_lands_is_remembered(stage, runtime):
     await unit.land([2], LandMode.CALL)
     fresh = await stage.provider.repository(stage.repo)
     number, pushed = unit.run.steps[1].pr, Sha("f" * 40)
-    signal = PullRequestChanged(Where(fresh.id, fresh.ref), number, pushed)
+    at = ProviderTime(runtime.clock.now())
+    shown = ShownPullRequest("main", is_fork=False, is_closed=False, at=at)
+    signal = PullRequestChanged(Where(fresh.id, fresh.ref), number, pushed, shown=shown)
     await signals.receive(runtime, signal, runtime.clock.now())
     here = unit.queue.repository_id
     assert await runtime.store.read(pull_requests.with_head, here, pushed) == (number,)

@@ -244,8 +244,10 @@ class Reads:
         closed, _ = await stage.open({"b.txt": "b\n"})
         elsewhere = await stage.open({"c.txt": "c\n"}, base="other")
         await stage.act("close", number=closed)
-        assert set(await stage.provider.open_pull_requests(stage.repo, "main")) == {one}
-        assert set(await stage.provider.open_pull_requests(stage.repo, "other")) == {elsewhere}
+        for base, expected in (("main", one), ("other", elsewhere)):
+            (listed,) = await stage.provider.open_pull_requests(stage.repo, base)
+            assert (listed.number, listed.head) == expected
+            assert listed.shown_at is not None
 
     async def test_changed_files_hold_old_and_new_names(self, stage):
         content = "1\n2\n3\n"

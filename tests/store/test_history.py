@@ -28,7 +28,8 @@ from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.store import journal, notices, pull_requests, queues, runs
 from service.mergequeue.store.pull_requests import PullRequestHead
-from service.vocabulary import SYSTEM, Sha
+from service.provenance import ProviderTime
+from service.vocabulary import Sha
 from tests.store import values
 from tests.store.builders import ANN, a_run, a_sha, an_entry
 from tests.store.conftest import NOW, a_stored_queue
@@ -170,25 +171,34 @@ def head(number: int, of: int, repository_id: int = 1) -> PullRequestHead:
     return PullRequestHead(repository_id, number, a_sha(of))
 
 
-def test_the_newest_head_is_remembered_with_the_time_of_its_first_sight(
+def shown(at: datetime) -> ProviderTime:
+    return ProviderTime(at)
+
+
+def test_the_newest_head_is_remembered_with_the_first_time_of_the_provider(
     session: Connection, queue: MergeQueue
 ):
     assert pull_requests.known_head(session, 1, 3) is None
-    pull_requests.remember_head(session, head(3, 31), NOW)
-    pull_requests.remember_head(session, head(3, 32), NOW + MINUTE)
-    pull_requests.remember_head(session, head(3, 30), NOW)
-    pull_requests.remember_head(session, head(3, 32), NOW + 2 * MINUTE)
+    pull_requests.remember_head(session, head(3, 31), shown(NOW), NOW)
+    pull_requests.remember_head(session, head(3, 32), shown(NOW + 2 * MINUTE), NOW)
+    pull_requests.remember_head(session, head(3, 30), shown(NOW), NOW + 9 * MINUTE)
+    pull_requests.remember_head(session, head(3, 32), shown(NOW + 3 * MINUTE), NOW)
+    pull_requests.remember_head(session, head(3, 32), shown(NOW + MINUTE), NOW + 9 * MINUTE)
     known = pull_requests.known_head(session, 1, 3)
-    assert known == pull_requests.KnownHead(a_sha(32), NOW + MINUTE)
+    assert known == pull_requests.KnownHead(a_sha(32), shown(NOW + MINUTE))
     assert pull_requests.known_head(session, 1, 4) is None
 
 
-def test_a_fork_is_let_in_by_head(session: Connection, queue: MergeQueue):
-    assert pull_requests.fork_authorization(session, 1, 3) is None
-    pull_requests.authorize_fork(session, head(3, 31), ANN, NOW)
-    pull_requests.authorize_fork(session, head(3, 32), ANN, NOW + MINUTE)
-    pull_requests.authorize_fork(session, head(3, 31), SYSTEM, NOW + 2 * MINUTE)
-    assert pull_requests.fork_authorization(session, 1, 3) == a_sha(32)
+def test_a_head_without_a_time_of_the_provider_replaces_none_that_has_one(
+    session: Connection, queue: MergeQueue
+):
+    pull_requests.remember_head(session, head(3, 31), None, NOW)
+    pull_requests.remember_head(session, head(3, 32), None, NOW)
+    assert pull_requests.known_head(session, 1, 3) == pull_requests.KnownHead(a_sha(32), None)
+    pull_requests.remember_head(session, head(3, 32), shown(NOW), NOW)
+    pull_requests.remember_head(session, head(3, 33), None, NOW + MINUTE)
+    known = pull_requests.known_head(session, 1, 3)
+    assert known == pull_requests.KnownHead(a_sha(32), shown(NOW))
 
 
 def test_the_newest_upload_of_targets_counts_for_its_head(session: Connection, queue: MergeQueue):

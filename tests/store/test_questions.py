@@ -32,6 +32,7 @@ from service.database.tables_base import METADATA
 from service.database.types import Json, Utc
 from service.mergequeue.store import (
     backlog,
+    consents,
     figures,
     history,
     journal,
@@ -45,6 +46,7 @@ from service.mergequeue.store import (
     runs,
     statistics,
 )
+from service.mergequeue.store.consents import Shown
 from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.overviews import Scope
 from service.mergequeue.store.pull_requests import PullRequestHead
@@ -53,6 +55,7 @@ from service.notifications.store import delivery_log, notifications, subscribers
 from service.notifications.store.delivery_log import DeliveryFilter
 from service.notifications.store.notifications import Attempt, Made, Message
 from service.process.store import retention
+from service.provenance import ProviderTime
 from service.vocabulary import QueueRef, RepoRef, Sha
 from tests.harness import databases
 from tests.store import tested
@@ -80,7 +83,7 @@ ROWS = {
     "outbox": 10_000,
     "audit": 5000,
     "pull_request": 5000,
-    "fork_authorization": 5000,
+    "consent": 5000,
     "impacted_targets": 5000,
     "notice": 5000,
     "idempotency": 5000,
@@ -245,6 +248,8 @@ OLD = NOW.replace(month=2, day=27, hour=3)
 REF = RepoRef("text-7", "owner", "name-7")
 PLACE = QueueRef(7, 7, 7, REF, "branch-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
+AT = ProviderTime(NOW)
+SHOWN = Shown(HEAD, "text-7", is_fork=True, is_closed=False, at=AT)
 KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
 
@@ -315,10 +320,11 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "outbox.mark_sent": lambda s: outbox.mark_sent(s, "me", 7, NOW),
     "outbox.settle": lambda s: outbox.settle(s, 7, OutboxState.DONE),
     "outbox.reopen_sent": lambda s: outbox.reopen_sent(s, ["me"]),
-    "pull_requests.remember_head": lambda s: pull_requests.remember_head(s, HEAD, NOW),
+    "pull_requests.remember_head": lambda s: pull_requests.remember_head(s, HEAD, AT, NOW),
     "pull_requests.with_head": lambda s: pull_requests.with_head(s, 7, Sha("text-7")),
     "pull_requests.known_head": lambda s: pull_requests.known_head(s, 7, 7),
-    "pull_requests.fork_authorization": lambda s: pull_requests.fork_authorization(s, 7, 7),
+    "consents.note_shown": lambda s: consents.note_shown(s, SHOWN, NOW),
+    "consents.end": lambda s: consents.end(s, 7, 7),
     "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),
     "notices.placed": lambda s: notices.placed(s, Spot(7, 7, Surface.CHECK, "text-7")),
     "repeats.claim": lambda s: repeats.claim(s, KEYED, "me", NOW),
@@ -380,6 +386,7 @@ STATEMENTS = {
     "runs.entry": (runs.SELECT_ENTRY, runs.SELECT_NEWEST_ENTRY, runs.SELECT_NEWEST_ENDED),
     "landings.open_permits": (landings.SELECT_OPEN_PERMITS,),
     "queues.live_queues": (queues.SELECT_LIVE,),
+    "consents.find": (consents.SELECT,),
     "access.token_by_id": (access.SELECT_TOKEN_BY_ID,),
     "listings.queues_after": (
         listings.SELECT_QUEUES,
@@ -415,6 +422,9 @@ BINDS = {
     "of_ids": ["r1", "r2"],
     "of_id": "e7",
     "of_pr": 7,
+    "of_number": 7,
+    "of_head": "text-7",
+    "of_base": "text-7",
     "of_entry": "e7",
     "since": NOW,
     "of_org": 7,

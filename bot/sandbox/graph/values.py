@@ -224,6 +224,7 @@ def pull_request(pull: PullRequest) -> Json:
         "state": "OPEN" if pull.open else closed,
         "isDraft": pull.draft,
         "closedAt": when(pull.closed_at),
+        "updatedAt": when(pull.updated_at),
         "merged": pull.merged,
         "mergeable": MERGEABLE[pull.mergeable],
         "mergeStateStatus": lambda _: merge_rules.merge_state(pull),

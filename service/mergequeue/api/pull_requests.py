@@ -284,10 +284,12 @@ async def find_queue(call: Call, request: models.FindQueue) -> answers.QueueFoun
 async def set_targets(call: Call, request: models.SetImpactedTargets) -> answers.TargetsKept:
     """Store the targets that a head impacts, for queues in PARALLEL mode. The queue must exist.
 
-    The pull request need not be in it.
+    The pull request need not be in it. A job of its CI proves itself by an OIDC token, a fork's by
+    its run; another caller needs the role `queue`.
     """
     queue = await queue_of(call, request)
     upload = Upload(request.pr.number, request.pr.head(), request.targets())
+    upload = await impacted_targets.own_upload(call.runtime, queue, upload, call.caller)
     stored = await impacted_targets.set_targets(call.runtime, queue, upload, call.actor)
     return answers.TargetsKept(
         pr_number=stored.number,
@@ -318,7 +320,7 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     submit,
     cancel,
     restart,
-    replace(set_targets, forks=fork_caller, rate=RateClass.UPLOAD),
+    replace(set_targets, forks=fork_caller, takes_oidc=True, rate=RateClass.UPLOAD),
     get,
     submitted_pull_requests,
     list_pull_requests,

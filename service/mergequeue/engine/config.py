@@ -76,6 +76,39 @@ class TestBranchConstruction(StrEnum):
     PUSH_NEW_BRANCH_FROM_TEMP = "PUSH_NEW_BRANCH_FROM_TEMP"
 
 
+SENSITIVE_PATHS = (
+    ".github/*",
+    "action.yml",
+    "action.yaml",
+    "headgate.yml",
+    "trunk.yaml",
+    ".trunk/*",
+    "CODEOWNERS",
+    ".gitmodules",
+    ".gitattributes",
+    ".circleci/*",
+    ".buildkite/*",
+    "Jenkinsfile*",
+    "*.jenkinsfile",
+    ".jenkins/*",
+    ".gitlab-ci*.yml",
+    ".gitlab/*",
+    "azure-pipelines*",
+    ".azure-pipelines/*",
+    ".pipelines/*",
+    ".travis.yml",
+    ".drone.*",
+    ".woodpecker*",
+    ".woodpecker/*",
+    "appveyor.yml",
+    ".appveyor.yml",
+    "bitbucket-pipelines.yml",
+    ".teamcity/*",
+    ".sandbox/*",
+)
+"""Files that decide what CI runs, who reviews, what git fetches, and how the queue works."""
+
+
 class SettingSource(StrEnum):
     """Where the value of a setting comes from.
 
@@ -385,6 +418,15 @@ class QueueConfig:
         ForkPolicy.REQUIRE_MAINTAINER,
         "whether pull requests from forks may enter",
         "`DENY` when forks must never be tested with your CI's permissions",
+    )
+    sensitive_paths: tuple[str, ...] = setting(
+        SENSITIVE_PATHS,
+        "files that a fork's pull request changes only with consent of a person with maintain "
+        "access; globs in which `*` is any run of characters, and one without `/` names a file in "
+        "any folder",
+        "to add the files by which your CI decides what runs with secrets; given paths replace the "
+        "default ones",
+        Items("paths", 100),
     )
     allowed_bot_submitters: tuple[str, ...] = setting(
         (),

@@ -19,7 +19,14 @@ from service.mergequeue.engine.inputs import (
 from service.mergequeue.engine.model import MergeQueue, Run, RunStep
 from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RetireRun
 from service.mergequeue.engine.states import RunPhase, RunStatus
-from service.mergequeue.operations import merge_messages, naming, sweeping, turn, vehicles
+from service.mergequeue.operations import (
+    consents,
+    merge_messages,
+    naming,
+    sweeping,
+    turn,
+    vehicles,
+)
 from service.mergequeue.store import landings, queues, runs
 from service.provider.audits import DryTest, DryTestRequest
 from service.provider.errors import Gone, GoneKind, ProviderError, Refused, RefusedCode
@@ -60,7 +67,7 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
         await _wait_for_base(runtime, queue, action)
     value = await turn.value(runtime, queue.id)
     run = value.runs.get(action.run)
-    if run is None:
+    if run is None or await _has_lost_consent(runtime, queue, action, value):
         return
     try:
         request = await _request(runtime, queue, action, value)
@@ -83,6 +90,16 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
             inputs += _without_drafts(result.draft_refused)
     runtime.boundary.reach("act.build.before_settle")
     await turn.take(runtime, queue.id, inputs)
+
+
+async def _has_lost_consent(
+    runtime: Runtime, queue: QueueRef, action: BuildTestBranch, value: MergeQueue
+) -> bool:
+    """Report the loss of consents to forks in this run, which ends it; return whether any is."""
+    inputs = await consents.lost(runtime, queue, value, action.steps)
+    if inputs:
+        await turn.take(runtime, queue.id, inputs)
+    return bool(inputs)
 
 
 async def build_of_tip(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> None:

@@ -23,12 +23,14 @@ from service.mergequeue.operations import (
 from service.mergequeue.operations import queues as queue_operations
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.requirements import Resolved
-from service.mergequeue.store import answered_commands, queues
+from service.mergequeue.store import answered_commands, consents, queues
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store.answered_commands import AnsweredCommand
+from service.mergequeue.store.consents import Consent
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Reprioritized
+from service.provenance import ProviderTime
 from service.provider.signals import (
     AskCancel,
     AskDrain,
@@ -72,10 +74,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class CommentCommand(Place):
-    """A command about a pull request, and the access level of its author."""
+    """A command about a pull request, and the access level of its author.
+
+    `sensitive` are the sensitive paths that a fork's pull request changes, sorted.
+    """
 
     asked: Asked
     level: AccessLevel = AccessLevel.NONE
+    sensitive: tuple[str, ...] = ()
 
     @classmethod
     def at(cls, place: Place, asked: Asked) -> "CommentCommand":
@@ -194,10 +200,9 @@ async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> 
         if created.queue is None:
             return created.answer
         queue, greeting = created.queue, created.answer
-    if command.pull.is_fork and command.asked.actor.kind is ActorKind.PERSON:
-        await runtime.store.run(
-            known_pulls.authorize_fork, command.head, command.asked.actor, command.asked.at
-        )
+    consent = _consent_of(command)
+    if consent is not None:
+        await runtime.store.run(consents.give, consent)
     options = SubmitOptions(ask.priority, ask.no_batch)
     before = await turn.value(runtime, queue.id)
     by = _by(runtime, command)
@@ -212,6 +217,22 @@ async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> 
     place = queue_views.position_of(step.queue, new)
     change = Reprioritized(old.priority, new.priority, place, queue_views.queue_length(step.queue))
     return replies.reprioritized(change)
+
+
+def _consent_of(command: CommentCommand) -> Consent | None:
+    """Return what a person's submission of a fork's pull request agrees to."""
+    pull, asked = command.pull, command.asked
+    if not pull.is_fork or asked.actor.kind is not ActorKind.PERSON or asked.at is None:
+        return None
+    return Consent(
+        head=command.head,
+        base=pull.base_branch,
+        actor=asked.actor,
+        right=command.level,
+        sensitive=command.sensitive,
+        at=asked.at,
+        source=f"{asked.source.value} {asked.source_id}",
+    )
 
 
 async def _left_over(runtime: Runtime, command: CommentCommand) -> MergedFrom | None:
@@ -238,8 +259,10 @@ async def _submission_refusal(
         return replies.not_open(pull.state)
     if ask.sha is not None and not pull.head_sha.startswith(ask.sha.lower()):
         return replies.sha_differs(pull.head_sha, ask.sha)
-    if not await _is_bound(runtime, command, command.head):
-        return replies.head_moved(pull.head_sha)
+    if not (pull.is_fork and ask.sha == pull.head_sha) and not await _is_bound(
+        runtime, command, command.head
+    ):
+        return replies.head_moved(pull.head_sha, is_fork=pull.is_fork)
     for member in pull_requests.below(pull):
         head = PullRequestHead(command.repository.id, member.number, member.head_sha)
         if not await _is_bound(runtime, command, head):
@@ -255,18 +278,25 @@ async def _is_bound(runtime: Runtime, command: CommentCommand, head: PullRequest
     """Return whether the present head is the one that the author of the command saw.
 
     In the same repository: the head known when the comment arrived, or one never seen. From
-    a fork, Headgate must have seen the head before the comment was written, so that a late
-    delivery cannot admit commits pushed after the comment.
+    a fork, the provider must have shown the head with a time of its own before that of the comment,
+    so that a late delivery cannot admit commits pushed after it. The same second is not before.
     """
     known = await runtime.store.read(known_pulls.known_head, head.repository_id, head.number)
     if known is None:
         is_bound = not command.pull.is_fork
     else:
-        is_in_time = not command.pull.is_fork or known.seen_at <= command.asked.at
-        is_bound = known.head == head.head and is_in_time
+        is_bound = known.head == head.head
+        if command.pull.is_fork:
+            is_bound = is_bound and _is_before(known.shown_at, command.asked.at)
     if not is_bound:
-        await runtime.store.run(known_pulls.remember_head, head, runtime.clock.now())
+        shown_at = command.pull.shown_at if head == command.head else None
+        now = runtime.clock.now()
+        await runtime.store.run(known_pulls.remember_head, head, shown_at, now)
     return is_bound
+
+
+def _is_before(one: ProviderTime | None, other: ProviderTime | None) -> bool:
+    return one is not None and other is not None and one < other
 
 
 async def _remember_comment(

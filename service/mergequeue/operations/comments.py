@@ -16,10 +16,11 @@ from service.database.database import Tx
 from service.database.outbox import OutboxItem
 from service.database.records import Lane, RepositoryRecord
 from service.errors import Conflict, Invalid, NotFound
-from service.mergequeue.operations import chains, comment_commands, turn
+from service.mergequeue.operations import chains, comment_commands, consents, turn
 from service.mergequeue.operations.comment_commands import AlreadyAnswered, CommentCommand, Place
 from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import answered_commands, queues
+from service.mergequeue.store.consents import right_for
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Right
 from service.provider import labels as names
@@ -54,12 +55,6 @@ log = structlog.get_logger()
 
 HIGH = 10
 """Priorities below this one need maintain access."""
-SENSITIVE_FOLDER = ".github/"
-SENSITIVE_NAMES = frozenset(
-    {"action.yml", "action.yaml", "headgate.yml", "trunk.yaml", "CODEOWNERS"}
-)
-"""A fork may change these only with maintain access: they control CI, reviews and the queue."""
-
 URGENT = (AskPause, AskResume, AskDrain, AskCancel)
 """Commands of maintainers that no flood of commands may delay (docs/design/limits.md 7)."""
 
@@ -134,7 +129,12 @@ def _key_of(repository: RepositoryRecord, asked: Asked) -> str:
 
 
 async def _is_overtaken(runtime: Runtime, command: CommentCommand) -> bool:
-    """Return whether a later command already changed the same pull request or queue."""
+    """Return whether a later command already changed the same pull request or queue.
+
+    When a button was pressed is not known: it is for the submission whose check run it belongs to.
+    """
+    if command.asked.source is AskSource.BUTTON:
+        return False
     is_late = await runtime.store.read(answered_commands.is_overtaken, command.record)
     if is_late:
         log.info("command_overtaken", repo=command.repository.ref.slug, pr=command.asked.number)
@@ -147,10 +147,14 @@ async def _answer(runtime: Runtime, command: CommentCommand) -> None:
     repo = command.repository.ref
     level = await runtime.providers[repo.host].access(repo, command.asked.actor)
     command = replace(command, level=level)
+    if isinstance(command.asked.ask, AskSubmit) and command.pull.is_fork:
+        patterns = command.config.sensitive_paths
+        files = await consents.sensitive_files(runtime, repo, command.pull, patterns)
+        command = replace(command, sensitive=files)
     reply = _flood_refusal(runtime, command)
     is_done = False
     if reply is None:
-        reply = await _denial_of(runtime, command)
+        reply = _denial_of(runtime, command)
         if reply is not None:
             await runtime.store.run(audit.append, _denial_audit_row(runtime, command))
     if reply is None:
@@ -314,7 +318,12 @@ async def _send_answer(
         removal = LabelRemoval(asked.number, command.config.enqueueing_label)
         key = f"label/{_key_of(command.repository, asked)}"
         items.append(OutboxItem(Lane.NOTICE, key, "label", removal, next_at=now))
-    record = command.record if is_done else replace(command.record, topic="")
+    record = command.record
+    if not is_done:
+        # A press is recognized by its content, which is the same when it is pressed again.
+        press_id = f"{asked.source_id}/{runtime.ids.uuid()}"
+        id_ = press_id if asked.source is AskSource.BUTTON else asked.source_id
+        record = replace(record, topic="", source_id=id_)
     queue_id = command.queue.id if command.queue is not None else None
 
     def store_answer(session: Tx) -> None:
@@ -327,14 +336,14 @@ async def _send_answer(
         outbox.wake(runtime.wakeups, (Lane.NOTICE,))
 
 
-async def _denial_of(runtime: Runtime, command: CommentCommand) -> Answer | None:
+def _denial_of(runtime: Runtime, command: CommentCommand) -> Answer | None:
     """Return the refusal if the person lacks access for the command; None if it is allowed.
 
     The role comes from the provider, read for each command; an unknown role is no access.
     The author and people with triage access get a reply each time. Anybody else gets one
     reply per pull request and then only a reaction, so that strangers cannot cause spam.
     """
-    needed, right = await _needed_level(runtime, command)
+    needed, right = _needed_level(command)
     if command.level >= needed:
         return None
     if isinstance(command.asked.ask, AskCancel) and command.is_by_author:
@@ -359,43 +368,38 @@ def _person_key(command: CommentCommand) -> str:
     return f"{command.repository.id}#{command.pull.number}/{actor.id or actor.login}"
 
 
-async def _needed_level(runtime: Runtime, command: CommentCommand) -> tuple[AccessLevel, Right]:
+def _needed_level(command: CommentCommand) -> tuple[AccessLevel, Right]:
     ask = command.asked.ask
     if not isinstance(ask, AskSubmit):
         return NEEDS[type(ask)]
     if ask.priority is not None and ask.priority < HIGH:
         return AccessLevel.MAINTAIN, Right.URGENT
-    if not command.pull.is_fork:
-        return NEEDS[AskSubmit]
-    repo = command.repository.ref
-    changed = await runtime.providers[repo.host].changed_files(repo, command.pull.number)
-    if not changed.complete or any(_is_sensitive(path) for path in changed.paths):
-        return AccessLevel.MAINTAIN, Right.SENSITIVE_FORK
+    if command.sensitive:
+        return right_for(command.sensitive), Right.SENSITIVE_FORK
     return NEEDS[AskSubmit]
-
-
-def _is_sensitive(path: str) -> bool:
-    """Return whether a change to this path can change CI or the review rules."""
-    return path.startswith(SENSITIVE_FOLDER) or path.rsplit("/", 1)[-1] in SENSITIVE_NAMES
 
 
 def _flood_refusal(runtime: Runtime, command: CommentCommand) -> Answer | None:
     """Return the refusal after too many commands; None if the command may run.
 
     Replies once to each person in a flood on a pull request, after that only reacts. What a
-    maintainer stops or resumes is not counted. A command counts when it was written: those of an
-    hour without webhooks are found at once. Counts are in memory: a restart forgets them, which
-    errs on the side of running commands.
+    maintainer stops or resumes is not counted. A command counts when it was written, by the
+    provider's clock: those of an hour without webhooks are found at once. Presses, whose time the
+    provider does not say, count by themselves, when they are processed. Counts are in memory: a
+    restart forgets them, which errs on the side of running commands.
     """
     if isinstance(command.asked.ask, URGENT) and command.level >= AccessLevel.MAINTAIN:
         return None
     now = runtime.clock.now()
     person = f"{command.repository.id}/{command.asked.actor.id or command.asked.actor.login}"
     pull = f"{command.repository.id}#{command.pull.number}"
-    at = min(command.asked.at, now)
-    until = runtime.commands.until(person, pull, at)
+    at, is_press = command.asked.at, command.asked.source is AskSource.BUTTON
+    if at is None or is_press:
+        person, pull = f"press {person}", f"press {pull}"
+    clock = now if at is None or is_press else at.at
+    until = runtime.commands.until(person, pull, clock)
     if until is None:
         return None
-    refusal = replies.flood(until, now)
-    is_first = runtime.commands.is_first_refusal(person, pull, at, until)
+    refusal = replies.flood(until, clock)
+    is_first = runtime.commands.is_first_refusal(person, pull, clock, until)
     return refusal if is_first else replace(refusal, text=None)

@@ -19,7 +19,8 @@ from service.mergequeue.engine.model import MergeQueue, Tip
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.operations import chains, turn
-from service.mergequeue.store import pull_requests as known_pulls
+from service.mergequeue.store import consents
+from service.mergequeue.store.consents import Shown
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.ci import Judged, Subject
 from service.provider.values import (
@@ -71,10 +72,10 @@ async def of_many(
 ) -> dict[int, Facts]:
     """Return the facts of several pull requests, by number."""
     pulls = [await chains.with_chain(runtime, queue.repo, pull, queue.branch) for pull in pulls]
-    heads = [PullRequestHead(queue.repository_id, pull.number, pull.head_sha) for pull in pulls]
+    shown = [_shown(queue, pull) for pull in pulls]
     authorized: list[Sha | None] = []
-    for start in range(0, len(heads), REMEMBERED_AT_ONCE):
-        part = heads[start : start + REMEMBERED_AT_ONCE]
+    for start in range(0, len(shown), REMEMBERED_AT_ONCE):
+        part = shown[start : start + REMEMBERED_AT_ONCE]
         authorized += await runtime.store.run(_remember, part, runtime.clock.now())
     asked = await _asked_of_heads(runtime, queue, config)
     found: dict[int, Facts] = {}
@@ -197,14 +198,18 @@ def proving(reports: Sequence[Judged]) -> tuple[Check, ...]:
     )
 
 
-def _remember(
-    session: Tx, heads: Sequence[PullRequestHead], now: datetime
-) -> tuple[Sha | None, ...]:
-    for head in heads:
-        known_pulls.remember_head(session, head, now)
-    return tuple(
-        known_pulls.fork_authorization(session, head.repository_id, head.number) for head in heads
-    )
+def _shown(queue: QueueRef, pull: PullRequest) -> Shown:
+    head = PullRequestHead(queue.repository_id, pull.number, pull.head_sha)
+    is_closed = pull.state is PullRequestState.CLOSED
+    return Shown(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
+
+
+def _remember(session: Tx, shown: Sequence[Shown], now: datetime) -> tuple[Sha | None, ...]:
+    """Remember heads, end old consents, and return the heads that a person has let in."""
+    for one in shown:
+        consents.note_shown(session, one, now)
+    found = [consents.find(session, one.head, one.base) if one.is_fork else None for one in shown]
+    return tuple(None if consent is None else consent.head.head for consent in found)
 
 
 async def target(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
@@ -243,7 +248,7 @@ async def _moved(
             return TargetGone()
         tip = newest
     unmerged = await provider.open_pull_requests(queue.repo, queue.branch)
-    still_open = {number for number, _ in unmerged}
+    still_open = {one.number for one in unmerged}
     closed = await provider.pull_requests(queue.repo, sorted(set(value.entries) - still_open))
     merged = (
         number

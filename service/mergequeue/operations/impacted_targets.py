@@ -11,6 +11,8 @@ from service.accounts import access
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
+from service.errors import NotAllowed
+from service.http.callers import Caller
 from service.mergequeue.engine.inputs import SetImpactedTargets
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.targets import Targets
@@ -20,7 +22,13 @@ from service.mergequeue.store import queues as stored
 from service.mergequeue.store import target_sets
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.runtime import Runtime
-from service.vocabulary import Actor, QueueRef, Sha
+from service.vocabulary import Actor, QueueRef, Role, Sha
+
+OF_EVERY_JOB = (
+    "A token of role ci does not say which pull request a job tests, so it sets no targets."
+    " Give the job `permissions: id-token: write` and send its OIDC token, as the action does; or"
+    " send a token of role queue."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,31 @@ class Upload:
     number: int
     sha: Sha | None
     targets: Targets
+
+
+async def own_upload(runtime: Runtime, queue: QueueRef, upload: Upload, caller: Caller) -> Upload:
+    """Return the upload with its head, if the caller is of the pull request's own CI.
+
+    A job of CI is: its OIDC token names the pull request, and its run names the head. A token of
+    role `ci` is not, because the jobs of all pull requests hold it; one of role `queue` or `admin`
+    is an operator's. A fork's run was proved before (`fork_runs.py`).
+    Raises NotAllowed(not_own_pull_request).
+    """
+    if caller.job is None:
+        if caller.role is Role.CI and caller.token_id:
+            raise NotAllowed(OF_EVERY_JOB, code="not_own_pull_request")
+        return upload
+    job = caller.job
+    run = await runtime.providers[queue.repo.host].ci_run(queue.repo, job.run_id, job.run_attempt)
+    if run is None or job.pr_number != upload.number or upload.sha not in (None, run.head_sha):
+        tested = "no pull request" if job.pr_number is None else f"pull request #{job.pr_number}"
+        at = "" if run is None else f" at {run.head_sha[:8]}"
+        raise NotAllowed(
+            f"CI run {job.run_id} tests {tested}{at}, and a job sets the impacted targets of what "
+            "it tests alone. Send pr.number and pr.sha as the event of the run gives them.",
+            code="not_own_pull_request",
+        )
+    return replace(upload, sha=run.head_sha)
 
 
 async def set_targets(

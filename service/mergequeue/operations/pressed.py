@@ -1,5 +1,7 @@
 """Edits of our status comment, and buttons of our check run, which are commands too."""
 
+from dataclasses import dataclass
+
 from service.database import outbox
 from service.database.database import Tx
 from service.database.records import Lane, Placed, RepositoryRecord
@@ -7,20 +9,24 @@ from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.operations import comments, turn
 from service.mergequeue.store import notices as stored
 from service.mergequeue.store import queues, runs
-from service.provider.signals import Asked, AskSource, ButtonPressed, NoticeEdited
+from service.provider.signals import Asked, AskSource, AskSubmit, ButtonPressed, NoticeEdited
 from service.runtime import Runtime
 
 
 async def press_button(
     runtime: Runtime, repository: RepositoryRecord, pressed: ButtonPressed
 ) -> None:
-    """Run the command of a button on the check run of a submission."""
-    number = await runtime.store.read(_number_of, repository.id, pressed.submission)
-    if number is None:
+    """Run the command of a button on the check run of a submission.
+
+    A button that submits is for the newest submission of its pull request: a late or repeated press
+    on an older one was made for what is past.
+    """
+    place = await runtime.store.read(_place_of, repository.id, pressed.submission)
+    if place is None or (isinstance(pressed.ask, AskSubmit) and not place.is_newest):
         return
     asked = Asked(
         where=pressed.where,
-        number=number,
+        number=place.number,
         actor=pressed.actor,
         ask=pressed.ask,
         source=AskSource.BUTTON,
@@ -30,11 +36,20 @@ async def press_button(
     await comments.answer_comment(runtime, repository, asked)
 
 
-def _number_of(session: Tx, repository_id: int, submission: str) -> int | None:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The pull request of a submission, and whether no other submission came after it."""
+
+    number: int
+    is_newest: bool
+
+
+def _place_of(session: Tx, repository_id: int, submission: str) -> _Place | None:
     for queue in queues.queues_of(session, repository_id):
         entry = runs.entry(session, queue.id, submission)
         if entry is not None:
-            return entry.pr
+            newest = runs.newest_entry(session, queue.id, entry.pr)
+            return _Place(entry.pr, newest is not None and newest.id == submission)
     return None
 
 

@@ -26,6 +26,7 @@ from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations import (
     chains,
+    consents,
     estimates,
     facts,
     foreseen,
@@ -34,6 +35,7 @@ from service.mergequeue.operations import (
     turn,
 )
 from service.mergequeue.operations.views import CommandResult, PullRequestView
+from service.mergequeue.store import consents as stored_consents
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.wording import refusals
 from service.provider.errors import Gone, GoneKind
@@ -209,9 +211,9 @@ async def submit(
 ) -> CommandResult:
     """Submit by API, with those below it in its stack: result created, updated or unchanged.
 
-    A token never admits a fork's pull request unless a person with write access has let
-    exactly this head in. Raises NotFound(pull_request_not_found), Conflict(head_mismatch),
-    Invalid(pull_request_closed, pull_request_merged, fork_needs_person,
+    A token never admits a fork's pull request unless a person has let in exactly this head onto
+    this base, with its sensitive files. Raises NotFound(pull_request_not_found),
+    Conflict(head_mismatch), Invalid(pull_request_closed, pull_request_merged, fork_needs_person,
     no_required_statuses, conflict_after_landing, stack_loses_approvals, limit_reached).
     """
     pull = await fetch_pull_request(runtime, queue.repo, number)
@@ -220,7 +222,8 @@ async def submit(
             f"The head of pull request {number} is {pull.head_sha}, not {options.sha}.",
             code="head_mismatch",
         )
-    await _check_fork(runtime, queue, pull)
+    config = (await turn.last_value(runtime, queue.id)).config
+    await consents.check_fork(runtime, queue, pull, config.sensitive_paths)
     step = await submit_stack(runtime, queue, pull, options, Requester(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
@@ -233,20 +236,6 @@ def result_of(step: Step) -> str:
     if EntrySubmitted in happened:
         return "created"
     return "updated" if EntryUpdated in happened else "unchanged"
-
-
-async def _check_fork(runtime: Runtime, queue: QueueRef, pull: PullRequest) -> None:
-    if not pull.is_fork or pull.state is not PullRequestState.OPEN:
-        return
-    allowed = await runtime.store.read(
-        known_pulls.fork_authorization, queue.repository_id, pull.number
-    )
-    if allowed != pull.head_sha:
-        raise Invalid(
-            f"Pull request {pull.number} comes from a fork: a person with write access must "
-            f"comment `/merge` on it for the head {pull.head_sha}.",
-            code="fork_needs_person",
-        )
 
 
 def refusal_error(refused: Refused, branch: str, member: int | None = None) -> ServiceError:
@@ -291,14 +280,27 @@ async def cancel(
 async def request_cancel(
     runtime: Runtime, queue: QueueRef, number: int, by: Requester, reason: str
 ) -> Step:
-    """Return the queue's answer to a cancellation; a refusal is a value."""
+    """Return the queue's answer to a cancellation; a refusal is a value.
+
+    It also takes back the consent to a fork, whether or not the pull request is in the queue.
+    """
     by_api = by.actor.channel is Channel.API
     code = Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
     if by.actor.channel is Channel.LABEL:
         code = Reason.LABEL_REMOVED
     cancellation = Cancel(number, code, by.actor, reason)
     row = audit_row(runtime, queue, by.actor, "pull_request.cancel", number)
-    return await turn.ask(runtime, queue, cancellation, turn.Along(audit=row, on_taken=by.on_taken))
+
+    def end_consent(session: Tx) -> None:
+        stored_consents.end(session, queue.repository_id, number)
+        if by.on_taken is not None:
+            by.on_taken(session)
+
+    along = turn.Along(audit=row, on_taken=end_consent)
+    step = await turn.ask(runtime, queue, cancellation, along)
+    if step.refusal is not None:
+        await runtime.store.run(stored_consents.end, queue.repository_id, number)
+    return step
 
 
 async def wait_until_settled(

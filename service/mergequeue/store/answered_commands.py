@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.tables_deliveries import HeardCommandRow
+from service.provenance import ProviderTime
 
 KEPT = timedelta(days=14)
 """Longer than the time that any sweep covers, and than providers redeliver."""
@@ -34,14 +35,17 @@ SELECT_LATER = (
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCommand:
-    """A command by its origin; `topic` is what it changes, empty if it changes nothing."""
+    """A command by its origin; `topic` is what it changes, empty if it changes nothing.
+
+    `said_at` is the provider's time, compared only with that of other commands.
+    """
 
     repository_id: int
     org_id: int
     source: str
     source_id: str
     topic: str
-    said_at: datetime
+    said_at: ProviderTime | None
 
 
 def record(session: Connection, command: AnsweredCommand, at: datetime) -> bool:
@@ -53,8 +57,9 @@ def record(session: Connection, command: AnsweredCommand, at: datetime) -> bool:
             "source": command.source,
             "source_id": command.source_id,
             "org_id": command.org_id,
-            "topic": command.topic,
-            "said_at": command.said_at,
+            # Without a time of the provider it comes neither before nor after another.
+            "topic": "" if command.said_at is None else command.topic,
+            "said_at": at if command.said_at is None else command.said_at.at,
             "heard_at": at,
         },
     )
@@ -71,11 +76,11 @@ def answered_among(
 
 def is_overtaken(session: Connection, command: AnsweredCommand) -> bool:
     """Return whether a later command has already changed the same thing."""
-    if not command.topic:
+    if not command.topic or command.said_at is None:
         return False
     binds = {
         "of_repository": command.repository_id,
         "of_topic": command.topic,
-        "after": command.said_at,
+        "after": command.said_at.at,
     }
     return session.execute(SELECT_LATER, binds).first() is not None

@@ -1,27 +1,32 @@
-"""Records of pull requests: newest head, authorized forks, impacted targets."""
+"""Records of pull requests: newest head, impacted targets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BindParameter, Connection, ScalarSelect, bindparam, desc, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    ScalarSelect,
+    bindparam,
+    case,
+    select,
+    true,
+    tuple_,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.database.codec import JsonCodec
 from service.database.tables_tenants import RepositoryRow
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.store import target_sets
 from service.mergequeue.store.tables_queues import (
-    ForkAuthorizationRow,
     ImpactedTargetsRow,
     PullRequestRow,
 )
-from service.vocabulary import Actor, Sha
-
-ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
+from service.provenance import ProviderTime
+from service.vocabulary import Sha
 
 pull_requests = PullRequestRow.__table__
-forks = ForkAuthorizationRow.__table__
 impacted = ImpactedTargetsRow.__table__
 repositories = RepositoryRow.__table__
 
@@ -33,12 +38,24 @@ _SEEN = upsert(pull_requests).values(
     number=bindparam("of_number"),
     head=bindparam("of_head"),
     seen_at=bindparam("of_time"),
+    shown_at=bindparam("of_shown"),
 )
+_IS_SAME = pull_requests.c.head == _SEEN.excluded.head
+_IS_FIRST = _SEEN.excluded.shown_at < pull_requests.c.shown_at
+_IS_LATER = pull_requests.c.shown_at <= _SEEN.excluded.shown_at
 REMEMBER_HEAD = _SEEN.on_conflict_do_update(
     index_elements=["repository_id", "number"],
-    set_={"head": _SEEN.excluded.head, "seen_at": _SEEN.excluded.seen_at},
-    where=(pull_requests.c.seen_at <= _SEEN.excluded.seen_at)
-    & (pull_requests.c.head != _SEEN.excluded.head),
+    set_={
+        "head": _SEEN.excluded.head,
+        "seen_at": case((_IS_SAME, pull_requests.c.seen_at), else_=_SEEN.excluded.seen_at),
+        "shown_at": _SEEN.excluded.shown_at,
+    },
+    where=case(
+        (_SEEN.excluded.shown_at.is_(None), pull_requests.c.shown_at.is_(None) & ~_IS_SAME),
+        (pull_requests.c.shown_at.is_(None), true()),
+        (_IS_SAME, _IS_FIRST),
+        else_=_IS_LATER,
+    ),
 )
 _PAIRS: BindParameter[tuple[int, str]] = bindparam("of_pairs", expanding=True)
 _OF_PAIRS = (impacted.c.repository_id == bindparam("of_repository")) & tuple_(
@@ -57,27 +74,40 @@ class PullRequestHead:
     head: Sha
 
 
-def remember_head(session: Connection, head: PullRequestHead, at: datetime) -> None:
-    """Store the head at which the pull request was seen; known or older heads change nothing."""
-    seen = {"of_repository": head.repository_id, "of_number": head.number}
-    session.execute(REMEMBER_HEAD, {**seen, "of_head": head.head, "of_time": at})
+def remember_head(
+    session: Connection, head: PullRequestHead, shown_at: ProviderTime | None, now: datetime
+) -> None:
+    """Store the head that the provider showed at one of its times; an older head changes nothing.
+
+    Of several times the earliest is kept. A head without a time replaces none that has one.
+    """
+    seen = {"of_repository": head.repository_id, "of_number": head.number, "of_time": now}
+    shown = None if shown_at is None else shown_at.at
+    session.execute(REMEMBER_HEAD, {**seen, "of_head": head.head, "of_shown": shown})
 
 
 @dataclass(frozen=True, slots=True)
 class KnownHead:
-    """The newest head of a pull request, and when it was first seen."""
+    """The newest head of a pull request.
+
+    `shown_at` is the earliest time of the provider with which it was shown: everything that is
+    later by the provider's clock was done when this head was there. None: no time is known.
+    """
 
     head: Sha
-    seen_at: datetime
+    shown_at: ProviderTime | None
 
 
 def known_head(session: Connection, repository_id: int, number: int) -> KnownHead | None:
     """Return the newest head seen."""
-    statement = select(pull_requests.c.head, pull_requests.c.seen_at).where(
+    statement = select(pull_requests.c.head, pull_requests.c.shown_at).where(
         pull_requests.c.repository_id == repository_id, pull_requests.c.number == number
     )
     row = session.execute(statement).first()
-    return None if row is None else KnownHead(Sha(row.head), row.seen_at)
+    if row is None:
+        return None
+    shown_at = None if row.shown_at is None else ProviderTime(row.shown_at)
+    return KnownHead(Sha(row.head), shown_at)
 
 
 def with_head(session: Connection, repository_id: int, head: Sha) -> tuple[int, ...]:
@@ -90,30 +120,11 @@ def with_head(session: Connection, repository_id: int, head: Sha) -> tuple[int, 
     return tuple(session.execute(statement).scalars())
 
 
-def authorize_fork(session: Connection, head: PullRequestHead, actor: Actor, at: datetime) -> None:
-    """Authorize this head of a fork; the first authorization of a head is kept."""
-    statement = upsert(forks).values(
-        org_id=_org_of(head), **_key(head), head=head.head, actor=ACTOR.encode(actor), at=at
-    )
-    session.execute(statement.on_conflict_do_nothing())
-
-
-def fork_authorization(session: Connection, repository_id: int, number: int) -> Sha | None:
-    """Return the head that was authorized last."""
-    statement = (
-        select(forks.c.head)
-        .where(forks.c.repository_id == repository_id, forks.c.number == number)
-        .order_by(desc(forks.c.at), desc(forks.c.head))
-        .limit(1)
-    )
-    return session.execute(statement).scalar_one_or_none()
-
-
 def put_targets(session: Connection, head: PullRequestHead, targets: Targets, at: datetime) -> None:
     """Store the impacted targets of one head; the newest upload counts."""
     target_sets.keep(session, [targets])
     statement = upsert(impacted).values(
-        org_id=_org_of(head),
+        org_id=org_of(head),
         **_key(head),
         head=head.head,
         targets=target_sets.word_of(targets),
@@ -159,6 +170,7 @@ def _key(head: PullRequestHead) -> dict[str, int]:
     return {"repository_id": head.repository_id, "number": head.number}
 
 
-def _org_of(head: PullRequestHead) -> ScalarSelect[int]:
+def org_of(head: PullRequestHead) -> ScalarSelect[int]:
+    """Return a subquery for the organization of the pull request's repository."""
     statement = select(repositories.c.org_id).where(repositories.c.id == head.repository_id)
     return statement.scalar_subquery()

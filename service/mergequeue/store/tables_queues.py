@@ -339,19 +339,24 @@ class PullRequestRow(Row, table=True):
     org_id: int = Field(sa_type=Id)
     head: str
     seen_at: datetime = Field(sa_type=Utc)
+    shown_at: datetime | None = Field(sa_type=Utc)
 
 
-class ForkAuthorizationRow(Row, table=True):
-    """A person with write access authorized this head of a fork."""
+class ConsentRow(Row, table=True):
+    """A person with the right let in this head of a fork onto this base."""
 
-    __tablename__ = "fork_authorization"
+    __tablename__ = "consent"
 
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     number: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     head: str = Field(primary_key=True)
+    base: str = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
     actor: str = Field(sa_type=Json)
+    right: int
+    sensitive: str = Field(sa_type=Json)
     at: datetime = Field(sa_type=Utc)
+    source: str
 
 
 class ImpactedTargetsRow(Row, table=True):

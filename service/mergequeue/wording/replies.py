@@ -110,11 +110,17 @@ def accepted() -> Answer:
     return Answer(Emoji.ACCEPTED)
 
 
-def head_moved(head: Sha, below: int | None = None) -> Answer:
+def head_moved(head: Sha, below: int | None = None, *, is_fork: bool = False) -> Answer:
     """Commits were pushed around the time of the comment, so the intended head is uncertain.
 
-    `below`: to that member of the stack.
+    `below`: to that member of the stack. Of a fork, the answer is the command that names the head.
     """
+    if is_fork:
+        words = (
+            "GitHub's times do not prove that your comment was written for the head {}: it must be "
+            "at least a second younger. Check the commits, then comment {}."
+        )
+        return _unclear(phrase(words, phrases.short(head), Code(f"{MERGE.text} --sha={head}")))
     where = Phrase() if below is None else phrase(" on {}", Pull(below))
     return _unclear(
         phrase(

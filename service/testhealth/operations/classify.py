@@ -9,6 +9,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from service import globs
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid
@@ -20,7 +21,7 @@ from service.runtime import Runtime
 from service.testhealth.detector.completeness import Proof
 from service.testhealth.operations.queue_links import QueueLinks, TestedRun
 from service.testhealth.operations.upload_values import UploadMeta
-from service.testhealth.reports import collecting, globs
+from service.testhealth.reports import collecting
 from service.testhealth.reports.collecting import Ran
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.settings import TestSettings

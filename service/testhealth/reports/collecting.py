@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.testhealth.reports import globs
+from service import globs
 from service.testhealth.reports.results import ReportFile
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.reports.xml import NO_FORMAT

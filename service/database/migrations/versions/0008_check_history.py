@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0008"
-down_revision = "0005"
+down_revision = "0006"
 
 QUEUES = "SELECT id, required FROM merge_queue WHERE deleted IS false"
 # The newest first, so that a busy queue is read no longer than a calm one.

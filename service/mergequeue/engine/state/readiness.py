@@ -27,6 +27,18 @@ _GRACELESS = frozenset({Reason.CONFLICT_TARGET, Reason.STACKED})
 """Only a new commit or another move of the target ends a conflict, and a member of a stack must not
 hold up others while one below it is out."""
 
+WITHDRAWN = frozenset(
+    {
+        Reason.DRAFT,
+        Reason.CHANGES_REQUESTED,
+        Reason.REVIEW_REQUIRED,
+        Reason.CONVERSATIONS_UNRESOLVED,
+        Reason.FORK_NEEDS_PERSON,
+    }
+)
+"""People have decided that it must not land now, so it leaves the line at once: what is behind it
+must not wait for them to decide again."""
+
 WORKFLOWS = "workflows"
 
 _BLOCKERS = {
@@ -185,6 +197,8 @@ def _is_over(draft: Draft, entry: Entry) -> bool:
 
 def grace_of(entry: Entry) -> timedelta:
     """How long this placed entry may be unready."""
+    if not WITHDRAWN.isdisjoint(entry.unmet):
+        return timedelta(0)
     return GRACE_PASSED if entry.state is EntryState.TESTS_PASSED else GRACE
 
 

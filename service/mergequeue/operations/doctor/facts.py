@@ -147,7 +147,7 @@ async def read(
     recorded = await runtime.store.read(runs.recorded_branches, repository.id)
     ours = {one.sha for one in present}
     opened = await provider.open_pull_requests(repo, branch)
-    heads = [sha for _, sha in opened if sha not in ours]
+    heads = [one.head for one in opened if one.head not in ours]
     tested: tuple[Sha, ...] = ()
     if queue.value is not None:
         tested = await runtime.store.read(audited.tested_commits, queue.value.id, COMMITS_MAX)

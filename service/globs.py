@@ -1,4 +1,4 @@
-"""Globs of settings: names of artifacts, branches, tests (docs/design/reports.md 2)."""
+"""Globs of settings: names of artifacts, branches, tests, paths (docs/design/reports.md 2)."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase

@@ -1,0 +1,121 @@
+"""Consents to forks: what they are given for, and whether they still hold.
+
+Comments and the API ask the same questions (docs/design/security.md 4).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from service import globs
+from service.database.database import Tx
+from service.errors import Invalid
+from service.mergequeue.engine.inputs import FactsChanged, Input
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import HeadToMerge
+from service.mergequeue.store import consents as stored
+from service.mergequeue.store.consents import Consent
+from service.mergequeue.store.pull_requests import PullRequestHead
+from service.provider.values import ChangedFiles, PullRequest
+from service.runtime import Runtime
+from service.vocabulary import PullRequestState, QueueRef, RepoRef, Sha
+
+UNKNOWN_FILES = ("*",)
+"""In place of the sensitive paths if they cannot all be named: then every path may be one."""
+
+PATHS_MAX = 100
+"""Sensitive paths that a consent names; more count as unknown."""
+
+
+def sensitive_of(changed: ChangedFiles, head: Sha, patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the sensitive paths of a change, sorted; `UNKNOWN_FILES` if they are not known.
+
+    They must be those of this head: the list may be read after a push.
+    """
+    if not changed.complete or changed.head != head:
+        return UNKNOWN_FILES
+    found = sorted({path for path in changed.paths if is_sensitive(path, patterns)})
+    return tuple(found) if len(found) <= PATHS_MAX else UNKNOWN_FILES
+
+
+def is_sensitive(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of the patterns fits, in any case of the letters.
+
+    A pattern without a slash is the name of a file in any folder.
+    """
+    whole = path.lower()
+    name = whole.rpartition("/")[2]
+    return any(
+        globs.matches(pattern.lower(), whole if "/" in pattern else name) for pattern in patterns
+    )
+
+
+async def sensitive_files(
+    runtime: Runtime, repo: RepoRef, pull: PullRequest, patterns: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the sensitive paths of a pull request as just read. Usually costs no call."""
+    changed = await runtime.providers[repo.host].changed_files(repo, pull.number)
+    return sensitive_of(changed, pull.head_sha, patterns)
+
+
+async def check_fork(
+    runtime: Runtime, queue: QueueRef, pull: PullRequest, patterns: Sequence[str]
+) -> None:
+    """Raise Invalid(fork_needs_person) unless a person let in this head, base and its files.
+
+    What is not a fork's or not open passes.
+    """
+    if not pull.is_fork or pull.state is not PullRequestState.OPEN:
+        return
+    head = PullRequestHead(queue.repository_id, pull.number, pull.head_sha)
+    consent = await runtime.store.read(stored.find, head, pull.base_branch)
+    sensitive = await sensitive_files(runtime, queue.repo, pull, patterns)
+    if consent is not None and consent.covers(sensitive):
+        return
+    who = "maintain" if sensitive else "write"
+    why = f" It changes {_listed(sensitive)}." if sensitive else ""
+    raise Invalid(
+        f"Pull request {pull.number} comes from a fork.{why} A person with {who} access must "
+        f"comment `/merge --sha={pull.head_sha}` on it while its base is {pull.base_branch}.",
+        code="fork_needs_person",
+    )
+
+
+def _listed(sensitive: Sequence[str]) -> str:
+    if sensitive == UNKNOWN_FILES:
+        return "files that are not all known"
+    more = f" and {len(sensitive) - 1} more sensitive files" if len(sensitive) > 1 else ""
+    return f"the sensitive file {sensitive[0]}{more}"
+
+
+async def lost(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, steps: Sequence[HeadToMerge]
+) -> list[Input]:
+    """Return the loss of consents to forks that a test branch is to test.
+
+    The rights of each person are read now. Someone who has lost the right lets nothing in.
+    """
+    inputs: list[Input] = []
+    for step in steps:
+        entry = value.entries.get(step.pr)
+        if entry is None or not step.tested or not entry.facts.is_fork:
+            continue
+        head = PullRequestHead(queue.repository_id, step.pr, step.head)
+        consent = await runtime.store.read(stored.find, head, entry.facts.base)
+        if consent is None or not await _holds(runtime, queue, consent):
+            inputs.append(FactsChanged(replace(entry.facts, authorized_head=None)))
+    return inputs
+
+
+async def _holds(runtime: Runtime, queue: QueueRef, consent: Consent) -> bool:
+    level = await runtime.providers[queue.repo.host].access(queue.repo, consent.actor)
+    if level >= consent.needs:
+        return True
+    await runtime.store.run(_end, consent)
+    return False
+
+
+def _end(session: Tx, consent: Consent) -> None:
+    """End a consent whose person has lost the right, unless another person has given one since."""
+    present = stored.find(session, consent.head, consent.base)
+    if present == consent:
+        stored.end(session, consent.head.repository_id, consent.head.number)
