@@ -8,10 +8,8 @@ from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.reading import Fields
 from bot.github.wire import Answer
 from service.provider.errors import Gone, Refused, Suspended
-from service.provider.values import (
-    FailedDelivery,
-    Repository,
-)
+from service.provider.signals import FailedDelivery
+from service.provider.values import Repository
 
 PAGES_MAX = 100
 

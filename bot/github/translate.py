@@ -37,6 +37,7 @@ from service.provider.signals import (
     DefaultBranchRenamed,
     Delivery,
     LabelChanged,
+    Lost,
     News,
     NoticeEdited,
     PullRequestChanged,
@@ -49,7 +50,6 @@ from service.provider.signals import (
     Signal,
     Where,
 )
-from service.provider.values import Lost
 from service.vocabulary import Actor, ActorKind, Channel, Sha
 
 GHOST = Person(id="", login="ghost", is_bot=False)

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
+from service import globs
 from service.evidence import expected_tests
 from service.evidence.expected_tests import Lookup
 from service.evidence.store import base_uploads
 from service.testhealth.detector.completeness import GENERAL_CODE, SIGNALS_FROM, ExitCodes
-from service.testhealth.reports import globs
 from service.testhealth.reports.jobs import PLATFORM
 from service.testhealth.settings import FAILURE_WORD
 from service.testhealth.store import quarantine

@@ -8,7 +8,7 @@ import structlog
 from service.database import inbox
 from service.mergequeue.store import cursors
 from service.provider.errors import ProviderError
-from service.provider.values import FailedDelivery, Lost
+from service.provider.signals import FailedDelivery, Lost
 from service.runtime import Runtime
 
 ASKED_MAX = 100

@@ -15,7 +15,7 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.labels import LabelChange
-from service.provider.signals import Where
+from service.provider.signals import FailedDelivery, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
@@ -38,7 +38,6 @@ from service.provider.values import (
     Commit,
     CommitAuthor,
     Conflicted,
-    FailedDelivery,
     LandStop,
     ListedPullRequest,
     Merged,

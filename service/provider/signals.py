@@ -346,3 +346,25 @@ Signal = (
     | RepositoryChanged
     | AccessChanged
 )
+
+
+class Lost(StrEnum):
+    """What is lost with a delivery that never arrived.
+
+    COMMAND: a person's words, which wait for an answer. FACT: what only slow sweeps read.
+    SWEPT: what sweeps read anyway, or nothing that matters to us.
+    """
+
+    COMMAND = "command"
+    FACT = "fact"
+    SWEPT = "swept"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedDelivery:
+    """A delivery that did not reach us at `at`; `id` as in `Delivery`, `attempt` names the try."""
+
+    id: str
+    attempt: str
+    at: datetime
+    lost: Lost = Lost.FACT

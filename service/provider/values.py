@@ -51,7 +51,6 @@ class PullRequest:
     closed pull request. `approved_by` are logins of people with write access whose newest review
     approves it; it is empty where many pull requests are read at once. `own_reports` are the
     newest reports on its head, without ids and suites; none where not all were read.
-    approves it; it is empty where many pull requests are read at once.
     `shown_at` is the provider's time of its last change, as shown with this head and this base.
     """
 
@@ -480,28 +479,6 @@ class CheckReport:
 
 
 Notice = StatusComment | Reply | Reaction | CheckReport | StateLabel | LabelRemoval
-
-
-class Lost(StrEnum):
-    """What is lost with a delivery that never arrived.
-
-    COMMAND: a person's words, which wait for an answer. FACT: what only slow sweeps read.
-    SWEPT: what sweeps read anyway, or nothing that matters to us.
-    """
-
-    COMMAND = "command"
-    FACT = "fact"
-    SWEPT = "swept"
-
-
-@dataclass(frozen=True, slots=True)
-class FailedDelivery:
-    """A delivery that did not reach us at `at`; `id` as in `Delivery`, `attempt` names the try."""
-
-    id: str
-    attempt: str
-    at: datetime
-    lost: Lost = Lost.FACT
 
 
 @dataclass(frozen=True, slots=True)

@@ -437,7 +437,10 @@ def has_left() -> dict[str, Any]:
 
     The run of #441 has an excused and a skipped check.
     """
-    special: dict[str, Any] = {"outcomes": (PASSED, FAILED, CheckOutcome.SKIPPED), "excused": (REQUIRED[1],)}
+    special: dict[str, Any] = {
+        "outcomes": (PASSED, FAILED, CheckOutcome.SKIPPED),
+        "excused": (REQUIRED[1],),
+    }
     runs = [
         passed(
             3100 + nth,

@@ -16,7 +16,7 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget, Pressure
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource, Subject
 from service.provider.labels import LabelChange
-from service.provider.signals import Delivery, Where
+from service.provider.signals import Delivery, FailedDelivery, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
@@ -40,7 +40,6 @@ from service.provider.values import (
     Commit,
     CommitAuthor,
     Conflicted,
-    FailedDelivery,
     Known,
     LandStop,
     ListedPullRequest,

@@ -9,8 +9,7 @@ import pytest
 from service.memory import Memory
 from service.process import deliveries, redelivery
 from service.provider.errors import Unavailable
-from service.provider.signals import Delivery
-from service.provider.values import FailedDelivery, Lost
+from service.provider.signals import Delivery, FailedDelivery, Lost
 from service.runtime import Runtime
 from tests.harness.values import ValuesProvider
 from tests.operations.conftest import WaitingClock
