@@ -190,20 +190,33 @@ async def test_a_code_is_not_learned_from_runs_that_do_not_show_what_it_means(
 ) -> None:
     """Hurts everybody who builds main: a linter ends the job as failed tests do."""
     taught = TAUGHT_BADLY[lesson]
+    made = {"runner": "make", "command_key": "m"}
     for number, (tests, code, run_id) in enumerate(taught, 1):
-        await command.on_main(ask, tests, code, run_id, runner="make", run_attempt=number)
+        await command.on_main(ask, tests, code, run_id, run_attempt=number, **made)
     pull = await world.open()
     await world.settle()
     await world.comment("/merge", on=pull)
     gate = await gates.under_test(world, pull)
     code = taught[0][1]
-    answer = await command.in_gate(ask, gate, command.report_of(RED), code, runner="make")
+    answer = await command.in_gate(ask, gate, command.report_of(RED), code, **made)
     assert answer["verdict"]["exit_code"] == code
-    # A code that another command has shown says nothing of this one.
+
+
+async def test_a_code_that_one_command_has_shown_says_nothing_of_another(
+    world: World, ask: Asker
+) -> None:
+    """Hurts everybody who builds main: a linter was added to the command."""
+    for attempt, (tests, code) in enumerate(((RED, 2), (GREEN, 0)), 1):
+        await command.on_main(ask, tests, code, "5", run_attempt=attempt, runner="make")
+    number = await world.open()
+    await world.settle()
+    await world.comment("/merge", on=number)
+    gate = await gates.under_test(world, number)
+    report_now = command.report_of(RED)
     answer = await command.in_gate(
-        ask, gate, command.report_of(RED) + b"\n", code, runner="make", command_key="other"
+        ask, gate, report_now, 2, runner="make", command_key="make test lint"
     )
-    assert answer["verdict"]["exit_code"] == code
+    assert answer["verdict"]["exit_code"] == 2
 
 
 async def test_a_test_that_one_leg_of_a_matrix_lost_is_not_lent_by_another(
