@@ -88,10 +88,6 @@ async def test_two_that_break_the_build_only_together_do_not_both_land(world: Wo
     [
         options("unit", a_ci(unit=f"{skipped()}, {TOGETHER}")),
         pytest.param(
-            options("unit", a_ci(unit=f"{skipped(conclusion='neutral')}, {TOGETHER}")),
-            marks=pytest.mark.soak,
-        ),
-        pytest.param(
             options("unit lint", a_ci(unit=skipped(), lint=skipped(conclusion="neutral"))),
             marks=pytest.mark.soak,
         ),
@@ -99,7 +95,7 @@ async def test_two_that_break_the_build_only_together_do_not_both_land(world: Wo
         options("unit lint", a_ci(unit=f"{skipped()}, {TOGETHER}", lint="")),
     ],
     indirect=True,
-    ids=["skipped", "neutral", "both", "one-runs"],
+    ids=["skipped", "both", "one-runs"],
 )
 async def test_what_a_draft_guard_skips_does_not_land(world: World) -> None:
     """Hurts everybody who builds main: the workflow skips draft PRs, and so the test branch."""
@@ -114,6 +110,18 @@ async def test_what_a_draft_guard_skips_does_not_land(world: World) -> None:
     assert "createPrsForTestingBranches" in text
     assert "failed" not in text.lower()
     assert "no_evidence" not in world.check_on(one)
+
+
+@of("unit", unit=f"{skipped(conclusion='neutral')}")
+async def test_a_neutral_check_is_not_told_as_skipped(world: World) -> None:
+    """Hurts the author: the advice about drafts does not help a check that ended neutral."""
+    number = await opened(world, "a.txt")
+    await merge(world, number)
+    assert await landed_on(world) == []
+    text = world.comment_on(number)
+    assert "ended as `neutral` on the test branch" in text
+    assert "skips draft PRs" not in text
+    assert "was skipped" not in text
 
 
 @of("unit", unit=f"{skipped()}")

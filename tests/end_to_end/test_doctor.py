@@ -214,6 +214,38 @@ async def test_strict_checks(world: World) -> None:
     await lands(world)
 
 
+async def test_a_required_check_of_no_app(world: World) -> None:
+    await world.make_queue()
+    await lands(world)
+    doctor = await asking.asker(world)
+    found = await named(doctor, "status-sources", "note")
+    ci = world.sandbox.world.apps["sandbox-ci"]
+    assert "everybody with write access can set it" in found["found"]
+    assert f"choose App {ci.id} ({ci.name}) as source of `unit`" in found["mend"]
+    pinned = {"context": "unit", "integration_id": ci.id}
+    rule = {"type": "required_status_checks", "parameters": {"required_status_checks": [pinned]}}
+    set_rules(world, required_checks=[], rulesets=[{"name": "pinned", "rules": [rule]}])
+    await is_mended(doctor, "status-sources")
+
+
+async def test_a_check_that_passes_on_heads_and_fails_on_test_branches(world: World) -> None:
+    rules = '    rules: [{branch: "headgate/**", conclusion: failure}]\n'
+    title = f"  - name: pr-title\n    seconds: 1\n{rules}"
+    await push(world, {".sandbox/ci.yml": CI + title})
+    set_rules(world, required_checks=["unit", "pr-title"])
+    await world.make_queue()
+    numbers = [await world.open(fresh=True) for _ in range(2)]
+    await world.settle()
+    for number in numbers:
+        await world.comment("/merge", on=number)
+    await world.settle()
+    doctor = await asking.asker(world)
+    await doctor.paste((await named(doctor, "checks-of-heads", "warning"))["mend"])
+    await is_mended(doctor, "checks-of-heads")
+    await world.settle()
+    assert await world.merged() == numbers
+
+
 async def test_approvals_that_a_new_base_dismisses(world: World) -> None:
     await world.make_queue()
     doctor = await asking.asker(world)

@@ -37,9 +37,8 @@ class Tip:
 class Named:
     """A check by name with its page; `raw` is the provider's word if it did not run.
 
-    `because` is not None if it was skipped and does not pass: the job for which CI skipped it, or
-    empty. `foreign`: a report of the name that does not count. `why`: where it runs instead of on
-    test branches.
+    `because`: the job for which CI skipped it, if it does not pass. `foreign` does not count. `why`:
+    where it runs instead of on test branches.
     """
 
     name: str

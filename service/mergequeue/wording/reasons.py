@@ -276,8 +276,7 @@ def _skipped(situation: Situation) -> Phrase:
     names = checks(situation, "every required check")
     if situation.detail.text == JUDGES_HEAD:
         return phrase("{} passed on the PR itself and failed on the test branch", names)
-    words = sorted({check.raw for check in situation.detail.checks if check.raw == NEUTRAL})
-    if words:
+    if _are_neutral(situation):
         return phrase(
             "{} ended as {} on the test branch, which says neither that it passed nor that it "
             "failed",
@@ -294,6 +293,10 @@ def _skipped(situation: Situation) -> Phrase:
     if situation.detail.text == NEVER_RAN:
         return _never_ran(situation.detail.checks)
     return phrase("{}" + were + " skipped on the test branch, but not on the PR itself", names)
+
+
+def _are_neutral(situation: Situation) -> bool:
+    return {check.raw for check in situation.detail.checks} == {NEUTRAL}
 
 
 def _never_ran(skipped: Sequence[Named]) -> Phrase:
@@ -328,7 +331,7 @@ def _run_them(situation: Situation) -> Phrase:
             Code("headOnlyStatuses"),
             MERGE,
         )
-    if any(check.raw == NEUTRAL for check in situation.detail.checks):
+    if _are_neutral(situation):
         return phrase(
             "Let the check end as {}, or as failed if it did fail, on {}. Then comment {}.",
             Code("success"),
