@@ -100,6 +100,7 @@ async def test_without_workflow_files_the_reason_says_that_nothing_shows_that_th
 async def test_an_optional_check_may_be_skipped_everywhere_and_the_evidence_says_so(
     world: World,
 ) -> None:
+    """Hurts auditors: a check that tested nothing is counted among those that passed."""
     await world.make_queue()
     (number,) = await merge(world, "a.txt")
     assert await world.merged() == []

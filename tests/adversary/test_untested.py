@@ -148,6 +148,7 @@ async def test_what_every_required_check_skips_does_not_land(world: World) -> No
 @of("unit lint", unit=skipped("**", exists="docs.txt"), lint="")
 async def test_a_path_filter_does_not_keep_documentation_out(world: World) -> None:
     """Hurts authors of documentation: a check that never runs for them is waited for."""
+    await merge(world, await opened(world, "a.txt"))
     await merge(world, await opened(world, "docs.txt"))
     assert await files_on(world) >= {"docs.txt"}
 
@@ -164,12 +165,14 @@ async def test_in_a_batch_no_member_lands_by_what_was_skipped_for_another(world:
     assert (await world.entry(code)).reason.value == "no_evidence"
 
 
-@of("unit lint", unit=f"{skipped('docs-*')}, {skipped()}", lint="")
+@of("unit lint", unit=f"{skipped('docs-*')}, {skipped(exists='same.txt')}", lint="")
 async def test_a_result_with_a_skipped_check_is_not_reused(world: World) -> None:
     """Hurts everybody who builds main: an equal tree passed for somebody whom CI let through."""
     docs = await opened(world, "same.txt", head="docs-1")
     code = await opened(world, "same.txt", head="code-1")
     await world.make_queue()
+    await merge(world, await opened(world, "a.txt"))
+    before = await landed_on(world)
     queue = await world.queue()
     freeze = PlaceHold(HoldReason.FREEZE, HoldScope.LAND, "wait", SYSTEM)
     await turn.take(world.runtime, queue.id, [freeze])
@@ -180,7 +183,7 @@ async def test_a_result_with_a_skipped_check_is_not_reused(world: World) -> None
     hold = (await world.value()).holds[0]
     await turn.take(world.runtime, queue.id, [ReleaseHold(hold.id, "", SYSTEM)])
     await merge(world, code)
-    assert await landed_on(world) == []
+    assert await landed_on(world) == before
 
 
 @of("unit", unit=f"{skipped('**')}")
@@ -202,6 +205,7 @@ async def test_a_follower_that_skipped_the_check_clears_no_failure_below_it(worl
     bad = await opened(world, "bad.txt")
     docs = await opened(world, "docs.txt", head="docs-1")
     await world.make_queue(can_optimistically_merge=True, pending_failure_depth=1)
+    await merge(world, await opened(world, "a.txt"))
     await merge(world, bad, docs)
     assert await world.state(bad) == "FAILED"
     assert "bad.txt" not in await files_on(world)

@@ -118,6 +118,19 @@ def test_every_revision_is_known_in_order():
     assert scripts.get_heads() == [migrate.HEAD]
 
 
+async def test_a_queue_from_before_check_histories_has_an_empty_one(database_url: str):
+    store = await opened_at(database_url)
+    queue = await store.run(a_stored_queue)
+    await store.close()
+    with connected(database_url) as connection:
+        connection.exec_driver_sql("ALTER TABLE merge_queue DROP COLUMN check_history")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0002'")
+        connection.commit()
+    again = await opened_at(database_url)
+    assert await again.read(queues.load, queue.id) == queue
+    await again.close()
+
+
 async def test_who_this_is_stays_the_same(database_url: str):
     first = await opened_at(database_url)
     identity = await first.read(queues.deployment_id)

@@ -10,14 +10,11 @@ revision = "0008"
 down_revision = "0006"
 
 QUEUES = "SELECT id, required FROM merge_queue WHERE deleted IS false"
-# The newest first, so that a busy queue is read no longer than a calm one.
-LANDED_RUNS = """
-SELECT DISTINCT run.id, run.no, run.finished_at FROM landing JOIN run ON run.id = landing.run
-WHERE landing.queue_id = :queue AND landing.state = 'landed' AND run.finished_at IS NOT NULL
-ORDER BY run.no DESC LIMIT 200
-"""
 RAN = """
-SELECT DISTINCT name FROM run_check WHERE run_id = :run AND outcome IN ('passed', 'failed')
+SELECT run_check.name, MAX(run.finished_at) FROM landing
+JOIN run ON run.id = landing.run JOIN run_check ON run_check.run_id = run.id
+WHERE landing.queue_id = :queue AND landing.state = 'landed' AND run.finished_at IS NOT NULL
+AND run_check.outcome IN ('passed', 'failed') GROUP BY run_check.name
 """
 SET = "UPDATE merge_queue SET check_history = :history WHERE id = :queue"
 
@@ -27,14 +24,13 @@ def upgrade() -> None:
     op.add_column("merge_queue", empty)
     connection = op.get_bind()
     for queue, required in connection.execute(sa.text(QUEUES)).all():
-        names = {one["name"] for one in json.loads(required or "{}").get("names", ())}
-        ran: dict[str, str] = {}
-        for run, _, at in connection.execute(sa.text(LANDED_RUNS), {"queue": queue}).all():
-            for (name,) in connection.execute(sa.text(RAN), {"run": run}):
-                if name in names:
-                    ran.setdefault(name, _iso(at))
-            if ran.keys() == names:
-                break
+        found = connection.execute(sa.text(RAN), {"queue": queue}).all()
+        # A required name stands in the text as JSON writes it.
+        ran = {
+            name: _iso(at)
+            for name, at in found
+            if json.dumps(name, ensure_ascii=False) in (required or "")
+        }
         binds = {"history": json.dumps({"ran": ran}), "queue": queue}
         connection.execute(sa.text(SET), binds)
 

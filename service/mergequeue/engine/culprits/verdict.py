@@ -378,10 +378,7 @@ def _without_failure(
 
 
 def _complete(run: Run, rest: list[Standing], now: datetime, skips: _Skips) -> Verdict:
-    """Judge a run of which every required status has ended without a failure that counts.
-
-    A run proves something if at least one required check ran, and every skip counts.
-    """
+    """Judge a run whose required statuses have ended: at least one ran, and every skip counts."""
     waits_until = _suites_until(run)
     if waits_until is not None and now < waits_until:
         return Verdict(Word.WAITING, until=waits_until)
