@@ -13,6 +13,8 @@ from service.vocabulary import Network
 PORT_MAX = 65_535
 
 _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_MAIL = re.compile(r"[!-9;-?A-~]+@[A-Za-z0-9.-]+")
+_CONTACT = re.compile(r"(?:mailto:|https://|tel:)[!-~]{1,500}")
 _RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,7})")
 
 
@@ -84,6 +86,17 @@ def parse_account_ids(value: object) -> object:
             "an account is in https://api.github.com/users/LOGIN"
         )
     return frozenset(ids)
+
+
+def parse_contact(value: str) -> str:
+    """Return an address for reports of weaknesses; a bare mail address becomes a `mailto:`."""
+    if _MAIL.fullmatch(value):
+        return f"mailto:{value}"
+    if not _CONTACT.fullmatch(value):
+        raise ValueError(
+            "must be a mail address, or begin with mailto:, https:// or tel:, without spaces"
+        )
+    return value
 
 
 def is_loopback(host: str) -> bool:

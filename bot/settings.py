@@ -205,6 +205,7 @@ class Settings(BaseSettings):
     trusted_proxies: Networks = ()
     dashboard_auth: Annotated[DashboardAuth, BeforeValidator(parse_dashboard_auth)] | None = None
     admins: Admins = frozenset()
+    security_contact: Annotated[str, AfterValidator(forms.parse_contact)] | None = None
     webhook_ports: Ports = frozenset()
     webhook_allow_networks: Networks = ()
 
@@ -252,6 +253,17 @@ class Settings(BaseSettings):
         """The case of enums in answers: Trunk's clients read lower case alone."""
         is_trunk = self.api_compatibility is Compatibility.TRUNK
         return EnumCase.LOWER if is_trunk else self.api_enum_case
+
+    @property
+    def rates(self) -> Rates:
+        """The API's rate limits."""
+        return Rates(
+            read=self.api_rate_read,
+            write=self.api_rate_write,
+            upload=self.api_rate_upload,
+            metrics=self.api_rate_metrics,
+            auth_failure=self.api_rate_auth_failure,
+        )
 
     @property
     def app_file(self) -> Path:

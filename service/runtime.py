@@ -197,6 +197,7 @@ class Options:
     `main_host` is the one that addresses of pages leave out, None: they leave out every one.
     `admins` are the provider's numeric ids of people who may administer every organization.
     Pages of the origin `framed_by` may show ours in a frame; no setting sets it.
+    `security_contact` is an address for reports of weaknesses of this deployment.
     """
 
     version: str
@@ -211,6 +212,7 @@ class Options:
     dashboard_auth: DashboardAuth = DashboardAuth.TOKEN
     admins: frozenset[str] = frozenset()
     framed_by: str | None = None
+    security_contact: str | None = None
     periods: Periods = field(default_factory=Periods)
 
 

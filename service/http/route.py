@@ -6,6 +6,7 @@ with the table of its endpoints, and `service/process/api/routes.py` joins the t
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -15,7 +16,7 @@ from service.http.callers import Call, Caller
 from service.http.intake import Intake
 from service.http.models.common import Request
 from service.http.rates import RateClass
-from service.runtime import EnumCase
+from service.runtime import EnumCase, Options
 from service.vocabulary import Role
 
 Asked = TypeVar("Asked", bound=Request)
@@ -181,11 +182,17 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a page may depend on: the variables of its path, the contract, and enums' case."""
+    """What a page may depend on: the variables of its path, the contract, settings, the time."""
 
     variables: Mapping[str, str]
     contract: Contract
-    case: EnumCase = EnumCase.SPEC
+    options: Options
+    now: datetime
+
+    @property
+    def case(self) -> EnumCase:
+        """The case of enums in answers."""
+        return self.options.enum_case
 
 
 Handler = Callable[[Call, Asked], Awaitable[Shown]]

@@ -260,7 +260,8 @@ def test_every_path_stands_once_and_every_endpoint_under_its_version():
     assert len(set(paths)) == len(paths)
     assert {path for path in paths if not path.startswith("/v1/")} == {
         *("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/api", "/docs/errors/{code}"),
-        *("/schemas/headgate.json", "/llms.txt", "/docs/skill"),
+        *("/schemas/headgate.json", "/llms.txt", "/docs/skill", "/docs/security"),
+        "/.well-known/security.txt",
         "/static/{digest}/{name:.+}",
     }
 

@@ -8,7 +8,7 @@ from tests.tidy import tree
 CITING = ("action", "bot", "docs", "service", "tests")
 
 # Pages in capitals that are here, wherever they are.
-HERE = {"README.md", "CHANGELOG.md", "SKILL.md"}
+HERE = {"README.md", "CHANGELOG.md", "SECURITY.md", "SKILL.md"}
 CAPITALS = re.compile(r"\b[A-Z][A-Z_-]+\.md\b")
 
 

@@ -9,7 +9,11 @@ import pytest
 from tests.tidy import tree
 from tests.tidy.tree import PRODUCT, ROOT
 
-INCLUDED = {"bot/app.yml": "app.yml", "service/http/SKILL.md": "docs/skill/SKILL.md"}
+INCLUDED = {
+    "bot/app.yml": "app.yml",
+    "service/http/SKILL.md": "docs/skill/SKILL.md",
+    "service/http/SECURITY.md": "SECURITY.md",
+}
 
 
 @pytest.mark.first

@@ -344,8 +344,9 @@ class Door:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
         intake.check_query(request)
-        case = self._runtime.options.enum_case
-        page = route.handler(Look(request.match_info, routes.CONTRACT, case))
+        runtime = self._runtime
+        look = Look(request.match_info, routes.CONTRACT, runtime.options, runtime.clock.now())
+        page = route.handler(look)
         answer = self._replies.success(page.status, page, request_id)
         return _unless_known(request, answer) if page.status == 200 else answer
 

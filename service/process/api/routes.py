@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from service.accounts.api.tokens import TOKEN_ROUTES
 from service.http.documents import DOCUMENT_ROUTES
 from service.http.for_agents import AGENT_ROUTES
+from service.http.for_reporters import REPORTER_ROUTES
 from service.http.health import OPEN_ROUTES
 from service.http.route import Contract, Route
 from service.mergequeue.api.doctor import DOCTOR_ROUTES
@@ -40,6 +41,7 @@ ROUTES: tuple[Route, ...] = (
     *OPEN_ROUTES,
     *DOCUMENT_ROUTES,
     *AGENT_ROUTES,
+    *REPORTER_ROUTES,
     *SCHEMA_ROUTES,
 )
 """The table. Its paths are case-sensitive and have no trailing slash."""
