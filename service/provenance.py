@@ -1,7 +1,8 @@
 """Who says so: proofs of facts, and the provider's own times (docs/design/provenance.md).
 
 A fact may move a decision only if who made it, about what, and when, is proved. A rule takes a
-`Fact` or a `ProviderTime`, never a bare name, flag or `datetime`.
+`Fact` or a `ProviderTime`, never a bare name, flag or `datetime`. `service/fact_rules.py` has the
+table of what each kind of fact may move.
 """
 
 from dataclasses import dataclass
@@ -55,3 +56,33 @@ class Fact(Generic[Value]):
     author: str
     proof: Proof
     at: ProviderTime | None = None
+
+
+class FactKind(StrEnum):
+    """Everything from outside that a decision of Headgate may rest on."""
+
+    CHECK_RUN = "check run"
+    COMMIT_STATUS = "commit status"
+    SKIPPED_CHECK = "skipped check"
+    CI_JOB = "CI job"
+    UPLOADED_REPORT = "test report, uploaded"
+    COLLECTED_REPORT = "test report, from an artifact"
+    EXIT_CODE = "exit code"
+    TEST_VERDICT = "verdict of a test"
+    OVERRIDE = "override"
+    IMPACTED_TARGETS = "impacted targets"
+    COMMAND = "command"
+    LABEL = "label"
+    BOX = "box"
+    BUTTON = "button"
+    CONSENT = "consent"
+    REVIEW = "review"
+    PULL_REQUEST = "pull request"
+    WORKFLOW_FILE = "workflow file"
+    REPOSITORY_FILE = "repository file"
+    REQUIRED_LIST = "required list"
+    TARGET_BRANCH = "target branch"
+    LANDED_COMMIT = "landed commit"
+    TIME = "time"
+    WEBHOOK = "webhook"
+    REFERENCE = "reference"
