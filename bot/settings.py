@@ -255,6 +255,17 @@ class Settings(BaseSettings):
         return EnumCase.LOWER if is_trunk else self.api_enum_case
 
     @property
+    def rates(self) -> Rates:
+        """The API's rate limits."""
+        return Rates(
+            read=self.api_rate_read,
+            write=self.api_rate_write,
+            upload=self.api_rate_upload,
+            metrics=self.api_rate_metrics,
+            auth_failure=self.api_rate_auth_failure,
+        )
+
+    @property
     def app_file(self) -> Path:
         """Where the credentials of an App are kept that was registered by `/setup`."""
         return self.data_dir / APP_FILE

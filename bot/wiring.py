@@ -61,7 +61,6 @@ from service.runtime import (
     DashboardAuth,
     Options,
     Periods,
-    Rates,
     Runtime,
     Translator,
 )
@@ -328,7 +327,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             periods=periods_of(settings),
             enum_case=settings.enum_case,
             compatibility=settings.api_compatibility,
-            rates=rates_of(settings),
+            rates=settings.rates,
             trusted_proxies=settings.trusted_proxies,
             main_host=settings.github_host,
             dashboard_auth=listening.readers_of(settings),
@@ -399,17 +398,6 @@ def periods_of(settings: Settings) -> Periods:
         orphans=timedelta(seconds=settings.period_orphans_s),
         tests=timedelta(seconds=settings.period_tests_s),
         comments=timedelta(seconds=settings.period_comments_s),
-    )
-
-
-def rates_of(settings: Settings) -> Rates:
-    """Return the API's rate limits."""
-    return Rates(
-        read=settings.api_rate_read,
-        write=settings.api_rate_write,
-        upload=settings.api_rate_upload,
-        metrics=settings.api_rate_metrics,
-        auth_failure=settings.api_rate_auth_failure,
     )
 
 
