@@ -35,10 +35,9 @@ class Tip:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A check by name with its page; `raw` is the provider's word if it did not run.
+    """A check with its page; `raw` is the provider's word if it did not run, `foreign` does not count.
 
-    `because`: the job for which CI skipped it, if it does not pass. `foreign` does not count. `why`:
-    where it runs instead of on test branches.
+    `because`: the job for which CI skipped it. `why`: where it runs, if not on test branches.
     """
 
     name: str
@@ -368,10 +367,7 @@ class Green:
 
 @dataclass(frozen=True, slots=True)
 class RequiredSet:
-    """What a run started now would have to pass; `source` None: nothing was found.
-
-    `notes` name rules for people, which decide nothing. `on_heads` are asked of heads alone.
-    """
+    """What a run started now must pass, `on_heads` heads alone; `notes` are for people only."""
 
     names: tuple[RequiredName, ...] = ()
     source: RequiredSource | None = None
