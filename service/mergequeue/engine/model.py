@@ -35,7 +35,7 @@ class Tip:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A check with its page; `raw` is the provider's word if it did not run, `foreign` does not count.
+    """A check with its page; `raw`: the word for one that did not run; `foreign` does not count.
 
     `because`: the job for which CI skipped it. `why`: where it runs, if not on test branches.
     """
