@@ -263,8 +263,7 @@ class Reads:
         number, _ = await stage.open({"app.py": None, "a.txt": "a\n"})
         for _ in range(2):
             found = await stage.provider.changed_files(stage.repo, number)
-            assert set(found.paths) == {"app.py", "a.txt"}
-            assert found.deleted == ("app.py",)
+            assert (set(found.paths), found.deleted) == ({"app.py", "a.txt"}, ("app.py",))
             await stage.provider.pull_request(stage.repo, number)
 
     @pytest.mark.parametrize(
