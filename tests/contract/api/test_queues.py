@@ -35,6 +35,8 @@ DEFAULTS: dict[str, object] = {
     "hedgeThreshold": 0.3,
     "fullSuite": False,
     "requiredStatuses": None,
+    "headOnlyStatuses": [],
+    "statusReporters": [],
     "mergeMethod": "SQUASH",
     "landTestedCommits": False,
     "commitTitle": None,
@@ -103,6 +105,8 @@ CHANGES = {
     "hedging": "SPARE_SLOTS",
     "hedgeThreshold": 0.5,
     "fullSuite": True,
+    "headOnlyStatuses": ["pr-title"],
+    "statusReporters": ["unit=15368", "scan=@7", "docs=any"],
     "flakyKnowledgeEnabled": False,
     "maxExcusedFailures": 1,
 }

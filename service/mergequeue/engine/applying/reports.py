@@ -29,7 +29,7 @@ from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.state import holds, leaving, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
-from service.vocabulary import Check, CheckOutcome, RequiredName
+from service.vocabulary import BY_SETTING, Check, CheckOutcome, RequiredName
 
 _WORDS = {
     Reason.CONVERTED_TO_DRAFT: "it became a draft",
@@ -214,11 +214,10 @@ def required_changed(draft: Draft, one: RequiredChanged) -> None:
     known = draft.queue.required
     if one.required != known:
         draft.put_queue(replace(draft.queue, required=one.required))
-    if known is None or (one.required.names, one.required.source) != (known.names, known.source):
+    if known is None or _by_rules(known) != _by_rules(one.required):
         leaving.try_again(draft, draft.entries.values())
-        if known is None or _by_rules(known) != _by_rules(one.required):
-            names = tuple(required.name for required in one.required.names)
-            draft.record(RequiredStatusesChanged(names))
+        names = tuple(required.name for required in one.required.names)
+        draft.record(RequiredStatusesChanged(names))
     for run in list(draft.runs.values()):
         required = _required_of(run, one.required)
         if required != run.required:
@@ -227,10 +226,11 @@ def required_changed(draft: Draft, one: RequiredChanged) -> None:
 
 def _by_rules(required: RequiredSet) -> tuple[object, ...]:
     """Return what rules and settings require; who reports it may have been learned since."""
-    pins = tuple(
-        (one.name, one.source_id if one.binding is None else None) for one in required.names
-    )
-    return (required.source, pins)
+    return (required.source, *(one if _is_given(one) else one.name for one in required.names))
+
+
+def _is_given(one: RequiredName) -> bool:
+    return one.binding is None or one.binding.on == BY_SETTING
 
 
 def _required_of(run: Run, now: RequiredSet) -> tuple[RequiredName, ...]:
