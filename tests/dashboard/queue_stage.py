@@ -437,7 +437,8 @@ def has_left() -> dict[str, Any]:
 
     The run of #441 has an excused and a skipped check.
     """
-    special = {"outcomes": (PASSED, FAILED, CheckOutcome.SKIPPED), "excused": (REQUIRED[1],)}
+    outcomes = (PASSED, FAILED, CheckOutcome.SKIPPED)
+    special: dict[str, Any] = {"outcomes": outcomes, "excused": (REQUIRED[1],)}
     runs = [
         passed(
             3100 + nth,
