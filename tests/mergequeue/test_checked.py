@@ -96,6 +96,13 @@ def test_a_check_that_ci_skipped_because_of_another_names_that_one():
     assert (one.ended, one.because) == (Ended.FAILED, "it was skipped because `unit` failed")
 
 
+def test_a_check_that_was_skipped_and_counts_as_failed_says_so():
+    skipped = replace(a_check("unit", FAILED), raw="skipped")
+    run = replace(a_run_of({"unit": None}, status=RunStatus.FAILED), checks=(skipped,))
+    (one,) = checked.checked_of(run)
+    assert one.because == "it was skipped or neutral, which counts as failed"
+
+
 def test_the_run_that_verified_an_entry_counts_and_not_its_own_that_failed():
     cleared = builders.an_entry(
         EntryState.TESTS_PASSED, Reason.SUCCESSOR_PASSED, run="own", verified_by="later"
