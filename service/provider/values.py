@@ -109,15 +109,6 @@ class ChangedFiles:
     head: Sha | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListedPullRequest:
-    """A pull request in a list: its head, and the provider's time of its last change."""
-
-    number: int
-    head: Sha
-    shown_at: ProviderTime | None = None
-
-
 class AccessLevel(IntEnum):
     """Rights on a repository, ordered."""
 

@@ -51,6 +51,7 @@ async def push_evil(world: World, number: int) -> None:
 async def test_a_head_pushed_after_the_comment_is_not_let_in_whatever_the_clocks(
     world: World, way: str
 ) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     await world.make_queue()
     number = await of_fork(world)
     if way == "lost":
@@ -67,6 +68,7 @@ async def test_a_head_pushed_after_the_comment_is_not_let_in_whatever_the_clocks
 
 @pytest.mark.parametrize("ahead_s", SKEWS)
 async def test_a_comment_written_for_the_head_lets_it_in_whatever_the_clocks(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     await world.make_queue()
     number = await of_fork(world)
     await world.comment("/merge", on=number)
@@ -75,6 +77,7 @@ async def test_a_comment_written_for_the_head_lets_it_in_whatever_the_clocks(wor
 
 
 async def test_a_comment_that_names_the_commit_needs_no_times(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     await world.make_queue()
     number = await of_fork(world)
     await world.act("push", by="dave", number=number, files={"more.txt": "x\n"})
@@ -109,11 +112,13 @@ async def refused_by_token(world: World, number: int, ask: Asker) -> None:
 
 
 async def test_a_token_submits_again_what_a_person_has_let_in(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     number, ask = await _let_in(world)
     await ask.done("submitPullRequest", number)
 
 
 async def test_a_cancelled_consent_serves_no_token(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     number, ask = await _let_in(world)
     await world.comment("/merge cancel", on=number)
     await world.settle()
@@ -121,6 +126,7 @@ async def test_a_cancelled_consent_serves_no_token(world: World) -> None:
 
 
 async def test_a_cancel_takes_back_a_consent_outside_of_the_queue_too(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     number, ask = await _let_in(world)
     await world.act("draft", by="dave", number=number)
     await world.settle()
@@ -132,6 +138,7 @@ async def test_a_cancel_takes_back_a_consent_outside_of_the_queue_too(world: Wor
 
 
 async def test_a_closed_pull_request_has_no_consent_when_it_is_opened_again(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     number, ask = await _let_in(world)
     await world.act("close", by="dave", number=number)
     await world.settle()
@@ -141,6 +148,7 @@ async def test_a_closed_pull_request_has_no_consent_when_it_is_opened_again(worl
 
 
 async def test_a_consent_for_another_base_is_none(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     number, ask = await _let_in(world)
     tip = str(world.repository.git.branch("main"))
     await world.act("push", by="alice", branch="dev", files={"dev.txt": "x\n"}, **{"from": tip})
@@ -153,6 +161,7 @@ async def test_a_consent_for_another_base_is_none(world: World) -> None:
 
 
 async def test_a_consent_ends_with_the_head_even_if_that_comes_back(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     number, ask = await _let_in(world)
     good = head_of(world, number)
     await push_evil(world, number)
@@ -164,6 +173,7 @@ async def test_a_consent_ends_with_the_head_even_if_that_comes_back(world: World
 
 
 async def test_a_person_who_has_lost_the_right_lets_nothing_in(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     number, ask = await _let_in(world)
     await world.act("role", by="alice", login="bob", role="read")
     await ask.done("submitPullRequest", number)
@@ -182,6 +192,7 @@ SENSITIVE = (".circleci/config.yml", "Jenkinsfile", ".gitmodules", "docs/CODEOWN
 async def test_sensitive_files_of_a_fork_need_consent_of_a_maintainer(
     world: World, path: str
 ) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     await world.make_queue(state=QueueState.PAUSED)
     number = await of_fork(world, {path: "x\n"})
     ask = await asker(world, Role.QUEUE)
@@ -207,6 +218,7 @@ def _bodies(session: Tx, event: str) -> list[bytes]:
 
 
 async def test_a_captured_press_under_another_id_does_nothing_again(world: World) -> None:
+    """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     await world.make_queue(state=QueueState.PAUSED)
     number = await world.open()
     await world.comment("/merge", on=number)

@@ -77,6 +77,7 @@ async def kept(world: World, number: int, sha: Sha) -> bool:
 async def test_a_job_sets_the_targets_of_the_head_that_it_tests(
     world: World, issuer: Issuer
 ) -> None:
+    """Hurts everybody who builds main: halves that fail together would land side by side."""
     await world.make_queue(mode=Mode.PARALLEL)
     mine = await opened(world)
     status, answer = await sent(world, job_of(world, issuer, mine), mine, head_of(world, mine))
@@ -85,6 +86,7 @@ async def test_a_job_sets_the_targets_of_the_head_that_it_tests(
 
 
 async def test_a_token_that_every_job_holds_sets_no_targets(world: World) -> None:
+    """Hurts everybody who builds main: halves that fail together would land side by side."""
     await world.make_queue(mode=Mode.PARALLEL)
     mine = await opened(world)
     every = await asker(world, Role.CI)
@@ -95,6 +97,7 @@ async def test_a_token_that_every_job_holds_sets_no_targets(world: World) -> Non
 
 
 async def test_a_job_sets_no_targets_of_another_pull_request(world: World, issuer: Issuer) -> None:
+    """Hurts everybody who builds main: halves that fail together would land side by side."""
     await world.make_queue(mode=Mode.PARALLEL)
     mine, theirs = await opened(world), await opened(world)
     token = job_of(world, issuer, mine)
@@ -105,6 +108,7 @@ async def test_a_job_sets_no_targets_of_another_pull_request(world: World, issue
 
 
 async def test_a_job_sets_no_targets_of_another_head(world: World, issuer: Issuer) -> None:
+    """Hurts everybody who builds main: halves that fail together would land side by side."""
     await world.make_queue(mode=Mode.PARALLEL)
     mine = await opened(world)
     token = job_of(world, issuer, mine)
@@ -118,6 +122,7 @@ async def test_a_job_sets_no_targets_of_another_head(world: World, issuer: Issue
 async def test_a_job_that_tests_no_pull_request_sets_no_targets(
     world: World, issuer: Issuer
 ) -> None:
+    """Hurts everybody who builds main: halves that fail together would land side by side."""
     await world.make_queue(mode=Mode.PARALLEL)
     mine = await opened(world)
     now = world.clock.now().timestamp()
@@ -128,6 +133,7 @@ async def test_a_job_that_tests_no_pull_request_sets_no_targets(
 
 
 async def test_an_operator_may_set_targets(world: World) -> None:
+    """Hurts everybody who builds main: halves that fail together would land side by side."""
     await world.make_queue(mode=Mode.PARALLEL)
     mine = await opened(world)
     operator = await asker(world, Role.QUEUE)

@@ -72,6 +72,7 @@ async def resolve(world: World, number: int) -> None:
 async def test_what_is_taken_back_is_out_of_the_way_at_once_and_comes_back(
     world: World, withdraw: Act, give_back: Act, within_s: float
 ) -> None:
+    """Hurts everybody behind it: the line would stand still."""
     seeds.set_rules(world.repository, {"rulesets": [REVIEWED]})
     await world.make_queue()
     first, second = await approved(world), await approved(world)
