@@ -1,0 +1,32 @@
+"""Answers of the endpoints about signed evidence of landings."""
+
+from service.http.models.answers.common import Answer, Number, Sha, Time
+
+
+class SignedLandingShown(Answer):
+    """The signed evidence of one landed pull request."""
+
+    commit: Sha
+    """The landed commit."""
+    pr_number: Number
+    """Number of the pull request."""
+    recorded_at: Time
+    """When it was recorded and signed."""
+    envelope: str
+    """An in-toto Statement in a DSSE envelope, as one line of JSON. Keep it byte by byte."""
+
+
+class LandingEvidence(Answer):
+    """The evidence of one commit."""
+
+    evidence: list[SignedLandingShown]
+    """One for each pull request that ends in this commit: mostly one."""
+
+
+class LandingEvidenceListed(Answer):
+    """A page of the evidence of a queue."""
+
+    evidence: list[SignedLandingShown]
+    """The oldest landing first."""
+    next_cursor: str | None
+    """Where to go on; null on the last page."""
