@@ -13,7 +13,7 @@ from service.accounts import access, signing_keys
 from service.database import paging
 from service.database.database import Tx
 from service.database.paging import Boundary, Listing, Part
-from service.database.records import LandingRecord, LandingState, RepositoryRecord
+from service.database.records import LandingRecord, LandingState, RepositoryRecord, StoredLanding
 from service.errors import NotFound
 from service.http.callers import Caller
 from service.mergequeue.engine.config import QueueConfig
@@ -24,7 +24,7 @@ from service.mergequeue.operations.landing_statement import (
     statement_of,
 )
 from service.mergequeue.store import landing_evidence, runs
-from service.mergequeue.store.landing_evidence import SignedLanding, StoredLanding
+from service.mergequeue.store.landing_evidence import SignedLanding
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, RepoRef, Sha
 

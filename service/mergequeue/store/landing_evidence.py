@@ -6,6 +6,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Row, bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from service.database.records import StoredLanding
 from service.mergequeue.store.tables_queues import LandingEvidenceRow
 from service.vocabulary import QueueRef, Sha
 
@@ -38,17 +39,6 @@ class SignedLanding:
     pr: int
     envelope: str
     key_id: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class StoredLanding:
-    """The same by its number, which grows with time."""
-
-    no: int
-    sha: Sha
-    pr: int
-    envelope: str
     at: datetime
 
 
