@@ -1,6 +1,6 @@
 """Answers of the endpoints about signed evidence of landings."""
 
-from service.http.models.answers.common import Answer, Number, Sha, Time
+from service.http.models.answers.common import Answer, LeftOut, Number, Sha, Time
 
 
 class SignedLandingShown(Answer):
@@ -13,7 +13,9 @@ class SignedLandingShown(Answer):
     recorded_at: Time
     """When it was recorded and signed."""
     envelope: str
-    """An in-toto Statement in a DSSE envelope, as one line of JSON. Keep it byte by byte."""
+    """An in-toto Statement in a DSSE envelope, as one line of JSON, to be kept byte by byte. For
+    example `{"payload":"e30=","payloadType":"application/vnd.in-toto+json","signatures":[]}`.
+    """
 
 
 class LandingEvidence(Answer):
@@ -24,9 +26,9 @@ class LandingEvidence(Answer):
 
 
 class LandingEvidenceListed(Answer):
-    """A page of the evidence of a queue."""
+    """A page of the evidence of a queue; no `nextCursor` at the end."""
 
     evidence: list[SignedLandingShown]
     """The oldest landing first."""
-    next_cursor: str | None
-    """Where to go on; null on the last page."""
+    next_cursor: LeftOut[str] = None
+    """Where to go on; left out on the last page."""
