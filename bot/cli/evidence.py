@@ -1,5 +1,6 @@
 """`evidence …`: signed evidence of landings, as `headgate verify` reads it."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -45,6 +46,7 @@ def shown(found: list[Json]) -> Result:
 
     def show() -> None:
         for each in found:
-            output.line(str(each["envelope"]))
+            # As it is: the line of a table would be cut to the width of the terminal.
+            sys.stdout.write(f"{each['envelope']}\n")
 
     return Result({"evidence": found}, show)

@@ -1,19 +1,16 @@
 """`headgate verify`: check signed evidence of landings, offline and without the service."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bot.cli import destination, output
 from bot.cli.exits import Exit, Failed
 from bot.cli.options import AsJson
+from bot.cli.verifying.judge import Judged, Verdict
 from bot.cli.verifying.repository import Repository
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bot.cli.verifying.judge import Judged, Verdict
 
 app = typer.Typer()
 
@@ -77,7 +74,7 @@ def commits_of(repository: Repository, text: str) -> list[str]:
     return found[::-1]
 
 
-def show(judged: "Sequence[Judged]", faults: "Sequence[str]") -> None:
+def show(judged: Sequence[Judged], faults: Sequence[str]) -> None:
     """Print each commit with what was found; what holds is shown only of a single commit."""
     for fault in faults:
         output.line(f"refuted  {fault}")
@@ -96,7 +93,7 @@ def show(judged: "Sequence[Judged]", faults: "Sequence[str]") -> None:
 
 
 def record_of(
-    judged: "Sequence[Judged]", faults: "Sequence[str]", verdict: "Verdict"
+    judged: Sequence[Judged], faults: Sequence[str], verdict: Verdict
 ) -> dict[str, object]:
     """Return the same as one JSON value."""
     return {

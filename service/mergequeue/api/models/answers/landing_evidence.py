@@ -31,4 +31,4 @@ class LandingEvidenceListed(Answer):
     evidence: list[SignedLandingShown]
     """The oldest landing first."""
     next_cursor: LeftOut[str] = None
-    """Where to go on; left out on the last page."""
+    """Send it as `cursor` for the next page; left out at the end. For example `eyJrIjpbMV19`."""
