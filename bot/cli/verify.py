@@ -1,6 +1,5 @@
 """`headgate verify`: check signed evidence of landings, offline and without the service."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,13 +8,9 @@ import typer
 from bot.cli import destination, output
 from bot.cli.exits import Exit, Failed
 from bot.cli.options import AsJson
-from bot.cli.verifying.judge import Judged, Verdict
 from bot.cli.verifying.repository import Repository
 
 app = typer.Typer()
-
-NOT_CHECKED = "Not checked: what CI reported, who asked, who approved. The signer alone says it."
-MARKS = ("proved", "refuted", "cannot tell")
 
 
 @app.command()
@@ -37,7 +32,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check evidence of landings by git alone. Exit: 0 proved, 1 refuted, 2 cannot tell."""
-    from bot.cli.verifying import documents, judge
+    from bot.cli.verifying import documents, judge, report
 
     repository = Repository(checkout)
     commits = commits_of(repository, commit)
@@ -54,9 +49,9 @@ def verify(
         verdicts.append(judge.Verdict.REFUTED)
     verdict = judge.worst(iter(verdicts))
     if as_json:
-        output.print_json(record_of(judged, found.faults, verdict))
+        output.print_json(report.record_of(judged, found.faults, verdict))
     else:
-        show(judged, found.faults)
+        report.show(judged, found.faults)
     raise typer.Exit(int(verdict))
 
 
@@ -72,46 +67,3 @@ def commits_of(repository: Repository, text: str) -> list[str]:
     if not found:
         raise Failed(Exit.USAGE, f"{text} has no commit")
     return found[::-1]
-
-
-def show(judged: Sequence[Judged], faults: Sequence[str]) -> None:
-    """Print each commit with what was found; what holds is shown only of a single commit."""
-    for fault in faults:
-        output.line(f"refuted  {fault}")
-    for each in judged:
-        number = "" if each.number is None else f" #{each.number}"
-        output.line(f"{MARKS[each.verdict]}  {each.commit}{number}")
-        for finding in each.findings:
-            if finding.verdict or len(judged) == 1:
-                output.line(f"  {MARKS[finding.verdict]}: {finding.text}")
-        for weakness in each.weaknesses:
-            output.line(f"  note: {weakness}")
-    strangers = [each.commit for each in judged if each.number is None]
-    if strangers:
-        output.line(f"Without evidence: {', '.join(strangers)}")
-    output.line(NOT_CHECKED)
-
-
-def record_of(
-    judged: Sequence[Judged], faults: Sequence[str], verdict: Verdict
-) -> dict[str, object]:
-    """Return the same as one JSON value."""
-    return {
-        "verdict": MARKS[verdict],
-        "faults": list(faults),
-        "withoutEvidence": [each.commit for each in judged if each.number is None],
-        "notChecked": NOT_CHECKED,
-        "commits": [
-            {
-                "commit": each.commit,
-                "pullRequest": each.number,
-                "verdict": MARKS[each.verdict],
-                "findings": [
-                    {"verdict": MARKS[finding.verdict], "text": finding.text}
-                    for finding in each.findings
-                ],
-                "weaknesses": list(each.weaknesses),
-            }
-            for each in judged
-        ],
-    }
