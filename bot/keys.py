@@ -18,7 +18,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from bot import envelopes
 from service.errors import ServiceError, StartRefused
+from service.runtime import MadeKey
 
 KEY_BYTES = 32
 TOKENS = b"headgate/api-token/v1"
@@ -87,6 +89,15 @@ class KeyRing:
             f"A stored secret was sealed with another {SETTING}. Give that one as "
             f"{SETTING}_PREVIOUS, or make the secret anew."
         )
+
+    def new_signing_key(self) -> MadeKey:
+        """Return a new key for evidence of landings, its private half sealed."""
+        made = envelopes.new_key()
+        return MadeKey(made.id, made.public, self.sealed(made.private))
+
+    def signed(self, sealed: bytes, payload: bytes) -> str:
+        """Return a statement in an envelope that a sealed key signed. Raises as `opened`."""
+        return envelopes.signed(self.opened(sealed), payload)
 
 
 def derived(secret_key: str, label: bytes) -> bytes:

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from bot import listening
 from bot.listening import Address
+from service.accounts import signing_keys
 from service.clock import Clock
 from service.database.database import Store
 from service.errors import DatabaseAway, DatabaseUnavailable
@@ -57,6 +58,7 @@ async def recover(runtime: Runtime) -> None:
     while True:
         try:
             await presence.recover(runtime)
+            await signing_keys.prepare(runtime)
         except DatabaseUnavailable as away:
             log.warning("recovery_waits_for_database", why=away.detail, seconds=pause_s)
             await runtime.clock.sleep(pause_s)

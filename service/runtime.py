@@ -26,6 +26,15 @@ from service.telemetry import SILENT, Meter
 from service.vocabulary import Actor, Network
 
 
+@dataclass(frozen=True, slots=True)
+class MadeKey:
+    """A new key that signs evidence of landings: its id, public half, sealed private half."""
+
+    id: str
+    public: str
+    sealed: bytes
+
+
 class Keys(TagKeys, Protocol):
     """Derives digests, tags and sealed secrets from the deployment's secret key."""
 
@@ -47,6 +56,14 @@ class Keys(TagKeys, Protocol):
 
     def opened(self, sealed: bytes) -> str:
         """That secret again. Raises ServiceError when neither key sealed it."""
+        ...
+
+    def new_signing_key(self) -> MadeKey:
+        """A new key that signs evidence of landings (docs/design/security.md 12)."""
+        ...
+
+    def signed(self, sealed: bytes, payload: bytes) -> str:
+        """An in-toto Statement in an envelope, signed. Raises as `opened`."""
         ...
 
 

@@ -17,6 +17,8 @@ from bot.cli import (
     completion,
     config_file,
     doctor,
+    evidence,
+    keys,
     openapi,
     pull_requests,
     queues,
@@ -26,6 +28,7 @@ from bot.cli import (
     targets,
     tests,
     upload,
+    verify,
     webhooks,
 )
 from bot.cli.agents import command as agents
@@ -54,6 +57,9 @@ app.add_typer(config_file.app, name="config")
 app.add_typer(targets.app, name="targets")
 app.add_typer(tests.app, name="tests")
 app.add_typer(webhooks.app, name="webhook")
+app.add_typer(evidence.app, name="evidence")
+app.add_typer(keys.app, name="keys")
+app.add_typer(verify.app)
 app.add_typer(pull_requests.app)
 app.add_typer(upload.app)
 app.add_typer(simulate.app)

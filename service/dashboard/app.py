@@ -34,6 +34,7 @@ from service.dashboard.streams import Streams
 from service.dashboard.visitors import Rights, Visitor
 from service.errors import Malformed, NotAllowed, ServiceError
 from service.http.errors import Problem
+from service.mergequeue.operations import landing_evidence
 from service.mergequeue.wording import replies
 from service.provider.errors import ProviderError
 from service.provider.values import AccessLevel
@@ -41,6 +42,7 @@ from service.runtime import DashboardAuth, Runtime
 from service.testhealth.operations.records import RepositoryAddresses
 
 _NAME = "[A-Za-z0-9_.-]+"
+_COMMIT = "[0-9a-f]{40}|[0-9a-f]{64}"
 _NOT_OURS = f"(?!(?i:{'|'.join(sorted(page_addresses.OUR_SEGMENTS))})/)"
 
 HOMES = (
@@ -75,6 +77,12 @@ def routes(runtime: Runtime, admission: Admission, open_streams: Streams) -> lis
         *(
             web.route("*", f"/settings/{{org:{_NAME}}}{kind.path}", answers.of_organization(kind))
             for kind in administration.PAGES
+        ),
+        *(
+            web.route(
+                "*", f"{home}/evidence/{{commit:{_COMMIT}}}", answers.only_read(answers.evidence)
+            )
+            for home in HOMES
         ),
         *(
             web.route("*", f"{home}/{kind.path}", answers.shown(kind))
@@ -188,11 +196,19 @@ class Pages:
         visitor = await self._readers.visitor(request)
         page = await administration.activity(self._runtime, visitor, request.query)
         if "export" in request.query:
-            return self._rendering.lines(page.lines())
+            return self._rendering.lines(page.lines(), "activity.jsonl")
         readable = partial(self._readers.readable, visitor)
         page = await page_of_activity.with_tests(self._runtime, page, readable)
         values = {"page": page, "visitor": visitor, "now": self._runtime.clock.now()}
         return self._rendering.page(200, "activity.html", values)
+
+    async def evidence(self, request: web.Request) -> web.StreamResponse:
+        """Answer with the signed evidence of a landed commit, as a file."""
+        repository, _ = await self._readers.home(request)
+        commit = request.match_info["commit"]
+        found = await landing_evidence.of_repository(self._runtime, repository, commit)
+        text = "".join(f"{each.envelope}\n" for each in found)
+        return self._rendering.lines(text, f"evidence-{commit[:12]}.jsonl")
 
     def shown(self, kind: PageKind[PageRequest]) -> Handler:
         """Return the handler of one page of a repository."""

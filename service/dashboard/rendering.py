@@ -108,12 +108,12 @@ class Rendering:
             headers=self._headers,
         )
 
-    def lines(self, text: str) -> web.Response:
-        """Return lines of JSON as a file."""
+    def lines(self, text: str, file: str) -> web.Response:
+        """Return lines of JSON as a file of this name."""
         answer = web.Response(
             text=text, content_type="application/jsonl", charset="utf-8", headers=self._headers
         )
-        answer.headers["Content-Disposition"] = 'attachment; filename="activity.jsonl"'
+        answer.headers["Content-Disposition"] = f'attachment; filename="{file}"'
         return answer
 
     def stream(self) -> web.StreamResponse:

@@ -159,6 +159,17 @@ class LandingRecord:
         return self.landed_tree == (self.tested_tree or self.expected_tree)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredLanding:
+    """Signed evidence of a landed pull request; its number grows with time."""
+
+    no: int
+    sha: Sha
+    pr: int
+    envelope: str
+    at: datetime
+
+
 class Surface(StrEnum):
     """Where a notice of ours stands.
 

@@ -78,6 +78,7 @@ REMEDIES: Mapping[str, str] = {
     "never_submitted": "Submit the pull request first.",
     "not_in_queue": "Submit the pull request first, or look how its submission ended.",
     "test_run_not_found": "Take the id from the pull request's `testRunId`, once it is not null.",
+    "evidence_not_found": "Name a commit that Headgate landed; the list of evidence has them all.",
     "hold_not_found": "Take the id from the queue's `holds`; the hold may be lifted already.",
     "dry_test_not_found": "Send the branch that `/startDryTest` answered.",
     "dry_test_refused": "Run `headgate doctor`: an error names the rule or branch in the way.",

@@ -3,8 +3,10 @@
 All traffic of the demo is held against GitHub's published descriptions.
 """
 
+import contextlib
 import json
 import re
+import sqlite3
 import subprocess
 
 import pytest
@@ -16,6 +18,7 @@ from tests.cli import processes
 from tests.harness.clock import FastClock
 from tests.harness.machine import free_port
 from tests.harness.published import Traffic
+from tests.harness.signed_landings import Files, clone
 
 LANDED = {
     "main": [1, 2, 4, 7, 6],
@@ -58,6 +61,7 @@ async def test_the_demo_plays_its_stories_and_proves_them(tmp_path, needs, capsy
     assert {branch: each["landed"] for branch, each in stories.items()} == LANDED
     assert {branch: failed_of(each) for branch, each in stories.items()} == FAILED
     assert {branch: landed_in(tmp_path / "state", branch) for branch in LANDED} == LANDED
+    assert_its_landings_are_proved_on_a_fresh_clone(tmp_path / "state", tmp_path / "verified")
     assert_a_batch_is_bisected(stories["release"])
     assert [runs_of(stories["lanes"])[number]["dependentPrs"] for number in (12, 13)] == [[], []]
     assert_a_failure_is_cleared(stories["optimistic"])
@@ -112,6 +116,32 @@ def assert_a_known_flake_is_excused(shown):
     (run,) = shown["testRuns"]
     assert (run["status"], run["failedStatuses"]) == ("succeeded", ["test"])
     assert run["failedTests"] == [{"name": "test_picnic", "excused": True}]
+
+
+def assert_its_landings_are_proved_on_a_fresh_clone(state, folder):
+    """Each landed commit is proved by `headgate verify`; with one byte changed it is refused."""
+    (database,) = (state / "headgate").glob("*.db")
+    with contextlib.closing(sqlite3.connect(database)) as stored:
+        rows = stored.execute(
+            "SELECT sha, envelope, pr FROM landing_evidence ORDER BY no"
+        ).fetchall()
+        keys = stored.execute("SELECT id, public FROM signing_key").fetchall()
+    assert len(rows) == sum(map(len, LANDED.values()))
+    folder.mkdir()
+    shown = [
+        {"keyid": name, "keytype": "ed25519", "scheme": "ed25519", "keyval": {"public": public}}
+        for name, public in keys
+    ]
+    files = Files(folder / "clone", folder / "evidence.jsonl", folder / "keys.json")
+    files.keys.write_text(json.dumps({"keys": shown}))
+    files.evidence.write_text("\n".join(envelope for _, envelope, _ in rows))
+    clone(next((state / "sandbox").glob("*.git")), files.clone)
+    # The trees that a lane tested beside others are gone: whether #12 is the same cannot be told.
+    found = {number: files.verify(sha) for sha, _, number in rows}
+    assert found == {number: 2 if number == 12 else 0 for number in found}
+    sha, envelope, _ = rows[0]
+    files.evidence.write_text(envelope.replace("i", "j", 1))
+    assert files.verify(sha) == 1
 
 
 def landed_in(state, branch):

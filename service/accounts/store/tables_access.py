@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import Index, LargeBinary
 from sqlmodel import Field
 
-from service.database.tables_base import Row
+from service.database.tables_base import Row, partial_unique
 from service.database.types import Id, Json, Utc
 
 
@@ -53,6 +53,30 @@ class WebSessionRow(Row, table=True):
     login: str
     created_at: datetime = Field(sa_type=Utc)
     seen_at: datetime = Field(sa_type=Utc)
+
+
+class SigningKeyRow(Row, table=True):
+    """A key that signs evidence of landings, kept for ever; one has no end: the present one.
+
+    `public` are its 32 bytes in hexadecimal digits, `sealed` is its private half.
+    """
+
+    __tablename__ = "signing_key"
+
+    id: str = Field(primary_key=True)
+    public: str
+    sealed: bytes = Field(sa_type=LargeBinary)
+    since: datetime = Field(sa_type=Utc)
+    until: datetime | None = Field(sa_type=Utc)
+    is_present: bool
+
+
+partial_unique(
+    "ux_signing_key_present",
+    SigningKeyRow,
+    "is_present",
+    where=SigningKeyRow.__table__.c.is_present.is_(True),
+)
 
 
 class AuditRow(Row, table=True):

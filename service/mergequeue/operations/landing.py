@@ -38,6 +38,7 @@ from service.mergequeue.operations import (
     facts,
     head_branches,
     landing_calls,
+    landing_evidence,
     notices,
     permits,
     proving,
@@ -415,6 +416,15 @@ async def _tell(runtime: Runtime, attempt: Attempt, inputs: list[Input], outcome
         _settle_rows(session, attempt, outcome, now)
         landed = [step for step in attempt.action.steps if step.position in outcome.trees]
         lanes = chains.ask_for(session, attempt.queue, value, landed, now)
+        evidence = landing_evidence.LandedNow(
+            attempt.queue,
+            attempt.action,
+            _rows_of(session, attempt.action),
+            value.config,
+            value.revision,
+            now,
+        )
+        landing_evidence.keep(session, runtime, evidence, frozenset(outcome.trees))
         if value.config.delete_branch:
             lanes |= head_branches.ask_for(session, attempt.queue, landed, now)
         if outcome.state is not LandingState.LANDED:

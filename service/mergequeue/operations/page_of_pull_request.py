@@ -12,7 +12,7 @@ from service.mergequeue.operations import (
 from service.mergequeue.operations.lists import RunRequest
 from service.mergequeue.operations.page_of_queue import LeftEntry
 from service.mergequeue.operations.views import ExplainView
-from service.mergequeue.store import listings
+from service.mergequeue.store import landing_evidence, listings
 from service.mergequeue.wording.situation import PullRequestText
 from service.runtime import Runtime
 
@@ -22,13 +22,17 @@ RUNS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class PageOfPullRequest:
-    """Everything on the page of the newest submission; `runs_total` counts all of its runs."""
+    """Everything on the page of the newest submission; `runs_total` counts all of its runs.
+
+    `has_evidence`: the commit that it landed as has signed evidence.
+    """
 
     text: PullRequestText
     explained: ExplainView
     left: LeftEntry
     runs: tuple[listings.ListedRun, ...]
     runs_total: int
+    has_evidence: bool
 
 
 async def read(
@@ -40,4 +44,10 @@ async def read(
     text = explained.text
     listed = await lists.list_runs(runtime, queue, RunRequest(number, None, 0, RUNS_MAX))
     (left,) = await runtime.store.read(page_of_queue.with_landings, (text.entry,))
-    return PageOfPullRequest(text, explained, left, listed.runs, listed.total)
+    sha = None if left.landing is None else left.landing.landed_sha
+    signed = (
+        ()
+        if sha is None
+        else await runtime.store.read(landing_evidence.of_commit, repository.id, sha)
+    )
+    return PageOfPullRequest(text, explained, left, listed.runs, listed.total, bool(signed))

@@ -328,6 +328,26 @@ partial("ix_landing_open_permit", LandingRow, "queue_id", where=IS_OPEN_PERMIT)
 partial_unique("ux_landing_landed", LandingRow, "repository_id", "pr", "head", where=IS_LANDED)
 
 
+class LandingEvidenceRow(Row, table=True):
+    """The signed evidence of one landed pull request, by its commit; kept for ever."""
+
+    __tablename__ = "landing_evidence"
+    __table_args__ = (
+        Index("ix_landing_evidence_queue_id_no", "queue_id", "no"),
+        Index("ux_landing_evidence_commit", "repository_id", "sha", "pr", unique=True),
+    )
+
+    no: int | None = Field(default=None, primary_key=True, sa_type=Id)
+    org_id: int = Field(sa_type=Id)
+    repository_id: int = Field(sa_type=Id)
+    queue_id: int = Field(sa_type=Id)
+    sha: str
+    pr: int = Field(sa_type=Id)
+    key_id: str
+    envelope: str = Field(sa_type=Text)
+    at: datetime = Field(sa_type=Utc)
+
+
 class PullRequestRow(Row, table=True):
     """The newest head we have seen of a pull request."""
 

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from service import time_limits
 from service.accounts import jobs, repeats
-from service.accounts.api import auth
+from service.accounts.api import auth, signing_keys
 from service.accounts.api.admission import Admission, Wanted
 from service.errors import ServiceError
 from service.http import connections, errors, ignored, intake, limits, rates, replies, waiting
@@ -103,7 +103,7 @@ def build_app(
     Until `readiness` says the recovery is over, every endpoint with a token answers 503.
     """
     app = web.Application()
-    app.add_routes(extra)
+    app.add_routes((*extra, *signing_keys.routes(runtime)))
     door = Door(runtime, readiness, admission, unknown_page)
     for route in routes.ROUTES:
         handler = measured(runtime, route.path, door.handler(route))

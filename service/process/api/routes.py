@@ -11,6 +11,7 @@ from service.http.health import OPEN_ROUTES
 from service.http.route import Contract, Route
 from service.mergequeue.api.doctor import DOCTOR_ROUTES
 from service.mergequeue.api.events import EVENT_ROUTES
+from service.mergequeue.api.landing_evidence import EVIDENCE_ROUTES
 from service.mergequeue.api.models.answers.messages import QUEUE_MESSAGES
 from service.mergequeue.api.provider_limits import LIMIT_ROUTES
 from service.mergequeue.api.pull_requests import PULL_REQUEST_ROUTES
@@ -29,6 +30,7 @@ ROUTES: tuple[Route, ...] = (
     *PULL_REQUEST_ROUTES,
     *QUEUE_ROUTES,
     *EVENT_ROUTES,
+    *EVIDENCE_ROUTES,
     *RUN_ROUTES,
     *STATISTICS_ROUTES,
     *DOCTOR_ROUTES,

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0008"
-down_revision = "0006"
+down_revision = "0007"
 
 QUEUES = "SELECT id, required FROM merge_queue WHERE deleted IS false"
 RAN = """
