@@ -12,17 +12,18 @@ from datetime import datetime
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.evidence.store import base_uploads, queue_facts
+from service.provenance import Proof
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
 from service.testhealth.detector import completeness, excuses
 from service.testhealth.detector.completeness import Expectation, JobReport, MissingTest, Part
 from service.testhealth.detector.excuses import Suspect
-from service.testhealth.operations import answers, failure_texts, findings, records
+from service.testhealth.operations import answers, failure_texts, records
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.reports.reading import SUITE_FAILURE, UNNAMED
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import attempts as test_attempts
-from service.testhealth.store import listings, uploads
+from service.testhealth.store import listings, quarantine, uploads
 from service.testhealth.store.cases import ASKED_AT_ONCE
 from service.testhealth.store.sets import OutcomeSets, StoredSets
 from service.testhealth.store.uploads import Upload
@@ -43,22 +44,20 @@ CHANGES_S = 2
 NO_TESTS = frozenset({SUITE_FAILURE, UNNAMED, "(package)"})
 """Names in reports that are not tests."""
 
-TESTS_UNKNOWN = (
-    "tests_unknown: no results of {branch} are proved yet, so it is not known which tests this job"
-    " should report, and a missing one is not noticed. Send results of {branch} with the id of the"
-    " CI run, by OIDC (`permissions: id-token: write`), or with a token of role queue."
-)
-
 NEW_TEXT = "`{name}` is quarantined only for its known failures, and it fails in a new way"
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A transaction that examines uploads of one repository."""
+    """A transaction that examines uploads of one repository.
+
+    `needs` is what must prove a report that excuses failures of a test run.
+    """
 
     session: Tx
     sets: StoredSets
     repository: RepositoryRecord
+    needs: Proof
 
     @property
     def id(self) -> int:
@@ -68,12 +67,8 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class ExcusedUpload:
-    """What is asked of an answer: the reports, whom they test, and texts that are new.
+    """What is asked of an answer: the reports, whom they test, and texts that are new."""
 
-    `target` is the branch whose results say what is expected.
-    """
-
-    target: str
     reports: tuple[JobReport, ...]
     prs: tuple[int, ...]
     new_texts: tuple[str, ...]
@@ -117,15 +112,7 @@ async def check(
     if account.exit_code is not None and account.answered != verdict.exit_code:
         account = replace(account, answered=verdict.exit_code)
         await runtime.store.run(uploads.note_account, asked.upload.id, account)
-    warnings = (*_warnings(asked), *answer.warnings)[: findings.WARNINGS_MAX]
-    return replace(answer, verdict=verdict, not_excused_because=reasons, warnings=warnings)
-
-
-def _warnings(asked: ExcusedUpload) -> Iterable[str]:
-    """Return what the sender should know about results that may excuse failures."""
-    is_unknown = any(each.expectation is None for each in asked.reports)
-    if is_unknown and asked.upload.kind != UploadClass.STABLE.value:
-        yield TESTS_UNKNOWN.format(branch=asked.target)
+    return replace(answer, verdict=verdict, not_excused_because=reasons)
 
 
 async def _changed(runtime: Runtime, ref: RepoRef, prs: Iterable[int]) -> frozenset[str]:
@@ -153,22 +140,28 @@ def _asked(
     if not failed or not all(each.is_quarantined for each in failed):
         return None
     sets = StoredSets(session, runtime.store.caches.of(OutcomeSets), repository.id)
-    lookup = Lookup(session, sets, repository)
+    settings = quarantine.settings_of(session, repository.id)
+    lookup = Lookup(session, sets, repository, Proof[settings.excuse_proof.name])
     target = _target_of(session, repository, upload)
     reports = reports_of(lookup, target, sent, is_command=True)
     new_texts = _new_texts(lookup, runtime, upload)
-    return ExcusedUpload(target, reports, upload.prs, new_texts, len(failed), upload)
+    return ExcusedUpload(reports, upload.prs, new_texts, len(failed), upload)
 
 
 def _sent_with(session: Tx, repository_id: int, upload: Upload) -> tuple[Upload, ...]:
-    """Return the uploads of the same run of the sender; without one, of the same job's attempt."""
+    """Return the uploads of the same run of the sender; without one, of the same job's attempt.
+
+    What another job has sent adds no test to a report.
+    """
     if upload.account.session:
         near = uploads.of_sha(session, repository_id, upload.sha)
-        return tuple(each for each in near if each.account.session == upload.account.session)
-    if upload.run_id is None:
+        sent = [each for each in near if each.account.session == upload.account.session]
+    elif upload.run_id is None:
         return (upload,)
-    near = uploads.of_run(session, repository_id, upload.run_id, upload.run_attempt)
-    return tuple(each for each in near if each.job == upload.job)
+    else:
+        near = uploads.of_run(session, repository_id, upload.run_id, upload.run_attempt)
+        sent = [each for each in near if each.job == upload.job]
+    return tuple(each for each in sent if each.account.check_run == upload.account.check_run)
 
 
 def _target_of(session: Tx, repository: RepositoryRecord, upload: Upload) -> str:
@@ -232,7 +225,7 @@ def _report_of(
     lookup: Lookup, branch: str | None, sent: Sequence[Upload], *, is_command: bool
 ) -> JobReport:
     job = sent[0].job
-    parts = tuple(map(_part_of, sent))
+    parts = tuple(_part_of(each, lookup.needs) for each in sent)
     if branch is None:
         return JobReport(job, parts, None)
     own = {each.id for each in sent}
@@ -247,9 +240,10 @@ def _report_of(
     return JobReport(job, parts, _expectation(lookup, newest_points(base), sent))
 
 
-def _part_of(upload: Upload) -> Part:
+def _part_of(upload: Upload, needs: Proof) -> Part:
     is_of_queue = upload.kind == UploadClass.QUEUE.value
-    return Part(upload.account, upload.failures, upload.is_partial, is_of_queue)
+    needed = needs if is_of_queue else Proof.NONE
+    return Part(upload.account, upload.failures, upload.is_partial, needed)
 
 
 def newest_points(base: Sequence[Upload]) -> list[Upload]:

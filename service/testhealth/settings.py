@@ -9,12 +9,19 @@ made from `TestSettings`.
 from dataclasses import dataclass
 
 from service.settings import Chars, Form, Items, Words, setting
-from service.vocabulary import Health, QuarantineForgives, Sensitivity
+from service.vocabulary import ExcuseProof, Health, QuarantineForgives, Sensitivity
 
 UNHEALTHY = (Health.FLAKY, Health.BROKEN)
 
 SettingValue = (
-    bool | str | Sensitivity | QuarantineForgives | tuple[str, ...] | tuple[Health, ...] | None
+    bool
+    | str
+    | Sensitivity
+    | QuarantineForgives
+    | ExcuseProof
+    | tuple[str, ...]
+    | tuple[Health, ...]
+    | None
 )
 """What one setting can hold."""
 
@@ -94,4 +101,13 @@ class TestSettings:
         "which failures of a quarantined test count as passed",
         "`KNOWN_FAILURES` when a quarantined test that fails [in a new way](#known-failures-alone) "
         "must count as failed",
+    )
+    excuse_proof: ExcuseProof = setting(
+        ExcuseProof.JOB,
+        "what must prove the report of a failed required check on a test branch, so that its "
+        "failure can be excused: the check's own CI job (`JOB`), the CI run (`RUN`), or a token "
+        "(`TOKEN`). Only a token of role `admin` changes it",
+        "`RUN` where reports are collected from [artifacts](#collected-artifacts), `TOKEN` where "
+        "CI has no OIDC token; then [every job that has the token](#what-a-complete-report-is) can "
+        "excuse the failure of another",
     )

@@ -94,4 +94,10 @@ def _checked(run: Run, one: verdict.Standing) -> CheckedName:
         reporter=None
         if check is None
         else Reporter(check.kind, check.source_id, check.id, attempt=None),
+        proof=_proof_of(run, one.required.name) if ended is Ended.EXCUSED else None,
     )
+
+
+def _proof_of(run: Run, name: str) -> Proof:
+    """Return what proves the report that excuses a failed check."""
+    return Proof.NONE if run.evidence is None else run.evidence.proofs.get(name, Proof.NONE)

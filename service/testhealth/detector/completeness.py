@@ -6,7 +6,8 @@ report is complete. Each gap is a sentence that people read.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+
+from service.provenance import Proof
 
 MISSING_SHARE_MAX = 0.01
 """This share of the expected tests may be missing: parameters can give a test a new name."""
@@ -34,22 +35,17 @@ COUNTING: Mapping[str, int] = {"mocha": 255, "robot": 250}
 
 
 UNPROVED = (
-    "nothing proves that these results are of a CI run of the test branch: send the run's id, give"
-    " the job `permissions: id-token: write`, or use a token of role `queue`"
+    "there is no report of the CI job itself: add `permissions: id-token: write` to the job and run"
+    " its tests by `headgate test`"
 )
 
+NO_HISTORY = (
+    "no results of the target branch are known yet, so the tests that this job should report are"
+    " not known: send results of the target branch first"
+)
 
-class Proof(StrEnum):
-    """What shows that an upload holds the results of the CI run that it names.
-
-    RUN: the provider knows the run, so its commit is proved, but any job with the token may have
-    sent it. SENDER: also the sender is known, by GitHub's OIDC token or by a token of role `queue`
-    or `admin`, which vouches; or we fetched the results from the run ourselves.
-    """
-
-    NONE = ""
-    RUN = "run"
-    SENDER = "sender"
+STRENGTH = (Proof.NONE, Proof.TOKEN, Proof.RUN, Proof.JOB)
+"""What can prove an upload, the weakest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,8 @@ class Account:
     sender found and could not send. `undelivered` is how many tests the files declare beyond
     those in them. `command_key` is equal for equal commands. `answered` is the exit code that
     the sender was told to end with, None: not known. `is_interrupted`: a file shows that its
-    runner stopped before its end. `proof` is what we found out ourselves.
+    runner stopped before its end. `proof` is what we found out ourselves; with JOB, `check_run` is
+    the check run of the job that sent it.
     """
 
     exit_code: int | None = None
@@ -74,6 +71,7 @@ class Account:
     answered: int | None = None
     is_interrupted: bool = False
     proof: Proof = Proof.NONE
+    check_run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +109,14 @@ class Expectation:
 class Part:
     """One upload of a job, as the rule needs it; `failed` counts the failures in it.
 
-    `is_of_queue`: it is of a test run, so that what it excuses may land.
+    `needs` is the least that must prove it: NONE unless it is of a test run, so that what it
+    excuses may land.
     """
 
     account: Account
     failed: int
     is_partial: bool = False
-    is_of_queue: bool = False
+    needs: Proof = Proof.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +150,19 @@ def gaps_of(report: JobReport, is_changed: Callable[[MissingTest], bool]) -> tup
     return tuple(gaps)
 
 
+def is_enough(proof: Proof, needs: Proof) -> bool:
+    """Return whether a proof of an upload is at least as strong as another."""
+    return STRENGTH.index(proof) >= STRENGTH.index(needs)
+
+
 def is_sealed(parts: Iterable[Part]) -> bool:
     """Return whether every upload has arrived that its sender announced."""
     return not any(True for _ in _absent_uploads(parts))
 
 
 def _unproved(parts: Sequence[Part]) -> Iterable[str]:
-    """Whether anybody with a shared token may have made up results of a test run."""
-    if any(part.is_of_queue and part.account.proof is Proof.NONE for part in parts):
+    """Whether another job may have made up results of a test run."""
+    if any(not is_enough(part.account.proof, part.needs) for part in parts):
         yield UNPROVED
 
 
@@ -246,6 +250,7 @@ def _unexpected(report: JobReport, is_changed: Callable[[MissingTest], bool]) ->
     """Whether the tests of the report are those that the job should have reported."""
     expectation = report.expectation
     if expectation is None:
+        yield NO_HISTORY
         return
     if not expectation.expected:
         yield (

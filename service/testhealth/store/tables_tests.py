@@ -259,6 +259,7 @@ class TestSettingsRow(Row, table=True):
     quarantine_since: datetime | None = Field(sa_type=Utc)
     auto_since: datetime | None = Field(sa_type=Utc)
     quarantine_forgives: str
+    excuse_proof: str
 
 
 class CodeOwnersRow(Row, table=True):
