@@ -334,6 +334,18 @@ class QuarantineForgives(StrEnum):
     KNOWN_FAILURES = "KNOWN_FAILURES"
 
 
+class ExcuseProof(StrEnum):
+    """What must at least prove a report that excuses a failed check (docs/design/evidence.md 5).
+
+    JOB: the check's own CI job. RUN: its CI run, of which any job may have sent it. TOKEN: one of
+    our tokens, which every job that has it can send for every other.
+    """
+
+    JOB = "JOB"
+    RUN = "RUN"
+    TOKEN = "TOKEN"
+
+
 class Sensitivity(StrEnum):
     """How soon a test is called flaky (docs/design/detector.md 5)."""
 

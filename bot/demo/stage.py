@@ -179,7 +179,7 @@ class Stage:
         """Make a test flaky in the eyes of Headgate, by reports alone.
 
         The test is pushed to the branch while it rains and fails; the job runs again in the sun
-        and passes. Headgate collects both reports, and quarantines tests that are flaky
+        and passes. The job sends both reports, and Headgate quarantines tests that are flaky
         (not those that are broken: they must stop the queue).
         """
         await self.of_tests(

@@ -11,8 +11,8 @@ CHECK = "test"
 TEST_TIMEOUT_S = 900
 SIGN_TIMEOUT_S = 600
 
-# Quick tests on a pull request, all of them in the queue, as many projects have it. The report is
-# an artifact of CI, which Headgate collects.
+# Quick tests on a pull request, all of them in the queue, as many projects have it. The job sends
+# its report to Headgate with its own token.
 SCRIPT = '''\
 """Run the tests: the quick ones on a pull request, all of them on a branch."""
 import os
@@ -44,7 +44,7 @@ def cases_of(suite):
 
 
 def write_report(cases, outcome):
-    """Write a JUnit report, which CI keeps as an artifact."""
+    """Write a JUnit report, which the job sends to Headgate."""
     messages = {test.id(): text for test, text in outcome.failures + outcome.errors}
     report = ElementTree.Element("testsuite", name="widgets", tests=str(len(cases)))
     for test in cases:
@@ -135,7 +135,7 @@ def ci_file(cache: Path, branch: str) -> str:
         f'triggers:\n  push: ["headgate/merge/**", {branch}]\n  pull_request: true\n'
         f"checks:\n  - name: {CHECK}\n"
         f"    run: WIDGETS_CACHE={shlex.quote(str(cache))} {command}\n"
-        f"    junit: junit.xml\n    timeout_s: {TEST_TIMEOUT_S}\n"
+        f"    junit: junit.xml\n    sends: true\n    timeout_s: {TEST_TIMEOUT_S}\n"
     )
 
 

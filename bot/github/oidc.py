@@ -234,6 +234,8 @@ def _job_of(claims: Fields) -> ProvedJob:
         sha=Sha(sha),
         branch=branch,
         pr_number=int(merge[1]) if merge is not None else None,
+        # Older Enterprise Servers have no such claim.
+        check_run_id=claims.id_or_none("check_run_id") or "",
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import artifacts, command, deliver, example, registration
+from bot.sandbox import artifacts, command, deliver, example, job_tokens, registration
 from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.control import Control
@@ -310,6 +310,7 @@ def build_app(
     app.router.add_route("*", f"{doors.PREFIX}{{tail:.*}}", doors.not_imitated)
     app.add_routes(control.routes())
     app.add_routes(SmartHttp(world, credentials).routes())
+    app.add_routes(job_tokens.routes(world))
     app.router.add_get(artifacts.STORAGE + r"{id:\d+}", partial(artifacts.serve, world))
     pages = Pages(world)
     Registration(world, pages).add_to(app)

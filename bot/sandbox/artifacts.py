@@ -53,16 +53,30 @@ def leave_reports(
     if written is not None and plan.junit is not None:
         name = PurePosixPath(plan.junit).name
         leave(repository.world, run, f"junit-{plan.name}", [(name, written)])
+    if plan.reports is not None:
+        name = plan.reports.artifact or f"junit-{plan.name}"
+        leave(repository.world, run, name, _files_of(repository, run, plan))
+
+
+def reports_of(
+    repository: Repository, run: WorkflowRun, plan: CheckPlan, written: bytes | None
+) -> list[tuple[str, bytes]]:
+    """Return the report files of a check that has ended, with their names."""
+    own = [] if written is None or plan.junit is None else [(plan.junit, written)]
+    return own + _files_of(repository, run, plan)
+
+
+def _files_of(repository: Repository, run: WorkflowRun, plan: CheckPlan) -> list[tuple[str, bytes]]:
+    """Return files of the commit, and a report made up from the tests of the CI file."""
     if plan.reports is None:
-        return
+        return []
     objects = repository.git.objects
     read = ((path, objects.file_at(run.tested_sha, path)) for path in plan.reports.files)
     files = [(path, content) for path, content in read if content is not None]
     if plan.reports.tests:
         failing = failing_tests(repository, run, plan)
         files.append((MADE_UP, made_up(plan.name, plan.reports.tests, failing)))
-    name = plan.reports.artifact or f"junit-{plan.name}"
-    leave(repository.world, run, name, files)
+    return files
 
 
 def leave(

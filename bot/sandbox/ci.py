@@ -10,7 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from bot.sandbox import artifacts, ci_file, command_runner, deliver, reports, standing
+from bot.sandbox import (
+    artifacts,
+    ci_file,
+    command_runner,
+    deliver,
+    job_tokens,
+    reports,
+    standing,
+)
 from bot.sandbox.ci_file import CheckPlan, Plan
 from bot.sandbox.records import Account, Actor, App, CheckRun
 from bot.sandbox.shapes import checks
@@ -184,16 +192,33 @@ async def _end_check(
     fields: dict[str, object] = {}
     written = None
     if plan.run is not None and check.status != "completed":
-        done = await command_runner.run(repository, run, plan)
+        own = job_tokens.environment_of(repository, run, check) if plan.sends else {}
+        done = await command_runner.run(repository, run, plan, own)
         conclusion, written = done.conclusion, done.report
         fields["output"] = {"title": done.title, "summary": done.title, "text": done.text}
     if check.status == "completed":
         return
-    artifacts.leave_reports(repository, run, plan, written)
+    if not plan.sends or await _send(repository, run, ending, written):
+        artifacts.leave_reports(repository, run, plan, written)
+    if check.status == "completed":
+        return
     fields.update(status="completed", conclusion=conclusion)
     actor = Actor(check.suite.app.bot, check.suite.app)
     reports.change_run(repository, check, actor, fields)
     close_when_done(repository, run)
+
+
+async def _send(
+    repository: Repository,
+    run: WorkflowRun,
+    ending: tuple[CheckRun, CheckPlan],
+    written: bytes | None,
+) -> str:
+    """Send the reports of a job that ends; return why one was not accepted, else nothing."""
+    check, plan = ending
+    files = artifacts.reports_of(repository, run, plan, written)
+    refusals = [await job_tokens.send(repository, run, check, each) for each in files]
+    return "\n".join(filter(None, refusals))
 
 
 def _begin_status(

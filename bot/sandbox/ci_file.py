@@ -77,7 +77,8 @@ class CheckPlan(Part):
 
     `junit` is a file that the command `run` writes; it becomes the artifact `junit-<name>`. With
     `paths` the check is skipped where no changed file matches, with `skips_drafts` on the events
-    of draft pull requests, as jobs with an `if` are.
+    of draft pull requests, as jobs with an `if` are. With `sends` its job may ask for OIDC tokens,
+    and sends its report to Headgate itself; what is not accepted becomes an artifact.
     """
 
     name: str = Field(min_length=1)
@@ -93,6 +94,7 @@ class CheckPlan(Part):
     failed_steps: int = 1
     paths: Texts = ()
     skips_drafts: bool = False
+    sends: bool = False
 
     @model_validator(mode="after")
     def _fits(self) -> "CheckPlan":

@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,8 +32,10 @@ class Done:
     report: bytes | None = None
 
 
-async def run(repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan) -> Done:
-    """Run the command of a check on its commit."""
+async def run(
+    repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan, own: Mapping[str, str]
+) -> Done:
+    """Run the command of a check on its commit; `own` are variables of its job alone."""
     if not repository.world.allow_commands or plan.run is None:
         message = "commands are off; start the sandbox with --allow-commands"
         return Done("failure", message, message)
@@ -41,7 +44,7 @@ async def run(repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan) -
             await asyncio.to_thread(
                 export, repository.git.objects, run_of_ci.tested_sha, Path(folder)
             )
-            environment = _environment(repository, run_of_ci)
+            environment = {**_environment(repository, run_of_ci), **own}
             done = await _shell(plan.run, Path(folder), environment, plan.timeout_s)
             return replace(done, report=_report(Path(folder), plan.junit))
 

@@ -16,6 +16,7 @@ checks:
   - {name: lint, seconds: 1}
   - name: test
     seconds: 3
+    sends: true
     reports:
       tests:
         - {name: test_upload, classname: tests.test_uploads, file: tests/test_uploads.py}

@@ -351,6 +351,7 @@ class World:
         self.installs_itself = True
         self.manifest_codes: dict[str, datetime] = {}
         self.webhook_url: str | None = None
+        self.audience: str | None = None  # of job tokens; None: the service's address
         self.webhook_secret = ""
         self.accounts: dict[int, Account] = {}
         self.app: App | None = None

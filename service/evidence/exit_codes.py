@@ -42,7 +42,7 @@ def codes_of(lookup: Lookup, job: str, but: Set[int]) -> ExitCodes:
     return ExitCodes(
         named=frozenset(int(word) for word in words if word != FAILURE_WORD),
         names_failure=FAILURE_WORD in words,
-        learned=frozenset(_learned(_commands(taught))),
+        learned=frozenset(_learned(_commands(lookup, taught))),
     )
 
 
@@ -57,7 +57,7 @@ def _is_called(job: str, pattern: str) -> bool:
     return any(globs.matches(pattern, name) for name in (job, plain, plain.rpartition(" / ")[2]))
 
 
-def _commands(uploads: Iterable[Upload]) -> list[_Ended]:
+def _commands(lookup: Lookup, uploads: Iterable[Upload]) -> list[_Ended]:
     """Return each command once, of whose uploads all are whole and sent by the job itself."""
     by_command: defaultdict[str, list[Upload]] = defaultdict(list)
     for each in uploads:
@@ -70,7 +70,8 @@ def _commands(uploads: Iterable[Upload]) -> list[_Ended]:
             sum(each.failures for each in sent),
         )
         for sent in by_command.values()
-        if expected_tests.is_whole(sent) and all(map(expected_tests.is_from_its_sender, sent))
+        if expected_tests.is_whole(sent)
+        and all(expected_tests.is_from_its_sender(lookup, each) for each in sent)
     ]
 
 

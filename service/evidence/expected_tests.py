@@ -12,8 +12,9 @@ from datetime import datetime
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.evidence.store import base_uploads
+from service.provenance import Proof
 from service.testhealth.detector import completeness
-from service.testhealth.detector.completeness import Expectation, MissingTest, Part, Proof
+from service.testhealth.detector.completeness import Expectation, MissingTest, Part
 from service.testhealth.reports.reading import SUITE_FAILURE, UNNAMED
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import listings
@@ -43,12 +44,14 @@ class Lookup:
     """A transaction that examines uploads of one repository.
 
     `before`: later results of the target branch say nothing, because they may be about newer code.
+    `needs` is what must prove a report that excuses failures of a test run.
     """
 
     session: Tx
     sets: StoredSets
     repository: RepositoryRecord
     before: datetime
+    needs: Proof
 
     @property
     def id(self) -> int:
@@ -241,14 +244,14 @@ def _skipped(
     if suspicious:
         prs = sorted({pr for each in sent.uploads for pr in each.prs})
         heads = base_uploads.of_pull_requests(lookup.session, lookup.id, sent.job, prs)
-        proved = [each for each in heads if is_from_its_sender(each)]
+        proved = [each for each in heads if is_from_its_sender(lookup, each)]
         suspicious -= lookup.tests(proved) - lookup.ran(proved)
     return tuple(_test(case) for case in _cases(lookup, suspicious))
 
 
-def is_from_its_sender(upload: Upload) -> bool:
-    """Return whether the job that an upload names has sent it."""
-    return upload.account.proof is Proof.SENDER
+def is_from_its_sender(lookup: Lookup, upload: Upload) -> bool:
+    """Return whether it is proved, as far as the repository asks, that its job has sent it."""
+    return completeness.is_enough(upload.account.proof, lookup.needs)
 
 
 def _named(

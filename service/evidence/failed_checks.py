@@ -22,17 +22,16 @@ from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.engine.reported import Evidence
 from service.mergequeue.operations import naming, turn
 from service.mergequeue.store import queues
+from service.provenance import Proof
 from service.provider.ci import CiJob, CiRun, CiTrigger
 from service.provider.errors import Gone, GoneKind
 from service.provider.port import Provider
 from service.runtime import Runtime
-from service.testhealth.detector import excuses
-from service.testhealth.detector.completeness import Proof
-from service.testhealth.detector.excuses import Relation, Rules, Suspect
+from service.testhealth.detector import completeness, excuses
+from service.testhealth.detector.excuses import EXCUSING, Relation, Rules, Suspect
 from service.testhealth.operations import collected, judge, records
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import jobs
-from service.testhealth.reports.jobs import Sent
 from service.testhealth.store import quarantine, uploads
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Upload
@@ -106,7 +105,10 @@ async def _reported_of(
         for one in verdict.standings_of(run)
         if one.check is not None
     }
-    return await _reported(provider, queue.repo, failing, conclusions, sent)
+    settings = await runtime.store.read(quarantine.settings_of, queue.repository_id)
+    needs = Proof[settings.excuse_proof.name]
+    reported = await _reported(provider, queue.repo, failing, sent, needs)
+    return tuple(replace(each, conclusion=conclusions.get(each.name, "")) for each in reported)
 
 
 async def _explained(
@@ -130,7 +132,9 @@ async def _explained(
         landed = [await _changes(provider, queue.repo, pr) for pr in _landed_between(findings)]
         # What they touched is in the newest results already; what they deleted is in older ones.
         below += [replace(each, paths=each.deleted) for each in landed]
-    return _evidence(run, findings, suspects, below, await _rules(runtime, queue, run))
+    evidence = _evidence(run, findings, suspects, below, await _rules(runtime, queue, run))
+    excused = [each for each in reported if evidence.explanations.get(each.name) in EXCUSING]
+    return replace(evidence, proofs={each.name: each.proof for each in excused})
 
 
 async def _are_overdue(runtime: Runtime, queue: QueueRef, run: Run, late: AbstractSet[str]) -> bool:
@@ -199,10 +203,13 @@ async def _reported(
     provider: Provider,
     repo: RepoRef,
     failing: Mapping[str, frozenset[str]],
-    conclusions: Mapping[str, str],
     sent: Sequence[Upload],
+    needs: Proof,
 ) -> tuple[ReportedCheck, ...]:
-    """Return the failed checks of whose jobs there are uploads, with these."""
+    """Return the failed checks of whose jobs there are uploads, with these.
+
+    `needs` is what must prove those that excuse.
+    """
     by_attempt: dict[Attempt, list[Upload]] = {}
     for each in sent:
         # An id of another CI system is a number of the provider only by accident.
@@ -217,20 +224,45 @@ async def _reported(
         whole = [each for each in sent if each.run_id == run_id]
         accounted |= {
             job.id: jobs.accounted(
-                revocations.job_of(job), list(map(revocations.job_of, ran)), list(map(_sent, whole))
+                revocations.job_of(job),
+                list(map(revocations.job_of, ran)),
+                list(map(revocations.sent_of, whole)),
             )
             for job in ran
         }
     reported = []
     for name, checks in failing.items():
         matching = [of_job[check] for check in sorted(checks) if check in of_job]
-        if len(matching) < len(checks) or not all(uploads for _, uploads in matching):
-            continue
-        uploads = tuple({each.id: each for _, some in matching for each in some}.values())
-        others = frozenset[str]().union(*(accounted[job.id] for job, _ in matching))
-        steps = max(job.failed_steps for job, _ in matching)
-        reported.append(ReportedCheck(name, uploads, steps, conclusions.get(name, ""), others))
+        if len(matching) == len(checks) and _have_reported([some for _, some in matching]):
+            steps = max(job.failed_steps for job, _ in matching)
+            others = frozenset[str]().union(*(accounted[job.id] for job, _ in matching))
+            uploads, contrary = _by_proof([some for _, some in matching], needs)
+            reported.append(ReportedCheck(name, uploads, steps, others=others, contrary=contrary))
     return tuple(reported)
+
+
+def _have_reported(of_jobs: Sequence[tuple[Upload, ...]]) -> bool:
+    """Return whether each job has uploads; of several, each with a failure of its own."""
+    if len(of_jobs) == 1:
+        return bool(of_jobs[0])
+    return all(any(each.failures for each in some) for some in of_jobs)
+
+
+def _by_proof(
+    of_jobs: Sequence[tuple[Upload, ...]], needs: Proof
+) -> tuple[tuple[Upload, ...], tuple[Upload, ...]]:
+    """Return the uploads that speak for the jobs of a check, and the others.
+
+    Those that are proved enough speak for their job. If it has none, all of its uploads are
+    examined, so that the answer says what is missing.
+    """
+    uploads: dict[str, Upload] = {}
+    contrary: dict[str, Upload] = {}
+    for some in of_jobs:
+        enough = [one for one in some if completeness.is_enough(one.account.proof, needs)]
+        uploads |= {each.id: each for each in enough or some}
+        contrary |= {each.id: each for each in some if enough and each not in enough}
+    return tuple(uploads.values()), tuple(contrary.values())
 
 
 async def _proved(
@@ -251,11 +283,15 @@ async def _proved(
         if run_id is not None and _tested(await provider.ci_run(repo, run_id), sha)
     }
     return tuple(
-        replace(each, account=replace(each.account, proof=Proof.RUN))
+        _with_proof(each, Proof.TOKEN)
         if each.account.proof is Proof.NONE and each.run_id in proved
         else each
         for each in sent
     )
+
+
+def _with_proof(upload: Upload, proof: Proof) -> Upload:
+    return replace(upload, account=replace(upload.account, proof=proof))
 
 
 def _tested(run: CiRun | None, sha: Sha) -> bool:
@@ -266,13 +302,17 @@ def _tested(run: CiRun | None, sha: Sha) -> bool:
 
 
 def _uploads_of(job: CiJob, ran: Sequence[CiJob], uploads: Sequence[Upload]) -> tuple[Upload, ...]:
-    all_jobs = [revocations.job_of(each) for each in ran]
-    chosen = jobs.uploads_of(revocations.job_of(job), all_jobs, list(map(_sent, uploads)))
-    return tuple(each for each in uploads if each.id in chosen)
+    """Return the uploads of a job; if it has none, those that others made in its name.
 
-
-def _sent(upload: Upload) -> Sent:
-    return Sent(upload.id, upload.job, upload.machine or "")
+    The latter prove nothing, and are only named as a reason.
+    """
+    here, every = revocations.job_of(job), [revocations.job_of(each) for each in ran]
+    sent = list(map(revocations.sent_of, uploads))
+    chosen = jobs.uploads_of(here, every, sent)
+    if chosen:
+        return tuple(each for each in uploads if each.id in chosen)
+    claimed = jobs.claimed_for(here, every, sent)
+    return tuple(_with_proof(each, Proof.NONE) for each in uploads if each.id in claimed)
 
 
 def _looked_up(

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from service.evidence import upload_completeness
 from service.evidence.expected_tests import Lookup
-from service.testhealth.detector import hindsight, quarantine
+from service.provenance import Proof
+from service.testhealth.detector import completeness, hindsight, quarantine
 from service.testhealth.detector.completeness import JobReport
 from service.testhealth.detector.excuses import FailedCheck, FailedTest
 from service.testhealth.detector.health import Evidence
@@ -56,7 +57,8 @@ class ReportedCheck:
     """A failed check with the uploads of its jobs, and the greatest number of failed steps.
 
     `conclusion` is the provider's; `others` are the keys under which other jobs of the CI run
-    reported, or passed without a report.
+    reported, or passed without a report. `contrary` are uploads that are proved less than others:
+    their failures count, and they excuse nothing.
     """
 
     name: str
@@ -64,6 +66,13 @@ class ReportedCheck:
     failed_steps: int
     conclusion: str = ""
     others: frozenset[str] = frozenset()
+    contrary: tuple[Upload, ...] = ()
+
+    @property
+    def proof(self) -> Proof:
+        """Return the weakest proof of the uploads."""
+        proofs = (each.account.proof for each in self.uploads)
+        return min(proofs, key=completeness.STRENGTH.index, default=Proof.NONE)
 
     @property
     def is_mass(self) -> bool:
@@ -134,7 +143,7 @@ def look_up(
     Quarantine is that of the start of the run, as it was stored with each upload.
     """
     failed = {
-        each.name: {} if each.is_mass or not each.is_whole else _failed_in(tests, each.uploads)
+        each.name: {} if each.is_mass or not each.is_whole else _failed_of(tests, each)
         for each in reported
     }
     nos = sorted({no for tests in failed.values() for no in tests})
@@ -157,7 +166,8 @@ def _reports(
     tests: RepositoryTests, reported: ReportedCheck, began: RunStart
 ) -> tuple[JobReport, ...]:
     """Return the uploads of a check with what they should contain."""
-    lookup = Lookup(tests.session, tests.sets, tests.home.repository, began.at)
+    needs = Proof[tests.home.settings.excuse_proof.name]
+    lookup = Lookup(tests.session, tests.sets, tests.home.repository, began.at, needs)
     reports = upload_completeness.reports_of(lookup, began.branch, reported.uploads)
     since = tests.home.now - HEADS_SINCE
     beside, every = upload_completeness.jobs_of_branch(
@@ -168,6 +178,12 @@ def _reports(
     ended = [replace(each, conclusion=reported.conclusion) for each in reports]
     ended[0] = replace(ended[0], jobs_missing=tuple(sorted(missing)))
     return tuple(ended)
+
+
+def _failed_of(tests: RepositoryTests, reported: ReportedCheck) -> dict[int, _Failed]:
+    """Return the failed tests of a check; the contrary uploads alone are no failures of it."""
+    own = _failed_in(tests, reported.uploads)
+    return _failed_in(tests, (*reported.uploads, *reported.contrary)) if own else own
 
 
 def _failed_in(tests: RepositoryTests, sent: Iterable[Upload]) -> dict[int, _Failed]:

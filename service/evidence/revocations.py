@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from service.database.database import Tx
 from service.mergequeue.engine.inputs import PassRevoked
 from service.mergequeue.engine.model import Run
+from service.provenance import Proof
 from service.provider.ci import CiJob
 from service.provider.port import Provider
-from service.testhealth.detector.completeness import Proof
+from service.testhealth.detector import completeness
 from service.testhealth.reports import jobs
 from service.testhealth.reports.jobs import Job, Sent
 from service.testhealth.store import attempts as test_attempts
@@ -33,8 +34,8 @@ Doubt = tuple[Upload, Upload]
 def doubts_of(session: Tx, repository_id: int, run: Run) -> tuple[Doubt, ...]:
     """Return pairs of uploads of the same attempt of a CI run which may revoke a pass of the run.
 
-    The later upload counts only if its sender is known to belong to the CI run (`Proof.SENDER`),
-    or knows the secret `session` of the excused one: a shared token names any run.
+    The later upload counts only if its sender is known to belong to the CI run, or knows the
+    secret `session` of the excused one: a shared token names any run.
     """
     if run.sha is None:
         return ()
@@ -59,7 +60,7 @@ def _is_answered_by(earlier: Upload, later: Upload) -> bool:
     is_same_ci = (later.run_id, later.run_attempt) == (earlier.run_id, earlier.run_attempt)
     session = later.account.session
     is_same_sender = bool(session) and session == earlier.account.session
-    is_bound = is_same_sender or later.account.proof is Proof.SENDER
+    is_bound = is_same_sender or completeness.is_enough(later.account.proof, Proof.RUN)
     return later.id != earlier.id and is_later and is_same_ci and is_bound
 
 
@@ -97,8 +98,12 @@ def _attempts(doubts: Sequence[Doubt]) -> list[tuple[str, int]]:
 
 
 def _are_of(job: Job, ran: Sequence[Job], pair: Doubt) -> bool:
-    sent = [Sent(each.id, each.job, each.machine or "") for each in pair]
-    return all(jobs.is_of(job, ran, each) for each in sent)
+    return all(jobs.is_of(job, ran, sent_of(each)) for each in pair)
+
+
+def sent_of(upload: Upload) -> Sent:
+    """Return an upload as the rules about jobs take it."""
+    return Sent(upload.id, upload.job, upload.machine or "", upload.account.check_run)
 
 
 def job_of(job: CiJob) -> Job:

@@ -14,16 +14,17 @@ from service.database.records import RepositoryRecord
 from service.evidence import exit_codes, expected_tests
 from service.evidence.expected_tests import Lookup, Sent
 from service.evidence.store import base_uploads, queue_facts
+from service.provenance import Proof
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
 from service.testhealth.detector import completeness, excuses
 from service.testhealth.detector.completeness import JobReport, Part
 from service.testhealth.detector.excuses import Suspect
-from service.testhealth.operations import answers, failure_texts, findings, records
+from service.testhealth.operations import answers, failure_texts, records
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import attempts as test_attempts
-from service.testhealth.store import listings, uploads
+from service.testhealth.store import listings, quarantine, uploads
 from service.testhealth.store.cases import ASKED_AT_ONCE
 from service.testhealth.store.sets import OutcomeSets, StoredSets
 from service.testhealth.store.uploads import Upload
@@ -38,12 +39,6 @@ FAILURES_MAX = 1000
 CHANGES_S = 2
 """Time for the provider to list what a pull request changes."""
 
-TESTS_UNKNOWN = (
-    "tests_unknown: no results of {branch} are proved yet, so it is not known which tests this job"
-    " should report, and a missing one is not noticed. Send results of {branch} with the id of the"
-    " CI run, by OIDC (`permissions: id-token: write`), or with a token of role queue."
-)
-
 OF_FIXTURE = (
     "`{name}` is quarantined, and a fixture failed that other tests may share, not the test itself"
 )
@@ -54,11 +49,10 @@ NEW_TEXT = "`{name}` is quarantined only for its known failures, and it fails in
 class ExcusedUpload:
     """What is asked of an answer: the reports, and texts that are new.
 
-    `target` is the branch whose results say what is expected. `prs` are the pull requests under
-    test, `landed` those that landed between the results with which it is compared.
+    `prs` are the pull requests under test, `landed` those that landed between the results with
+    which it is compared.
     """
 
-    target: str
     reports: tuple[JobReport, ...]
     prs: tuple[int, ...]
     new_texts: tuple[str, ...]
@@ -102,15 +96,7 @@ async def check(
     if account.exit_code is not None and account.answered != verdict.exit_code:
         account = replace(account, answered=verdict.exit_code)
         await runtime.store.run(uploads.note_account, asked.upload.id, account)
-    warnings = (*_warnings(asked), *answer.warnings)[: findings.WARNINGS_MAX]
-    return replace(answer, verdict=verdict, not_excused_because=reasons, warnings=warnings)
-
-
-def _warnings(asked: ExcusedUpload) -> Iterable[str]:
-    """Return what the sender should know about results that may excuse failures."""
-    is_unknown = any(each.expectation is None for each in asked.reports)
-    if is_unknown and asked.upload.kind != UploadClass.STABLE.value:
-        yield TESTS_UNKNOWN.format(branch=asked.target)
+    return replace(answer, verdict=verdict, not_excused_because=reasons)
 
 
 async def _changed(runtime: Runtime, ref: RepoRef, prs: Iterable[int]) -> list[Suspect]:
@@ -142,25 +128,30 @@ def _asked(
     if upload.kind == UploadClass.QUEUE.value:
         run = queue_facts.tested_run(session, repository.id, Sha(upload.sha), upload.branch)
     before = upload.received_at if run is None else run.created_at
-    lookup = Lookup(session, sets, repository, before)
+    settings = quarantine.settings_of(session, repository.id)
+    needs = Proof[settings.excuse_proof.name]
+    lookup = Lookup(session, sets, repository, before, needs)
     target = _target_of(session, repository, upload)
     reports = reports_of(lookup, target, sent, is_command=True)
     new_texts = _new_texts(lookup, runtime, upload)
     landed = {pr for each in reports if each.expectation for pr in each.expectation.landed}
-    return ExcusedUpload(
-        target, reports, upload.prs, new_texts, len(failed), upload, tuple(sorted(landed))
-    )
+    return ExcusedUpload(reports, upload.prs, new_texts, len(failed), upload, tuple(sorted(landed)))
 
 
 def _sent_with(session: Tx, repository_id: int, upload: Upload) -> tuple[Upload, ...]:
-    """Return the uploads of the same run of the sender; without one, of the same job's attempt."""
+    """Return the uploads of the same run of the sender; without one, of the same job's attempt.
+
+    What another job has sent adds no test to a report.
+    """
     if upload.account.session:
         near = uploads.of_sha(session, repository_id, upload.sha)
-        return tuple(each for each in near if each.account.session == upload.account.session)
-    if upload.run_id is None:
+        sent = [each for each in near if each.account.session == upload.account.session]
+    elif upload.run_id is None:
         return (upload,)
-    near = uploads.of_run(session, repository_id, upload.run_id, upload.run_attempt)
-    return tuple(each for each in near if each.job == upload.job)
+    else:
+        near = uploads.of_run(session, repository_id, upload.run_id, upload.run_attempt)
+        sent = [each for each in near if each.job == upload.job]
+    return tuple(each for each in sent if each.account.check_run == upload.account.check_run)
 
 
 def _target_of(session: Tx, repository: RepositoryRecord, upload: Upload) -> str:
@@ -223,7 +214,7 @@ def _whole_run(lookup: Lookup, sent: Sequence[Upload]) -> dict[str, list[Upload]
     run_ids = sorted({each.run_id for each in sent if each.run_id is not None})
     by_job: dict[str, list[Upload]] = {}
     for each in base_uploads.of_runs(lookup.session, lookup.id, run_ids):
-        if expected_tests.is_from_its_sender(each):
+        if expected_tests.is_from_its_sender(lookup, each):
             by_job.setdefault(each.job, []).append(each)
     return by_job
 
@@ -237,7 +228,7 @@ def _branch_with_results(lookup: Lookup, target: str, but: frozenset[str]) -> st
 
 
 def _report_of(lookup: Lookup, branch: str | None, sent: Sent, *, is_command: bool) -> JobReport:
-    parts = tuple(map(_part_of, sent.uploads))
+    parts = tuple(_part_of(each, lookup.needs) for each in sent.uploads)
     own = {pr for each in sent.uploads for pr in each.prs}
     codes = exit_codes.codes_of(lookup, sent.job, own)
     if branch is None:
@@ -246,9 +237,10 @@ def _report_of(lookup: Lookup, branch: str | None, sent: Sent, *, is_command: bo
     return JobReport(sent.job, parts, expectation, codes=codes)
 
 
-def _part_of(upload: Upload) -> Part:
+def _part_of(upload: Upload, needs: Proof) -> Part:
     is_of_queue = upload.kind == UploadClass.QUEUE.value
-    return Part(upload.account, upload.failures, upload.is_partial, is_of_queue)
+    needed = needs if is_of_queue else Proof.NONE
+    return Part(upload.account, upload.failures, upload.is_partial, needed)
 
 
 def jobs_of_branch(

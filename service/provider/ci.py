@@ -73,7 +73,8 @@ class ProvedJob:
 
     `repository_id` is the provider's. `branch` is empty for a tag. `sha` is what the job checks
     out: the head with the trigger HEAD, as a rule the merge commit with PULL_REQUEST.
-    `pr_number` None: none, or the token does not tell.
+    `pr_number` None: none, or the token does not tell. `check_run_id` is the job's own check run,
+    which other jobs of the run do not have; empty: the token proves the run alone.
     """
 
     repository_id: str
@@ -83,6 +84,7 @@ class ProvedJob:
     sha: Sha
     branch: str
     pr_number: int | None
+    check_run_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ made from `TestSettings`.
 from dataclasses import dataclass
 
 from service.settings import Chars, Form, Items, Words, setting
-from service.vocabulary import Health, QuarantineForgives, Sensitivity
+from service.vocabulary import ExcuseProof, Health, QuarantineForgives, Sensitivity
 
 UNHEALTHY = (Health.FLAKY, Health.BROKEN)
 
@@ -17,7 +17,14 @@ FAILURE_WORD = "failure"
 """In `test_failure_exit_codes` in place of a code: the job failed, and it sends none."""
 
 SettingValue = (
-    bool | str | Sensitivity | QuarantineForgives | tuple[str, ...] | tuple[Health, ...] | None
+    bool
+    | str
+    | Sensitivity
+    | QuarantineForgives
+    | ExcuseProof
+    | tuple[str, ...]
+    | tuple[Health, ...]
+    | None
 )
 """What one setting can hold."""
 
@@ -106,4 +113,13 @@ class TestSettings:
         "when Headgate does not excuse quarantined failures because of the exit code, and you know "
         "that no other fault ends the job like that",
         Items("entries", 255, form=Form.EXIT_CODE, items_max=50),
+    )
+    excuse_proof: ExcuseProof = setting(
+        ExcuseProof.JOB,
+        "what must prove the report of a failed required check on a test branch, so that its "
+        "failure can be excused: the check's own CI job (`JOB`), the CI run (`RUN`), or a token "
+        "(`TOKEN`). Only a token of role `admin` changes it",
+        "`RUN` where reports are collected from [artifacts](#collected-artifacts), `TOKEN` where "
+        "CI has no OIDC token; then [every job that has the token](#what-a-complete-report-is) can "
+        "excuse the failure of another",
     )

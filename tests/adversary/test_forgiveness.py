@@ -63,7 +63,8 @@ async def sent(ask: Asker, gate: gates.Gate, tests: dict[str, str], **meta: Any)
         "run_attempt": ran.attempt,
         "job": JOB,
     }
-    return await ci.upload(ask, tests, **{**about, **meta})
+    by = ci.token_of(ask.world, gate.check)
+    return await ci.upload(ask, tests, **{"by": by, **about, **meta})
 
 
 async def test_what_proves_everything_is_still_excused(world: World, ask: Asker) -> None:
@@ -279,7 +280,7 @@ async def test_a_token_of_other_jobs_fails_no_run_by_an_upload(world: World, ask
     number = await merging(world)
     gate = await gates.under_test(world, number)
     await sent(ask, gate, RED, **COMMAND)
-    await sent(stranger, gate, {"mail": WRONG})
+    await sent(stranger, gate, {"mail": WRONG}, by="")
     await ci.ends(ask, number, GREEN, sends=False)
     await world.settle()
     assert len(await landed_on(world)) == 1

@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from service.testhealth.detector.completeness import UNPROVED
+from service.testhealth.detector.completeness import NO_HISTORY, UNPROVED
 from service.vocabulary import Role
 from tests.adversary.judge import landed_on
 from tests.harness import gates
 from tests.harness import reporting_ci as ci
-from tests.harness.asking import Asker, asker
-from tests.harness.world import World, WorldOptions
+from tests.harness.asking import HOST, Asker, asker
+from tests.harness.world import REPO, World, WorldOptions
 
 WRONG = "AssertionError: 10.0 != 10.01"
 GREEN = {"total": "", "mail": ""}
 RED = {"total": WRONG, "mail": ""}
-COMMAND = {
+COMMAND: dict[str, Any] = {
     "session": "a" * 32,
     "session_uploads": 1,
     "command_exit_code": 1,
@@ -80,17 +80,38 @@ async def test_a_run_that_the_provider_does_not_know_excuses_no_failure(
     assert answer["not_excused_because"] == [UNPROVED]
 
 
-@pytest.mark.parametrize("role", [Role.QUEUE, Role.ADMIN])
-async def test_a_token_that_vouches_needs_no_run_of_the_provider(
+@pytest.mark.parametrize("role", [Role.CI, Role.QUEUE, Role.ADMIN])
+async def test_a_token_of_any_role_excuses_nothing_unless_an_admin_says_so(
     world: World, admin: Asker, role: Role
 ) -> None:
-    """Hurts users of other CI systems: the provider knows no run of theirs."""
+    """Hurts everybody who builds main: whoever saw the token once excuses failures of any job."""
     await ci.on_main(admin, GREEN, "1")
     job = await asker(world, role=role)
     _, gate = await being_merged(world)
-    answer = await ci.upload(job, RED, run_id="jenkins-7", **of(gate), **COMMAND)
+    ran = ci.workflow_run_of(world, gate.check)
+    about = {**of(gate), "run_id": str(ran.id), **COMMAND}
+    answer = await ci.upload(job, RED, **about)
+    assert answer["not_excused_because"] == [UNPROVED]
+    await ci.settle_tests(admin, "update-settings", excuse_proof="TOKEN")
+    answer = await ci.upload(job, RED, **about)
     assert answer["not_excused_because"] == []
     assert answer["verdict"]["exit_code"] == 0
+
+
+@pytest.mark.parametrize("role", [Role.CI, Role.QUEUE])
+async def test_only_an_admin_lowers_what_must_prove_a_report(
+    world: World, admin: Asker, role: Role
+) -> None:
+    """Hurts everybody who builds main: a job would first allow itself what it then does."""
+    asking = await asker(world, role=role)
+    owner, name = REPO.split("/")
+    repo = {"host": HOST, "owner": owner, "name": name}
+    status, answer = await asking.post(
+        "flaky-tests/update-settings", repo=repo, org_url_slug=owner, excuse_proof="TOKEN"
+    )
+    assert (status, answer["code"]) == (403, "missing_role")
+    shown = await ci.settle_tests(admin, "get-settings")
+    assert shown["excuse_proof"] == "JOB"
 
 
 async def test_a_provider_that_was_slow_when_results_came_is_asked_again(
@@ -98,6 +119,7 @@ async def test_a_provider_that_was_slow_when_results_came_is_asked_again(
 ) -> None:
     """Hurts authors: a moment in which the provider is away would cost them their excuse."""
     await ci.on_main(admin, GREEN, "1")
+    await ci.settle_tests(admin, "update-settings", excuse_proof="TOKEN")
     job = await asker(world, role=Role.CI)
     number, gate = await being_merged(world)
     ran = ci.workflow_run_of(world, gate.check)
@@ -111,13 +133,14 @@ async def test_a_provider_that_was_slow_when_results_came_is_asked_again(
     assert len(await landed_on(world)) == 1
 
 
-async def test_an_excuse_without_expected_tests_is_warned_of(world: World, admin: Asker) -> None:
+async def test_a_repository_without_results_of_main_excuses_nothing(
+    world: World, admin: Asker
+) -> None:
     """Hurts everybody who builds main: lost tests go unseen, and the answer says all is well."""
-    _, gate = await being_merged(world)
-    answer = await ci.upload(admin, RED, **of(gate), **COMMAND)
-    assert answer["verdict"]["exit_code"] == 0
-    (warning,) = answer["warnings"]
-    assert warning.startswith("tests_unknown: no results of main are proved yet")
-    await ci.on_main(admin, GREEN, "1")
-    again = await ci.upload(admin, RED, **of(gate), **{**COMMAND, "session": "b" * 32})
-    assert again["warnings"] == []
+    number, gate = await being_merged(world)
+    answer = await ci.upload(admin, RED, by=ci.token_of(world, gate.check), job="unit", **of(gate))
+    assert answer["not_excused_because"] == [NO_HISTORY]
+    await ci.ends(admin, number, RED)
+    await world.settle()
+    assert await landed_on(world) == []
+    assert NO_HISTORY in world.comment_on(number)

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from service.provenance import Proof
 from service.testhealth.detector import completeness
 from service.testhealth.detector.completeness import (
     NO_CODES,
+    NO_HISTORY,
     UNPROVED,
     Account,
     Changes,
@@ -16,7 +18,6 @@ from service.testhealth.detector.completeness import (
     JobReport,
     MissingTest,
     Part,
-    Proof,
 )
 
 MAIL = MissingTest("mail", "tests/mail.py", "Cart")
@@ -52,8 +53,8 @@ def test_a_report_without_a_gap_is_complete():
     assert gaps_of(WHOLE) == ()
 
 
-def test_a_repository_that_has_never_reported_expects_nothing():
-    assert gaps_of(replace(WHOLE, expectation=None)) == ()
+def test_a_repository_that_has_never_reported_excuses_nothing():
+    assert gaps_of(replace(WHOLE, expectation=None)) == (NO_HISTORY,)
 
 
 GONE = (
@@ -264,15 +265,21 @@ def test_jobs_that_report_beside_it_must_report():
 
 
 @pytest.mark.parametrize(
-    ("proof", "is_of_queue", "said"),
+    ("proof", "needs", "said"),
     [
-        (Proof.NONE, True, (UNPROVED,)),
-        (Proof.RUN, True, ()),
-        (Proof.SENDER, True, ()),
-        (Proof.NONE, False, ()),
+        (Proof.NONE, Proof.JOB, (UNPROVED,)),
+        (Proof.TOKEN, Proof.JOB, (UNPROVED,)),
+        (Proof.RUN, Proof.JOB, (UNPROVED,)),
+        (Proof.JOB, Proof.JOB, ()),
+        (Proof.TOKEN, Proof.RUN, (UNPROVED,)),
+        (Proof.RUN, Proof.RUN, ()),
+        (Proof.JOB, Proof.RUN, ()),
+        (Proof.NONE, Proof.TOKEN, (UNPROVED,)),
+        (Proof.TOKEN, Proof.TOKEN, ()),
+        (Proof.NONE, Proof.NONE, ()),
     ],
 )
-def test_results_of_a_test_run_excuse_only_when_their_ci_run_is_proved(proof, is_of_queue, said):
-    proved = Part(replace(ENDED, proof=Proof.SENDER), 1, is_of_queue=True)
-    part = Part(replace(ENDED, proof=proof), 1, is_of_queue=is_of_queue)
+def test_results_of_a_test_run_excuse_only_when_they_are_proved_as_needed(proof, needs, said):
+    proved = Part(Account(exit_code=1, proof=Proof.JOB), 0, needs=Proof.JOB)
+    part = Part(Account(exit_code=1, proof=proof), 1, needs=needs)
     assert gaps_of(of_parts(proved, part)) == said

@@ -6,13 +6,14 @@ from typing import Any
 
 import aiohttp
 
-from bot.sandbox import ci, reports
+from bot.sandbox import ci, job_tokens, reports
 from bot.sandbox.records import Actor, CheckRun
 from bot.sandbox.world import WorkflowRun
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.states import RunKind
 from tests.harness import gates
 from tests.harness.asking import HOST, Asker
+from tests.harness.issuer import AUDIENCE
 from tests.harness.world import REPO, World
 
 Failing = Mapping[str, str]
@@ -30,12 +31,18 @@ def a_report(tests: Failing) -> bytes:
     return f'<testsuite name="ui">{cases}</testsuite>'.encode()
 
 
-async def upload(ask: Asker, tests: Failing, **meta: Any) -> dict[str, Any]:
-    """Send a report; the answer, which must be a success."""
+async def upload(ask: Asker, tests: Failing, *, by: str = "", **meta: Any) -> dict[str, Any]:
+    """Send a report, as a job by its token `by` if one is given; the answer, a success."""
     form = aiohttp.FormData()
     form.add_field("metadata", about(**meta))
     form.add_field("file", a_report(tests), filename="junit.xml")
-    return await done(ask, "upload-test-results", data=form)
+    return await done(ask, "upload-test-results", data=form, by=by)
+
+
+def token_of(world: World, check: CheckRun) -> str:
+    """The token that CI gives to the job of a check."""
+    ran = workflow_run_of(world, check)
+    return job_tokens.token_of(world.repository, ran, check, AUDIENCE)
 
 
 async def settle_tests(ask: Asker, name: str, **more: Any) -> dict[str, Any]:
@@ -78,7 +85,8 @@ def about(**more: Any) -> str:
 async def done(ask: Asker, name: str, **sent: Any) -> dict[str, Any]:
     """The answer to a request, which must be a success."""
     url = f"{ask.world.url}/v1/flaky-tests/{name}"
-    headers = {"x-api-token": ask.secret}
+    job = sent.pop("by", "")
+    headers = {"Authorization": f"Bearer {job}"} if job else {"x-api-token": ask.secret}
     if isinstance(sent.get("data"), str):
         headers["Content-Type"] = "application/json"
     async with (
@@ -103,6 +111,7 @@ async def of_gate(ask: Asker, gate: gates.Gate, tests: Failing) -> None:
     await upload(
         ask,
         tests,
+        by=token_of(ask.world, gate.check),
         sha=gate.run.sha,
         branch=gate.run.branch,
         run_id=str(ran.id),

@@ -38,6 +38,7 @@ from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef
 from tests.harness import databases
 from tests.harness.clock import FastClock
+from tests.harness.issuer import AUDIENCE
 from tests.harness.published import Traffic
 from tests.harness.stillness import is_still
 
@@ -316,6 +317,7 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
         parts = wiring.World(clock, RandomIds(), options.boundary)
         async with wiring.running(settings, parts) as service:
             sandbox.world.webhook_url = f"{service.url}/webhooks/github"
+            sandbox.world.audience = AUDIENCE
             start = str(repository.git.branch("main"))
             yield World(sandbox, service.runtime, clock, service.url, str(older), start)
     traffic.check()
@@ -327,6 +329,7 @@ def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Setti
     given: dict[str, Any] = {
         "github_url": sandbox.url,
         "github_host": "github.localhost",
+        "oidc_audience": AUDIENCE,
         "github_app_id": str(sandbox.app_id),
         "github_private_key": str(sandbox.key_path),
         "github_webhook_secret": sandbox.webhook_secret,

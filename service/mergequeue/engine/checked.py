@@ -148,7 +148,13 @@ def _checked(run: Run, one: verdict.Standing, names: Mapping[str, str]) -> Check
         else Reporter(check.kind, check.source_id, check.id, check.attempt),
         because=_BECAUSE.get(ended) or _because(one),
         tests=tests,
+        proof=_proof_of(run, name) if ended is Ended.EXCUSED else None,
     )
+
+
+def _proof_of(run: Run, name: str) -> Proof:
+    """Return what proves the report that excuses a failed check."""
+    return Proof.NONE if run.evidence is None else run.evidence.proofs.get(name, Proof.NONE)
 
 
 def _because(one: verdict.Standing) -> str:

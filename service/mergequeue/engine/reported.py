@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from service.provenance import Proof
 from service.vocabulary import (
     Blocker,
     BlockerCode,
@@ -116,7 +117,8 @@ class Evidence:
     `silent` checks are unexplained because no results of them ever come.
 
     `failed_tests` are the ids of all tests that failed in a check, for each failed check whose
-    report is complete; of these the run is asked about the `unexplained_tests`.
+    report is complete; of these the run is asked about the `unexplained_tests`. `proofs` maps each
+    check whose failure is excused or known to what proves its report.
     """
 
     attempt: int
@@ -129,6 +131,7 @@ class Evidence:
     silent: tuple[str, ...] = ()
     failed_tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unexplained_tests: tuple[str, ...] = ()
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ report is complete. Each gap is a sentence that people read.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+
+from service.provenance import Proof
 
 NAME_MAX = 200
 NO_NAME = "(no job)"
@@ -38,22 +39,17 @@ COUNTING: Mapping[str, int] = {"mocha": 255, "robot": 250}
 
 
 UNPROVED = (
-    "nothing proves that these results are of a CI run of the test branch: send the run's id, give"
-    " the job `permissions: id-token: write`, or use a token of role `queue`"
+    "there is no report of the CI job itself: add `permissions: id-token: write` to the job and run"
+    " its tests by `headgate test`"
 )
 
+NO_HISTORY = (
+    "no results of the target branch are known yet, so the tests that this job should report are"
+    " not known: send results of the target branch first"
+)
 
-class Proof(StrEnum):
-    """What shows that an upload holds the results of the CI run that it names.
-
-    RUN: the provider knows the run, so its commit is proved, but any job with the token may have
-    sent it. SENDER: also the sender is known, by GitHub's OIDC token or by a token of role `queue`
-    or `admin`, which vouches; or we fetched the results from the run ourselves.
-    """
-
-    NONE = ""
-    RUN = "run"
-    SENDER = "sender"
+STRENGTH = (Proof.NONE, Proof.TOKEN, Proof.RUN, Proof.JOB)
+"""What can prove an upload, the weakest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,8 @@ class Account:
     those in them, `unread_failures` how many failures beyond those. `unknown_words` are outcomes
     in them that no reader knows. `command_key` is equal for equal commands. `answered` is the exit
     code that the sender was told to end with, None: not known. `is_interrupted`: a file shows that
-    its runner stopped before its end. `proof` is what we found out ourselves.
+    its runner stopped before its end. `proof` is what we found out ourselves; with JOB, `check_run`
+    is the check run of the job that sent it.
     """
 
     exit_code: int | None = None
@@ -81,6 +78,7 @@ class Account:
     proof: Proof = Proof.NONE
     unread_failures: int = 0
     unknown_words: tuple[str, ...] = ()
+    check_run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +155,14 @@ class Changes:
 class Part:
     """One upload of a job, as the rule needs it; `failed` counts the failures in it.
 
-    `is_of_queue`: it is of a test run, so that what it excuses may land.
+    `needs` is the least that must prove it: NONE unless it is of a test run, so that what it
+    excuses may land.
     """
 
     account: Account
     failed: int
     is_partial: bool = False
-    is_of_queue: bool = False
+    needs: Proof = Proof.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +193,19 @@ def gaps_of(report: JobReport, changes: Changes) -> tuple[str, ...]:
     return tuple(gaps)
 
 
+def is_enough(proof: Proof, needs: Proof) -> bool:
+    """Return whether a proof of an upload is at least as strong as another."""
+    return STRENGTH.index(proof) >= STRENGTH.index(needs)
+
+
 def is_sealed(parts: Iterable[Part]) -> bool:
     """Return whether every upload has arrived that its sender announced."""
     return not any(True for _ in _absent_uploads(parts))
 
 
 def _unproved(parts: Sequence[Part]) -> Iterable[str]:
-    """Whether anybody with a shared token may have made up results of a test run."""
-    if any(part.is_of_queue and part.account.proof is Proof.NONE for part in parts):
+    """Whether another job may have made up results of a test run."""
+    if any(not is_enough(part.account.proof, part.needs) for part in parts):
         yield UNPROVED
 
 
@@ -319,6 +323,7 @@ def _unexpected(report: JobReport, changes: Changes) -> Iterable[str]:
     """Whether the tests of the report are those that the job should have reported."""
     expectation = report.expectation
     if expectation is None:
+        yield NO_HISTORY
         return
     if not expectation.expected:
         yield (

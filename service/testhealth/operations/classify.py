@@ -14,11 +14,11 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.http.callers import Caller
+from service.provenance import Proof
 from service.provider.ci import CiRun, CiTrigger, ProvedJob
 from service.provider.errors import Gone, ProviderError
 from service.provider.port import Provider
 from service.runtime import Runtime
-from service.testhealth.detector.completeness import Proof
 from service.testhealth.operations.queue_links import QueueLinks, TestedRun
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import collecting
@@ -71,8 +71,9 @@ class Doubts:
 
     `trigger` None: the provider does not know the CI run. `of_unknown`: the run may have tested
     anything, a fork's code too. `is_proved`: it may speak for a stable branch. `warnings` are
-    about claims that were replaced. `proof`: what shows that it is of the CI run that it names.
-    `position` is that of its commit (`position_of`).
+    about claims that were replaced. `proof`: what shows that it is of the CI run that it names;
+    with JOB, `check_run` is the check run of the job that sent it. `position` is that of its commit
+    (`position_of`).
     """
 
     of_fork: bool = False
@@ -82,6 +83,7 @@ class Doubts:
     trigger: CiTrigger | None = None
     warnings: tuple[str, ...] = ()
     proof: Proof = Proof.NONE
+    check_run: str = ""
     position: int | None = None
 
 
@@ -122,7 +124,9 @@ async def checked(
     Raises Invalid(conflicting_fields) when a field contradicts the caller's OIDC token.
     """
     meta, doubts = await _checked(runtime, caller, repository, meta)
-    doubts = replace(doubts, proof=_proof_of(caller, doubts))
+    proof = _proof_of(caller, doubts)
+    check_run = caller.job.check_run_id if caller.job and proof is Proof.JOB else ""
+    doubts = replace(doubts, proof=proof, check_run=check_run)
     provider = runtime.providers.get(repository.ref.host)
     if doubts.of_fork or doubts.of_unknown or provider is None:
         return meta, doubts
@@ -135,11 +139,14 @@ async def checked(
 
 
 def _proof_of(caller: Caller, doubts: Doubts) -> Proof:
-    if caller.job is not None and caller.job.trigger is not CiTrigger.UNKNOWN:
-        return Proof.SENDER
-    if caller.role in VOUCHING:
-        return Proof.SENDER
-    return Proof.RUN if doubts.is_proved else Proof.NONE
+    """Return what proves an upload.
+
+    Who holds a token can name any run and any job, so a known run adds nothing to a token.
+    """
+    job = caller.job
+    if job is not None and job.trigger is not CiTrigger.UNKNOWN:
+        return Proof.JOB if job.check_run_id else Proof.RUN
+    return Proof.TOKEN if doubts.is_proved or caller.role in VOUCHING else Proof.NONE
 
 
 async def _checked(

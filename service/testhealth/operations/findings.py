@@ -11,7 +11,8 @@ from datetime import datetime
 
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.testhealth.detector.completeness import Account, Proof
+from service.provenance import Proof
+from service.testhealth.detector.completeness import Account
 from service.testhealth.detector.evidence import is_mass_failure
 from service.testhealth.operations import answers
 from service.testhealth.operations.classify import Classified, Collected, Doubts
@@ -226,12 +227,12 @@ def upload_of(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) ->
             each.report.status is not FileStatus.ACCEPTED or each.report.is_interrupted
             for each in files
         ),
-        account=_account_of(arrived),
+        account=account_of(arrived),
         position=arrived.source.position,
     )
 
 
-def _account_of(arrived: Arrived) -> Account:
+def account_of(arrived: Arrived) -> Account:
     """Return what the upload says about its own completeness, and the proof of its CI run."""
     meta, files, source = arrived.meta, arrived.files, arrived.source
     return Account(
@@ -247,7 +248,8 @@ def _account_of(arrived: Arrived) -> Account:
         unknown_words=tuple(sorted({word for each in files for word in each.report.unknown_words}))[
             :WORDS_MAX
         ],
-        proof=Proof.SENDER if isinstance(source, Collected) else source.proof,
+        proof=Proof.RUN if isinstance(source, Collected) else source.proof,
+        check_run="" if isinstance(source, Collected) else source.check_run,
     )
 
 
@@ -287,7 +289,9 @@ def _ambiguity_in(kin: Kin, meta: UploadMeta) -> str | None:
 
 def digest_of(arrived: Arrived) -> str:
     """Return a digest that is equal for the same content of the same run."""
-    meta = arrived.meta
+    meta, source = arrived.meta, arrived.source
+    # Two jobs may well have equal reports.
+    sender = "" if isinstance(source, Collected) else source.check_run
     parts = [
         str(arrived.repository.id),
         meta.sha,
@@ -296,6 +300,7 @@ def digest_of(arrived: Arrived) -> str:
         meta.job,
         meta.variant,
         "" if meta.ran_at is None else meta.ran_at.isoformat(),
+        *((sender,) if sender else ()),
         *sorted(each.sha256 for each in arrived.files),
     ]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

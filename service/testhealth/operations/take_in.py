@@ -19,6 +19,8 @@ from service.http.callers import Caller
 from service.notifications.store import subscribers
 from service.parsers import Stopped
 from service.runtime import Runtime
+from service.testhealth.detector import completeness
+from service.testhealth.detector.completeness import Account
 from service.testhealth.detector.index import EvidenceIndex
 from service.testhealth.operations import (
     answers,
@@ -376,6 +378,7 @@ def _complete(
     address = page_addresses.upload(runtime.options, repository.ref, upload.id)
     answer = answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
+        _note_proof(session, first, findings.account_of(arrived))
         return replace(answer, duplicate=True), None
     _record(tests, upload, ready, said.quarantined)
     _announce(tests, upload, answer)
@@ -383,6 +386,14 @@ def _complete(
         explain_again = runtime.links.of(QueueLinks).explain_again
         explain_again(session, runtime, repository, arrived.meta.sha)
     return answer, None if index is None else judge.kept_of(tests, index)
+
+
+def _note_proof(session: Tx, first: Upload, account: Account) -> None:
+    """Note the job that has sent what was collected or sent with a weaker proof before."""
+    if completeness.is_enough(first.account.proof, account.proof):
+        return
+    proved = replace(first.account, proof=account.proof, check_run=account.check_run)
+    uploads.note_account(session, first.id, proved)
 
 
 def _evidence_of(

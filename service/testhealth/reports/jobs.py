@@ -5,7 +5,7 @@ results of others.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.testhealth.reports import collecting
 
@@ -26,11 +26,15 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An upload of that attempt: its job key, and the machine that it names, if any."""
+    """An upload of that attempt: its job key, and the machine that it names, if any.
+
+    `check_run` is that of the job which has proved that it sent the upload; empty: none has.
+    """
 
     upload: str
     key: str
     machine: str = ""
+    check_run: str = ""
 
 
 Rule = Callable[[Job, Sent], bool]
@@ -40,9 +44,22 @@ Rule = Callable[[Job, Sent], bool]
 def uploads_of(job: Job, jobs: Sequence[Job], sent: Sequence[Sent]) -> tuple[str, ...]:
     """The uploads that are a job's, `jobs` being all of its attempt; in the order given.
 
-    By the first that gives any: its machine, its job key, an artifact called like it; and
-    where it alone failed, whatever is of no other job.
+    Those that the job has proved to be its own. Of those that no job has proved, by the first
+    rule that gives any: its machine, its job key, an artifact called like it; and where it alone
+    failed, whatever is of no other job.
     """
+    own = tuple(each.upload for each in sent if each.check_run == job.id)
+    guessed = _guessed(job, jobs, [each for each in sent if not each.check_run])
+    return tuple(each.upload for each in sent if each.upload in {*own, *guessed})
+
+
+def claimed_for(job: Job, jobs: Sequence[Job], sent: Sequence[Sent]) -> tuple[str, ...]:
+    """Return the uploads that seem to be a job's and that another job has proved to be its own."""
+    foreign = [each for each in sent if each.check_run not in ("", job.id)]
+    return _guessed(job, jobs, [replace(each, check_run="") for each in foreign])
+
+
+def _guessed(job: Job, jobs: Sequence[Job], sent: Sequence[Sent]) -> tuple[str, ...]:
     for rule in RULES:
         uploads = tuple(each.upload for each in sent if _is_only(job, jobs, each, rule))
         if uploads:
@@ -86,6 +103,8 @@ def _names_of(job: Job) -> tuple[str, ...]:
 
 
 def _is_only(job: Job, jobs: Sequence[Job], sent: Sent, rule: Rule) -> bool:
+    if sent.check_run:
+        return sent.check_run == job.id
     return [each.id for each in jobs if rule(each, sent)] == [job.id]
 
 

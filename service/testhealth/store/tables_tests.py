@@ -260,6 +260,7 @@ class TestSettingsRow(Row, table=True):
     auto_since: datetime | None = Field(sa_type=Utc)
     quarantine_forgives: str
     test_failure_exit_codes: str = Field(sa_type=Json)
+    excuse_proof: str
 
 
 class CodeOwnersRow(Row, table=True):
