@@ -8,7 +8,7 @@ INSTALL := -m pip install --quiet --no-compile --disable-pip-version-check
 # Only files whose hash is on the list, which is whole: nothing is resolved, and nothing is built
 # here, which would fetch what is on no list.
 LOCKED := --no-deps --require-hashes --only-binary :all:
-ROWS := audit simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
+ROWS := audit hostile simulation exhaustive linearizability wishes faults flaky end_to_end operations contract dashboard adversary provider browser sandbox cli store api
 SEEDS := 200000
 
 # Each process of a test run would rewrite the assertions of every plugin again.
@@ -60,7 +60,7 @@ bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
 	ONLY='$(ONLY)' SCALE='$(SCALE)' $(BIN)/python -m tests.bench
 
 soak: $(STAMP) ## run long, on each database; ROWS=folder of tests (simulation, faults …) or audit, SEEDS=n
-	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=2000 \
+	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_HOSTILE_SEEDS=100000 HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=2000 \
 	  HEADGATE_NOISE_TESTS=2000000 HEADGATE_FAULTS=long HEADGATE_MUTANTS=1 HEADGATE_SOAK=1 \
 	  $(BIN)/python -m pytest -n auto --dist worksteal -q --timeout 0 $(addprefix tests/,$(filter-out audit,$(ROWS)))
 	$(if $(filter audit,$(ROWS)),@$(MAKE) --no-print-directory audit)

@@ -1,0 +1,195 @@
+"""Each rule of the table that is in the code is planted with a fault, which a history shows."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from service.mergequeue.engine import inputs
+from service.mergequeue.engine.applying import apply, reports
+from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.model import RequiredSet
+from service.mergequeue.engine.state import target
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.operations import permits
+from service.provenance import FactKind
+from service.testhealth.detector import completeness, excuses
+from service.testhealth.reports import jobs
+from service.vocabulary import Check, RequiredName, RequiredSource
+from tests.hostile import players
+from tests.hostile.world import Violation
+from tests.tidy.tree import ROOT
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+SEEDS = range(600)
+"""Histories of which one must show each fault."""
+
+_standing = verdict.standing
+_newest = verdict.newest
+_why = excuses._why
+
+
+def _any_reporter(
+    required: RequiredName, counting: tuple[Check, ...], *known: frozenset[str]
+) -> verdict.Standing:
+    return _standing(RequiredName(required.name), counting, *known)
+
+
+def _latest_wins(checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    """One report for each name: the newest, whoever made it."""
+    found = {check.name: check for check in sorted(_newest(checks), key=lambda one: int(one.id))}
+    return tuple(found.values())
+
+
+def _skips_count(patch: pytest.MonkeyPatch) -> None:
+    everything = frozenset(("unit", "integration", "lint", "late"))
+    patch.setattr(verdict, "skippable_in", lambda *_: everything)
+
+
+def _any_commit(draft: Draft, one: inputs.ChecksReported) -> None:
+    run = draft.runs.get(one.run)
+    if run is not None and run.sha is not None:
+        one = replace(one, sha=run.sha)
+    reports.checks_reported(draft, one)
+
+
+def _any_run(draft: Draft, one: inputs.ChecksReported) -> None:
+    """Reports for a run that is not known count for another."""
+    if one.run not in draft.runs and draft.runs:
+        one = replace(one, run=next(iter(draft.runs)))
+    reports.checks_reported(draft, one)
+
+
+def _unreadable_is_old(draft: Draft, one: inputs.RequiredChanged) -> None:
+    if one.error is None:
+        reports.required_changed(draft, one)
+
+
+def _nothing_more_is_required(draft: Draft, one: inputs.RequiredChanged) -> None:
+    known = draft.queue.required
+    if known is not None and len(draft.queue.entries) and one.error is None:
+        old = {name.name for name in known.names}
+        names = tuple(name for name in one.required.names if name.name in old)
+        one = inputs.RequiredChanged(RequiredSet(names, RequiredSource.BRANCH_PROTECTION))
+    reports.required_changed(draft, one)
+
+
+def _push_ignored(draft: Draft, one: inputs.FactsChanged) -> None:
+    entry = draft.entries.get(one.facts.pr)
+    if entry is None or one.facts.head == entry.head:
+        reports.facts_changed(draft, one)
+
+
+def _reviews_ignored(draft: Draft, one: inputs.FactsChanged) -> None:
+    reports.facts_changed(draft, replace(one, facts=replace(one.facts, blockers=())))
+
+
+def _moves_ignored(draft: Draft, one: inputs.TargetMoved) -> None:
+    if draft.queue.tip is None:
+        target.moved(draft, one)
+
+
+def _lists_of_jobs_ignored(job: jobs.Job, ran: object, sent: list[jobs.Sent]) -> tuple[str, ...]:
+    return tuple(one.upload for one in sent)
+
+
+def _setting(patch_of: object, name: str, new: object) -> Plant:
+    return lambda patch: patch.setattr(patch_of, name, new)
+
+
+def _applied(kind: type, applier: Callable) -> Plant:
+    return lambda patch: patch.setitem(apply.APPLIERS, kind, applier)
+
+
+FAULTS: Mapping[FactKind, Mapping[str, Plant]] = {
+    FactKind.CHECK_RUN: {
+        "another App's check run of the name counts": _setting(verdict, "standing", _any_reporter),
+        "the newest report of a name counts": _setting(verdict, "newest", _latest_wins),
+        "reports of another commit count": _applied(inputs.ChecksReported, _any_commit),
+    },
+    FactKind.COMMIT_STATUS: {
+        "a person's status counts": _setting(verdict, "standing", _any_reporter),
+    },
+    FactKind.SKIPPED_CHECK: {"every skip counts": _skips_count},
+    FactKind.UPLOADED_REPORT: {
+        "nothing has to prove a report": _setting(completeness, "_unproved", lambda *_: ()),
+        "missing tests are no gap": _setting(completeness, "_unexpected", lambda *_: ()),
+        "a second failed step is no matter": _setting(
+            excuses,
+            "_why",
+            lambda check, relations, *, is_too_much: _why(
+                replace(check, failed_steps=1), relations, is_too_much=is_too_much
+            ),
+        ),
+    },
+    FactKind.EXIT_CODE: {
+        "every exit code means failed tests": _setting(completeness, "is_of_tests", lambda *_: True)
+    },
+    FactKind.TEST_VERDICT: {
+        "every failed test is quarantined": _setting(
+            excuses, "relation_of", lambda *_: excuses.Relation.EXCUSED
+        )
+    },
+    FactKind.REVIEW: {"a review changes nothing": _applied(inputs.FactsChanged, _reviews_ignored)},
+    FactKind.PULL_REQUEST: {"a push changes nothing": _applied(inputs.FactsChanged, _push_ignored)},
+    FactKind.REQUIRED_LIST: {
+        "what cannot be read is as before": _applied(inputs.RequiredChanged, _unreadable_is_old),
+        "what is required later is not awaited": _applied(
+            inputs.RequiredChanged, _nothing_more_is_required
+        ),
+    },
+    FactKind.TARGET_BRANCH: {
+        "a move of the target changes nothing": _applied(inputs.TargetMoved, _moves_ignored)
+    },
+    FactKind.WEBHOOK: {
+        "reports for others count here": _applied(inputs.ChecksReported, _any_run),
+    },
+    FactKind.REFERENCE: {
+        "a landing that was wanted is still wanted": _setting(permits, "against", lambda *_: None)
+    },
+}
+
+ELSEWHERE: Mapping[FactKind, str] = {
+    FactKind.CI_JOB: "tests/github/test_oidc.py",
+    FactKind.COLLECTED_REPORT: "tests/operations/test_collected.py",
+    FactKind.OVERRIDE: "tests/operations/test_token_rights.py",
+    FactKind.IMPACTED_TARGETS: "tests/adversary/test_rights_targets.py",
+    FactKind.COMMAND: "tests/adversary/test_rights_commands.py",
+    FactKind.LABEL: "tests/end_to_end/test_labels.py",
+    FactKind.BOX: "tests/end_to_end/test_controls.py",
+    FactKind.BUTTON: "tests/end_to_end/test_controls.py",
+    FactKind.CONSENT: "tests/adversary/test_rights_commands.py",
+    FactKind.WORKFLOW_FILE: "tests/github/test_workflows.py",
+    FactKind.REPOSITORY_FILE: "tests/end_to_end/test_repository_file.py",
+    FactKind.LANDED_COMMIT: "tests/operations/test_proving.py",
+    FactKind.TIME: "tests/adversary/test_rights_commands.py",
+}
+"""Facts whose rule asks the provider or the database for each decision: where it is tested."""
+
+EVERY = [(kind, name) for kind, faults in FAULTS.items() for name in faults]
+
+
+def shows(seed: int) -> bool:
+    """Whether a history shows that something is wrong."""
+    try:
+        players.play(seed)
+    except Violation:
+        return True
+    return False
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("kind", "name"), EVERY, ids=[name for _, name in EVERY])
+def test_a_planted_fault_of_the_table_is_found(kind: FactKind, name: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        FAULTS[kind][name](patch)
+        seed = next((seed for seed in SEEDS if shows(seed)), None)
+    assert seed is not None, f"no history of {len(SEEDS)} shows it"
+    assert not shows(seed)
+
+
+def test_every_fact_of_the_table_is_tested_here_or_elsewhere() -> None:
+    assert FAULTS.keys() | ELSEWHERE.keys() == set(FactKind)
+    assert not FAULTS.keys() & ELSEWHERE.keys()
+    assert all((ROOT / path).is_file() for path in ELSEWHERE.values())

@@ -1,0 +1,99 @@
+"""What is true of each required check of a pull request, and what its own CI job says of it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from service.testhealth.detector.completeness import (
+    Account,
+    Expectation,
+    JobReport,
+    MissingTest,
+    Part,
+    Proof,
+)
+from service.testhealth.detector.excuses import FailedTest
+
+TESTS = 20
+"""Tests of each job on the target branch."""
+
+
+class Truth(StrEnum):
+    """How the job of a required check truly ends on a tree."""
+
+    PASSES = "every step passes"
+    FLAKES = "tests fail that are quarantined, and nothing else"
+    FAILS = "a healthy test fails"
+    CRASHES = "its tests end early"
+    MORE = "a step besides its tests fails too"
+    SKIPPED = "a path filter leaves it out, on the head as well"
+    SKIPPED_HERE = "a condition leaves it out on test branches, and it runs on heads"
+    NOT_HERE = "it runs on heads and never on a test branch"
+    NEVER = "no job of this name runs at all"
+
+
+WORST_FIRST = (
+    *(
+        Truth.NEVER,
+        Truth.NOT_HERE,
+        Truth.SKIPPED_HERE,
+        Truth.CRASHES,
+        Truth.MORE,
+        Truth.FAILS,
+        Truth.FLAKES,
+    ),
+    *(Truth.PASSES, Truth.SKIPPED),
+)
+MAY_LAND = frozenset({Truth.PASSES, Truth.FLAKES, Truth.SKIPPED})
+"""What a landing may rest on: it passed, its failures are quarantined, or CI left it out."""
+
+SKIPS = frozenset({Truth.SKIPPED, Truth.SKIPPED_HERE})
+RED = frozenset({Truth.FLAKES, Truth.FAILS, Truth.CRASHES, Truth.MORE})
+
+
+def together(truths: list[Truth]) -> Truth:
+    """The truth of a tree with several changes: a job runs if one of them needs it."""
+    return min(truths, key=WORST_FIRST.index)
+
+
+def a_test(job: str, name: str) -> FailedTest:
+    """A failed test of a job; those that are called flaky are quarantined since long."""
+    is_flaky = name.startswith("flaky")
+    keys = frozenset({f"{name} fails"})
+    return FailedTest(
+        id=f"{job}::{name}",
+        file=f"{job}/test_{name}.py",
+        classname="",
+        keys=keys,
+        known_keys=keys if is_flaky else frozenset(),
+        was_quarantined=is_flaky,
+        was_flaky=is_flaky,
+    )
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A test report as it arrived: whose job it says it is, and what proves that.
+
+    `sender` is the id of the check run of the job that sent it, empty where that is unknown.
+    """
+
+    id: str
+    key: str
+    machine: str
+    proof: Proof
+    sender: str = ""
+    failed: tuple[str, ...] = ("flaky 1",)
+    missing: tuple[str, ...] = ()
+    exit_code: int | None = 1
+
+
+def report_of(job: str, uploads: list[Upload], conclusion: str) -> JobReport:
+    """The uploads of a job beside what it reported on the target branch."""
+    parts = tuple(
+        Part(Account(exit_code=one.exit_code, proof=one.proof), len(one.failed), is_of_queue=True)
+        for one in uploads
+    )
+    gone = frozenset.intersection(*(frozenset(one.missing) for one in uploads))
+    named = tuple(MissingTest(name, f"{job}/test_{name}.py", "") for name in sorted(gone))
+    expectation = Expectation(TESTS, len(named), named, has_exit_code=True)
+    return JobReport(job, parts, expectation, conclusion=conclusion)
