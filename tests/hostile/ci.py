@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.github import outcomes
-from service.testhealth.detector.completeness import Proof
+from service.provenance import Proof
 from service.testhealth.reports.jobs import Job
 from service.vocabulary import Check, CheckKind, Sha
-from tests.hostile.truth import RED, TESTS, Truth, Upload
+from tests.hostile.truth import RED, SKIPS, TESTS, Truth, Upload
 
 CI, OTHER_APP = "7", "13"
 
@@ -67,7 +67,7 @@ class Ci:
         """A job ends as it truly does, and sends its report."""
         job.is_over = True
         word = "success" if job.truth is Truth.PASSES else "failure"
-        if job.truth in (Truth.SKIPPED, Truth.SKIPPED_HERE):
+        if job.truth in SKIPS:
             word = "skipped"
         self.say(sha, a_run(job.name, job.id, word))
         if job.truth in RED:
@@ -109,7 +109,7 @@ class Ci:
             code = 2 if way == "code" else 1
         return self.upload(
             job.name,
-            Proof.SENDER,
+            Proof.JOB,
             job.id,
             failed=tuple(failed),
             missing=tuple(missing),
@@ -144,6 +144,8 @@ def a_status(name: str, number: str, state: str) -> Check:
         kind=CheckKind.STATUS,
         name=name,
         source_id=None,
+        account="1003",
+        author="bob",
         group="",
         id=number,
         outcome=outcomes.of_state(state),

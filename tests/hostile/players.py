@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping
 
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.model import Run
-from service.testhealth.detector.completeness import Proof
+from service.provenance import Proof
 from service.vocabulary import Sha
 from tests.hostile.ci import OTHER_APP, a_run, a_status
-from tests.hostile.truth import RED
+from tests.hostile.truth import RED, SKIPS
 from tests.hostile.world import World
 
 Move = Callable[[World], None]
 
-FORGED = (Proof.NONE,)
-"""What can prove a report that is not of the job that it names."""
+FORGED = (Proof.NONE, Proof.TOKEN, Proof.RUN, Proof.JOB)
+"""What a report may have that is not of the job that it names; JOB: of the job that sent it."""
 
 
 def _commit(world: World) -> tuple[Run, Sha] | None:
@@ -69,7 +69,17 @@ def job_reports_for_another(world: World) -> None:
     for job in world.ci.jobs[found[1]]:
         if job.truth in RED:
             proof = world.chance.choice(FORGED)
-            world.ci.uploads[found[1]].append(world.ci.upload(job.name, proof, ""))
+            sender = (
+                world.chance.choice(_others(world, found[1], job.id)) if proof is Proof.JOB else ""
+            )
+            world.ci.uploads[found[1]].append(world.ci.upload(job.name, proof, sender))
+
+
+def _others(world: World, sha: Sha, own: str) -> list[str]:
+    """Check runs of other jobs, one of which runs the code of the pull request."""
+    # What a job says of itself is its own affair: docs/design/provenance.md 4.
+    ran = [job.id for job in world.ci.jobs[sha] if job.truth not in SKIPS | RED and job.id != own]
+    return ran or ["99"]
 
 
 def tenant_names_our_run(world: World) -> None:

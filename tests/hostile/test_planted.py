@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from service import check_reports
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.applying import apply, reports
 from service.mergequeue.engine.culprits import verdict
@@ -18,6 +19,7 @@ from service.testhealth.reports import jobs
 from service.vocabulary import Check, RequiredName, RequiredSource
 from tests.hostile import players
 from tests.hostile.world import Violation
+from tests.tidy.tree import ROOT
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -25,8 +27,9 @@ SEEDS = range(600)
 """Histories of which one must show each fault."""
 
 _standing = verdict.standing
-_newest = verdict.newest
+_newest = check_reports.counting
 _why = excuses._why
+_uploads_of = jobs.uploads_of
 
 
 def _any_reporter(
@@ -104,13 +107,22 @@ def _applied(kind: type, applier: Callable) -> Plant:
 FAULTS: Mapping[FactKind, Mapping[str, Plant]] = {
     FactKind.CHECK_RUN: {
         "another App's check run of the name counts": _setting(verdict, "standing", _any_reporter),
-        "the newest report of a name counts": _setting(verdict, "newest", _latest_wins),
+        "the newest report of a name counts": _setting(check_reports, "counting", _latest_wins),
         "reports of another commit count": _applied(inputs.ChecksReported, _any_commit),
     },
     FactKind.COMMIT_STATUS: {
         "a person's status counts": _setting(verdict, "standing", _any_reporter),
     },
     FactKind.SKIPPED_CHECK: {"every skip counts": _skips_count},
+    FactKind.CI_JOB: {
+        "a report is of the job that it names": _setting(
+            jobs,
+            "uploads_of",
+            lambda job, ran, sent: _uploads_of(
+                job, ran, [replace(one, check_run="") for one in sent]
+            ),
+        ),
+    },
     FactKind.UPLOADED_REPORT: {
         "nothing has to prove a report": _setting(completeness, "_unproved", lambda *_: ()),
         "missing tests are no gap": _setting(completeness, "_unexpected", lambda *_: ()),
@@ -149,6 +161,22 @@ FAULTS: Mapping[FactKind, Mapping[str, Plant]] = {
     },
 }
 
+ELSEWHERE: Mapping[FactKind, str] = {
+    FactKind.COLLECTED_REPORT: "tests/operations/test_collected.py",
+    FactKind.OVERRIDE: "tests/operations/test_token_rights.py",
+    FactKind.IMPACTED_TARGETS: "tests/adversary/test_rights_targets.py",
+    FactKind.COMMAND: "tests/adversary/test_rights_commands.py",
+    FactKind.LABEL: "tests/end_to_end/test_labels.py",
+    FactKind.BOX: "tests/end_to_end/test_controls.py",
+    FactKind.BUTTON: "tests/end_to_end/test_controls.py",
+    FactKind.CONSENT: "tests/adversary/test_rights_commands.py",
+    FactKind.WORKFLOW_FILE: "tests/github/test_workflows.py",
+    FactKind.REPOSITORY_FILE: "tests/end_to_end/test_repository_file.py",
+    FactKind.LANDED_COMMIT: "tests/operations/test_proving.py",
+    FactKind.TIME: "tests/adversary/test_rights_commands.py",
+}
+"""Facts whose rule asks the provider or the database for each decision: where it is tested."""
+
 EVERY = [(kind, name) for kind, faults in FAULTS.items() for name in faults]
 
 
@@ -169,3 +197,9 @@ def test_a_planted_fault_of_the_table_is_found(kind: FactKind, name: str) -> Non
         seed = next((seed for seed in SEEDS if shows(seed)), None)
     assert seed is not None, f"no history of {len(SEEDS)} shows it"
     assert not shows(seed)
+
+
+def test_every_fact_of_the_table_is_tested_here_or_elsewhere() -> None:
+    assert FAULTS.keys() | ELSEWHERE.keys() == set(FactKind)
+    assert not FAULTS.keys() & ELSEWHERE.keys()
+    assert all((ROOT / path).is_file() for path in ELSEWHERE.values())

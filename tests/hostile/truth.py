@@ -3,15 +3,18 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from service.provenance import Proof
 from service.testhealth.detector.completeness import (
     Account,
     Expectation,
     JobReport,
     MissingTest,
     Part,
-    Proof,
 )
 from service.testhealth.detector.excuses import FailedTest
+
+NEEDS = Proof.JOB
+"""The default of `excuseProof`."""
 
 TESTS = 20
 """Tests of each job on the target branch."""
@@ -46,6 +49,7 @@ WORST_FIRST = (
 MAY_LAND = frozenset({Truth.PASSES, Truth.FLAKES, Truth.SKIPPED})
 """What a landing may rest on: it passed, its failures are quarantined, or CI left it out."""
 
+SKIPS = frozenset({Truth.SKIPPED, Truth.SKIPPED_HERE})
 RED = frozenset({Truth.FLAKES, Truth.FAILS, Truth.CRASHES, Truth.MORE})
 
 
@@ -85,14 +89,18 @@ class Upload:
     missing: tuple[str, ...] = ()
     exit_code: int | None = 1
 
+    @property
+    def account(self) -> Account:
+        """What it says of itself, and what proves it."""
+        return Account(
+            exit_code=self.exit_code, runner="pytest", proof=self.proof, check_run=self.sender
+        )
+
 
 def report_of(job: str, uploads: list[Upload], conclusion: str) -> JobReport:
     """The uploads of a job beside what it reported on the target branch."""
-    parts = tuple(
-        Part(Account(exit_code=one.exit_code, proof=one.proof), len(one.failed), is_of_queue=True)
-        for one in uploads
-    )
+    parts = tuple(Part(one.account, len(one.failed), needs=NEEDS) for one in uploads)
     gone = frozenset.intersection(*(frozenset(one.missing) for one in uploads))
     named = tuple(MissingTest(name, f"{job}/test_{name}.py", "") for name in sorted(gone))
-    expectation = Expectation(TESTS, len(named), named, has_exit_code=True)
+    expectation = Expectation(TESTS, named, has_exit_code=True)
     return JobReport(job, parts, expectation, conclusion=conclusion)

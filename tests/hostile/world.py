@@ -12,6 +12,7 @@ from datetime import timedelta
 from service.evidence import failed_checks
 from service.mergequeue.engine import engine, inputs
 from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import Input, Landed
 from service.mergequeue.engine.model import MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.outputs import Action, AskEvidence, Land, RerunChecks, Step
@@ -19,7 +20,7 @@ from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Evidence, Facts
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import permits
-from service.testhealth.detector import excuses
+from service.testhealth.detector import completeness, excuses
 from service.testhealth.detector.excuses import FailedCheck, Rules, Suspect
 from service.testhealth.reports import jobs
 from service.testhealth.reports.jobs import Sent
@@ -27,6 +28,7 @@ from service.vocabulary import (
     Blocker,
     BlockerCode,
     Check,
+    CheckKind,
     PullRequestState,
     RequiredName,
     RequiredSource,
@@ -79,7 +81,7 @@ class World(Stage):
 
     def required(self) -> RequiredSet:
         """What the rules of the branch require, each name of the App that reports it."""
-        names = tuple(RequiredName(name, CI) for name in self.names)
+        names = tuple(RequiredName(name, CI, CheckKind.SUITE_RUN) for name in self.names)
         return RequiredSet(names, RequiredSource.BRANCH_PROTECTION)
 
     def truths_of(self, prs: tuple[int, ...]) -> dict[str, Truth]:
@@ -320,18 +322,25 @@ class World(Stage):
         sha = run.sha or Sha("")
         ran = self.ci.jobs_of(sha)
         own = [job for job in ran if job.id in ids]
-        sent = [Sent(one.id, one.key, one.machine) for one in self.ci.uploads[sha]]
+        sent = [Sent(one.id, one.key, one.machine, one.sender) for one in self.ci.uploads[sha]]
         chosen = {upload for job in own for upload in jobs.uploads_of(job, ran, sent)}
         if len(own) < len(ids) or not chosen:
             return None
-        uploads = [one for one in self.ci.uploads[sha] if one.id in chosen]
-        failed = sorted({test for one in uploads for test in one.failed})
+        conclusions = {
+            one.required.name: one.check.raw
+            for one in verdict.standings_of(run)
+            if one.check is not None
+        }
+        own_uploads = [one for one in self.ci.uploads[sha] if one.id in chosen]
+        enough = [one for one in own_uploads if completeness.is_enough(one.proof, truth.NEEDS)]
+        uploads = enough or own_uploads
+        failed = sorted({test for one in own_uploads for test in one.failed})
         return FailedCheck(
             name,
             is_reported=True,
             failed_steps=max(self.ci.failed_steps(sha, job.id) for job in own),
             tests=tuple(truth.a_test(name, test) for test in failed),
-            reports=(truth.report_of(name, uploads, "failure"),),
+            reports=(truth.report_of(name, uploads, conclusions[name]),),
         )
 
     # --- landing
