@@ -215,7 +215,7 @@ async def test_the_target_is_read_beside_the_pull_requests_only_if_it_moved(stag
 
 @pytest.mark.parametrize(("kind", "reads"), [(RunKind.MAIN, 0), (RunKind.DIRECT, 1)])
 async def test_the_checks_of_the_own_head_are_read_only_for_a_direct_merge(stage, one, kind, reads):
-    unit = await one(direct_merge_mode=Toggle.ALWAYS)
+    unit = await one(direct_merge_mode=Toggle.ALWAYS, status_reporters=("unit=any",))
     unit.run = replace(unit.run, kind=kind)
     own, test_branch = unit.run.steps[0].head, unit.run.sha
     before = stage.checks_read(own), stage.checks_read(test_branch)
@@ -406,7 +406,7 @@ async def test_a_merge_call_that_a_rule_denies_holds_the_queue(stage, one):
 
 
 async def test_the_checks_of_a_direct_merge_stay_known_after_a_refusal(stage, one):
-    unit = await one(direct_merge_mode=Toggle.ALWAYS)
+    unit = await one(direct_merge_mode=Toggle.ALWAYS, status_reporters=("unit=any",))
     unit.run = replace(unit.run, kind=RunKind.DIRECT)
     await stage.rules(settings={"squash": False})
     await land(unit)
