@@ -115,6 +115,7 @@ async def test_a_read_that_failed_is_made_again_by_the_next_sweep(
     runtime: Runtime, queue: QueueRef, clock: WaitingClock, provider: Throttling
 ):
     await begin(runtime, queue)
+    provider.reads = 0
     await clock.sleep(600)
     for is_throttled, reads in ((True, 1), (True, 2), (False, 3), (False, 3)):
         provider.is_throttled = is_throttled
@@ -127,6 +128,7 @@ async def test_a_postponed_read_that_failed_is_made_by_the_next_sweep(
     runtime: Runtime, queue: QueueRef, clock: WaitingClock, provider: Throttling
 ):
     run = await begin(runtime, queue)
+    provider.reads = 0
     await clock.sleep(600)
     for _ in range(2):
         runtime.looks.now_or_later(queue.id, run, clock.now())

@@ -241,6 +241,7 @@ async def test_tests_that_ended_while_the_service_was_away_do_not_count_as_too_l
 
 
 UNREVIEWED = {"blockers": (Blocker(BlockerCode.REVIEW_REQUIRED),)}
+UNSIGNED = {"blockers": (Blocker(BlockerCode.OTHER, "signed"),)}
 
 
 @pytest.mark.parametrize("is_ready", [True, False])
@@ -253,11 +254,11 @@ async def test_one_that_became_ready_while_the_service_was_away_keeps_its_place(
 ):
     await submit(runtime, queue, 1)
     await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
-    provider.changes[1] = UNREVIEWED
+    provider.changes[1] = UNSIGNED
     await reconcile.read_queue(runtime, queue)
     assert (await state(runtime, queue, 1))[0] is EntryState.TESTING
     await clock.sleep(3600)
-    provider.changes[1] = {} if is_ready else UNREVIEWED
+    provider.changes[1] = {} if is_ready else UNSIGNED
     await reconcile.pass_time(runtime)
     found = EntryState.TESTING if is_ready else EntryState.NOT_READY
     assert (await state(runtime, queue, 1))[0] is found
@@ -285,7 +286,7 @@ async def test_no_pull_request_loses_its_place_while_the_provider_does_not_answe
 ):
     await submit(runtime, queue, 1)
     await queues.set_state(runtime, queue, QueueState.RUNNING, None, Requester(SYSTEM))
-    provider.changes[1] = UNREVIEWED
+    provider.changes[1] = UNSIGNED
     await reconcile.read_queue(runtime, queue)
     provider.trouble = Unavailable("502 Bad Gateway", clock.now())
     await clock.sleep(3600)

@@ -292,7 +292,7 @@ async def test_what_fails_leaves_with_the_failed_status(open_queue):
 async def test_targets_are_counted_once_each(client, queue):
     number = await queue.submitted()
     body = queue.about(number, impactedTargets=["//b", "//a", "//b"])
-    answer = await client.done("setImpactedTargets", body, queue.world.ci_token)
+    answer = await client.done("setImpactedTargets", body)
     sha = (await queue.record(number))["prSha"]
     assert answer == {"prNumber": number, "prSha": sha, "impactsAll": False, "targetCount": 2}
     assert (await queue.record(number))["readiness"]["hasImpactedTargets"] is True
