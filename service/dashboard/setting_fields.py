@@ -51,7 +51,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "direct_merge_mode",
     ),
     "Pull requests": (
-        *("not_ready_timeout_hours", "fork_policy", "allowed_bot_submitters", "comments_enabled"),
+        *("not_ready_timeout_hours", "fork_policy", "sensitive_paths"),
+        *("allowed_bot_submitters", "comments_enabled"),
         *("commands_enabled", "status_check_enabled", "label_commands_enabled"),
         *("enqueueing_label", "state_labels_enabled", "extension_enabled"),
     ),

@@ -86,7 +86,7 @@ _ENDED = {
 
 
 _BECAUSE = {
-    Ended.SKIPPED: "also skipped on the pull request itself; it ran on others that landed",
+    Ended.SKIPPED: "its conditions left it out, on the pull request as well",
     Ended.OPTIONAL: "the setting optionalStatuses allows that",
 }
 
