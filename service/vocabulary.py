@@ -4,6 +4,7 @@ Repositories, commits, people and reports of checks, as neutral values: nothing 
 knows a provider, a queue or a database.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -152,11 +153,13 @@ class Binding:
 
     `by` is the reporter in words. `on` says where it was seen: the target branch, the head of a
     pull request or a test branch; BY_SETTING: a setting names it; empty: it was not seen yet.
+    `is_pinned`: the rules of the branch bind the name to an App.
     """
 
     by: str
     on: str
     at: datetime | None = None
+    is_pinned: bool = False
 
 
 BY_SETTING = "setting"
@@ -185,6 +188,21 @@ class RequiredName:
             and self.source_id in (None, check.source_id)
             and self.account in (None, check.account)
         )
+
+    def counted(self, reports: Iterable[Check]) -> tuple[Check, ...]:
+        """Return those of these reports that count for this name.
+
+        Beside one that it admits also reports of others that are not passes, where the reporter was
+        learned: as at GitHub, a check and a status of one name must both pass.
+        """
+        named = [one for one in reports if one.name == self.name]
+        own = tuple(one for one in named if self.admits(one))
+        learned = self.binding is not None and self.binding.on != BY_SETTING
+        if not own or not learned or (self.binding is not None and self.binding.is_pinned):
+            return own
+        passes = (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
+        others = (one for one in named if one.kind is not CheckKind.SUITE and one not in own)
+        return (*own, *(one for one in others if one.outcome not in passes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,10 +186,8 @@ def failing_of(run: Run) -> dict[str, frozenset[str]]:
         if one.outcome is CheckOutcome.FAILED and not one.is_revoked:
             failing[required.name] = failing.get(required.name, frozenset()) | {
                 check.id
-                for check in counting
-                if required.admits(check)
-                and check.outcome is CheckOutcome.FAILED
-                and check.id not in run.rerun_ids
+                for check in required.counted(counting)
+                if check.outcome is CheckOutcome.FAILED and check.id not in run.rerun_ids
             }
     return failing
 

@@ -127,7 +127,7 @@ async def ask(world: World) -> Asker:
                 await reporting_ci.always_quarantine(asking, failure["test_id"])
     tip = str(world.repository.git.branch("main"))
     for files in ((junit(),), (go(*GO_RUN, *GO_END),)):
-        await send(asking, files, sha=tip, branch="main", run_id=f"m{len(files[0])}")
+        await send(asking, files, sha=tip, branch="main", run_id=f"m{len(files[0])}", job="unit")
     return asking
 
 

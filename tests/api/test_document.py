@@ -44,9 +44,15 @@ CONTRACT = {
         *("tokens/create", "tokens/list", "tokens/rotate", "tokens/revoke"),
         *("webhooks/create-endpoint", "webhooks/list-endpoints", "webhooks/update-endpoint"),
         *("webhooks/delete-endpoint", "webhooks/rotate-secret", "webhooks/test-endpoint"),
-        *("webhooks/list-deliveries", "webhooks/replay"),
+        *("webhooks/list-deliveries", "webhooks/replay", "listLandingEvidence"),
     },
-    "get": {"getMergeQueueMetrics", "streamQueueEvents", "tokens/self", "status"},
+    "get": {
+        "getLandingEvidence",
+        "getMergeQueueMetrics",
+        "streamQueueEvents",
+        "tokens/self",
+        "status",
+    },
 }
 """Method → every endpoint under /v1 that clients were promised."""
 

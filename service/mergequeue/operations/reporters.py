@@ -159,12 +159,13 @@ def learn(one: RequiredName, seen: Sightings) -> RequiredName | None:
         first = next(iter(apps.values()))
         by = first.check.author if len(apps) == 1 else ""
         source = first.check.source_id if len(apps) == 1 else one.source_id
-        return RequiredName(one.name, source, CheckKind.SUITE_RUN, None, Binding(by, first.on))
+        binding = Binding(by, first.on, is_pinned=one.source_id is not None)
+        return RequiredName(one.name, source, CheckKind.SUITE_RUN, None, binding)
     for part in (seen.target, seen.heads):
         accounts = {each.check.account: each for each in part if each.check.account is not None}
         if len(accounts) == 1:
             [(account, only)] = accounts.items()
-            binding = Binding(only.check.author, only.on)
+            binding = Binding(only.check.author, only.on, is_pinned=one.source_id is not None)
             return RequiredName(one.name, one.source_id, CheckKind.STATUS, account, binding)
     return None
 

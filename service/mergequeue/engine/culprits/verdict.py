@@ -228,11 +228,11 @@ def standing(
     old: frozenset[str] = frozenset(),
     revoked: frozenset[str] = frozenset(),
 ) -> Standing:
-    """The worst of the counting reports of one required status; with a pin, of that App alone.
+    """The worst of the reports that count for one required status; with a pin, of that App alone.
 
     A pass with an id in `revoked` is a failure, which no other report of the name hides.
     """
-    own = [check for check in counting if required.admits(check)]
+    own = required.counted(counting)
     for check in own:
         if check.id in revoked and check.outcome is CheckOutcome.PASSED:
             return Standing(required, CheckOutcome.FAILED, check, is_revoked=True)
