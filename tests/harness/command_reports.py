@@ -69,8 +69,12 @@ async def in_gate(
 
 
 async def quarantine(ask: Asker, *known: str) -> None:
-    """Quarantine `total`, which has failed in each of these ways on other branches."""
-    await ci.settle_tests(ask, "update-settings", quarantine_enabled=True)
+    """Quarantine `total`, which has failed in each of these ways on other branches.
+
+    A token is proof enough: what is told here is how complete a report is, not who sent it.
+    """
+    settings = {"quarantine_enabled": True, "excuse_proof": "TOKEN"}
+    await ci.settle_tests(ask, "update-settings", **settings)
     for number, inside in enumerate(known or (FAILS,)):
         tests = {**GREEN, TOTAL: inside}
         about = {"sha": "b" * 40, "branch": f"topic-{number}", "run_id": f"9{number}"}
