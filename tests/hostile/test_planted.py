@@ -135,7 +135,7 @@ FAULTS: Mapping[FactKind, Mapping[str, Plant]] = {
         ),
     },
     FactKind.EXIT_CODE: {
-        "every exit code means failed tests": _setting(completeness, "is_of_tests", lambda *_: True)
+        "every exit code means failed tests": _setting(completeness, "_is_of_tests", lambda *_: True)
     },
     FactKind.TEST_VERDICT: {
         "every failed test is quarantined": _setting(
