@@ -31,6 +31,10 @@ _DETECTOR = "service/testhealth/detector"
 _VERDICT = "service/mergequeue/engine/culprits/verdict.py"
 _PERMITS = f"{_OPERATIONS}/permits.py"
 _PEOPLE = f"{_OPERATIONS}/comments.py"
+_COMMANDS = f"{_OPERATIONS}/comment_commands.py"
+_CONSENTS = (f"{_OPERATIONS}/consents.py", "service/mergequeue/store/consents.py")
+_REPORTERS = f"{_OPERATIONS}/reporters.py"
+_JOBS = "service/testhealth/reports/jobs.py"
 
 RULES: tuple[FactRule, ...] = (
     FactRule(
@@ -41,7 +45,7 @@ RULES: tuple[FactRule, ...] = (
         "a required check passed or failed on exactly the commit that lands",
         "waits; a report of another App or kind than the one that reports this name is shown and "
         "counts for nothing",
-        ("bot/github/checks.py", "bot/github/outcomes.py", _VERDICT),
+        ("bot/github/outcomes.py", "service/check_reports.py", _REPORTERS, _VERDICT),
     ),
     FactRule(
         FactKind.COMMIT_STATUS,
@@ -50,7 +54,7 @@ RULES: tuple[FactRule, ...] = (
         "a required name passed or failed, if this account reports it on the target branch, or the "
         "rules name its App",
         "waits; it never stands in for a check run of the same name",
-        ("bot/github/checks.py", _VERDICT),
+        ("bot/github/outcomes.py", _REPORTERS, _VERDICT),
     ),
     FactRule(
         FactKind.SKIPPED_CHECK,
@@ -59,7 +63,7 @@ RULES: tuple[FactRule, ...] = (
         "a required check needs no pass: it was skipped on the heads as well and ran lately on "
         "what landed, or `optionalStatuses` names it",
         "waits, with where the check would run",
-        (_VERDICT,),
+        (_VERDICT, _PERMITS),
     ),
     FactRule(
         FactKind.CI_JOB,
@@ -67,7 +71,7 @@ RULES: tuple[FactRule, ...] = (
         (Proof.JOB,),
         "whose report an upload is: one job of one attempt of one run, on one commit",
         "401 with the reason, or 422 where a field contradicts the token",
-        ("bot/github/oidc.py", "service/testhealth/operations/classify.py"),
+        ("bot/github/oidc.py", "service/testhealth/operations/classify.py", _JOBS),
     ),
     FactRule(
         FactKind.UPLOADED_REPORT,
@@ -80,8 +84,9 @@ RULES: tuple[FactRule, ...] = (
             "service/testhealth/operations/classify.py",
             f"{_DETECTOR}/completeness.py",
             "service/evidence/failed_checks.py",
+            _JOBS,
         ),
-        lowered_by="excuseProof",
+        lowered_by="excuse_proof",
     ),
     FactRule(
         FactKind.COLLECTED_REPORT,
@@ -91,7 +96,7 @@ RULES: tuple[FactRule, ...] = (
         "as proof",
         "as an uploaded report",
         ("service/testhealth/operations/collected.py", f"{_DETECTOR}/completeness.py"),
-        lowered_by="excuseProof",
+        lowered_by="excuse_proof",
     ),
     FactRule(
         FactKind.EXIT_CODE,
@@ -99,8 +104,8 @@ RULES: tuple[FactRule, ...] = (
         (Proof.JOB,),
         'the report is complete: the code means "tests failed" and nothing else',
         "the report is not complete, and excuses nothing",
-        (f"{_DETECTOR}/completeness.py",),
-        lowered_by="excuseProof",
+        (f"{_DETECTOR}/completeness.py", "service/evidence/exit_codes.py"),
+        lowered_by="excuse_proof",
     ),
     FactRule(
         FactKind.TEST_VERDICT,
@@ -142,7 +147,7 @@ RULES: tuple[FactRule, ...] = (
         (Proof.PERSON,),
         "submits or cancels, by whoever changed it last",
         "refused, and the label is removed",
-        ("service/mergequeue/operations/comments.py", "bot/github/people.py"),
+        (_PEOPLE, _COMMANDS, "bot/github/people.py"),
     ),
     FactRule(
         FactKind.BOX,
@@ -150,7 +155,7 @@ RULES: tuple[FactRule, ...] = (
         (Proof.PERSON,),
         "the command that the box stands for, if exactly one was ticked",
         "refused; the comment is written again",
-        (f"{_OPERATIONS}/pressed.py", _PEOPLE),
+        (f"{_OPERATIONS}/pressed.py", _PEOPLE, _COMMANDS),
     ),
     FactRule(
         FactKind.BUTTON,
@@ -159,7 +164,7 @@ RULES: tuple[FactRule, ...] = (
         "the command that the button stands for, for the commit of its check run; never a fork's "
         "admission",
         "refused: the head is another commit",
-        (f"{_OPERATIONS}/pressed.py", _PEOPLE),
+        (f"{_OPERATIONS}/pressed.py", _PEOPLE, _COMMANDS),
     ),
     FactRule(
         FactKind.CONSENT,
@@ -168,7 +173,7 @@ RULES: tuple[FactRule, ...] = (
         "a fork's head is tested with the base repository's rights, for one head, one base and the "
         "files that the person could see",
         "not submitted; the answer is the exact command with the commit",
-        (_PEOPLE, f"{_OPERATIONS}/pull_requests.py"),
+        (_COMMANDS, *_CONSENTS),
     ),
     FactRule(
         FactKind.REVIEW,
@@ -234,7 +239,7 @@ RULES: tuple[FactRule, ...] = (
         (Proof.READ,),
         "the order of two acts at the provider, both by its clock; the same second is no order",
         "the stricter answer. Our clock measures waits alone",
-        ("service/provenance.py", _PEOPLE),
+        ("service/provenance.py", _COMMANDS, *_CONSENTS),
     ),
     FactRule(
         FactKind.WEBHOOK,

@@ -35,6 +35,14 @@ fragment PullRequestFields on PullRequest {
   author { login ... on User { databaseId } ... on Bot { databaseId } }
   labels(first: 100) { nodes { name } }
   baseRefName
+  timelineItems(
+    last: 1, itemTypes: [AUTOMATIC_BASE_CHANGE_SUCCEEDED_EVENT, BASE_REF_CHANGED_EVENT]
+  ) {
+    nodes {
+      ... on AutomaticBaseChangeSucceededEvent { createdAt }
+      ... on BaseRefChangedEvent { createdAt }
+    }
+  }
   baseRef {
     target { oid ... on Commit { tree { oid } parents(first: 10) { nodes { oid } } } }
   }
@@ -402,6 +410,9 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         approved_by=_approved_by(pull),
         author_id=None if author is None else author.id_or_none("databaseId"),
         shown_at=time_of(pull, "updatedAt"),
+        base_changed_at=next(
+            (time_of(change, "createdAt") for change in _nodes(pull, "timelineItems")), None
+        ),
     )
 
 

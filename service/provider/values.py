@@ -51,7 +51,8 @@ class PullRequest:
     closed pull request. `approved_by` are logins of people with write access whose newest review
     approves it; it is empty where many pull requests are read at once. `own_reports` are the
     newest reports on its head, without ids and suites; none where not all were read.
-    `shown_at` is the provider's time of its last change, as shown with this head and this base.
+    `shown_at` is the provider's time of its last change, as shown with this head and this base;
+    `base_changed_at` that of the last change of its base, None if it has always had this one.
     """
 
     number: int
@@ -79,6 +80,7 @@ class PullRequest:
     own_minutes: float | None = None
     own_reports: tuple[Check, ...] = ()
     shown_at: ProviderTime | None = None
+    base_changed_at: ProviderTime | None = None
 
     @property
     def target_branch(self) -> str:

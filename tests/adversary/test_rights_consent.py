@@ -160,6 +160,28 @@ async def test_a_consent_for_another_base_is_none(world: World) -> None:
     await refused_by_token(world, number, ask)
 
 
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_a_base_changed_after_the_comment_is_not_let_in(world: World, is_named: bool) -> None:
+    """Hurts everybody who builds dev: a change of a fork would run where no person sent it."""
+    await world.make_queue()
+    tip = str(world.repository.git.branch("main"))
+    await world.act("push", by="alice", branch="dev", files={"dev.txt": "x\n"}, **{"from": tip})
+    await world.make_queue(branch="dev", required_statuses=("unit",))
+    number = await of_fork(world)
+    await world.fault({"event": "issue_comment", "nth": 1}, "delay", s=60)
+    await world.comment(
+        f"/merge --sha={head_of(world, number)}" if is_named else "/merge", on=number
+    )
+    await world.rest(2)
+    await world.act("retarget", by="dave", number=number, base="dev")
+    await world.rest(200)
+    await world.settle()
+    assert await world.merged() == []
+    await world.comment(f"/merge --sha={head_of(world, number)}", on=number)
+    await world.settle()
+    assert await world.merged() == [number]
+
+
 async def test_a_consent_ends_with_the_head_even_if_that_comes_back(world: World) -> None:
     """Hurts everybody who builds main: a change of a fork would run with the secrets of CI."""
     number, ask = await _let_in(world)

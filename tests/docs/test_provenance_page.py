@@ -3,10 +3,15 @@
 from pathlib import Path
 
 import pytest
+from pydantic.alias_generators import to_camel
 
+from bot import settings as deployment
 from service import fact_rules
 from service.fact_rules import RULES, FactRule
+from service.mergequeue.engine.config import QueueConfig
 from service.provenance import FactKind, Proof
+from service.settings import definitions
+from service.testhealth.settings import TestSettings
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/design/provenance.md"
@@ -14,6 +19,17 @@ HEAD = """\
 | Fact | Who can make one | What proves it | What it may move | Without proof | Where |
 |---|---|---|---|---|---|
 """
+SETTINGS = {
+    "",
+    *map(to_camel, definitions(QueueConfig)),
+    *definitions(TestSettings),
+    *(deployment.PREFIX + name.upper() for name in deployment.Settings.model_fields),
+}
+"""As people write them: of queues in camelCase, of tests in snake_case, of a deployment as there.
+
+Empty: no setting does.
+"""
+
 ANYBODYS = {Proof.NAME, Proof.NONE}
 EACH = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind.name)
 
@@ -64,6 +80,11 @@ def test_a_delivery_is_a_reason_to_read_and_nothing_more():
 @EACH
 def test_the_modules_that_check_a_proof_exist(rule: FactRule):
     assert not [path for path in rule.checked_in if not (ROOT / path).is_file()]
+
+
+@EACH
+def test_a_setting_that_accepts_weaker_proofs_exists(rule: FactRule):
+    assert rule.lowered_by in SETTINGS
 
 
 @EACH

@@ -259,9 +259,9 @@ async def _submission_refusal(
         return replies.not_open(pull.state)
     if ask.sha is not None and not pull.head_sha.startswith(ask.sha.lower()):
         return replies.sha_differs(pull.head_sha, ask.sha)
-    if not (pull.is_fork and ask.sha == pull.head_sha) and not await _is_bound(
-        runtime, command, command.head
-    ):
+    is_named = pull.is_fork and ask.sha == pull.head_sha
+    is_seen = is_named or await _is_bound(runtime, command, command.head)
+    if not (is_seen and _is_base_seen(command)):
         return replies.head_moved(pull.head_sha, is_fork=pull.is_fork)
     for member in pull_requests.below(pull):
         head = PullRequestHead(command.repository.id, member.number, member.head_sha)
@@ -293,6 +293,17 @@ async def _is_bound(runtime: Runtime, command: CommentCommand, head: PullRequest
         now = runtime.clock.now()
         await runtime.store.run(known_pulls.remember_head, head, shown_at, now)
     return is_bound
+
+
+def _is_base_seen(command: CommentCommand) -> bool:
+    """Return whether a fork's base was the present one when the command was written.
+
+    Its author may change the base, and nobody can name one in a command.
+    """
+    pull = command.pull
+    if not pull.is_fork or pull.base_changed_at is None:
+        return True
+    return _is_before(pull.base_changed_at, command.asked.at)
 
 
 def _is_before(one: ProviderTime | None, other: ProviderTime | None) -> bool:

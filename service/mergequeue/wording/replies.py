@@ -113,12 +113,13 @@ def accepted() -> Answer:
 def head_moved(head: Sha, below: int | None = None, *, is_fork: bool = False) -> Answer:
     """Commits were pushed around the time of the comment, so the intended head is uncertain.
 
-    `below`: to that member of the stack. Of a fork, the answer is the command that names the head.
+    `below`: to that member of the stack. Of a fork, whose base may have changed instead, the
+    answer is the command that names the head.
     """
     if is_fork:
         words = (
-            "GitHub's times do not prove that your comment was written for the head {}: it must be "
-            "at least a second younger. Check the commits, then comment {}."
+            "GitHub's times do not prove that your comment was written for the head {} on its "
+            "present base: it must be at least a second younger. Check both, then comment {}."
         )
         return _unclear(phrase(words, phrases.short(head), Code(f"{MERGE.text} --sha={head}")))
     where = Phrase() if below is None else phrase(" on {}", Pull(below))
