@@ -94,7 +94,7 @@ def _describe(field: JsonSchemaValue) -> None:
     found = _EXAMPLE.search(field["description"])
     if found is not None:
         kinds = {field.get("type"), *(each.get("type") for each in field.get("anyOf", ()))}
-        is_text = "string" in kinds and found[1][0] not in "[{"
+        is_text = kinds == {"string"} or ("string" in kinds and found[1][0] not in "[{")
         field["examples"] = [found[1] if is_text else orjson.loads(found[1])]
 
 

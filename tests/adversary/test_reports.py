@@ -177,6 +177,7 @@ async def ending_of(world: World, ask: Asker, files: tuple[str, ...]) -> str:
 
 async def only_on_main(ask: Asker, report: str) -> None:
     """The newest results of the job on `main` are three of this report."""
+    await ask.world.rest(60)
     tip = str(ask.world.repository.git.branch("main"))
     for number in range(3):
         await send(ask, (report,), sha=tip, branch="main", run_id=f"n{number}", job="unit")

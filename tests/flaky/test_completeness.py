@@ -280,6 +280,6 @@ def test_jobs_that_report_beside_it_must_report():
     ],
 )
 def test_results_of_a_test_run_excuse_only_when_they_are_proved_as_needed(proof, needs, said):
-    proved = Part(Account(exit_code=1, proof=Proof.JOB), 0, needs=Proof.JOB)
-    part = Part(Account(exit_code=1, proof=proof), 1, needs=needs)
+    proved = Part(replace(ENDED, proof=Proof.JOB), 1, needs=Proof.JOB)
+    part = Part(replace(ENDED, proof=proof), 1, needs=needs)
     assert gaps_of(of_parts(proved, part)) == said

@@ -693,10 +693,5 @@ def a_check(head, status, **changed):
     """Our check run of the first submission, unless changed."""
     made = {"external_id": "sub-1", "summary": "…", **changed}
     return CheckReport(
-        sha=head,
-        name="Headgate (main)",
-        status=status,
-        title="Testing",
-        url=None,
-        **made,
+        sha=head, name="Headgate (main)", status=status, title="Testing", url=None, **made
     )

@@ -91,6 +91,7 @@ GIVEN = {
     "test_settings.auto_quarantine_statuses": "'[]'",
     "test_settings.sensitivity": "'normal'",
     "test_settings.quarantine_forgives": "'KNOWN_FAILURES'",
+    "test_settings.excuse_proof": "'JOB'",
     "test_settings.test_failure_exit_codes": "'[]'",
     "test_settings.artifact_patterns": "'[]'",
     "test_settings.name_masks": "'[]'",

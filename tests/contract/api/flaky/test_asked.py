@@ -13,6 +13,7 @@ KEY = {"parent": "ui", "classname": "TestCart", "file_path": "tests/ui/test_cart
 DEFAULTS = {
     "quarantine_enabled": False,
     "quarantine_forgives": "KNOWN_FAILURES",
+    "excuse_proof": "JOB",
     "auto_quarantine_enabled": False,
     "auto_quarantine_statuses": ["flaky", "broken"],
     "sensitivity": "normal",
