@@ -107,7 +107,7 @@ class TestSettings:
     )
     test_failure_exit_codes: tuple[str, ...] = setting(
         (),
-        "[exit codes](#exit-codes) by which jobs say that tests failed and nothing else did: "
+        "exit codes by which jobs say that tests failed and nothing else did: "
         "`unit*=8` for jobs whose names match `unit*`, `unit*=failure` for jobs that send no exit "
         "code",
         "when Headgate does not excuse quarantined failures because of the exit code, and you know "

@@ -67,10 +67,15 @@ def test_what_passes_and_what_fails_is_told_apart(place, capsys):
     assert headgate(*command(a_report("b"), 0)) == 1
 
 
-def test_quarantined_failures_are_excused(place, capsys):
+def test_quarantined_failures_are_excused(place, capsys, monkeypatch):
+    monkeypatch.setenv("HEADGATE_TOKEN", place.queue_token)
+    Path("main.xml").write_text(a_report(passing=["a", "c", "d"]))
+    assert app.run(["upload", "--junit", "main.xml", "--sha", SHA, "--branch", "main"]) == 0
+    Path("main.xml").unlink()
+    monkeypatch.setenv("HEADGATE_TOKEN", place.ci_token)
     Path("first.xml").write_text(a_report("c", "d"))
     assert app.run(["upload", "--junit", "first.xml", "--sha", SHA]) == 1
-    ask(place, "update-settings", quarantine_enabled=True)
+    ask(place, "update-settings", quarantine_enabled=True, test_failure_exit_codes=["*=1"])
     for test in ask(place, "check-quarantine", tests=[{"name": "c"}, {"name": "d"}])["tests"]:
         wish = {"override": "ALWAYS_QUARANTINE", "reason": "waits on the clock"}
         ask(place, "set-quarantine-override", test_id=test["test_id"], **wish)

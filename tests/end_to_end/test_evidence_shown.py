@@ -110,6 +110,12 @@ async def test_the_checks_of_a_direct_merge_are_told_as_those_of_its_head(world:
 async def test_a_reused_result_names_the_run_that_tested_the_tree(world: World) -> None:
     ask = await asker(world)
     await world.make_queue()
+    first = await world.open()
+    await world.settle()
+    await world.comment("/merge", on=first)
+    await gates.under_test(world, first)
+    await gates.ends(world, first)
+    await world.settle()
     number = await world.open()
     await world.settle()
     await world.comment("/merge", on=number)

@@ -50,7 +50,8 @@ async def page_of(world: World, path: str) -> str:
 async def told(world: World, number: int) -> list[str]:
     """Every comment of ours on a pull request, its lines about tests."""
     comments = [one.body for one in world.repository.issues[number].comments]
-    return [line for body in comments for line in body.splitlines() if "`tests/" in line]
+    lines = [line for body in comments for line in body.splitlines()]
+    return [line for line in lines if line.startswith("- ") and "`tests/" in line]
 
 
 async def test_who_failed_is_told_which_tests_failed_and_what_they_were_before(
@@ -86,7 +87,8 @@ async def test_an_excused_failure_stands_on_the_pull_request_that_it_did_not_sto
     await world.settle()
     assert await world.state(number) == "MERGED"
     assert "**Tests:** 1 excused\n" in world.comment_on(number)
-    (line,) = await told(world, number)
+    line, check = await told(world, number)
+    assert check.endswith("(`tests/total.py::total`), by a report of its own job")
     assert line.startswith("- 🟦 `tests/total.py::total`: *failed, excused* (quarantined until ")
 
 

@@ -68,7 +68,11 @@ async def test_a_queue_that_waits_for_results_gets_them_in_time(world: World) ->
     await reported_on_main(world)
     ask = await asker(world)
     await ci.settle_tests(
-        ask, "update-settings", quarantine_enabled=True, quarantine_forgives="ANY_FAILURE"
+        ask,
+        "update-settings",
+        quarantine_enabled=True,
+        quarantine_forgives="ANY_FAILURE",
+        excuse_proof="RUN",
     )
     await ci.fails_by_tests_alone(ask)
     await ci.settle_tests(

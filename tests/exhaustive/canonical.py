@@ -56,6 +56,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "revision": _COUNTS,
         "version": _COUNTS,
         "required": "nothing changes it in any scope",
+        "check_history": "of one required check no skip counts",
         "rates": "nothing measures them in any scope",
         "file": "nothing reads the repository's file in any scope",
         "own_config": "nothing reads the repository's file in any scope",
@@ -109,6 +110,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "fingerprint": "none in any scope",
         "gaps": _TOLD,
         "new_texts": _TOLD,
+        "proofs": _TOLD,
         "silent": "none in any scope",
     },
 }

@@ -364,8 +364,7 @@ class QueueConfig:
         True,
         "whether a skipped or neutral required check may count: if it was also skipped on the pull "
         "request's own head, has run on something that landed in the last 90 days, and another "
-        "required check ran, see [Skipped checks](#skipped-checks). Otherwise the pull request "
-        "waits as `no_evidence`",
+        "required check ran. Otherwise the pull request waits as `no_evidence`",
         "false to count a skipped check as failed",
     )
     optional_statuses: tuple[str, ...] = setting(
