@@ -7,6 +7,7 @@ requests of forks get none. Rules: the provider's page "OpenID Connect reference
 import hashlib
 import hmac
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -66,17 +67,14 @@ def secret_of(world: World, check_id: int) -> str:
 
 def token_of(repository: Repository, run: WorkflowRun, check: CheckRun, audience: str) -> str:
     """Return a token of the job that a check is, in the attempt to which the check belongs."""
-    now = int(repository.world.timeline.callers_now().timestamp())
+    return signed(repository, claims_of(run, check), audience)
+
+
+def claims_of(run: WorkflowRun, check: CheckRun) -> dict[str, str]:
+    """Return what a token says about the job that a check is."""
     is_of_pull = run.event == "pull_request"
     pull = run.pulls[0] if run.pulls else 0
-    claims = {
-        "iss": f"{repository.world.web}{ISSUER}",
-        "aud": audience,
-        "iat": now,
-        "nbf": now,
-        "exp": now + int(VALID.total_seconds()),
-        "repository": repository.full_name,
-        "repository_id": str(repository.id),
+    return {
         "run_id": str(run.id),
         "run_attempt": str(next(no for no, jobs in run.jobs.items() if check in jobs)),
         "check_run_id": str(check.id),
@@ -84,9 +82,24 @@ def token_of(repository: Repository, run: WorkflowRun, check: CheckRun, audience
         "ref": f"refs/pull/{pull}/merge" if is_of_pull else f"refs/heads/{run.head_branch}",
         "sha": run.tested_sha,
         "head_ref": run.head_branch if is_of_pull else "",
-        "base_ref": "",
     }
-    return jwt.encode(claims, private_key(), algorithm="RS256", headers={"kid": KEY_ID})
+
+
+def signed(repository: Repository, claims: Mapping[str, str], audience: str) -> str:
+    """Return a token of the repository with these claims of a job."""
+    now = int(repository.world.timeline.callers_now().timestamp())
+    about = {
+        "iss": f"{repository.world.web}{ISSUER}",
+        "aud": audience,
+        "iat": now,
+        "nbf": now,
+        "exp": now + int(VALID.total_seconds()),
+        "repository": repository.full_name,
+        "repository_id": str(repository.id),
+        "base_ref": "",
+        **claims,
+    }
+    return jwt.encode(about, private_key(), algorithm="RS256", headers={"kid": KEY_ID})
 
 
 async def send(

@@ -79,6 +79,11 @@ class Sent:
         """The job key."""
         return self.uploads[0].job
 
+    @property
+    def is_of_queue(self) -> bool:
+        """Whether a test run of a queue is among what was tested, so that excuses may land."""
+        return any(each.kind == UploadClass.QUEUE.value for each in self.uploads)
+
 
 def expectation(
     lookup: Lookup, branch: str, sent: Sent, *, is_command: bool = False
@@ -92,7 +97,7 @@ def expectation(
     points = newest_points(_base_of(lookup, branch, sent, is_command=is_command))
     base = [each for point in points for each in point]
     if not base:
-        return Expectation(0)
+        return Expectation(0, is_unproved=_has_unproved(lookup, branch, sent))
     siblings = _siblings_on_base(lookup, points, sent)
     runs = [_by_job(lookup, point, siblings, sent.job) for point in points]
     present = {
@@ -116,12 +121,32 @@ def expectation(
 
 def _base_of(lookup: Lookup, branch: str, sent: Sent, *, is_command: bool) -> list[Upload]:
     own = {each.id for each in sent.uploads}
-    found = base_uploads.of_job(lookup.session, lookup.id, branch, sent.job, lookup.before)
-    base = [each for each in found if each.id not in own]
+    base = [each for each in proved_of_job(lookup, branch, sent) if each.id not in own]
     keys = {each.account.command_key for each in sent.uploads}
     if is_command and "" not in keys:
         return [each for each in base if each.account.command_key in keys] or base
     return base
+
+
+def proved_of_job(lookup: Lookup, branch: str, sent: Sent) -> list[Upload]:
+    """Return the newest uploads of a job on the target branch that may say what is expected.
+
+    For a test run of a queue they are proved as far as its own reports must be: others could leave
+    tests out, and displace the results that have them.
+    """
+    found = base_uploads.of_job(lookup.session, lookup.id, branch, sent.job, lookup.before)
+    return [each for each in found if _may_say(lookup, each, sent)]
+
+
+def _may_say(lookup: Lookup, upload: Upload, sent: Sent) -> bool:
+    return not sent.is_of_queue or is_from_its_sender(lookup, upload)
+
+
+def _has_unproved(lookup: Lookup, branch: str, sent: Sent) -> bool:
+    """Return whether the job has reported on the branch, and nothing proves that it was the job."""
+    own = {each.id for each in sent.uploads}
+    found = base_uploads.of_job(lookup.session, lookup.id, branch, sent.job, lookup.before)
+    return any(each.id not in own and not _may_say(lookup, each, sent) for each in found)
 
 
 def newest_points(base: Sequence[Upload]) -> list[list[Upload]]:
@@ -171,7 +196,7 @@ def _siblings_on_base(
     run_ids = sorted({each.run_id for point in points for each in point if each.run_id})
     found: dict[str, list[Upload]] = {}
     for each in base_uploads.of_runs(lookup.session, lookup.id, run_ids):
-        if each.job != sent.job:
+        if each.job != sent.job and _may_say(lookup, each, sent):
             found.setdefault(each.job, []).append(each)
     return found
 

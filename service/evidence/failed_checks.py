@@ -219,7 +219,12 @@ async def _reported(
         ran = await provider.ci_jobs(repo, run_id, attempt)
         of_job |= {job.id: (job, _uploads_of(job, ran, of_attempt)) for job in ran}
         # A second attempt may run only the failed jobs: the others reported in the first.
-        whole = [each for each in sent if each.run_id == run_id]
+        # Only what is proved as reports must be says that another job has reported.
+        whole = [
+            each
+            for each in sent
+            if each.run_id == run_id and completeness.is_enough(each.account.proof, needs)
+        ]
         accounted |= {
             job.id: jobs.accounted(
                 revocations.job_of(job),

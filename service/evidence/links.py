@@ -5,8 +5,10 @@ from service.evidence import failed_checks, run_failures, upload_completeness, u
 from service.evidence.store import queue_facts
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import pull_requests
+from service.provenance import Proof
 from service.runtime import Links
 from service.testhealth.operations.queue_links import QueueLinks, TestedRun
+from service.testhealth.store import quarantine
 from service.vocabulary import Sha
 
 
@@ -18,6 +20,7 @@ def made() -> Links:
             listed_in=run_failures.listed_in,
             names_of=run_failures.names_of,
             changed_since=failed_checks.changed_since,
+            excuse_proof=_excuse_proof,
         ),
         QueueLinks(
             tested_run=_tested_run,
@@ -29,6 +32,10 @@ def made() -> Links:
             note_late_failures=upload_news.note_late_failures,
         ),
     )
+
+
+def _excuse_proof(session: Tx, repository_id: int) -> Proof:
+    return Proof[quarantine.settings_of(session, repository_id).excuse_proof.name]
 
 
 def _tested_run(session: Tx, repository_id: int, sha: Sha, branch: str | None) -> TestedRun | None:

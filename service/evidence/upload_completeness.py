@@ -250,12 +250,13 @@ def jobs_of_branch(
     branch = _branch_with_results(lookup, target, frozenset(upload.id for upload in sent))
     if branch is None:
         return frozenset(), frozenset()
-    before = lookup.before
     runs_seen = {
         upload.run_id
         for job in {upload.job for upload in sent}
         for point in expected_tests.newest_points(
-            base_uploads.of_job(lookup.session, lookup.id, branch, job, before)
+            expected_tests.proved_of_job(
+                lookup, branch, Sent([each for each in sent if each.job == job], {})
+            )
         )
         for upload in point
         if upload.run_id is not None

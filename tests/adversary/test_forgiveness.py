@@ -132,7 +132,8 @@ async def test_a_job_does_not_borrow_the_expectation_of_a_smaller_one(
     """Hurts everybody who builds main: results sent under another job's name hide lost ones."""
     await ci.on_main(ask, GREEN, "1")
     sha = str(world.repository.git.branch("main"))
-    await ci.upload(ask, {"total": ""}, sha=sha, branch="main", run_id="1", job="small")
+    by = ci.token_on_main(world, "1")
+    await ci.upload(ask, {"total": ""}, by=by, sha=sha, branch="main", run_id="1", job="small")
     number = await merging(world)
     gate = await gates.under_test(world, number)
     await sent(ask, gate, {"total": WRONG}, job="small")
@@ -358,7 +359,8 @@ async def later_on_main(ask: Asker, minutes: int, tests: dict[str, str], **meta:
     sha = str(ask.world.repository.git.branch("main"))
     ran_at = (ask.world.runtime.clock.now() + timedelta(minutes=minutes)).isoformat()
     told = {"sha": sha, "branch": "main", "run_id": "2", "job": "unit", "ran_at": ran_at}
-    await ci.upload(ask, tests, **told, **meta)
+    by = ci.token_on_main(ask.world, "2", meta.get("run_attempt", 1))
+    await ci.upload(ask, tests, by=by, **told, **meta)
 
 
 @pytest.mark.parametrize("half", HALVES)

@@ -18,6 +18,7 @@ from bot.sandbox.app import EVENTS, PERMISSIONS
 from service.provider import audits
 from service.vocabulary import MergeMethod, RepoRef
 from tests.harness import asking
+from tests.harness import reporting_ci as ci
 from tests.harness.asking import Asker
 from tests.harness.world import CI, REPO, World, WorldOptions, settings_for
 
@@ -101,6 +102,18 @@ def test_a_command_to_paste_runs_nothing_that_a_branch_is_called() -> None:
     command = audits.command("create", RepoRef(asking.HOST, "octo", "widgets"), branch)
     words = ["headgate", "queue", "create", "--repo", "octo/widgets", "--branch", branch]
     assert shlex.split(command.strip("`")) == words
+
+
+@pytest.mark.parametrize("proof", ["RUN", "TOKEN"])
+async def test_reports_of_other_jobs_are_believed(world: World, proof: str) -> None:
+    await world.make_queue()
+    doctor = await asking.asker(world)
+    await is_mended(doctor, "proof-of-reports")
+    await ci.settle_tests(doctor, "update-settings", excuse_proof=proof)
+    found = await named(doctor, "proof-of-reports", "warning")
+    assert f"`excuse_proof` is `{proof}`" in found["found"]
+    await doctor.paste(found["mend"][found["mend"].index("`headgate tests") :])
+    await is_mended(doctor, "proof-of-reports")
 
 
 async def test_a_branch_without_a_queue(world: World) -> None:
@@ -219,10 +232,10 @@ async def test_a_required_check_of_no_app(world: World) -> None:
     await lands(world)
     doctor = await asking.asker(world)
     found = await named(doctor, "status-sources", "note")
-    ci = world.sandbox.world.apps["sandbox-ci"]
+    app = world.sandbox.world.apps["sandbox-ci"]
     assert "everybody with write access can set it" in found["found"]
-    assert f"choose App {ci.id} ({ci.name}) as source of `unit`" in found["mend"]
-    pinned = {"context": "unit", "integration_id": ci.id}
+    assert f"choose App {app.id} ({app.name}) as source of `unit`" in found["mend"]
+    pinned = {"context": "unit", "integration_id": app.id}
     rule = {"type": "required_status_checks", "parameters": {"required_status_checks": [pinned]}}
     set_rules(world, required_checks=[], rulesets=[{"name": "pinned", "rules": [rule]}])
     await is_mended(doctor, "status-sources")

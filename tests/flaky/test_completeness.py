@@ -11,6 +11,7 @@ from service.testhealth.detector.completeness import (
     NO_CODES,
     NO_HISTORY,
     UNPROVED,
+    UNPROVED_HISTORY,
     Account,
     Changes,
     ExitCodes,
@@ -283,3 +284,8 @@ def test_results_of_a_test_run_excuse_only_when_they_are_proved_as_needed(proof,
     proved = Part(replace(ENDED, proof=Proof.JOB), 1, needs=Proof.JOB)
     part = Part(replace(ENDED, proof=proof), 1, needs=needs)
     assert gaps_of(of_parts(proved, part)) == said
+
+
+def test_unproved_results_of_the_target_branch_say_nothing_of_a_job():
+    unproved = replace(WHOLE, expectation=Expectation(0, is_unproved=True))
+    assert gaps_of(unproved) == (UNPROVED_HISTORY.format(job="`unit`"),)

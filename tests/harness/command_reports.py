@@ -31,7 +31,8 @@ def report_of(tests: Mapping[str, str], *, about: str = "", last: str = "") -> b
 
 
 async def send(ask: Asker, report: bytes, code: int, **meta: Any) -> dict[str, Any]:
-    """Send the report of a command that ended with a code; the answer."""
+    """Send the report of a command that ended with a code, as the job of a token `by`, if any."""
+    by = meta.pop("by", "")
     form = aiohttp.FormData()
     about = {
         "job": "unit",
@@ -43,7 +44,7 @@ async def send(ask: Asker, report: bytes, code: int, **meta: Any) -> dict[str, A
     }
     form.add_field("metadata", ci.about(**about | meta))
     form.add_field("file", report, filename="junit.xml")
-    return await ci.done(ask, "upload-test-results", data=form)
+    return await ci.done(ask, "upload-test-results", data=form, by=by)
 
 
 async def on_main(
@@ -51,7 +52,9 @@ async def on_main(
 ) -> None:
     """The same of a CI run of the tip of `main`."""
     sha = str(ask.world.repository.git.branch("main"))
-    await send(ask, report_of(tests), code, sha=sha, branch="main", run_id=run_id, **meta)
+    by = ci.token_on_main(ask.world, run_id, meta.get("run_attempt", 1))
+    about = {"by": by, "sha": sha, "branch": "main", "run_id": run_id}
+    await send(ask, report_of(tests), code, **about | meta)
 
 
 async def in_gate(

@@ -8,6 +8,7 @@ from service.mergequeue.engine.inputs import Input
 from service.mergequeue.engine.model import Run
 from service.mergequeue.operations.views import FailedTest
 from service.mergequeue.wording.failed_tests import FailedTests
+from service.provenance import Proof
 from service.runtime import Runtime
 from service.vocabulary import QueueRef
 
@@ -18,10 +19,12 @@ class RunFailures:
 
     `names_of` returns the names of tests by their ids; an unknown id is left out.
     `changed_since` returns what results that were sent since a run passed take back: passes and
-    excuses. It raises the provider's errors.
+    excuses. It raises the provider's errors. `excuse_proof` returns what must prove a report that
+    excuses a failed check of the repository.
     """
 
     named_in: Callable[[Tx, Runtime, QueueRef, Run], FailedTests]
     listed_in: Callable[[Tx, QueueRef, Run], tuple[FailedTest, ...]]
     names_of: Callable[[Tx, QueueRef, Collection[str]], Mapping[str, str]]
     changed_since: Callable[[Runtime, QueueRef, Run], Awaitable[Sequence[Input]]]
+    excuse_proof: Callable[[Tx, int], Proof]

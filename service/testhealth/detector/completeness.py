@@ -48,6 +48,12 @@ NO_HISTORY = (
     " not known: send results of the target branch first"
 )
 
+UNPROVED_HISTORY = (
+    "nothing proves that the results of {job} on the target branch are its own, so the tests that"
+    " it should report are not known: add `permissions: id-token: write` to the job there as well,"
+    " and run its tests by `headgate test`"
+)
+
 STRENGTH = (Proof.NONE, Proof.TOKEN, Proof.RUN, Proof.JOB)
 """What can prove an upload, the weakest first."""
 
@@ -108,7 +114,8 @@ class Expectation:
     how many more there are than were looked up. `skipped` passed on the target branch, and are
     skipped now without having been skipped on the own head of a pull request. `has_exit_code`: its
     earlier uploads sent the exit code of their command. `landed` are pull requests whose test runs
-    are among the earlier results: what they deleted is expected only by results before them. None
+    are among the earlier results: what they deleted is expected only by results before them.
+    `is_unproved`: nothing is expected because no earlier upload is proved to be the job's own. None
     instead of a value of this class: the repository has never reported on the branch, so nothing
     can be expected yet.
     """
@@ -119,6 +126,7 @@ class Expectation:
     skipped: tuple[MissingTest, ...] = ()
     has_exit_code: bool = False
     landed: tuple[int, ...] = ()
+    is_unproved: bool = False
 
     @property
     def is_met(self) -> bool:
@@ -324,6 +332,9 @@ def _unexpected(report: JobReport, changes: Changes) -> Iterable[str]:
     expectation = report.expectation
     if expectation is None:
         yield NO_HISTORY
+        return
+    if expectation.is_unproved:
+        yield UNPROVED_HISTORY.format(job=_code(report.job))
         return
     if not expectation.expected:
         yield (

@@ -13,6 +13,7 @@ from service.mergequeue.operations.doctor import (
     checks_on_test_branches,
     facts,
     leftover_branches,
+    proof_of_reports,
     queue_state,
     repository_file,
     required_statuses,
@@ -48,6 +49,7 @@ AUDITS: tuple[Audit, ...] = (
     checks_on_pull_requests,
     checks_of_heads,
     checks_on_target,
+    proof_of_reports,
     leftover_branches,
 )
 

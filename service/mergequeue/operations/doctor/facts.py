@@ -17,7 +17,9 @@ from service.mergequeue.operations import (
     vehicles,
 )
 from service.mergequeue.operations.requirements import Resolved
+from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import audited, queues, runs
+from service.provenance import Proof
 from service.provider import audits
 from service.provider.port import Provider
 from service.provider.values import Vehicle, VehicleAdvice
@@ -57,6 +59,7 @@ class QueueFacts:
 
     `on_tests`, `on_pulls`, `on_target`: reports on the newest test branches, on the heads of open
     pull requests, and on the target's tip. `leftovers`: branches under our prefix of no run.
+    `excuse_proof`: what must prove a report that excuses a failed check.
     """
 
     repo: RepoRef
@@ -71,6 +74,7 @@ class QueueFacts:
     on_pulls: Reports
     on_target: Reports
     leftovers: tuple[str, ...]
+    excuse_proof: Proof
 
     @property
     def required(self) -> tuple[RequiredName, ...]:
@@ -167,6 +171,9 @@ async def read(
             one.branch
             for one in present
             if one.branch not in recorded and naming.end_of_dry_test(one.branch) is None
+        ),
+        excuse_proof=await runtime.store.read(
+            runtime.links.of(RunFailures).excuse_proof, repository.id
         ),
     )
 
