@@ -13,7 +13,7 @@ from tests.hostile.fork_faults import FAULTS
 from tests.hostile.test_hostile import SEEDS, SHARES
 from tests.hostile.world import Violation
 
-TESTED_SHARE_MIN = 0.05
+TESTED_SHARE_MIN = 0.02
 """A world in which no fork is let in would show nothing."""
 
 PLANTED_SEEDS = range(600)
