@@ -210,7 +210,7 @@ def _runs_everywhere(patch: pytest.MonkeyPatch) -> None:
 
 
 def _unready_for_ever(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(readiness, "GRACE", timedelta(days=3))
+    patch.setattr(readiness, "grace_of", lambda entry: timedelta(days=3))
 
 
 def _never_unsure(patch: pytest.MonkeyPatch) -> None:
