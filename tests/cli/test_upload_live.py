@@ -75,7 +75,13 @@ def test_quarantined_failures_are_excused(place, capsys, monkeypatch):
     monkeypatch.setenv("HEADGATE_TOKEN", place.ci_token)
     Path("first.xml").write_text(a_report("c", "d"))
     assert app.run(["upload", "--junit", "first.xml", "--sha", SHA]) == 1
-    ask(place, "update-settings", quarantine_enabled=True, test_failure_exit_codes=["*=1"])
+    ask(
+        place,
+        "update-settings",
+        quarantine_enabled=True,
+        quarantine_forgives="ANY_FAILURE",
+        test_failure_exit_codes=["*=1"],
+    )
     for test in ask(place, "check-quarantine", tests=[{"name": "c"}, {"name": "d"}])["tests"]:
         wish = {"override": "ALWAYS_QUARANTINE", "reason": "waits on the clock"}
         ask(place, "set-quarantine-override", test_id=test["test_id"], **wish)

@@ -22,7 +22,7 @@ BOTH = """\
 triggers: {pull_request: true, push: ["headgate/**"]}
 checks:
   - {name: build, seconds: 1}
-  - {name: e2e, seconds: 1, rules: [{conclusion: skipped}]}
+  - {name: e2e, seconds: 1, rules: [{exists: [docs.txt], conclusion: skipped}]}
 """
 ONE = "triggers: {pull_request: true}\nchecks:\n  - {name: unit, seconds: 1}\n"
 
@@ -81,7 +81,8 @@ async def merged(world: World, number: int) -> None:
 async def test_a_check_that_was_skipped_is_told_as_skipped_everywhere(world: World) -> None:
     ask = await asker(world)
     await world.make_queue(skipped_statuses_pass=True)
-    number = await world.open()
+    await merged(world, await world.open())
+    number = await world.open(files={"docs.txt": "read me\n"})
     await merged(world, number)
     build, e2e = await tables(ask, number)
     assert (build["name"], build["state"], build["place"]) == ("build", "passed", "test_branch")

@@ -78,7 +78,9 @@ async def test_a_quarantined_failure_passes_and_is_still_evidence(stage):
     await quarantining(stage)
     await stage.ran({"total": "P"}, ran_at=NOW - 3 * HOUR, branch="main")
     await stage.ran({"total": "FP"}, ran_at=NOW - 2 * HOUR)
-    answer = await stage.ran({"total": "F"}, ran_at=NOW - HOUR, command_exit_code=1, runner="pytest")
+    answer = await stage.ran(
+        {"total": "F"}, ran_at=NOW - HOUR, command_exit_code=1, runner="pytest"
+    )
     assert answer.failures[0].status is Health.FLAKY
     assert (answer.verdict.exit_code, answer.verdict.message) == (
         0,
