@@ -197,8 +197,8 @@ class RequiredName:
         """
         named = [one for one in reports if one.name == self.name]
         own = tuple(one for one in named if self.admits(one))
-        learned = self.binding is not None and self.binding.on != BY_SETTING
-        if not own or not learned or (self.binding is not None and self.binding.is_pinned):
+        found = self.binding
+        if not own or found is None or found.on == BY_SETTING or found.is_pinned:
             return own
         passes = (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
         others = (one for one in named if one.kind is not CheckKind.SUITE and one not in own)
