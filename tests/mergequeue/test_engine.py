@@ -12,17 +12,25 @@ from service.mergequeue.engine.applying import apply
 from service.mergequeue.engine.config import Hedging, QueueConfig
 from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.explaining.conditions import ConditionCode
-from service.mergequeue.engine.model import Entry, Green, MergeQueue
+from service.mergequeue.engine.model import Entry, Green, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import BuildTestBranch, RetireRun, Tell
 from service.mergequeue.engine.planning import plan, starting
 from service.mergequeue.engine.reasons import NOT_READY_ORDER, HoldReason, Reason
 from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
-from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome
+from service.vocabulary import (
+    SYSTEM,
+    Binding,
+    Blocker,
+    BlockerCode,
+    CheckKind,
+    CheckOutcome,
+    RequiredName,
+)
 from tests.harness.values import sha_of
 from tests.mergequeue import trees
-from tests.mergequeue.stage import ALICE, START, Stage, a_check, a_queue, facts_of
+from tests.mergequeue.stage import ALICE, REQUIRED, START, Stage, a_check, a_queue, facts_of
 
 SLOTS = QueueConfig(concurrency=3)
 
@@ -324,3 +332,15 @@ def test_what_has_landed_is_forgotten_and_restarts_nobody() -> None:
     graph = Draft(stage.queue, START, SYSTEM).entries.graph
     assert graph is not None
     assert len(graph.nodes) == 1
+
+
+def test_a_learned_reporter_keeps_the_place_of_its_name_in_a_run() -> None:
+    stage = a_stage()
+    asked = RequiredSet((RequiredName("unit"), RequiredName("gate")), REQUIRED.source)
+    stage.tell(inputs.RequiredChanged(asked))
+    stage.tell(stage.submit(1))
+    unit = RequiredName("unit", "15368", CheckKind.SUITE_RUN, binding=Binding("15368", "main"))
+    added = RequiredName("lint")
+    stage.tell(inputs.RequiredChanged(replace(asked, names=(added, unit, asked.names[1]))))
+    (run,) = stage.queue.runs.values()
+    assert run.required == (unit, asked.names[1], added)

@@ -241,13 +241,14 @@ def _required_of(run: Run, now: RequiredSet) -> tuple[RequiredName, ...]:
     """
     here = {one.name: one for one in now.names}
     on_heads = {one.name for one in now.on_heads}
-    kept = [
-        one
-        for one in run.required
-        if one.name not in on_heads
-        and not (one.name in here and one not in now.names and _is_rebound(one, here[one.name]))
+    kept = [one for one in run.required if one.name not in on_heads]
+    bound = [
+        here[one.name]
+        if one.name in here and one not in now.names and _is_rebound(one, here[one.name])
+        else one
+        for one in kept
     ]
-    return (*kept, *(one for one in now.names if one not in kept))
+    return tuple(dict.fromkeys((*bound, *now.names)))
 
 
 def _is_rebound(before: RequiredName, after: RequiredName) -> bool:
