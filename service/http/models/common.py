@@ -125,6 +125,7 @@ def _as_read(schema: JsonSchemaValue, model: type[BaseModel]) -> None:
 # A name by itself, because the mypy plugin mistrusts alias generators of models that are
 # constructed by keyword; these are only ever validated.
 SPELLED_AS_THE_API = ConfigDict(
+    defer_build=True,
     alias_generator=to_camel,
     extra="forbid",
     frozen=True,

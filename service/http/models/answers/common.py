@@ -37,6 +37,7 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(
         alias_generator=to_camel,
+        defer_build=True,
         extra="forbid",
         frozen=True,
         from_attributes=True,
