@@ -73,7 +73,9 @@ async def confirm(client: RepositoryClient, target: str, uid: str) -> AsyncItera
     tip = await refs.read_tip(client, target)
     if tip is None:
         yield error(
-            next(iter(CHECKS)), f"There is no branch `{target}`.", "Name another with `--branch`."
+            f"There is no branch `{target}`.",
+            "Name another with `--branch`.",
+            audit=next(iter(CHECKS)),
         )
         return
     scratch = Scratch(client, target, tip.sha, uid)
@@ -82,7 +84,9 @@ async def confirm(client: RepositoryClient, target: str, uid: str) -> AsyncItera
             try:
                 yield await check(scratch)
             except ProviderError as failed:
-                yield error(name, f"GitHub refused: {failed.message}", "Run `headgate doctor`.")
+                yield error(
+                    f"GitHub refused: {failed.message}", "Run `headgate doctor`.", audit=name
+                )
     finally:
         for branch in scratch.branches:
             await refs.delete_branch(client, branch)
@@ -95,16 +99,18 @@ async def ref_starts_ci(scratch: Scratch) -> Finding:
     runs, after_s = await scratch.wait(lambda: scratch.runs(sha))
     if runs is None:
         return warning(
-            "live-branch-starts-ci",
             f"No workflow started within {WITHIN_S:.0f} s of making a branch.",
             "Let a workflow start on pushes to `headgate/merge/**`, then run this again.",
+            audit="live-branch-starts-ci",
         )
     names = [run.words("name") for run in runs]
     if len(set(names)) < len(names):
         words = f"A workflow started more than once: {', '.join(sorted(names))}."
-        return warning("live-branch-starts-ci", words, "Start it on pushes or on pull requests.")
+        return warning(
+            words, "Start it on pushes or on pull requests.", audit="live-branch-starts-ci"
+        )
     found = f"{len(runs)} workflow runs started within {after_s:.0f} s of making a branch."
-    return fine("live-branch-starts-ci", found)
+    return fine(found, audit="live-branch-starts-ci")
 
 
 async def rename_starts_ci(scratch: Scratch) -> Finding:
@@ -120,13 +126,13 @@ async def rename_starts_ci(scratch: Scratch) -> Finding:
     if head is None or runs is None:
         what = "did not appear" if head is None else "started no workflow"
         return warning(
-            "live-rename-starts-ci",
             f"A renamed branch {what} within {WITHIN_S:.0f} s.",
             "Run `headgate queue update --set "
             "testBranchConstructionMode=PUSH_NEW_BRANCH_FROM_TEMP`.",
+            audit="live-rename-starts-ci",
         )
     words = f"A renamed branch appeared after {shown_s:.0f} s and started CI {started_s:.0f} s on."
-    return fine("live-rename-starts-ci", words)
+    return fine(words, audit="live-rename-starts-ci")
 
 
 async def updates_are_atomic(scratch: Scratch) -> Finding:
@@ -143,13 +149,13 @@ async def updates_are_atomic(scratch: Scratch) -> Finding:
     heads = (await refs.read_head(client, moved), await refs.read_head(client, deleted))
     if not troubles or heads != (second, second):
         words = "`updateRefs` moved a branch although one of the old commits was wrong."
-        return error(name, words, METHODS)
+        return error(words, METHODS, audit=name)
     right = [graphql.RefUpdate(moved, second, first), wrong[1]]
     _, troubles = await graphql.update_refs(client, node, right)
     if troubles:
         words = f"`updateRefs` refused a correct update: {troubles[0].message}."
-        return warning(name, words, METHODS)
-    return fine(name, "`updateRefs` compares old commits, and moves all branches or none.")
+        return warning(words, METHODS, audit=name)
+    return fine("`updateRefs` compares old commits, and moves all branches or none.", audit=name)
 
 
 async def draft_closes(scratch: Scratch) -> Finding:
@@ -184,11 +190,11 @@ async def draft_closes(scratch: Scratch) -> Finding:
     state, closed_s = await scratch.wait(closed)
     if state is None:
         words = f"Deleting a test branch did not close #{number} within {WITHIN_S:.0f} s."
-        return warning("live-draft-closes", words, "Close it by hand.")
+        return warning(words, "Close it by hand.", audit="live-draft-closes")
     return fine(
-        "live-draft-closes",
         f"#{number} took a comment, was mergeable after {known_s:.0f} s, and was closed "
         f"{closed_s:.0f} s after its branch was deleted.",
+        audit="live-draft-closes",
     )
 
 
@@ -197,9 +203,9 @@ async def commits_are_signed(scratch: Scratch) -> Finding:
     sha = await scratch.commit()
     made = (await scratch.client.get(f"/commits/{sha}")).fields
     if reading.is_signed(made):
-        return fine("live-signatures", "GitHub signs the commits of test branches.")
+        return fine("GitHub signs the commits of test branches.", audit="live-signatures")
     words = "GitHub does not sign the commits that the App makes."
-    return warning("live-signatures", words, "Require no signatures of `headgate/**/*`.")
+    return warning(words, "Require no signatures of `headgate/**/*`.", audit="live-signatures")
 
 
 async def redelivery_keeps_its_id(scratch: Scratch) -> Finding:
@@ -208,7 +214,7 @@ async def redelivery_keeps_its_id(scratch: Scratch) -> Finding:
     path = "/app/hook/deliveries?per_page=100"
     listed = (await github.app_call("GET", path)).objects
     if not listed:
-        return note(name, "GitHub has delivered nothing yet, so there is nothing to repeat.")
+        return note("GitHub has delivered nothing yet, so there is nothing to repeat.", audit=name)
     newest = listed[0]
     await github.app_call("POST", f"/app/hook/deliveries/{newest.id('id')}/attempts")
 
@@ -220,8 +226,8 @@ async def redelivery_keeps_its_id(scratch: Scratch) -> Finding:
     found, after_s = await scratch.wait(again)
     if found is None:
         words = f"No repeated delivery with the same id appeared within {WITHIN_S:.0f} s."
-        return warning(name, words, "Nothing: the sweeps read the same facts, only later.")
-    return fine(name, f"A repeated delivery came after {after_s:.0f} s under the same id.")
+        return warning(words, "Nothing: the sweeps read the same facts, only later.", audit=name)
+    return fine(f"A repeated delivery came after {after_s:.0f} s under the same id.", audit=name)
 
 
 CHECKS: dict[str, Check] = {

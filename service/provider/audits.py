@@ -1,12 +1,13 @@
-"""What `headgate doctor` finds in a repository, and what it has to know to look.
+"""Audits of `headgate doctor`, their findings, and what they have to know to look.
 
-Each finding belongs to one audit, whose section in docs/reference/doctor.md says more.
+docs/reference/doctor.md has a section for each audit, and says more about its findings.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from service.provider.values import Vehicle
 from service.vocabulary import Check, MergeMethod, RepoRef, RequiredName, Sha
@@ -29,6 +30,29 @@ class Finding:
     severity: Severity
     found: str
     mend: str = ""
+
+
+Facts = TypeVar("Facts")
+Find = Callable[[Facts], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Audit(Generic[Facts]):
+    """A question about facts; `find` yields what is wrong, `fine` is said if nothing is."""
+
+    id: str
+    fine: str
+    find: Find[Facts]
+
+    def findings(self, facts: Facts) -> list[Finding]:
+        """Return what is wrong, or the finding that nothing is."""
+        found = [replace(one, audit=self.id) for one in self.find(facts)]
+        return found or [fine(self.fine, self.id)]
+
+
+def audit(name: str, fine: str) -> Callable[[Find[Facts]], Audit[Facts]]:
+    """Make an audit of the function that looks for what is wrong."""
+    return lambda find: Audit(name, fine, find)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +102,20 @@ class DryTest:
     refusal: str | None = None
 
 
-def error(audit: str, found: str, mend: str) -> Finding:
-    """Return a finding that must be mended before the queue can work."""
+def error(found: str, mend: str, audit: str = "") -> Finding:
+    """Return a finding that must be mended before the queue can work.
+
+    An `Audit` writes its own id into what it finds.
+    """
     return Finding(audit, Severity.ERROR, found, mend)
 
 
-def warning(audit: str, found: str, mend: str) -> Finding:
+def warning(found: str, mend: str, audit: str = "") -> Finding:
     """Return a finding that people should mend."""
     return Finding(audit, Severity.WARNING, found, mend)
 
 
-def note(audit: str, found: str, mend: str = "") -> Finding:
+def note(found: str, mend: str = "", audit: str = "") -> Finding:
     """Return a finding that people should know."""
     return Finding(audit, Severity.NOTE, found, mend)
 
@@ -109,7 +136,7 @@ def how_to_set(repo: RepoRef, branch: str, setting: str, value: str, path: str |
     return f"write `{setting}: {value}` into `{path}` on `{branch}`"
 
 
-def fine(audit: str, found: str) -> Finding:
+def fine(found: str, audit: str) -> Finding:
     """Return the finding of an audit that has nothing to complain about."""
     return Finding(audit, Severity.OK, found)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.github.audits import git_builds
+from bot.github.audits.builds import git_builds
 from bot.github.gitbuild.builder import BuilderState, Failure
 from bot.github.gitbuild.mirror import Reason
 from bot.github.options import BuildMethod
@@ -29,7 +29,7 @@ def failed(reason: Reason) -> dict[str, Any]:
 
 
 def test_nothing_is_found_where_git_builds() -> None:
-    assert list(git_builds.decide(FINE)) == []
+    assert list(git_builds.find(FINE)) == []
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_nothing_is_found_where_git_builds() -> None:
 def test_what_keeps_git_from_building_is_named_with_its_mend(
     changes: dict[str, Any], severity: Severity, words: str, mend: str
 ) -> None:
-    (found,) = git_builds.decide(replace(FINE, **changes))
+    (found,) = git_builds.find(replace(FINE, **changes))
     assert found.severity is severity
     assert words in found.found
     assert mend in found.mend
     chosen = replace(FINE, method=BuildMethod.REST, **changes)
-    assert list(git_builds.decide(chosen)) == []
+    assert list(git_builds.find(chosen)) == []

@@ -1,93 +1,49 @@
 """Run all audits of GitHub's side: facts are read once, then each audit decides."""
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
 
-from bot.github.audits import (
-    app_events,
-    app_permissions,
-    branch_names,
-    bypass,
-    clock_skew,
-    closed_branch,
-    content_budget,
-    enforcement,
-    facts,
-    git_builds,
-    installation,
-    merge_method,
-    other_queues,
-    provider_queue,
-    review_rules,
-    rules_of_test_branches,
-    signatures,
-    status_sources,
-    strict_checks,
-    unseen_rules,
-    webhook,
-    workflow_concurrency,
-    workflow_conditions,
-    workflow_drafts,
-    workflow_paths,
-    workflow_triggers,
-)
+from bot.github.audits import app, builds, facts, rules, workflow_rules
 from bot.github.audits.facts import AppFacts, RepositoryFacts
 from bot.github.client import RepositoryClient
-from bot.github.gitbuild.builder import BuilderState, GitBuilder
+from bot.github.gitbuild.builder import GitBuilder
 from bot.github.protection import Protection
-from service.provider.audits import AuditSubject, Finding, error, fine
+from service.provider.audits import Audit, AuditSubject, Finding, error, fine
 from service.provider.errors import Gone, NotPermitted, ProviderError
 
-Facts = TypeVar("Facts")
-Facts_contra = TypeVar("Facts_contra", contravariant=True)
-
-
-class Audit(Protocol[Facts_contra]):
-    """A module with one audit."""
-
-    ID: str
-    FINE: str
-
-    def decide(self, facts: Facts_contra, /) -> Iterator[Finding]:
-        """Yield what is wrong."""
-        ...
-
-
 OF_APP: tuple[Audit[AppFacts], ...] = (
-    installation,
-    app_permissions,
-    app_events,
-    webhook,
-    clock_skew,
-    content_budget,
+    app.installation,
+    app.app_permissions,
+    app.app_events,
+    app.webhook,
+    app.clock_skew,
+    app.content_budget,
 )
 OF_REPOSITORY: tuple[Audit[RepositoryFacts], ...] = (
-    provider_queue,
-    closed_branch,
-    strict_checks,
-    status_sources,
-    merge_method,
-    signatures,
-    review_rules,
-    unseen_rules,
-    bypass,
-    enforcement,
-    rules_of_test_branches,
-    branch_names,
-    other_queues,
-    workflow_triggers,
-    workflow_conditions,
-    workflow_drafts,
-    workflow_concurrency,
-    workflow_paths,
+    rules.provider_queue,
+    rules.closed_branch,
+    rules.strict_checks,
+    rules.status_sources,
+    rules.merge_method,
+    rules.signatures,
+    rules.review_rules,
+    rules.unseen_rules,
+    rules.bypass,
+    rules.enforcement,
+    rules.rules_of_test_branches,
+    rules.branch_names,
+    rules.other_queues,
+    workflow_rules.workflow_triggers,
+    workflow_rules.workflow_conditions,
+    workflow_rules.workflow_drafts,
+    workflow_rules.workflow_concurrency,
+    workflow_rules.workflow_paths,
 )
-OF_BUILDS: tuple[Audit[BuilderState], ...] = (git_builds,)
 APP_KEY = "app-key"
 READING = "repository-reading"
 IDS = (
-    *(APP_KEY, *(one.ID for one in OF_APP)),
-    *(READING, *(one.ID for one in OF_REPOSITORY)),
-    *(one.ID for one in OF_BUILDS),
+    *(APP_KEY, *(one.id for one in OF_APP)),
+    *(READING, *(one.id for one in OF_REPOSITORY)),
+    builds.git_builds.id,
 )
 """Every audit, in the order of docs/reference/doctor.md."""
 
@@ -98,24 +54,26 @@ async def run(
     """Return the findings of all audits; what cannot be read ends them with a finding."""
     github = client.github
     try:
-        app = await facts.read_app(github, subject, client.clock.now())
+        of_app = await facts.read_app(github, subject, client.clock.now())
     except NotPermitted as refused:
-        return [error(APP_KEY, refused.message, KEY_MEND)]
+        return [error(refused.message, KEY_MEND, audit=APP_KEY)]
     except Gone as gone:
-        works = fine(APP_KEY, KEY_WORKS)
-        return [works, error(installation.ID, gone.message, _install(client))]
-    found = [fine(APP_KEY, KEY_WORKS), *_decided(OF_APP, app)]
-    if app.is_suspended:
+        works = fine(KEY_WORKS, audit=APP_KEY)
+        return [works, error(gone.message, _install(client), audit=app.installation.id)]
+    found = [fine(KEY_WORKS, audit=APP_KEY)]
+    found += [one for each in OF_APP for one in each.findings(of_app)]
+    if of_app.is_suspended:
         return found
     github.tokens.drop(subject.repo)  # the next token has the rights of now
     try:
         read = await facts.read_repository(client, protected, subject)
-        builds = await builder.state(client)
+        state = await builder.state(client)
     except ProviderError as failed:
         words = f"The repository cannot be read: {failed.message}"
-        return [*found, error(READING, words, READING_MEND)]
-    found.append(fine(READING, "The repository can be read."))
-    return [*found, *_decided(OF_REPOSITORY, read), *_decided(OF_BUILDS, builds)]
+        return [*found, error(words, READING_MEND, audit=READING)]
+    found.append(fine("The repository can be read.", audit=READING))
+    found += [one for each in OF_REPOSITORY for one in each.findings(read)]
+    return [*found, *builds.git_builds.findings(state)]
 
 
 KEY_WORKS = "GitHub accepts the App's key."
@@ -130,10 +88,3 @@ def _install(client: RepositoryClient) -> str:
     web = client.github.options.addresses.web
     slug = client.github.tokens.slug or "your App"
     return f"Install the App on the repository: {web}/apps/{slug}/installations/new."
-
-
-def _decided(audits: Sequence[Audit[Facts]], read: Facts) -> list[Finding]:
-    found: list[Finding] = []
-    for audit in audits:
-        found += list(audit.decide(read)) or [fine(audit.ID, audit.FINE)]
-    return found

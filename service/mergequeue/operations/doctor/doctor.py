@@ -1,56 +1,30 @@
 """Examine one branch: read everything, run every audit, order the findings."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from service.database.records import RepositoryRecord
 from service.errors import NotFound
-from service.mergequeue.operations.doctor import (
-    checks_of_heads,
-    checks_on_pull_requests,
-    checks_on_target,
-    checks_on_test_branches,
-    facts,
-    leftover_branches,
-    proof_of_reports,
-    queue_state,
-    repository_file,
-    required_statuses,
-    vehicle_kind,
-)
+from service.mergequeue.operations.doctor import checks, facts, queue
 from service.mergequeue.operations.doctor.facts import QueueFacts, QueueOf
 from service.mergequeue.store import queues
 from service.provider import audits
-from service.provider.audits import AuditSubject, Finding
+from service.provider.audits import Audit, AuditSubject, Finding
 from service.provider.errors import ProviderError
 from service.provider.values import Vehicle
 from service.runtime import Runtime
 from service.vocabulary import Sha
 
-
-class Audit(Protocol):
-    """A module with one audit."""
-
-    ID: str
-    FINE: str
-
-    def decide(self, facts: QueueFacts, /) -> Iterator[Finding]:
-        """Yield what is wrong."""
-        ...
-
-
-AUDITS: tuple[Audit, ...] = (
-    queue_state,
-    repository_file,
-    required_statuses,
-    vehicle_kind,
-    checks_on_test_branches,
-    checks_on_pull_requests,
-    checks_of_heads,
-    checks_on_target,
-    proof_of_reports,
-    leftover_branches,
+AUDITS: tuple[Audit[QueueFacts], ...] = (
+    queue.queue_state,
+    queue.repository_file,
+    checks.required_statuses,
+    queue.vehicle_kind,
+    checks.checks_on_test_branches,
+    checks.checks_on_pull_requests,
+    checks.checks_of_heads,
+    checks.checks_on_target,
+    checks.proof_of_reports,
+    queue.leftover_branches,
 )
 
 
@@ -72,7 +46,7 @@ async def examine(
     named = branch or await _branch_of(runtime, repository)
     provider, repo = runtime.providers[repository.ref.host], repository.ref
     await provider.forget_rules(repo)
-    queue = await facts.queue_of(runtime, repository, named)
+    queue_of = await facts.queue_of(runtime, repository, named)
     tip: Sha | None = None
     read: QueueFacts | None = None
     try:
@@ -81,11 +55,11 @@ async def examine(
             words = f'{repo.slug} has no branch "{named}".'
             raise NotFound(words, code="branch_not_found")
         tip = commit.sha
-        read = await facts.read(runtime, repository, named, tip, queue)
+        read = await facts.read(runtime, repository, named, tip, queue_of)
     except ProviderError:
         pass  # the provider's own audits say what cannot be read, and why
-    found = [] if read is None else _decided(read)
-    subject = await _subject(runtime, repository, named, queue, (tip, read))
+    found = [] if read is None else [one for each in AUDITS for one in each.findings(read)]
+    subject = await _subject(runtime, repository, named, queue_of, (tip, read))
     found += await provider.audit(subject)
     return Examination(named, audits.ordered(found))
 
@@ -99,29 +73,22 @@ async def _subject(
     runtime: Runtime,
     repository: RepositoryRecord,
     branch: str,
-    queue: QueueOf,
+    queue_of: QueueOf,
     known: tuple[Sha | None, QueueFacts | None],
 ) -> AuditSubject:
     tip, read = known
-    has_drafts = queue.config.create_prs_for_testing_branches
+    has_drafts = queue_of.config.create_prs_for_testing_branches
     planned = Vehicle.DRAFT_PR if has_drafts else Vehicle.PUSH
     return AuditSubject(
         repo=repository.ref,
         branch=branch,
         tip=tip,
         vehicle=planned if read is None else read.vehicle,
-        merge_method=queue.config.merge_method,
+        merge_method=queue_of.config.merge_method,
         required=() if read is None else read.required,
         webhook_url=runtime.options.public_url,
         landings_hour_max=await facts.busiest_hour(runtime, repository),
-        in_file=facts.in_file(queue.value),
+        in_file=facts.in_file(queue_of.value),
         ran=frozenset() if read is None else read.ran,
-        optional=frozenset(queue.config.optional_statuses),
+        optional=frozenset(queue_of.config.optional_statuses),
     )
-
-
-def _decided(read: QueueFacts) -> list[Finding]:
-    found: list[Finding] = []
-    for audit in AUDITS:
-        found += list(audit.decide(read)) or [audits.fine(audit.ID, audit.FINE)]
-    return found

@@ -113,7 +113,7 @@ async def progress(
     is_done = all(state is not None and state not in UNFINISHED for state in states.values())
     found = [_finding(name, state, read.items) for name, state in states.items()]
     if not names:
-        found = [audits.warning(ID, NOTHING_REQUIRED, "Require checks first.")]
+        found = [audits.warning(NOTHING_REQUIRED, "Require checks first.", audit=ID)]
     return Progress(is_done or is_late, audits.ordered(found))
 
 
@@ -149,32 +149,32 @@ def _finding(name: RequiredName, state: CheckOutcome | None, checks: tuple[Check
     words = f"`{name.name}`"
     match state:
         case CheckOutcome.PASSED:
-            return audits.fine(ID, f"{words} reported on the test branch and passed.")
+            return audits.fine(f"{words} reported on the test branch and passed.", audit=ID)
         case CheckOutcome.SKIPPED:
             return audits.error(
-                ID,
                 f"{words} was skipped on the test branch, which is no evidence.",
                 "Change the condition (`if:`) that skips it on test branches. A path filter of its "
                 "steps or jobs skips it as well, because a dry test changes no file.",
+                audit=ID,
             )
         case CheckOutcome.FAILED:
             return audits.error(
-                ID,
                 f"{words} failed on the test branch, which equals the target branch.",
                 "Fix the target branch first: every pull request would fail.",
+                audit=ID,
             )
         case None:
             seen = ", ".join(sorted({f"`{one.name}`" for one in checks if one.name})) or "nothing"
             return audits.error(
-                ID,
                 f"{words} did not report on the test branch. Reported there: {seen}.",
                 f"Let the CI that reports {words} also start on test branches: pushes to "
                 "`headgate/merge/**`, or draft pull requests. A check behind a path filter does "
                 "not report either, because a dry test changes no file.",
+                audit=ID,
             )
         case _:
             return audits.warning(
-                ID,
                 f"{words} began on the test branch and has not passed ({state.value}).",
                 "Wait longer with `--timeout`, or look at that CI run.",
+                audit=ID,
             )

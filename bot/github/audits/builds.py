@@ -1,4 +1,4 @@
-"""Whether git can build the test branches of the repository, or the REST API has to."""
+"""Audit of the way test branches are built."""
 
 from collections.abc import Iterator
 
@@ -6,10 +6,7 @@ from bot.github.gitbuild.builder import BLOBLESS_KIB_MAX, BuilderState, Failure
 from bot.github.gitbuild.command import VERSION_MIN
 from bot.github.gitbuild.mirror import Reason
 from bot.github.options import BuildMethod
-from service.provider.audits import Finding, note, warning
-
-ID = "git-builds"
-FINE = "Test branches can be built as `HEADGATE_BUILD_METHOD` says."
+from service.provider.audits import Finding, audit, note, warning
 
 GIB = 1 << 30
 MIN = ".".join(map(str, VERSION_MIN))
@@ -41,7 +38,8 @@ OTHERWISE = (
 )
 
 
-def decide(facts: BuilderState) -> Iterator[Finding]:
+@audit("git-builds", "Test branches can be built as `HEADGATE_BUILD_METHOD` says.")
+def git_builds(facts: BuilderState) -> Iterator[Finding]:
     """Yield what keeps git from building; nothing if the setting itself chooses the REST API."""
     if facts.method is BuildMethod.REST:
         return
@@ -53,28 +51,28 @@ def decide(facts: BuilderState) -> Iterator[Finding]:
             f"Install git {MIN} or newer there and restart the service, or set "
             "HEADGATE_BUILD_METHOD=rest."
         )
-        yield warning(ID, f"The machine of the service {has}, {BY_REST}.", mend)
+        yield warning(f"The machine of the service {has}, {BY_REST}.", mend)
         return
     if facts.size_kib > BLOBLESS_KIB_MAX and facts.method is BuildMethod.AUTO:
         size = f"The repository has {facts.size_kib >> 20} GiB, {BY_REST}."
         mend = "If a mirror without file contents is not too large, set HEADGATE_BUILD_METHOD=git."
-        yield note(ID, size, mend)
+        yield note(size, mend)
     elif not facts.has_room:
         used = (
             f"The mirror of the repository needs about {_gib(facts.needed)} GiB. The mirrors take "
             f"{_gib(facts.used)} of {_gib(facts.bytes_max)} GiB, and the disk has "
             f"{_gib(facts.free)} GiB left, {BY_REST}."
         )
-        yield warning(ID, used, "Make room on the disk, or raise HEADGATE_MIRRORS_MAX_GB.")
+        yield warning(used, "Make room on the disk, or raise HEADGATE_MIRRORS_MAX_GB.")
     if facts.is_being_made:
         found = "The mirror of the repository is being made; until it is there, GitHub's REST API"
-        yield note(ID, f"{found} builds test branches.")
+        yield note(f"{found} builds test branches.")
     if facts.failure is not None:
         yield _failed(facts.failure, is_resting=facts.is_resting)
     if facts.disagreed:
         found = f"Git found three conflicts in a day that GitHub does not have, {BY_REST}."
         mend = "The log event `build_disagreement` names the runs; git is tried again in a day."
-        yield note(ID, found, mend)
+        yield note(found, mend)
 
 
 def _failed(failure: Failure, *, is_resting: bool) -> Finding:
@@ -82,7 +80,7 @@ def _failed(failure: Failure, *, is_resting: bool) -> Finding:
     tried = "twice in the last hour" if is_resting else "in the last hour"
     said = f" It said: {failure.words.rstrip('.')}." if failure.words else ""
     again = "Git is tried again within an hour." if is_resting else "Git is tried again each time."
-    return warning(ID, f"{what} {tried}, {BY_REST}.{said}", f"{mend}, {OR_REST}. {again}")
+    return warning(f"{what} {tried}, {BY_REST}.{said}", f"{mend}, {OR_REST}. {again}")
 
 
 def _gib(size: int) -> str:

@@ -1,0 +1,213 @@
+"""Audits of the App: its installation, permissions, events, deliveries, clock and limits."""
+
+from collections.abc import Iterator, Mapping
+
+from bot.github import pacing
+from bot.github import webhook as receiver
+from bot.github.audits.facts import AppFacts, Delivery
+from bot.github.pacing import Priority
+from service.provider import audits
+from service.provider.audits import Finding, audit, error, note, warning
+
+
+@audit("installation", "The App is installed on the repository.")
+def installation(facts: AppFacts) -> Iterator[Finding]:
+    """Yield an error for a suspended installation."""
+    if facts.is_suspended:
+        yield error(
+            "The installation of the App is suspended, so GitHub refuses every call.",
+            f"An owner must unsuspend it at {facts.installation_url}.",
+        )
+
+
+LEVELS = ("", "read", "write", "admin")
+# GitHub's "Permissions required for GitHub Apps" by the calls that we make (app.yml).
+PERMISSIONS: Mapping[str, tuple[str, str]] = {
+    "metadata": ("read", "GitHub answers no call about the repository"),
+    "contents": ("write", "no test branch can be made and no pull request can land"),
+    "pull_requests": ("write", "no pull request can be read, commented on or tested as a draft"),
+    "checks": ("write", "check runs cannot be read, and Headgate's own check cannot be shown"),
+    "statuses": ("read", "required commit statuses are never seen"),
+    "actions": ("read", "workflow runs and their test reports cannot be read"),
+    "issues": ("read", "comments are not delivered, so `/merge` is answered late or never"),
+    "administration": ("read", "branch protection cannot be read, so nothing starts or lands"),
+}
+
+
+@audit("app-permissions", "The App has every permission it needs.")
+def app_permissions(facts: AppFacts) -> Iterator[Finding]:
+    """Yield an error for each permission that is missing or too low.
+
+    A permission counts once the App asks for it and an owner has approved it:
+    https://docs.github.com/en/apps/using-github-apps/approving-updated-permissions-for-a-github-app
+    """
+    for name, (level, without) in PERMISSIONS.items():
+        if _reaches(facts.granted.get(name), level):
+            continue
+        if _reaches(facts.asked.get(name), level):
+            have = facts.granted.get(name) or "no access"
+            yield error(
+                f"The App asks for `{name}: {level}`, but this installation grants {have}, because "
+                f"its owner has not accepted the change: {without}.",
+                f"An owner must accept the new permissions at {facts.installation_url}.",
+            )
+        else:
+            have = facts.asked.get(name) or "no access"
+            yield error(
+                f"The App's registration asks for {have} to `{name}` and needs {level}: {without}.",
+                f"{_set(facts, name, level)} {_accept(facts)}",
+            )
+    yield from _workflows(facts)
+
+
+def _workflows(facts: AppFacts) -> Iterator[Finding]:
+    """Yield a note if the optional permission for workflow files is missing."""
+    if "workflows" in facts.granted:
+        return
+    words = "a pull request that changes `.github/workflows` is set aside."
+    if facts.asked.get("workflows") == "write":
+        yield note(
+            "The App asks for `workflows: write`, but this installation's owner has not accepted "
+            f"it, so {words}",
+            f"An owner can accept the new permission at {facts.installation_url}.",
+        )
+        return
+    yield note(
+        f"The App may not write workflow files, so {words}",
+        f"Only if you want to land such pull requests: {_set(facts, 'workflows', 'write')} "
+        f"{_accept(facts)}",
+    )
+
+
+def _set(facts: AppFacts, name: str, level: str) -> str:
+    shown = f"{name.replace('_', ' ').capitalize()}: {level}"
+    return f"Open {facts.settings_url}, then “Permissions & events”, set `{shown}`, and save."
+
+
+def _accept(facts: AppFacts) -> str:
+    return f"Then an owner accepts it at {facts.installation_url}."
+
+
+def _reaches(have: str | None, level: str) -> bool:
+    return LEVELS.index(have if have in LEVELS else "") >= LEVELS.index(level)
+
+
+# The events of app.yml. Headgate learns what a missing event reports from a sweep, or never.
+EVENTS: Mapping[str, str] = {
+    "pull_request": "pushes, labels and closed pull requests are noticed late",
+    "pull_request_review": "approvals are noticed late",
+    "pull_request_review_thread": "resolved conversations are noticed late",
+    "issue_comment": "`/merge` in a comment is answered minutes later",
+    "push": "a moved target branch is noticed late",
+    "check_run": "a finished check is noticed up to a minute late",
+    "check_suite": "a finished check is noticed up to a minute late",
+    "status": "a commit status is noticed up to a minute late",
+    "workflow_run": "test reports of finished CI runs are read late",
+    "repository": "a renamed or archived repository is noticed late",
+    "repository_ruleset": "changed rules are noticed up to five minutes late",
+    "branch_protection_rule": "changed branch protection is noticed up to five minutes late",
+}
+COMMANDS = frozenset({"issue_comment", "pull_request"})
+
+
+@audit("app-events", "The App receives every event it reads.")
+def app_events(facts: AppFacts) -> Iterator[Finding]:
+    """Yield a finding for each event that is not subscribed."""
+    for event, without in EVENTS.items():
+        if event not in facts.events:
+            severity = error if event in COMMANDS else warning
+            yield severity(
+                f"The App does not subscribe to `{event}`: {without}.",
+                f"Open {facts.settings_url}, then “Permissions & events”, and subscribe to "
+                f"`{event}`.",
+            )
+
+
+@audit("webhook", "GitHub's recent deliveries reached the service.")
+def webhook(facts: AppFacts) -> Iterator[Finding]:
+    """Yield what is wrong with the address, then with the deliveries."""
+    public, hook = facts.subject.webhook_url, facts.hook_url
+    wanted = f"{public}{receiver.PATH}" if public else None
+    there = f"Open {facts.settings_url}, then “General”, and set the webhook URL to"
+    own = wanted or f"the address of this service as GitHub reaches it, with `{receiver.PATH}`"
+    if not hook:
+        yield error("The App has no webhook URL.", f"{there} {own}.")
+    elif wanted is not None and hook.rstrip("/") != wanted:
+        yield error(
+            f"The App's webhook URL is {hook}, but this service receives at {wanted}.",
+            f"{there} {wanted}, or correct HEADGATE_PUBLIC_URL.",
+        )
+    if not facts.deliveries:
+        yield note("GitHub has delivered nothing in the last days.")
+        return
+    newest = facts.deliveries[0]
+    lost = _lost(facts.deliveries)
+    if not newest.is_success:
+        yield error(
+            f"The newest delivery (`{newest.event}`) failed: {newest.status}. "
+            f"Of the last {len(facts.deliveries)}, {len(lost)} did not arrive.",
+            f"Let GitHub reach the service: {there[0].lower()}{there[1:]} "
+            f"{own}, with the same secret as "
+            "HEADGATE_GITHUB_WEBHOOK_SECRET.",
+        )
+    elif lost:
+        yield warning(
+            f"Of the last {len(facts.deliveries)} deliveries, {len(lost)} did not arrive, for "
+            f"example `{lost[0].event}`: {lost[0].status}. The newest one did.",
+            "Nothing, if the service was down: it has GitHub deliver them again. Otherwise look "
+            "at the proxy in front of it.",
+        )
+
+
+def _lost(deliveries: tuple[Delivery, ...]) -> list[Delivery]:
+    arrived = {one.guid for one in deliveries if one.is_success}
+    return [one for one in deliveries if one.guid not in arrived]
+
+
+SKEW_WARNED_S = 30
+# The App's token begins 60 s ago (bot/github/auth.py) and ends within GitHub's limit of 600 s.
+SKEW_REFUSED_S = 60
+CLOCK_MEND = "Synchronize the clock, for example with `timedatectl set-ntp true`."
+
+
+@audit("clock-skew", "This machine's clock and GitHub's agree.")
+def clock_skew(facts: AppFacts) -> Iterator[Finding]:
+    """Yield a finding above 30 s."""
+    if abs(facts.skew_s) >= SKEW_WARNED_S:
+        severity = error if abs(facts.skew_s) >= SKEW_REFUSED_S else warning
+        way = "ahead of" if facts.skew_s > 0 else "behind"
+        yield severity(
+            f"This machine's clock is {round(abs(facts.skew_s))} s {way} GitHub's; above "
+            f"{SKEW_REFUSED_S} s GitHub refuses the App.",
+            CLOCK_MEND,
+        )
+
+
+# Comment, draft pull request and merge (docs/design/limits.md 8). Builds wait first.
+PER_LANDING = 3
+BUILD_SHARE = pacing.CONTENT_SHARES[Priority.BUILD]
+LANDINGS_MAX = int(pacing.CONTENT_HOUR_MAX * BUILD_SHARE) // PER_LANDING
+
+
+@audit(
+    "content-budget",
+    f"GitHub's content limits leave room for about {LANDINGS_MAX} landings an hour.",
+)
+def content_budget(facts: AppFacts) -> Iterator[Finding]:
+    """Yield a finding where the busiest hour came near the limit."""
+    busiest = facts.subject.landings_hour_max
+    found = (
+        f"In the busiest hour of the last weeks {busiest} pull requests landed. GitHub lets an "
+        f"installation create content 80 times a minute and 500 times an hour, which is enough "
+        f"for about {LANDINGS_MAX} landings."
+    )
+    repo, branch = facts.subject.repo, facts.subject.branch
+    silent = audits.command("update", repo, branch, "--set", "commentsEnabled=false")
+    mend = (
+        f"Let queues write less: {silent}, or the same with `createPrsForTestingBranches=false` if "
+        "CI runs on pushes to `headgate/merge/**`."
+    )
+    if busiest >= LANDINGS_MAX:
+        yield warning(found, mend)
+    elif busiest * 2 >= LANDINGS_MAX:
+        yield note(found, mend)
