@@ -33,7 +33,7 @@ _PERMITS = f"{_OPERATIONS}/permits.py"
 _PEOPLE = f"{_OPERATIONS}/comments.py"
 _COMMANDS = f"{_OPERATIONS}/comment_commands.py"
 _CONSENTS = (f"{_OPERATIONS}/consents.py", "service/mergequeue/store/consents.py")
-_REPORTERS = f"{_OPERATIONS}/reporters.py"
+_REPORTERS = f"{_OPERATIONS}/requirements.py"
 _JOBS = "service/testhealth/reports/jobs.py"
 
 RULES: tuple[FactRule, ...] = (
@@ -104,7 +104,7 @@ RULES: tuple[FactRule, ...] = (
         (Proof.JOB,),
         'the report is complete: the code means "tests failed" and nothing else',
         "the report is not complete, and excuses nothing",
-        (f"{_DETECTOR}/completeness.py", "service/evidence/exit_codes.py"),
+        (f"{_DETECTOR}/completeness.py", "service/evidence/upload_completeness.py"),
         lowered_by="excuse_proof",
     ),
     FactRule(

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from bot.cli import destination, options, output, runners, running
+from bot.cli import destination, options, output, running
 from bot.cli.exits import Exit, Failed
 from bot.cli.running import Ended
 from bot.uploader import ci, files, oidc, transport, uploading, verdict
@@ -212,7 +212,7 @@ def command_metadata(command: Sequence[str], ran: Ended, started_s: float) -> Js
     return {
         "ran_at": ran_at.isoformat(timespec="milliseconds"),
         "command_exit_code": min(ran.code, verdict.EXIT_CODE_MAX),
-        "runner": runners.runner_of(command),
+        "runner": running.runner_of(command),
         "command_key": key[:COMMAND_KEY_MAX],
     }
 

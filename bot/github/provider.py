@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from bot.github import (
-    authors,
     chains,
     ci_runs,
     comments,
     drytest,
     files,
-    head_branches,
     installations,
     limits,
-    own_checks,
     people,
     refs,
     tickets,
@@ -30,7 +27,7 @@ from bot.github import (
 )
 from bot.github.artifacts import Artifacts
 from bot.github.audits import audits
-from bot.github.checks import Reports
+from bot.github.checks import Reports, read_judged
 from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.comments import LabelReader
 from bot.github.gitbuild.builder import GitBuilder
@@ -171,7 +168,7 @@ class GitHubProvider:
         return await self._repeatable(self._pulls.open_pull_requests, repo, Priority.SWEEP, base)
 
     async def commit_authors(self, repo: RepoRef, number: int) -> Sequence[CommitAuthor]:
-        return await self._repeatable(authors.commit_authors, repo, Priority.VERDICT, number)
+        return await self._repeatable(people.commit_authors, repo, Priority.VERDICT, number)
 
     async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
         return await self._repeatable(self._pulls.changed_files, repo, Priority.VERDICT, number)
@@ -212,7 +209,7 @@ class GitHubProvider:
         )
 
     async def judged(self, repo: RepoRef, pull: PullRequest, checks: Checks) -> tuple[Judged, ...]:
-        return await self._repeatable(own_checks.judged, repo, Priority.VERDICT, pull, checks)
+        return await self._repeatable(read_judged, repo, Priority.VERDICT, pull, checks)
 
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
         return await self._repeatable(refs.read_tip, repo, Priority.VERDICT, branch)
@@ -287,7 +284,7 @@ class GitHubProvider:
         return await self._repeatable(settle, repo, Priority.NOTICE, number, head_sha, commit)
 
     async def delete_head(self, repo: RepoRef, number: int, head_sha: Sha) -> NotPossible | None:
-        return await self._repeatable(head_branches.delete, repo, Priority.SWEEP, number, head_sha)
+        return await self._repeatable(chains.delete, repo, Priority.SWEEP, number, head_sha)
 
     async def chain(self, repo: RepoRef, pull: PullRequest) -> Stack | None:
         return await self._repeatable(chains.find, repo, Priority.BUILD, pull)

@@ -16,7 +16,7 @@ Where to look, from the ground up:
 * A fault that a test plants: `faults.py`; its effects: `rest/fault_effects.py` and `deliver.py`.
 * The shape of an answer or a webhook: `shapes/`. Sending a webhook: `deliver.py`.
 * What CI does: `ci.py`, with `ci_file.py` for the grammar of `.sandbox/ci.yml`, `reports.py` for
-  check runs and statuses, `artifacts.py` and `command_runner.py`.
+  check runs and statuses, and `artifacts.py`.
 * A change of the world: `acts/`. A branch moves in `acts/refs.py` and nowhere else, and the move
   changes its pull requests and starts events and CI.
 * A REST route: the table at the end of a file of `rest/`; every call passes `rest/door.py`. The

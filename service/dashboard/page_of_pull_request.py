@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from service.dashboard import checked_rows, marks, page_of_queue
-from service.dashboard.checked_rows import CheckedRow
+from service.dashboard import marks, page_of_queue
 from service.dashboard.marks import Mark
 from service.dashboard.page_of_queue import LeftRow
 from service.mergequeue.api import explanation, responses
 from service.mergequeue.engine import outputs
+from service.mergequeue.engine.checked import CheckedName
 from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
 from service.mergequeue.engine.model import PRIORITY_NAMES, Entry, MergeQueue
 from service.mergequeue.engine.outputs import Event, Recorded
@@ -32,6 +32,32 @@ from service.mergequeue.wording import (
 from service.mergequeue.wording.situation import PullRequestText
 from service.text import phrases, times
 from service.text.phrases import Phrase, phrase
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRow:
+    """A required check; `more` says why it counts although it did not simply pass."""
+
+    check: CheckedName
+    mark: Mark
+    more: Phrase
+    ran_on: Phrase
+    reported_by: Phrase
+
+
+def rows_of(table: Sequence[CheckedName]) -> tuple[CheckedRow, ...]:
+    """Return the rows, in the order of the table."""
+    return tuple(
+        CheckedRow(
+            check=one,
+            mark=marks.of_checked(one),
+            more=checked_names.details(one),
+            ran_on=checked_names.ran_on(one),
+            reported_by=checked_names.reported_by(one),
+        )
+        for one in table
+    )
+
 
 EVENTS_MAX = 100
 """Events of the timeline, the newest."""
@@ -145,7 +171,7 @@ def made_of(page: PageOfPullRequest, now: datetime) -> PullRequestPage:
         spent=_spent(text) if is_final else (),
         controls=tuple(each.value for each in controls.possible(text)),
         what_if=() if is_final else what_if.rows(text, now),
-        checked=checked_rows.rows_of(text.evidence),
+        checked=rows_of(text.evidence),
         checked_summary=phrases.sentence(checked_names.summary(text.checked)),
     )
 

@@ -13,7 +13,7 @@ from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import OutboxItem
-from service.evidence import failed_tests, result_waits, revocations
+from service.evidence import failed_tests, revocations
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import EvidenceReported, Input, PassRevoked
@@ -142,7 +142,7 @@ async def _are_overdue(runtime: Runtime, queue: QueueRef, run: Run, late: Abstra
 
     If they are, but not for the whole wait of the queue, it is asked again when they are overdue.
     """
-    waits = await runtime.store.read(result_waits.waits_of, queue.id)
+    waits = await runtime.store.read(failed_tests.waits_of, queue.id)
     now = runtime.clock.now()
     wait = max(waits.get(name, verdict.EVIDENCE_WAIT) for name in late)
     due = (run.asked_evidence or now) + wait

@@ -1,34 +1,115 @@
-"""Whether an upload proves enough to excuse the failures in it.
+"""Proof that an upload lacks nothing, so that the failures in it are all that failed.
 
 Reads the database only; the rule is in `testhealth/detector/completeness.py`. The queue checks all
 uploads of a CI job (failed_tests.py), the answer to an upload those of one run of the sender.
+Exit codes that mean "tests failed and nothing else did" are learned from the job's own runs, or
+named by a setting (docs/design/evidence.md 5).
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from service import globs
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.evidence import exit_codes, expected_tests
+from service.evidence import expected_tests
 from service.evidence.expected_tests import Lookup, Sent
 from service.evidence.store import base_uploads, queue_facts
 from service.provenance import Proof
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
 from service.testhealth.detector import completeness, excuses
-from service.testhealth.detector.completeness import JobReport, Part
+from service.testhealth.detector.completeness import (
+    GENERAL_CODE,
+    SIGNALS_FROM,
+    ExitCodes,
+    JobReport,
+    Part,
+)
 from service.testhealth.detector.excuses import Suspect
 from service.testhealth.operations import answers, failure_texts, records
 from service.testhealth.operations.upload_values import UploadAnswer
+from service.testhealth.reports.jobs import PLATFORM
 from service.testhealth.reports.uploads import UploadClass
+from service.testhealth.settings import FAILURE_WORD
 from service.testhealth.store import attempts as test_attempts
 from service.testhealth.store import listings, quarantine, uploads
 from service.testhealth.store.cases import ASKED_AT_ONCE
 from service.testhealth.store.sets import OutcomeSets, StoredSets
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import QuarantineForgives, RepoRef, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """One command that ended: what it was, on which code, how, and how many tests failed."""
+
+    key: str
+    code_id: str
+    exit_code: int
+    failures: int
+
+
+def codes_of(lookup: Lookup, job: str, but: Set[int]) -> ExitCodes:
+    """Return the exit codes of a job that mean failed tests; `but`: pull requests that teach none.
+
+    A command has shown a code if it ended with it where tests failed, and with 0 on the same code
+    where none did: so nothing but these tests can have failed. One end with the code and without
+    a failed test takes that back. The code 1 is never learned.
+    """
+    named = quarantine.settings_of(lookup.session, lookup.id).test_failure_exit_codes
+    words = {word for pattern, word in map(_parsed, named) if _is_called(job, pattern)}
+    uploads = base_uploads.with_exit_code(lookup.session, lookup.id, job, lookup.before)
+    taught = [each for each in uploads if but.isdisjoint(each.prs)]
+    return ExitCodes(
+        named=frozenset(int(word) for word in words if word != FAILURE_WORD),
+        names_failure=FAILURE_WORD in words,
+        learned=frozenset(_learned(_commands(lookup, taught))),
+    )
+
+
+def _parsed(item: str) -> tuple[str, str]:
+    pattern, _, word = item.rpartition("=")
+    return pattern, word
+
+
+def _is_called(job: str, pattern: str) -> bool:
+    """Whether a pattern fits a job key, with or without its platform and its workflow."""
+    plain = job.partition(PLATFORM)[0]
+    return any(globs.matches(pattern, name) for name in (job, plain, plain.rpartition(" / ")[2]))
+
+
+def _commands(lookup: Lookup, uploads: Iterable[Upload]) -> list[_Ended]:
+    """Return each command once, of whose uploads all are whole and sent by the job itself."""
+    by_command: defaultdict[str, list[Upload]] = defaultdict(list)
+    for each in uploads:
+        by_command[each.account.session or each.id].append(each)
+    return [
+        _Ended(
+            sent[0].account.command_key,
+            sent[0].code_id,
+            sent[0].account.exit_code or 0,
+            sum(each.failures for each in sent),
+        )
+        for sent in by_command.values()
+        if expected_tests.is_whole(sent)
+        and all(expected_tests.is_from_its_sender(lookup, each) for each in sent)
+    ]
+
+
+def _learned(ended: Sequence[_Ended]) -> Iterable[tuple[str, int]]:
+    """Return the codes that each command has shown to mean failed tests."""
+    passed = {(each.key, each.code_id) for each in ended if not each.exit_code | each.failures}
+    contradicted = {(each.key, each.exit_code) for each in ended if not each.failures}
+    for each in ended:
+        code = (each.key, each.exit_code)
+        is_distinct = GENERAL_CODE < each.exit_code < SIGNALS_FROM
+        if is_distinct and (each.key, each.code_id) in passed and code not in contradicted:
+            yield code
+
 
 NAMED_MAX = ASKED_AT_ONCE
 """Tests with a new failure text that are named."""
@@ -230,7 +311,7 @@ def _branch_with_results(lookup: Lookup, target: str, but: frozenset[str]) -> st
 def _report_of(lookup: Lookup, branch: str | None, sent: Sent, *, is_command: bool) -> JobReport:
     parts = tuple(_part_of(each, lookup.needs) for each in sent.uploads)
     own = {pr for each in sent.uploads for pr in each.prs}
-    codes = exit_codes.codes_of(lookup, sent.job, own)
+    codes = codes_of(lookup, sent.job, own)
     if branch is None:
         return JobReport(sent.job, parts, None, codes=codes)
     expectation = expected_tests.expectation(lookup, branch, sent, is_command=is_command)

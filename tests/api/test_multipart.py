@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from service.errors import Malformed
 from service.http.errors import HttpRefused
 from service.http.strict_json import InvalidJson
-from service.testhealth.api import multipart, upload_form
+from service.testhealth.api import upload_form
 from service.testhealth.api.models.uploads import UploadTestResults
 from service.testhealth.reports.results import Format
 
@@ -182,18 +182,18 @@ def test_a_part_is_not_encoded_again(more):
 def test_what_expands_too_far_is_too_large(monkeypatch):
     bomb = gzip.compress(b"\0" * 9_000_000)
     with pytest.raises(HttpRefused) as refused:
-        multipart.expanded(bomb)
+        upload_form.expanded(bomb)
     assert (refused.value.status, refused.value.code) == (413, "body_too_large")
-    monkeypatch.setattr(multipart, "EXPANSION_RATIO_MAX", 10_000)
-    assert len(multipart.expanded(bomb)) == 9_000_000
-    monkeypatch.setattr(multipart, "EXPANDED_BYTES_MAX", 8_999_999)
+    monkeypatch.setattr(upload_form, "EXPANSION_RATIO_MAX", 10_000)
+    assert len(upload_form.expanded(bomb)) == 9_000_000
+    monkeypatch.setattr(upload_form, "EXPANDED_BYTES_MAX", 8_999_999)
     with pytest.raises(HttpRefused, match="100 MiB"):
-        multipart.expanded(bomb)
+        upload_form.expanded(bomb)
 
 
 def test_a_body_that_says_one_thing_again_and_again_is_not_too_large():
     chatty = b"retrying in 5 ms\n" * 400_000
-    assert multipart.expanded(gzip.compress(chatty)) == chatty
+    assert upload_form.expanded(gzip.compress(chatty)) == chatty
 
 
 # Without a time: the names of tests are the same in every process.
@@ -204,7 +204,7 @@ FOLLOWED = gzip.compress(b"x", mtime=0) + b"more"
 @pytest.mark.parametrize("body", [b"", b"plain", CUT, FOLLOWED])
 def test_a_damaged_gzip_body_is_a_bad_request(body):
     with pytest.raises(HttpRefused) as refused:
-        multipart.expanded(body)
+        upload_form.expanded(body)
     assert (refused.value.status, refused.value.code) == (400, "bad_request")
 
 
@@ -243,16 +243,16 @@ BROKEN = [
 @pytest.mark.parametrize("body", BROKEN)
 def test_a_broken_form_is_a_bad_request(body):
     with pytest.raises(HttpRefused) as refused:
-        list(multipart.parts(body, b"xyz"))
+        list(upload_form.parts(body, b"xyz"))
     assert (refused.value.status, refused.value.code) == (400, "bad_request")
 
 
 def test_preamble_epilogue_blanks_and_empty_parts_are_allowed():
     empty = a_part("file", b"", filename="a.xml")
     body = b"hello\r\n--xyz \t\r\n" + empty + b"--xyz--\r\nbye"
-    (part,) = multipart.parts(body, b"xyz")
+    (part,) = upload_form.parts(body, b"xyz")
     assert (part.name, part.filename, part.content) == ("file", "a.xml", b"")
-    (part,) = multipart.parts(b"--xyz\r\n" + empty[:-2] + b"\r\n--xyz--", b"xyz")
+    (part,) = upload_form.parts(b"--xyz\r\n" + empty[:-2] + b"\r\n--xyz--", b"xyz")
     assert part.content == b""
 
 
@@ -260,11 +260,11 @@ def test_preamble_epilogue_blanks_and_empty_parts_are_allowed():
 def test_whatever_a_part_holds_comes_out_as_it_went_in(contents):
     boundary = "a boundary that no content holds"
     body = a_form(*(a_part("file", each, filename="a") for each in contents), boundary=boundary)
-    assert [each.content for each in multipart.parts(body, boundary.encode())] == contents
+    assert [each.content for each in upload_form.parts(body, boundary.encode())] == contents
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_make_the_reader_fail_otherwise(noise):
     for body in (noise, a_form(META)[:-20] + noise, b"--xyz\r\n" + noise + b"\r\n--xyz--"):
         with suppress(HttpRefused):
-            list(multipart.parts(body, b"xyz"))
+            list(upload_form.parts(body, b"xyz"))

@@ -10,7 +10,7 @@ import pytest
 
 from bot.uploader import ci, files, verdict
 from bot.uploader.files import Report
-from service.testhealth.api import multipart
+from service.testhealth.api import upload_form
 
 HEAD = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
 
@@ -336,10 +336,10 @@ def test_a_form_is_read_as_it_was_written():
     name = 'odd "name"\\\n é.xml'
     kind, body = files.form({"sha": HEAD}, [Report(name, b"\r\n--\0", 5)], b"* @a")
     assert files.form({"sha": HEAD}, [Report(name, b"\r\n--\0", 5)], b"* @a") == (kind, body)
-    boundary = multipart.boundary_of(kind)
+    boundary = upload_form.boundary_of(kind)
     assert boundary is not None
     assert [
-        (each.name, each.filename, each.content) for each in multipart.parts(body, boundary)
+        (each.name, each.filename, each.content) for each in upload_form.parts(body, boundary)
     ] == [
         ("metadata", None, json.dumps({"sha": HEAD}).encode()),
         ("file", 'odd "name"\\? é.xml', b"\r\n--\0"),

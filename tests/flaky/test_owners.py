@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.testhealth.reports import owners, patterns
+from service.testhealth.reports import owners
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ PATHS = st.lists(st.text("ab*\\", min_size=1, max_size=4), min_size=1, max_size=
 @given(st.lists(PATTERNS, max_size=8), PATHS)
 def test_the_rule_found_is_the_last_that_fits(lines, path):
     text = "\n".join(f"{pattern} @o{no}" for no, pattern in enumerate(lines))
-    segments = [patterns.segments_of(pattern) for pattern in lines]
-    fitting = [no for no, each in enumerate(segments) if patterns.fits(each, path.split("/"))]
+    segments = [owners.segments_of(pattern) for pattern in lines]
+    fitting = [no for no, each in enumerate(segments) if owners.fits(each, path.split("/"))]
     expected = (f"@o{fitting[-1]}",) if fitting else ()
     assert owners.owners_in(text).of(path) == expected
 

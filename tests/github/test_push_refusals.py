@@ -5,7 +5,7 @@ The outputs have the form of https://github.com/ejoffe/spr/issues/422.
 
 import pytest
 
-from bot.github.gitbuild import push, push_refusals
+from bot.github.gitbuild import push
 from bot.github.gitbuild.command import Output
 from bot.github.gitbuild.mirror import Reason
 
@@ -30,11 +30,11 @@ def block(ref: str, sentence: str) -> str:
 @pytest.mark.parametrize("most", [2, 5, 12])
 def test_the_limit_of_a_push_policy_is_read(most: int) -> None:
     said = block(REF, f"Pushes can not update more than {most} branches or tags.")
-    assert push_refusals.refs_max_of(said + said) == most
+    assert push.refs_max_of(said + said) == most
 
 
 def test_other_refusals_name_no_limit() -> None:
-    assert push_refusals.refs_max_of(block(REF, "Cannot update this protected ref.")) is None
+    assert push.refs_max_of(block(REF, "Cannot update this protected ref.")) is None
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_other_refusals_name_no_limit() -> None:
     ],
 )
 def test_a_refusal_has_a_reason(words: str, reason: Reason, is_failure: bool) -> None:
-    found = push_refusals.unusable(words)
+    found = push.unusable(words)
     assert (found.reason, found.words, found.is_failure) == (reason, words, is_failure)
 
 
@@ -73,4 +73,4 @@ def test_each_ref_has_the_sentences_that_github_said_of_it() -> None:
 
 def test_sentences_that_name_no_ref_are_said_of_each() -> None:
     errors = "remote: - Pushes are closed.\nhint: - not of the server\n"
-    assert push_refusals.sentences_of(errors, REF) == "Pushes are closed."
+    assert push.sentences_of(errors, REF) == "Pushes are closed."

@@ -4,7 +4,6 @@ The quickest come first: the first test that fails ends a mutant.
 """
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "service/mergequeue/operations/permits.py": ("tests/operations/test_permits.py",),
     "service/mergequeue/operations/proving.py": (
         "tests/operations/test_proving.py",
         "tests/operations/test_landing_lanes.py",
@@ -22,7 +21,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_landing_answers.py",
         "tests/operations/test_landing_lanes.py",
     ),
-    "service/mergequeue/operations/landing_calls.py": (
+    "service/mergequeue/operations/permits.py": (
+        "tests/operations/test_permits.py",
         "tests/operations/test_landing_undone.py",
         "tests/operations/test_landing.py",
         "tests/operations/test_landing_answers.py",
@@ -75,7 +75,6 @@ HELD = (
     "service/mergequeue/engine/planning/landing.py",
     "service/mergequeue/engine/planning/landing_stops.py",
     "service/mergequeue/operations/landing.py",
-    "service/mergequeue/operations/landing_calls.py",
     "service/testhealth/detector/quarantine.py",
     "service/testhealth/detector/excuses.py",
     "service/testhealth/detector/completeness.py",

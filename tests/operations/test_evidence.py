@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from service.database.records import Lane
-from service.evidence import expected_tests, failed_tests, upload_news
+from service.evidence import expected_tests, failed_tests, links
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.inputs import RepositoryChanged
 from service.mergequeue.engine.outputs import AskEvidence
@@ -320,7 +320,7 @@ async def test_queues_hear_of_the_first_results_and_that_none_come_any_more(stag
     assert await sends()
     holds = (await turn.value(stage.runtime, queue.id)).holds
     assert HoldReason.PROVIDER_UNAVAILABLE in {each.reason for each in holds}
-    stage.clock.present += upload_news.SENDING_FOR
+    stage.clock.present += links.SENDING_FOR
     await sweeps.expire(stage.runtime)
     assert await sends()
     stage.clock.present += MINUTE

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from service.evidence import result_waits
+from service.evidence import failed_tests
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import Step
@@ -26,7 +26,7 @@ from tests.store.builders import a_check, a_run
 RUN_ID = "0b6f9ad4-7f0e-5f5b-9f3e-2f0c7f3f2b11"
 RUN_SHA = Sha("d" * 40)
 WHOLE_S = verdict.EVIDENCE_WAIT.total_seconds()
-MARGIN_S = result_waits.MARGIN.total_seconds()
+MARGIN_S = failed_tests.MARGIN.total_seconds()
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def failed(number: int, names: Sequence[str], silent: Sequence[str] = ()) -> Run
 async def waits_s(stage: Stage) -> dict[str, float]:
     """Name of each check → for how many seconds its results are awaited, if that is known."""
     queue = await queue_of(stage)
-    waits = await stage.runtime.store.read(result_waits.waits_of, queue.id)
+    waits = await stage.runtime.store.read(failed_tests.waits_of, queue.id)
     return {name: wait.total_seconds() for name, wait in waits.items()}
 
 

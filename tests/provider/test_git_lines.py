@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.github.gitbuild.merging import REPLAYED_MAX
+from bot.github.gitbuild.chain import REPLAYED_MAX
 from bot.github.options import BuildMethod
 from bot.github.provider import GitHubProvider
 from bot.sandbox import merges

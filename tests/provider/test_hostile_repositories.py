@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from bot.github.gitbuild.merging import displayed
+from bot.github.gitbuild.chain import displayed
 from bot.sandbox.git import NewCommit, TreeItem
 from service.provider.errors import ProviderError
 from service.provider.values import Built, Conflicted, Vehicle

@@ -1,6 +1,8 @@
 """Pushes to one repository: several branches at once, and not more often than every 10 seconds.
 
-See docs/design/git-builds.md 5. Whoever has the lock pushes what all the others wait for.
+Whoever has the lock pushes what all the others wait for. A refused push has its reason in what
+GitHub and git wrote: https://github.com/ejoffe/spr/issues/422 has the whole output of one, and
+tests/github/refusals.toml the other sentences with their sources (docs/design/git-builds.md 5).
 """
 
 import asyncio
@@ -10,12 +12,59 @@ from dataclasses import dataclass
 import structlog
 from cachetools import LRUCache
 
-from bot.github import refs
+from bot.github import limits, refs
 from bot.github.client import RepositoryClient
-from bot.github.gitbuild import push_refusals
 from bot.github.gitbuild.command import NETWORK_S, WORDS_MAX, Command, GitFailed, Output
 from bot.github.gitbuild.mirror import Mirror, Reason, Unusable
 from service.vocabulary import Sha
+
+_REMOTE = "remote: "
+_OF_REF = re.compile(r"error: GH\d{3}: .* for (?P<ref>refs/\S+?)\.?$")
+_SENTENCE = re.compile(r"- (?P<words>.+)")
+_REFS_MAX = re.compile(r"pushes can ?not update more than (?P<most>\d+) ", re.IGNORECASE)
+
+# Parts of the words (lower case, without backticks), the first that fits.
+_REASONS = (
+    ("rule violations", Reason.PUSH_RULE),
+    ("protected branch", Reason.PUSH_RULE),
+    ("hook declined", Reason.PUSH_HOOK),
+    ("denied to", Reason.PUSH_DENIED),
+    ("error: 403", Reason.PUSH_DENIED),
+    ("(failed)", Reason.PUSH_BUSY),
+    ("(failure)", Reason.PUSH_BUSY),
+)
+# Neither says that git cannot build the next test branch.
+_PASSING = frozenset({Reason.PUSH_BUSY, Reason.PUSH_WORKFLOWS})
+
+
+def unusable(words: str) -> Unusable:
+    """Return the error that the words of a refused branch mean."""
+    said = words.lower().replace("`", "")
+    if limits.is_about_workflows(said):
+        reason = Reason.PUSH_WORKFLOWS
+    else:
+        reason = next((reason for part, reason in _REASONS if part in said), Reason.PUSH)
+    return Unusable(reason, words, is_failure=reason not in _PASSING)
+
+
+def refs_max_of(errors: str) -> int | None:
+    """Return how many refs GitHub lets one push change, if that is why it refused a push."""
+    found = _REFS_MAX.search(errors)
+    return None if found is None else int(found["most"])
+
+
+def sentences_of(errors: str, ref: str) -> str:
+    """Return what GitHub said of one ref on git's standard error; of no ref, if it named none."""
+    said: dict[str, list[str]] = {}
+    about = ""
+    for line in errors.splitlines():
+        words = line.removeprefix(_REMOTE).strip()
+        if of_ref := _OF_REF.match(words):
+            about = of_ref["ref"]
+        elif line.startswith(_REMOTE) and (sentence := _SENTENCE.match(words)):
+            said.setdefault(about, []).append(sentence["words"])
+    return " ".join(said.get(ref, said.get("", [])))[:WORDS_MAX]
+
 
 SPACING_S = 10.0  # GitHub recommends at most 6 pushes a minute to a repository
 REFS_MAX = 5
@@ -95,7 +144,7 @@ class Pushes:
             head = await refs.read_head(creation.client, creation.branch, is_awaited=True)
             if head == creation.sha:
                 break
-            refused = push_refusals.unusable(words)
+            refused = unusable(words)
             if is_last or head is not None or refused.reason not in SENT_AGAIN:
                 raise refused
         self._tips[creation.branch] = creation.sha
@@ -173,7 +222,7 @@ class Pushes:
 
     def _learns_limit(self, output: Output, refs_sent: int) -> bool:
         """Return whether an admin's push policy refused the push and fewer refs are worth a try."""
-        most = push_refusals.refs_max_of(output.errors)
+        most = refs_max_of(output.errors)
         if most is None or refs_sent == 1:
             return False
         # GitHub refused this number of refs, so the next push must have fewer.
@@ -193,6 +242,6 @@ def results_of(output: Output) -> dict[str, str]:
         if flag in DONE:
             results[ref] = ""
         elif flag == "!":
-            sentences = push_refusals.sentences_of(output.errors, ref)
+            sentences = sentences_of(output.errors, ref)
             results[ref] = f"{words} {sentences}".strip()[:WORDS_MAX]
     return results

@@ -37,7 +37,6 @@ from service.mergequeue.operations import (
     counting,
     facts,
     head_branches,
-    landing_calls,
     landing_evidence,
     notices,
     permits,
@@ -47,7 +46,7 @@ from service.mergequeue.operations import (
     turn,
 )
 from service.mergequeue.operations.commit_values import CommitTexts
-from service.mergequeue.operations.landing_calls import Attempt
+from service.mergequeue.operations.permits import Attempt
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import landings, runs
 from service.mergequeue.store.landings import LandingOutcome
@@ -99,7 +98,7 @@ async def land(runtime: Runtime, queue: QueueRef, action: Land) -> None:
     if all(row.state in _SETTLED for row in mine):
         return
     if any(row.state in _MAYBE_SENT for row in mine):
-        merged = await landing_calls.read_back(runtime, attempt)
+        merged = await permits.read_back(runtime, attempt)
         if merged is not None:
             await _record(runtime, attempt, merged)
             return
@@ -166,7 +165,7 @@ async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandS
         return LandStop(LandStopCode.UNAVAILABLE, TOO_SLOW)
     runtime.boundary.reach("act.land.before_send")
     try:
-        answer = await landing_calls.send(runtime, attempt, fresh.texts)
+        answer = await permits.send(runtime, attempt, fresh.texts)
     except OutcomeUnknown:
         await _settle(runtime, attempt, LandingState.UNKNOWN)
         raise

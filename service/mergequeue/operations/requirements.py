@@ -1,23 +1,248 @@
-"""The statuses that a run must pass, and their source (docs/design/provider.md 9).
+"""The statuses that a run must pass, their source, and whose reports count for each.
 
 Sources in order: the repository's file, whose names are added to those of the branch's protection
 at the provider; the queue's own setting, which replaces them; the branch's protection. Unreadable
-is never "none".
+is never "none" (docs/design/provider.md 9).
+
+Where the branch's rules bind a name to no App, a setting says who reports it, or Headgate learns
+it: from the newest commit of the target branch, from heads of pull requests, and for check runs
+also from test branches (docs/design/provider.md 8.3).
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import Input, PlaceHold, ReleaseHold, RequiredChanged
 from service.mergequeue.engine.model import MergeQueue, RequiredSet
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.operations import reporters
-from service.provider.errors import Refused, RefusedCode
-from service.provider.values import (
-    Known,
-    Unreadable,
-)
+from service.provider.errors import ProviderError, Refused, RefusedCode
+from service.provider.values import Checks, Known, Unreadable
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, MergeMethod, RepoRef, RequiredName, RequiredSource
+from service.vocabulary import (
+    BY_SETTING,
+    SYSTEM,
+    Binding,
+    Check,
+    CheckKind,
+    MergeMethod,
+    RepoRef,
+    RequiredName,
+    RequiredSource,
+    Sha,
+)
+
+HEADS_MAX = 4
+"""Newest heads in the queue from which reporters are learned, beside the target's tip."""
+
+READ_AGAIN = timedelta(minutes=5)
+"""After this time the same commits are read again for a name without a known reporter."""
+
+ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A report of a name, and the commit that has it, in words."""
+
+    check: Check
+    on: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """Reports on the target's tip, on heads and on test branches; `author` by number of a head."""
+
+    target: tuple[Seen, ...] = ()
+    heads: tuple[Seen, ...] = ()
+    tests: tuple[Seen, ...] = ()
+
+    def of(self, required: RequiredName) -> "Sightings":
+        """Return those that a requirement allows by name and App."""
+        parts = (self.target, self.heads, self.tests)
+        bare = RequiredName(required.name, required.source_id)
+        return Sightings(*(tuple(one for one in part if bare.admits(one.check)) for part in parts))
+
+
+async def bound(
+    runtime: Runtime, repo: RepoRef, required: RequiredSet, queue: MergeQueue
+) -> RequiredSet:
+    """Return the required names with whose reports count, those of heads apart.
+
+    What was learned stays, until that reporter is gone from the target's tip and the check run of
+    an App reports the name there. Reads the provider only for a name without a known reporter.
+    """
+    given = given_by(queue.config)
+    known = {} if queue.required is None else _known(queue.required)
+    names = {one: _settled(one, given, known) for one in required.names}
+    moved = {found.name for found in _moved(queue)}
+    open_ones = [one for one, found in names.items() if found is None or found.name in moved]
+    if open_ones:
+        seen = await _sightings(runtime, repo, queue)
+        for one in open_ones:
+            names[one] = _relearned(runtime, one, names[one], seen)
+    found = [names[one] or _unseen(one) for one in required.names]
+    heads = frozenset(queue.config.head_only_statuses)
+    here = tuple(one for one in found if one.name not in heads)
+    source = required.source if here or not found else None
+    on_heads = tuple(one for one in found if one.name in heads)
+    return replace(required, names=here, source=source, on_heads=on_heads)
+
+
+def given_by(config: QueueConfig) -> Mapping[str, RequiredName]:
+    """Return what `statusReporters` says of each name, without pins of the branch's rules."""
+    found = {}
+    for each in config.status_reporters:
+        name, _, reporter = each.rpartition("=")
+        binding = Binding(reporter, BY_SETTING)
+        if reporter.isdigit():
+            found[name] = RequiredName(name, reporter, binding=binding)
+        elif reporter.startswith("@"):
+            account = reporter.removeprefix("@")
+            found[name] = RequiredName(name, None, CheckKind.STATUS, account, binding)
+        elif reporter == ANY:
+            found[name] = RequiredName(name, binding=binding)
+    return found
+
+
+def _known(required: RequiredSet) -> dict[tuple[str, str | None], RequiredName]:
+    """Return what was learned, by name and by the App that the rules bind it to."""
+    learned = [
+        one
+        for one in (*required.names, *required.on_heads)
+        if one.binding is not None and one.binding.on not in ("", BY_SETTING)
+    ]
+    return {(one.name, source): one for one in learned for source in (None, one.source_id)}
+
+
+def _settled(
+    one: RequiredName,
+    given: Mapping[str, RequiredName],
+    known: Mapping[tuple[str, str | None], RequiredName],
+) -> RequiredName | None:
+    """Return a name with the reporter that is known for it; None: it has to be learned."""
+    if one.name in given:
+        return replace(given[one.name], source_id=one.source_id or given[one.name].source_id)
+    return known.get((one.name, one.source_id))
+
+
+def _moved(queue: MergeQueue) -> Iterable[RequiredName]:
+    """Yield names of which a live run has no report that counts, but an App's check run."""
+    for run in queue.runs.values():
+        for one in verdict.standings_of(run):
+            is_run = one.foreign is not None and one.foreign.kind is CheckKind.SUITE_RUN
+            if one.required.binding is not None and is_run:
+                yield one.required
+
+
+def _relearned(
+    runtime: Runtime, one: RequiredName, before: RequiredName | None, seen: Sightings
+) -> RequiredName | None:
+    found = seen.of(one)
+    if before is None:
+        learned = learn(one, found)
+    elif before.binding is None or before.binding.on == BY_SETTING:
+        return before
+    else:
+        is_there = any(before.admits(each.check) for each in found.target)
+        learned = None if is_there else learn(one, Sightings(target=found.target))
+        if learned is None or learned.kind is not CheckKind.SUITE_RUN:
+            return before
+    if learned is None or learned.binding is None:
+        return None
+    return replace(learned, binding=replace(learned.binding, at=runtime.clock.now()))
+
+
+def learn(one: RequiredName, seen: Sightings) -> RequiredName | None:
+    """Return a name with the reporter that these reports show; None if they show none.
+
+    A check run goes before a commit status, which everybody with write access can set. The App is
+    the one that reports on the target and on heads, else the only one anywhere; of several Apps
+    every one counts. An account counts if it alone set the status, and not on its own pull request.
+    """
+    target, heads, tests = map(_by_app, (seen.target, seen.heads, seen.tests))
+    both = {app: target[app] for app in target.keys() & heads.keys()}
+    apps = both or {**heads, **target} or tests
+    if apps:
+        first = next(iter(apps.values()))
+        by = first.check.author if len(apps) == 1 else ""
+        source = first.check.source_id if len(apps) == 1 else one.source_id
+        binding = Binding(by, first.on, is_pinned=one.source_id is not None)
+        return RequiredName(one.name, source, CheckKind.SUITE_RUN, None, binding)
+    for part in (seen.target, seen.heads):
+        accounts = {each.check.account: each for each in part if each.check.account is not None}
+        if len(accounts) == 1:
+            [(account, only)] = accounts.items()
+            binding = Binding(only.check.author, only.on, is_pinned=one.source_id is not None)
+            return RequiredName(one.name, one.source_id, CheckKind.STATUS, account, binding)
+    return None
+
+
+def _by_app(seen: Sequence[Seen]) -> dict[str, Seen]:
+    return {
+        each.check.source_id: each
+        for each in seen
+        if each.check.kind is CheckKind.SUITE_RUN and each.check.source_id is not None
+    }
+
+
+def _unseen(one: RequiredName) -> RequiredName:
+    """Return a name without a known reporter: the check run of any App counts, no status does.
+
+    The rules of the branch may bind it to an App; then they decide alone.
+    """
+    if one.source_id is not None:
+        return one
+    return replace(one, kind=CheckKind.SUITE_RUN, binding=Binding("", ""))
+
+
+async def _sightings(runtime: Runtime, repo: RepoRef, queue: MergeQueue) -> Sightings:
+    """Read the reports on the target's tip and on heads by one query; those of runs are known.
+
+    Without an answer of the provider nothing is learned.
+    """
+    tests = tuple(
+        Seen(check, "a test branch")
+        for run in queue.runs.values()
+        for check in run.checks
+        if check.kind is CheckKind.SUITE_RUN
+    )
+    newest = sorted(queue.entries.values(), key=lambda entry: entry.submitted_at)[-HEADS_MAX:]
+    heads = {entry.head: entry for entry in newest}
+    commits = [*([] if queue.tip is None else [queue.tip.sha]), *heads]
+    if not commits or not _is_due(runtime, queue, commits):
+        return Sightings(tests=tests)
+    try:
+        provider = runtime.providers[repo.host]
+        read = await provider.checks_of_many(repo, list(dict.fromkeys(commits)), skipped_pass=True)
+    except ProviderError:
+        return Sightings(tests=tests)
+    on_heads = [
+        Seen(check, f"#{entry.pr}")
+        for sha, entry in heads.items()
+        for check in _of(read, sha)
+        if check.kind is CheckKind.SUITE_RUN or check.author != entry.facts.author
+    ]
+    tip = () if queue.tip is None else _of(read, queue.tip.sha)
+    on_target = tuple(Seen(check, queue.branch) for check in tip)
+    return Sightings(on_target, tuple(on_heads), tests)
+
+
+def _of(read: Mapping[Sha, Checks], sha: Sha) -> tuple[Check, ...]:
+    return read[sha].items if sha in read else ()
+
+
+def _is_due(runtime: Runtime, queue: MergeQueue, commits: Sequence[Sha]) -> bool:
+    """Return whether these commits have not been read for this lately, and note that they are."""
+    memory, now = runtime.memory.reporters_read, runtime.clock.now()
+    known = memory.get(queue.id)
+    if known is not None and known[0] == tuple(commits) and now < known[1] + READ_AGAIN:
+        return False
+    memory[queue.id] = (tuple(commits), now)
+    return True
+
 
 UNREADABLE = "The rules of the branch could not be read."
 PROVIDER_QUEUE = "The provider's own merge queue owns this branch."
@@ -72,7 +297,7 @@ async def resolve(
     found = await _read(runtime, repo, branch, override)
     if queue is None or found.owned:
         return found
-    return replace(found, required=await reporters.bound(runtime, repo, found.required, queue))
+    return replace(found, required=await bound(runtime, repo, found.required, queue))
 
 
 async def _read(
