@@ -114,6 +114,18 @@ class JobTokens(Protocol):
         ...
 
 
+class OtherCiTokens(Protocol):
+    """Verifies the tokens of jobs of CI systems beside the provider's own."""
+
+    async def job_of(self, token: str, accepted: Sequence[str], repository: str) -> ProvedJob:
+        """The job that a token proves, if `accepted` names its issuer and its project.
+
+        `accepted` is the setting `report_issuers` of the repository, whose name is for people.
+        Raises Unauthenticated, and Unavailable while the issuer's keys cannot be read.
+        """
+        ...
+
+
 class SignIn(Protocol):
     """Lets the provider say who a visitor of pages is (docs/design/security.md 6).
 
@@ -257,7 +269,7 @@ class Runtime:
     `parsers` run parsers of foreign bytes in processes, `replays` is the place for one that
     replays a queue's history. `instance` is the name under which it claims work; others that
     serve the same database have other names. `unproved` bounds the request bodies whose sender is
-    not known yet. `job_tokens` None: jobs of CI cannot prove themselves. `sign_in` None: visitors
+    not known yet. `job_tokens` and `other_ci` None: jobs of CI cannot prove themselves. `sign_in` None: visitors
     of pages do not sign in at the provider.
     """
 
@@ -274,6 +286,7 @@ class Runtime:
     instance: str = "alone"
     telemetry: Meter = SILENT
     job_tokens: JobTokens | None = None
+    other_ci: OtherCiTokens | None = None
     sign_in: SignIn | None = None
     links: Links = field(default_factory=Links)
     gates: Gates = field(default_factory=Gates)

@@ -1,5 +1,6 @@
 """The functions by which merge queues and test health call each other."""
 
+from service.accounts.jobs import ReportIssuers
 from service.database.database import Tx
 from service.evidence import failed_checks, run_failures, upload_completeness, upload_news
 from service.evidence.store import queue_facts
@@ -15,6 +16,7 @@ from service.vocabulary import Sha
 def made() -> Links:
     """Return the links between both capabilities, for the runtime."""
     return Links(
+        ReportIssuers(_report_issuers),
         RunFailures(
             named_in=run_failures.named_in,
             listed_in=run_failures.listed_in,
@@ -36,6 +38,10 @@ def made() -> Links:
 
 def _excuse_proof(session: Tx, repository_id: int) -> Proof:
     return Proof[quarantine.settings_of(session, repository_id).excuse_proof.name]
+
+
+def _report_issuers(session: Tx, repository_id: int) -> tuple[str, ...]:
+    return quarantine.settings_of(session, repository_id).report_issuers
 
 
 def _tested_run(session: Tx, repository_id: int, sha: Sha, branch: str | None) -> TestedRun | None:

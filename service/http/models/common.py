@@ -71,6 +71,11 @@ TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
 _PLAIN = r"[^*\x00-\x1f\x7f-\x9f]"
 ONE_STAR = rf"^(?:{_PLAIN}+\*{_PLAIN}*|\*{_PLAIN}+)$(?!\n)"
 JOB_CODE = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[1-9]|[1-9]\d|1[01]\d|12[0-8]|failure)$(?!\n)"
+# Plain http is for this machine alone, as the rules for outgoing addresses have it.
+ISSUER = (
+    r"^(?:buildkite|gitlab) (?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?"
+    r"(?:/[\w.-]+)* [\w.-]+(?:/[\w.-]+)+$(?!\n)"
+)
 REPORTER = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[0-9]{1,20}|@[0-9]{1,20}|any)$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
 LINES = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)"
@@ -99,6 +104,11 @@ FORMS: Mapping[str, str] = {
         " `unit*=8`"
     ),
     ONE_STAR: "must be one line with exactly one `*` and something beside it, as `seed *`",
+    ISSUER: (
+        "must be `buildkite` or `gitlab`, the https address of the issuer without a slash at its"
+        " end, and the project, as `buildkite https://agent.buildkite.com acme/widgets`; tokens of"
+        " other CI systems, such as CircleCI, do not name commit and job: use an API token there"
+    ),
     REPORTER: "must be `NAME=` and the number of an App, `@` and that of an account, or `any`, "
     "as `unit=15368`",
 }

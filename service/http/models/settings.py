@@ -37,6 +37,7 @@ PATTERNS: Mapping[Form, str] = {
     Form.ADDRESS_TEMPLATE: common.TEMPLATE,
     Form.NAME_MASK: common.ONE_STAR,
     Form.EXIT_CODE: common.JOB_CODE,
+    Form.ISSUER: common.ISSUER,
     Form.REPORTER: common.REPORTER,
 }
 
