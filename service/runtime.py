@@ -4,7 +4,7 @@ Built once, in `bot/wiring.py`. Only the mappings may grow while running.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -269,8 +269,8 @@ class Runtime:
     `parsers` run parsers of foreign bytes in processes, `replays` is the place for one that
     replays a queue's history. `instance` is the name under which it claims work; others that
     serve the same database have other names. `unproved` bounds the request bodies whose sender is
-    not known yet. `job_tokens` and `other_ci` None: jobs of CI cannot prove themselves. `sign_in` None: visitors
-    of pages do not sign in at the provider.
+    not known yet. `job_tokens` and `other_ci` None: jobs of CI cannot prove themselves. `sign_in`
+    None: visitors of pages do not sign in at the provider.
     """
 
     store: Store

@@ -13,7 +13,7 @@ from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import OutboxItem
-from service.evidence import failed_tests, result_waits, revocations
+from service.evidence import failed_tests, other_ci, result_waits, revocations
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import EvidenceReported, Input, PassRevoked
@@ -35,7 +35,15 @@ from service.testhealth.reports import jobs
 from service.testhealth.store import quarantine, uploads
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Upload
-from service.vocabulary import CheckOutcome, Explanation, QuarantineForgives, QueueRef, RepoRef, Sha
+from service.vocabulary import (
+    Check,
+    CheckOutcome,
+    Explanation,
+    QuarantineForgives,
+    QueueRef,
+    RepoRef,
+    Sha,
+)
 
 Attempt = tuple[str, int]
 """A CI run by its id, and which attempt of it."""
@@ -107,7 +115,8 @@ async def _reported_of(
     }
     settings = await runtime.store.read(quarantine.settings_of, queue.repository_id)
     needs = Proof[settings.excuse_proof.name]
-    reported = await _reported(provider, queue.repo, failing, sent, needs)
+    shown = {each.id: each for each in run.checks}
+    reported = await _reported(provider, queue.repo, failing, sent, needs, shown)
     return tuple(replace(each, conclusion=conclusions.get(each.name, "")) for each in reported)
 
 
@@ -203,10 +212,11 @@ async def _reported(
     failing: Mapping[str, frozenset[str]],
     sent: Sequence[Upload],
     needs: Proof,
+    shown: Mapping[str, Check],
 ) -> tuple[ReportedCheck, ...]:
     """Return the failed checks of whose jobs there are uploads, with these.
 
-    `needs` is what must prove those that excuse.
+    `needs` is what must prove those that excuse; `shown` are the checks of the run by id.
     """
     by_attempt: dict[Attempt, list[Upload]] = {}
     for each in sent:
@@ -233,6 +243,16 @@ async def _reported(
             )
             for job in ran
         }
+    left = frozenset[str]().union(*failing.values()) - of_job.keys()
+    for id_, (job, some) in other_ci.jobs_of([shown[each] for each in left], sent).items():
+        own = revocations.job_of(job)
+        whole = [
+            each
+            for each in other_ci.builds_of(some, sent)
+            if completeness.is_enough(each.account.proof, needs)
+        ]
+        of_job[id_] = (job, some)
+        accounted[id_] = jobs.accounted(own, [own], list(map(revocations.sent_of, whole)))
     reported = []
     for name, checks in failing.items():
         matching = [of_job[check] for check in sorted(checks) if check in of_job]

@@ -74,7 +74,7 @@ JOB_CODE = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[1-9]|[1-9]\d|1[01]\d|12[0-8]|failure)$(
 # Plain http is for this machine alone, as the rules for outgoing addresses have it.
 ISSUER = (
     r"^(?:buildkite|gitlab) (?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?"
-    r"(?:/[\w.-]+)* [\w.-]+(?:/[\w.-]+)+$(?!\n)"
+    r"(?:/[A-Za-z0-9_.-]+)* [A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+$(?!\n)"
 )
 REPORTER = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[0-9]{1,20}|@[0-9]{1,20}|any)$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
