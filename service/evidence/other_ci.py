@@ -14,15 +14,15 @@ from service.testhealth.reports import jobs
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import Check, CheckOutcome
 
-ADDRESS = "https://"
-"""What the id of a job of another CI begins with; the provider's are numbers."""
+ADDRESS = "://"
+"""What stands in the id of a job of another CI, which is its page; the provider's are numbers."""
 
 
 def jobs_of(
     checks: Iterable[Check], sent: Sequence[Upload]
 ) -> Mapping[str, tuple[CiJob, tuple[Upload, ...]]]:
     """Return each of these checks that shows a job of another CI, with the uploads of that job."""
-    theirs = [each for each in sent if each.account.check_run.startswith(ADDRESS)]
+    theirs = [each for each in sent if ADDRESS in each.account.check_run]
     found = {check.id: (_job(check), _uploads_of(check, theirs)) for check in checks}
     return {each: (job, uploads) for each, (job, uploads) in found.items() if uploads}
 
@@ -39,7 +39,7 @@ def revoked_in(run: Run, doubts: Sequence[tuple[Upload, Upload]]) -> frozenset[s
     pages = {
         later.account.check_run
         for earlier, later in doubts
-        if later.account.check_run.startswith(ADDRESS)
+        if ADDRESS in later.account.check_run
         and later.account.check_run == earlier.account.check_run
     }
     return frozenset(
