@@ -4,7 +4,7 @@
 `testhealth/detector/excuses.py` why a check failed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -36,7 +36,6 @@ from service.testhealth.store import quarantine, uploads
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Upload
 from service.vocabulary import (
-    Check,
     CheckOutcome,
     Explanation,
     QuarantineForgives,
@@ -72,7 +71,7 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     failing = failing_of(run) if run.attempt == action.attempt else {}
     if not failing:
         return
-    reported = await _reported_of(runtime, queue, run, failing)
+    reported = await _reported_of(runtime, queue, run)
     late = failing.keys() - {each.name for each in reported}
     if late and not await _are_overdue(runtime, queue, run, late):
         return
@@ -91,16 +90,14 @@ async def changed_since(runtime: Runtime, queue: QueueRef, run: Run) -> Sequence
     revoked = await _contradicted(runtime, queue, run)
     inputs: list[Input] = [revoked] if revoked is not None else []
     failing = failing_of(run)
-    reported = await _reported_of(runtime, queue, run, failing) if failing else ()
+    reported = await _reported_of(runtime, queue, run) if failing else ()
     if failing and failing.keys() == {each.name for each in reported}:
         evidence = await _explained(runtime, queue, run, reported)
         inputs.append(EvidenceReported(run.id, evidence))
     return inputs
 
 
-async def _reported_of(
-    runtime: Runtime, queue: QueueRef, run: Run, failing: Mapping[str, frozenset[str]]
-) -> tuple[ReportedCheck, ...]:
+async def _reported_of(runtime: Runtime, queue: QueueRef, run: Run) -> tuple[ReportedCheck, ...]:
     """Return the failed checks of whose jobs there are uploads by now."""
     sha = run.sha
     if sha is None:
@@ -115,8 +112,7 @@ async def _reported_of(
     }
     settings = await runtime.store.read(quarantine.settings_of, queue.repository_id)
     needs = Proof[settings.excuse_proof.name]
-    shown = {each.id: each for each in run.checks}
-    reported = await _reported(provider, queue.repo, failing, sent, needs, shown)
+    reported = await _reported(provider, queue.repo, run, sent, needs)
     return tuple(replace(each, conclusion=conclusions.get(each.name, "")) for each in reported)
 
 
@@ -209,15 +205,15 @@ def is_explained(run: Run) -> bool:
 async def _reported(
     provider: Provider,
     repo: RepoRef,
-    failing: Mapping[str, frozenset[str]],
+    run: Run,
     sent: Sequence[Upload],
     needs: Proof,
-    shown: Mapping[str, Check],
 ) -> tuple[ReportedCheck, ...]:
     """Return the failed checks of whose jobs there are uploads, with these.
 
-    `needs` is what must prove those that excuse; `shown` are the checks of the run by id.
+    `needs` is what must prove those that excuse.
     """
+    failing = failing_of(run)
     by_attempt: dict[Attempt, list[Upload]] = {}
     for each in sent:
         # An id of another CI system is a number of the provider only by accident.
@@ -243,8 +239,9 @@ async def _reported(
             )
             for job in ran
         }
-    left = frozenset[str]().union(*failing.values()) - of_job.keys()
-    for id_, (job, some) in other_ci.jobs_of([shown[each] for each in left], sent).items():
+    failed = frozenset[str]().union(*failing.values()) - of_job.keys()
+    left = [each for each in run.checks if each.id in failed]
+    for id_, (job, some) in other_ci.jobs_of(left, sent).items():
         own = revocations.job_of(job)
         whole = [
             each

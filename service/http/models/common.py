@@ -21,7 +21,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from service.errors import FieldError, Malformed
-from service.http.models import unknown
+from service.http.models import issuers, unknown
 from service.vocabulary import RepoRef, Sha
 
 NUMBER_MAX = 4_294_967_295
@@ -71,11 +71,6 @@ TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
 _PLAIN = r"[^*\x00-\x1f\x7f-\x9f]"
 ONE_STAR = rf"^(?:{_PLAIN}+\*{_PLAIN}*|\*{_PLAIN}+)$(?!\n)"
 JOB_CODE = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[1-9]|[1-9]\d|1[01]\d|12[0-8]|failure)$(?!\n)"
-# Plain http is for this machine alone, as the rules for outgoing addresses have it.
-ISSUER = (
-    r"^(?:buildkite|gitlab) (?:https://[A-Za-z0-9.-]+|http://127\.0\.0\.1)(?::[0-9]{1,5})?"
-    r"(?:/[A-Za-z0-9_.-]+)* [A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+$(?!\n)"
-)
 REPORTER = r"^[^\x00-\x1f\x7f-\x9f]+=(?:[0-9]{1,20}|@[0-9]{1,20}|any)$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
 LINES = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)"
@@ -99,16 +94,10 @@ FORMS: Mapping[str, str] = {
     WEB: "must be an address of the web, as `https://tickets.example.org/7`, or empty",
     TEMPLATE: "must be an https address with `{id}` where the ticket's id stands",
     TICKET_ID: "must be letters, digits, `.`, `_`, `#`, `/` and `-`",
-    JOB_CODE: (
-        "must be a pattern of jobs, `=`, and an exit code from 1 to 128 or the word `failure`, as"
-        " `unit*=8`"
-    ),
+    JOB_CODE: "must be a pattern of jobs, `=`, and an exit code from 1 to 128 or the word "
+    "`failure`, as `unit*=8`",
     ONE_STAR: "must be one line with exactly one `*` and something beside it, as `seed *`",
-    ISSUER: (
-        "must be `buildkite` or `gitlab`, the https address of the issuer without a slash at its"
-        " end, and the project, as `buildkite https://agent.buildkite.com acme/widgets`; tokens of"
-        " other CI systems, such as CircleCI, do not name commit and job: use an API token there"
-    ),
+    issuers.ISSUER: issuers.FORM,
     REPORTER: "must be `NAME=` and the number of an App, `@` and that of an account, or `any`, "
     "as `unit=15368`",
 }
