@@ -176,7 +176,8 @@ async def under_test(world: World, admin: Asker, vendor: Vendor, issuer: Issuer)
     """A pull request whose test run waits for the CI, with a quarantined test and its history."""
     await world.make_queue(confirm_failures="OFF")
     await ci.fails_by_tests_alone(admin)
-    main = other_ci.token(world, vendor, issuer)
+    build = {"pipeline_id": "41"} if vendor is GITLAB else {"build_number": 41}
+    main = other_ci.token(world, vendor, issuer, job_id=vendor.other_job, **build)
     status, answer = await other_ci.upload(world, main, GREEN, sha=tip_of(world), job="unit")
     assert status == 200, answer
     await ci.quarantine(admin, "total", WRONG)
@@ -190,7 +191,7 @@ async def failing(world: World, issuer: Issuer, by: str, run: Any, page: str) ->
     """The job sends its report, and the CI reports the failure of the page."""
     status, answer = await other_ci.upload(world, by, RED, sha=run.sha, job="unit")
     assert status == 200, answer
-    other_ci.fails(world, run.sha, page)
+    other_ci.ends(world, run.sha, "failure", page)
     await world.settle()
 
 
@@ -238,6 +239,28 @@ async def test_a_report_on_another_commit_excuses_nothing(world: World, issuer: 
     assert (status, answer["code"]) == (422, "conflicting_fields")
     status, _ = await other_ci.upload(world, by, RED, sha=tip_of(world), job="unit")
     assert status == 200
-    other_ci.fails(world, run.sha, BUILDKITE.job_page(issuer))
+    other_ci.ends(world, run.sha, "failure", BUILDKITE.job_page(issuer))
     await world.settle()
     assert await landed_on(world) == []
+
+
+COMMAND = {"command_exit_code": 1, "runner": "pytest"}
+
+
+async def test_a_later_failure_of_the_job_revokes_its_excused_pass(
+    world: World, issuer: Issuer
+) -> None:
+    """Hurts everybody who builds main: `headgate test` let the job pass, and more failed then."""
+    admin = await bound(world, BUILDKITE, issuer)
+    number, run = await under_test(world, admin, BUILDKITE, issuer)
+    by = other_ci.token(world, BUILDKITE, issuer, on=run.sha, branch=run.branch)
+    for tests, code in ((RED, 0), ({"mail": WRONG}, 1)):
+        about = {"sha": run.sha, "job": "unit", **COMMAND}
+        status, answer = await other_ci.upload(world, by, tests, **about)
+        assert (status, answer["verdict"]["exit_code"]) == (200, code), answer[
+            "not_excused_because"
+        ]
+    other_ci.ends(world, run.sha, "success", BUILDKITE.job_page(issuer))
+    await world.settle()
+    assert await landed_on(world) == []
+    assert "`unit`" in world.comment_on(number)

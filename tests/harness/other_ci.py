@@ -108,11 +108,11 @@ def accepted(vendor: Vendor, issuer: Issuer, project: str = PROJECT) -> str:
     return f"{vendor.word} {issuer.url} {project}"
 
 
-def fails(world: World, gate_sha: str, page: str) -> None:
-    """The CI reports that the job `unit` of a commit has failed, with the address of a page."""
-    pending = world.repository.statuses[gate_sha][-1]
-    new = NewStatus("unit", "failure", "unit: failure", page)
-    reports.add_status(world.repository, gate_sha, pending.creator, new)
+def ends(world: World, sha: str, state: str, page: str) -> None:
+    """The CI reports how the job `unit` of a commit ended, with the address of a page."""
+    pending = world.repository.statuses[sha][-1]
+    new = NewStatus("unit", state, f"unit: {state}", page)
+    reports.add_status(world.repository, sha, pending.creator, new)
 
 
 async def under_test(world: World, number: int) -> Any:
