@@ -32,6 +32,7 @@ from bot.github.provider import GitHubProvider
 from bot.github.sign_in import GitHubSignIn, OAuthClient
 from bot.keys import KeyRing, secret_key_in
 from bot.listening import Address
+from bot.oidc.other_ci import OtherCiTokens
 from bot.program import VERSION
 from bot.settings import PREFIX, FaultBoundary, Settings, Strike
 from bot.setup import registering
@@ -126,7 +127,10 @@ async def open_runtime(
         job_tokens = job_tokens_of(settings, options, world.clock)
         parts = Parts(store, keys, {options.host: provider}, translators, sender, meter, job_tokens)
         signing_in = sign_in_of(settings, options, world.clock)
-        yield replace(assembled(settings, world, parts), sign_in=signing_in, parsers=parsers)
+        audience = settings.oidc_audience or settings.public_url
+        other_ci = audience and OtherCiTokens(audience, world.clock, sender.fetched)
+        made = assembled(settings, world, parts)
+        yield replace(made, sign_in=signing_in, parsers=parsers, other_ci=other_ci or None)
 
 
 @asynccontextmanager

@@ -67,11 +67,17 @@ RULES: tuple[FactRule, ...] = (
     ),
     FactRule(
         FactKind.CI_JOB,
-        "the CI, for each job that asks it",
+        "the CI, for each job that asks it: GitHub Actions, or a CI whose issuer and project the "
+        "setting `report_issuers` names",
         (Proof.JOB,),
         "whose report an upload is: one job of one attempt of one run, on one commit",
         "401 with the reason, or 422 where a field contradicts the token",
-        ("bot/github/oidc.py", "service/testhealth/operations/classify.py", _JOBS),
+        (
+            "bot/github/oidc.py",
+            "bot/oidc/other_ci.py",
+            "service/testhealth/operations/classify.py",
+            _JOBS,
+        ),
     ),
     FactRule(
         FactKind.UPLOADED_REPORT,
@@ -84,6 +90,7 @@ RULES: tuple[FactRule, ...] = (
             "service/testhealth/operations/classify.py",
             f"{_DETECTOR}/completeness.py",
             "service/evidence/failed_checks.py",
+            "service/evidence/other_ci.py",
             _JOBS,
         ),
         lowered_by="excuse_proof",

@@ -4,7 +4,7 @@ Built once, in `bot/wiring.py`. Only the mappings may grow while running.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -110,6 +110,18 @@ class JobTokens(Protocol):
 
         Raises Unauthenticated for a token that proves none, Unavailable while the keys that it
         is verified with cannot be read.
+        """
+        ...
+
+
+class OtherCiTokens(Protocol):
+    """Verifies the tokens of jobs of CI systems beside the provider's own."""
+
+    async def job_of(self, token: str, accepted: Sequence[str], repository: str) -> ProvedJob:
+        """The job that a token proves, if `accepted` names its issuer and its project.
+
+        `accepted` is the setting `report_issuers` of the repository, whose name is for people.
+        Raises Unauthenticated, and Unavailable while the issuer's keys cannot be read.
         """
         ...
 
@@ -257,8 +269,8 @@ class Runtime:
     `parsers` run parsers of foreign bytes in processes, `replays` is the place for one that
     replays a queue's history. `instance` is the name under which it claims work; others that
     serve the same database have other names. `unproved` bounds the request bodies whose sender is
-    not known yet. `job_tokens` None: jobs of CI cannot prove themselves. `sign_in` None: visitors
-    of pages do not sign in at the provider.
+    not known yet. `job_tokens` and `other_ci` None: jobs of CI cannot prove themselves. `sign_in`
+    None: visitors of pages do not sign in at the provider.
     """
 
     store: Store
@@ -274,6 +286,7 @@ class Runtime:
     instance: str = "alone"
     telemetry: Meter = SILENT
     job_tokens: JobTokens | None = None
+    other_ci: OtherCiTokens | None = None
     sign_in: SignIn | None = None
     links: Links = field(default_factory=Links)
     gates: Gates = field(default_factory=Gates)

@@ -31,6 +31,7 @@ class Form(StrEnum):
     ADDRESS_TEMPLATE = "an https address with `{id}`"
     NAME_MASK = "text of one line with one `*` beside other text"
     EXIT_CODE = "a pattern of jobs, `=`, and an exit code from 1 to 128 or `failure`"
+    ISSUER = "`SYSTEM ISSUER PROJECT`, where SYSTEM is `buildkite` or `gitlab`"
     REPORTER = "`NAME=` with the number of an App, `@` and that of an account, or `any`"
 
 

@@ -57,7 +57,7 @@ class Upload(NamedTuple):
     url: str
     token_file: Path | None
     org: str | None
-    owner: str
+    repository: RepoRef
     codeowners: bytes
     strict: bool
     timeout_s: float
@@ -112,7 +112,7 @@ def upload(
         url=destination.find_url(url),
         token_file=token_file,
         org=org,
-        owner=repository.owner,
+        repository=repository,
         codeowners=b"" if codeowners is None else read_bytes(codeowners),
         strict=strict,
         timeout_s=options.seconds(timeout),
@@ -222,9 +222,12 @@ def send(wanted: Upload, reports: Reports, outcome: Outcome) -> None:
     from bot.cli.progress import UploadDisplay
 
     token = find_token(wanted)
-    service = Service(wanted.url, token, log, timeout_s=wanted.timeout_s)
+    is_given = bool(token) and token == oidc.given_token(os.environ)
+    repo = wanted.repository
+    named = f"{repo.host}/{repo.slug}" if is_given else ""
+    service = Service(wanted.url, token, log, timeout_s=wanted.timeout_s, repository=named)
     # An OIDC token may only upload; the repository's owner is the organization.
-    own = wanted.owner if oidc.is_oidc(token) else ""
+    own = wanted.repository.owner if oidc.is_oidc(token) else ""
     org = wanted.org or own or organization_of(service)
     metadata = {**wanted.metadata, "org_url_slug": org}
     content = Content(reports, metadata, wanted.codeowners)
@@ -247,7 +250,7 @@ def metadata_of(given: Json, repo: RepoRef, matrix: str) -> Json:
 
 
 def find_token(wanted: Upload) -> str:
-    """Return the API token, or the job's OIDC token where there is none.
+    """Return the API token, or the job's OIDC token where there is none: a given one first.
 
     Raises RequestFailed without either: a fork's job has no secrets, and must not fail.
     """
@@ -255,7 +258,8 @@ def find_token(wanted: Upload) -> str:
         return destination.find_token(wanted.token_file)
     except Failed as missing:
         is_given = wanted.token_file is not None or os.environ.get("HEADGATE_TOKEN", "").strip()
-        token = "" if is_given else oidc.fetch_token(os.environ, wanted.url)
+        token = "" if is_given else oidc.given_token(os.environ)
+        token = token if token or is_given else oidc.fetch_token(os.environ, wanted.url)
         if not token:
             raise RequestFailed(missing.what) from missing
         return token

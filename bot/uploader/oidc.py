@@ -1,4 +1,4 @@
-"""The job's own token from GitHub Actions (OpenID Connect), in place of an API token."""
+"""The job's own token from its CI (OpenID Connect), in place of an API token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,19 @@ from bot.uploader import transport
 from bot.uploader.transport import RequestFailed, Transient
 
 URL, TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+GIVEN = "HEADGATE_OIDC_TOKEN"
 TIMEOUT_S = 10.0
+
+
+def given_token(environ: Mapping[str, str]) -> str:
+    """Return the token that a job of another CI system has asked for; empty without one.
+
+    Raises RequestFailed for what is no such token.
+    """
+    token = environ.get(GIVEN, "").strip()
+    if token and not is_oidc(token):
+        raise RequestFailed(f"{GIVEN} is not an OIDC token")
+    return token
 
 
 def fetch_token(environ: Mapping[str, str], service_url: str) -> str:

@@ -101,7 +101,8 @@ class ReturnEveryResponse(urllib.request.HTTPErrorProcessor):
 class Service(NamedTuple):
     """The service as upload commands use it; `log` receives a line for each retry.
 
-    Without a token `fork_run` names the CI run that the request comes from.
+    Without a token `fork_run` names the CI run that the request comes from. `repository` is that
+    to which a setting binds the token of another CI system, as `github.com/octo/widgets`.
     """
 
     url: str
@@ -110,6 +111,7 @@ class Service(NamedTuple):
     clock: Clock = Clock()
     timeout_s: float = TIMEOUT_S
     fork_run: str = ""
+    repository: str = ""
 
     def send(self, request: Request) -> Json:
         """Send a request and return the response's JSON object. Raises RequestFailed.
@@ -154,7 +156,8 @@ def send(url: str, request: Request, retries: Retries, parse: Callable[[Response
 def authorization_of(service: Service) -> dict[str, str]:
     """Return the header that identifies the caller. Raises RequestFailed."""
     if service.token.startswith("eyJ"):
-        return {"Authorization": f"Bearer {header_token(service.token)}"}
+        named = {"x-headgate-repository": service.repository} if service.repository else {}
+        return {"Authorization": f"Bearer {header_token(service.token)}", **named}
     if service.token or not service.fork_run:
         return {"x-api-token": header_token(service.token)}
     return {"x-forked-workflow-run-id": service.fork_run}

@@ -1,17 +1,20 @@
-"""A job of the provider's CI as a caller: it proves itself by an OIDC token.
+"""A job of CI as a caller: it proves itself by an OIDC token, of the provider or of another CI.
 
 See docs/design/security.md 1.
 """
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from service.accounts.store import access
 from service.database.database import Tx
 from service.database.records import Organization, RepositoryRecord
 from service.errors import Unauthenticated
 from service.http.callers import Caller
+from service.provider.ci import ProvedJob
 from service.runtime import Runtime
-from service.vocabulary import Role
+from service.vocabulary import RepoRef, Role
 
 NOT_SET_UP = (
     "OIDC tokens are not accepted here: set HEADGATE_PUBLIC_URL or HEADGATE_OIDC_AUDIENCE, or send"
@@ -25,6 +28,11 @@ UNKNOWN_REPOSITORY = (
     "The OIDC token is of a repository on which the App is not installed. Install it there first."
 )
 
+UNNAMED = (
+    "The header x-headgate-repository must name the repository of the OIDC token, as"
+    " `github.com/octo/widgets`."
+)
+
 _JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
 
 
@@ -33,11 +41,21 @@ def is_oidc(token: str) -> bool:
     return _JWT.fullmatch(token) is not None
 
 
-async def caller_of(runtime: Runtime, token: str) -> Caller:
+@dataclass(frozen=True, slots=True)
+class ReportIssuers:
+    """Reads the setting `report_issuers` of a repository, which test health has."""
+
+    of: Callable[[Tx, int], tuple[str, ...]]
+
+
+async def caller_of(runtime: Runtime, token: str, named: str = "") -> Caller:
     """The caller that an OIDC token proves: role `ci`, in the token's repository alone.
 
+    With `named`, the repository to which settings bind the project of the token's CI system.
     Raises Unauthenticated, and Unavailable while the issuer's keys cannot be read.
     """
+    if named:
+        return await _of_other_ci(runtime, token, named)
     tokens = runtime.job_tokens
     if tokens is None:
         raise Unauthenticated(NOT_SET_UP)
@@ -46,17 +64,47 @@ async def caller_of(runtime: Runtime, token: str) -> Caller:
     found = await runtime.store.read(_repository, tokens.host, job.repository_id)
     if found is None:
         raise Unauthenticated(UNKNOWN_REPOSITORY)
-    record, org = found
+    return _caller(*found, job)
+
+
+async def _of_other_ci(runtime: Runtime, token: str, named: str) -> Caller:
+    if runtime.other_ci is None:
+        raise Unauthenticated(NOT_SET_UP)
+    host, _, rest = named.partition("/")
+    owner, _, name = rest.rpartition("/")
+    if not (host and owner and name):
+        raise Unauthenticated(UNNAMED)
+    runtime.memory.access_version = await runtime.store.access_version()
+    found = await runtime.store.read(_bound, runtime, RepoRef(host, owner, name))
+    # A repository that is not here is answered like one that names no issuer.
+    accepted = () if found is None else found[2]
+    job = await runtime.other_ci.job_of(token, accepted, named)
+    if found is None:
+        raise Unauthenticated(UNKNOWN_REPOSITORY)
+    return _caller(found[0], found[1], job)
+
+
+def _caller(record: RepositoryRecord, org: Organization, job: ProvedJob) -> Caller:
     return Caller(
         token_id="",
         name=f"CI run {job.run_id}",
         org_id=record.org_id,
         org_slug=org.slug,
-        host=tokens.host,
+        host=record.ref.host,
         role=Role.CI,
         repositories=frozenset({record.id}),
         job=job,
     )
+
+
+def _bound(
+    session: Tx, runtime: Runtime, ref: RepoRef
+) -> tuple[RepositoryRecord, Organization, tuple[str, ...]] | None:
+    record = access.repository_by_ref(session, None, ref)
+    if record is None:
+        return None
+    accepted = runtime.links.of(ReportIssuers).of(session, record.id)
+    return record, access.organization(session, record.org_id), accepted
 
 
 def _repository(

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from service.errors import StartRefused
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """Every revision, in order; the last is what this program works on."""
 
 HEAD = REVISIONS[-1]

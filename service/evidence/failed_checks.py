@@ -4,7 +4,7 @@
 `testhealth/detector/excuses.py` why a check failed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import OutboxItem
-from service.evidence import failed_tests, revocations
+from service.evidence import failed_tests, other_ci, revocations
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import EvidenceReported, Input, PassRevoked
@@ -35,7 +35,14 @@ from service.testhealth.reports import jobs
 from service.testhealth.store import quarantine, uploads
 from service.testhealth.store.index_cache import CachedIndex
 from service.testhealth.store.uploads import Upload
-from service.vocabulary import CheckOutcome, Explanation, QuarantineForgives, QueueRef, RepoRef, Sha
+from service.vocabulary import (
+    CheckOutcome,
+    Explanation,
+    QuarantineForgives,
+    QueueRef,
+    RepoRef,
+    Sha,
+)
 
 Attempt = tuple[str, int]
 """A CI run by its id, and which attempt of it."""
@@ -64,7 +71,7 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     failing = failing_of(run) if run.attempt == action.attempt else {}
     if not failing:
         return
-    reported = await _reported_of(runtime, queue, run, failing)
+    reported = await _reported_of(runtime, queue, run)
     late = failing.keys() - {each.name for each in reported}
     if late and not await _are_overdue(runtime, queue, run, late):
         return
@@ -83,16 +90,14 @@ async def changed_since(runtime: Runtime, queue: QueueRef, run: Run) -> Sequence
     revoked = await _contradicted(runtime, queue, run)
     inputs: list[Input] = [revoked] if revoked is not None else []
     failing = failing_of(run)
-    reported = await _reported_of(runtime, queue, run, failing) if failing else ()
+    reported = await _reported_of(runtime, queue, run) if failing else ()
     if failing and failing.keys() == {each.name for each in reported}:
         evidence = await _explained(runtime, queue, run, reported)
         inputs.append(EvidenceReported(run.id, evidence))
     return inputs
 
 
-async def _reported_of(
-    runtime: Runtime, queue: QueueRef, run: Run, failing: Mapping[str, frozenset[str]]
-) -> tuple[ReportedCheck, ...]:
+async def _reported_of(runtime: Runtime, queue: QueueRef, run: Run) -> tuple[ReportedCheck, ...]:
     """Return the failed checks of whose jobs there are uploads by now."""
     sha = run.sha
     if sha is None:
@@ -107,7 +112,7 @@ async def _reported_of(
     }
     settings = await runtime.store.read(quarantine.settings_of, queue.repository_id)
     needs = Proof[settings.excuse_proof.name]
-    reported = await _reported(provider, queue.repo, failing, sent, needs)
+    reported = await _reported(provider, queue.repo, run, sent, needs)
     return tuple(replace(each, conclusion=conclusions.get(each.name, "")) for each in reported)
 
 
@@ -200,7 +205,7 @@ def is_explained(run: Run) -> bool:
 async def _reported(
     provider: Provider,
     repo: RepoRef,
-    failing: Mapping[str, frozenset[str]],
+    run: Run,
     sent: Sequence[Upload],
     needs: Proof,
 ) -> tuple[ReportedCheck, ...]:
@@ -208,6 +213,7 @@ async def _reported(
 
     `needs` is what must prove those that excuse.
     """
+    failing = failing_of(run)
     by_attempt: dict[Attempt, list[Upload]] = {}
     for each in sent:
         # An id of another CI system is a number of the provider only by accident.
@@ -233,6 +239,17 @@ async def _reported(
             )
             for job in ran
         }
+    failed = frozenset[str]().union(*failing.values()) - of_job.keys()
+    left = [each for each in run.checks if each.id in failed]
+    for id_, (job, some) in other_ci.jobs_of(left, sent).items():
+        own = revocations.job_of(job)
+        whole = [
+            each
+            for each in other_ci.builds_of(some, sent)
+            if completeness.is_enough(each.account.proof, needs)
+        ]
+        of_job[id_] = (job, some)
+        accounted[id_] = jobs.accounted(own, [own], list(map(revocations.sent_of, whole)))
     reported = []
     for name, checks in failing.items():
         matching = [of_job[check] for check in sorted(checks) if check in of_job]

@@ -8,6 +8,7 @@ requests and the endpoints are notified, once for a run (`note_late_failures`).
 from collections.abc import Sequence
 from datetime import timedelta
 
+from service.accounts.jobs import ReportIssuers
 from service.database import outbox
 from service.database.database import Tx
 from service.database.outbox import OutboxItem
@@ -122,6 +123,7 @@ def _unexcused_names(session: Tx, repository: RepositoryRecord, upload: Upload) 
 def made() -> Links:
     """Return the links between both capabilities, for the runtime."""
     return Links(
+        ReportIssuers(_report_issuers),
         RunFailures(
             named_in=run_failures.named_in,
             listed_in=run_failures.listed_in,
@@ -143,6 +145,10 @@ def made() -> Links:
 
 def _excuse_proof(session: Tx, repository_id: int) -> Proof:
     return Proof[quarantine.settings_of(session, repository_id).excuse_proof.name]
+
+
+def _report_issuers(session: Tx, repository_id: int) -> tuple[str, ...]:
+    return quarantine.settings_of(session, repository_id).report_issuers
 
 
 def _tested_run(session: Tx, repository_id: int, sha: Sha, branch: str | None) -> TestedRun | None:

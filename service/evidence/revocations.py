@@ -8,6 +8,7 @@ exit code 0 is not changed: its project decides which failures make it fail.
 from collections.abc import Sequence
 
 from service.database.database import Tx
+from service.evidence import other_ci
 from service.mergequeue.engine.inputs import PassRevoked
 from service.mergequeue.engine.model import Run
 from service.provenance import Proof
@@ -78,7 +79,7 @@ async def revoked_by(
     provider's errors.
     """
     required = {one.name for one in run.required}
-    revoked: set[str] = set()
+    revoked = set(other_ci.revoked_in(run, doubts))
     for run_id, attempt in _attempts(doubts):
         ran = [job_of(each) for each in await provider.ci_jobs(repo, run_id, attempt)]
         for job in ran:

@@ -25,6 +25,10 @@ FORKED_RUN = istr("x-forked-workflow-run-id")
 """The header in which a CI run of a fork names itself instead of sending a token."""
 
 
+REPOSITORY = istr("x-headgate-repository")
+"""The header in which a job of another CI system names its repository, as `github.com/o/n`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """A token's organization and its host, role and scope.

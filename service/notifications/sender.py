@@ -26,6 +26,10 @@ TIMEOUT_S = 15.0
 ANSWER_BYTES_MAX = 65_536
 """Bytes of an answer that are read, to reach its end; they are not kept."""
 
+FETCH_S = 5.0
+FETCHED_MAX = 128 * 1024
+"""Seconds for reading an address, and bytes of its answer."""
+
 RESOLVING_AT_ONCE = 64
 """Threads that wait for names: what is slow here may not hold up the provider's names.
 
@@ -77,6 +81,28 @@ class HttpSender:
                 None, f"The answer broke off or was no HTTP ({type(failed).__name__})."
             )
 
+    async def fetched(self, url: str) -> tuple[int, bytes]:
+        """Return status and body of an address that a user named; the body of status 200 alone.
+
+        Raises ValueError for one that may not be called or a body that is too large, TimeoutError,
+        and aiohttp.ClientError.
+        """
+        async with asyncio.timeout(FETCH_S):
+            try:
+                vetted = await self._vetted(url)
+            except AddressRefused as refused:
+                raise ValueError(str(refused)) from refused
+            async with (
+                self._session(vetted) as session,
+                session.get(URL(url, encoded=True), allow_redirects=False) as answer,
+            ):
+                body = b""
+                while answer.status == 200 and (part := await answer.content.read(FETCHED_MAX)):
+                    body += part
+                    if len(body) > FETCHED_MAX:
+                        raise ValueError("too large")
+                return answer.status, body
+
     def close(self) -> None:
         """Stop the threads; the sender cannot post any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -95,19 +121,21 @@ class HttpSender:
             raise AddressRefused(refusal)
         return Vetted(found)
 
-    async def _posted(self, outgoing: Outgoing, vetted: "Vetted") -> PostResult:
+    def _session(self, vetted: "Vetted") -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
             resolver=vetted, use_dns_cache=False, force_close=True, ssl=self._tls
         )
-        session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None),
         )
+
+    async def _posted(self, outgoing: Outgoing, vetted: "Vetted") -> PostResult:
         async with (
-            session,
+            self._session(vetted) as session,
             session.post(
                 # As it was vetted: nothing of it is spelled anew.
                 URL(outgoing.url, encoded=True),

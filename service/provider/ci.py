@@ -75,6 +75,9 @@ class ProvedJob:
     out: the head with the trigger HEAD, as a rule the merge commit with PULL_REQUEST.
     `pr_number` None: none, or the token does not tell. `check_run_id` is the job's own check run,
     which other jobs of the run do not have; empty: the token proves the run alone.
+
+    `is_of_other_ci`: it is a job of another CI system, which a setting binds to a repository. Then
+    `repository_id` is empty, and `run_id` and `check_run_id` are the pages of its build and itself.
     """
 
     repository_id: str
@@ -85,6 +88,7 @@ class ProvedJob:
     branch: str
     pr_number: int | None
     check_run_id: str = ""
+    is_of_other_ci: bool = False
 
 
 @dataclass(frozen=True, slots=True)

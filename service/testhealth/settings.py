@@ -123,3 +123,12 @@ class TestSettings:
         "CI has no OIDC token; then [every job that has the token](#what-a-complete-report-is) can "
         "excuse the failure of another",
     )
+    report_issuers: tuple[str, ...] = setting(
+        (),
+        "issuers and projects of other CI systems whose OIDC tokens upload results of this "
+        "repository, for example `buildkite https://agent.buildkite.com acme/widgets` or `gitlab "
+        "https://gitlab.com acme/widgets`. Only a token of role `admin` changes it",
+        "when [Buildkite or GitLab CI](../how-to/upload-test-results.md#buildkite-and-gitlab-ci) "
+        "tests this repository",
+        Items("entries", 500, form=Form.ISSUER, items_max=20),
+    )

@@ -105,3 +105,22 @@ def test_headgate_upload_names_the_owner_as_the_organization(reports, actions, m
         assert ended.value.code == 0
         ((path, asked, _),) = api.asked
     assert (path, asked["org_url_slug"]) == (UPLOAD, "octo")
+
+
+def test_a_job_of_another_ci_sends_its_token_and_names_its_repository(reports, monkeypatch):
+    monkeypatch.setenv(oidc.GIVEN, JWT + "1")
+    with service.served() as api:
+        api.says(UPLOAD, an_upload(0, 0, 0))
+        arguments = ["upload", "--url", api.url, "--junit", "*.xml", "--sha", "a" * 40]
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+        ((_, asked, headers),) = api.asked
+    assert headers["Authorization"] == f"Bearer {JWT}1"
+    assert headers["x-headgate-repository"] == "github.com/octo/widgets"
+    assert asked["org_url_slug"] == "octo"
+
+
+def test_a_given_token_that_is_none_is_refused_by_name():
+    with pytest.raises(RequestFailed, match="HEADGATE_OIDC_TOKEN is not an OIDC token"):
+        oidc.given_token({oidc.GIVEN: "$(buildkite-agent oidc request-token)"})

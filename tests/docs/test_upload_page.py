@@ -19,7 +19,7 @@ def blocks(language):
 
 
 def test_the_step_names_inputs_that_the_action_has():
-    (shown,) = [each for each in blocks("yaml") if "steps:" in each]
+    (shown,) = [each for each in blocks("yaml") if "uses:" in each]
     step = yaml.safe_load(shown)["steps"][-1]
     folder = step["uses"].partition("@")[0].partition("/headgate/")[2]
     action = yaml.safe_load((ROOT / folder / "action.yml").read_text("utf-8"))

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 AUDIENCE = "https://queue.example.org"
 KEYS = "/.well-known/jwks"
+GITLAB_KEYS = "/-/jwks"
 
 
 def a_key() -> RSAPrivateKey:
@@ -80,7 +81,8 @@ async def issuing() -> AsyncIterator[Issuer]:
     issuer = Issuer()
     issuer.published["one"] = issuer.key
     app = web.Application()
-    app.router.add_get(KEYS, issuer.keys)
+    for path in (KEYS, GITLAB_KEYS):
+        app.router.add_get(path, issuer.keys)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

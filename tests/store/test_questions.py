@@ -193,6 +193,7 @@ ARRAYS = frozenset(
         "prs",
         "records",
         "required",
+        "report_issuers",
         "rerun_ids",
         "revoked",
         "steps",

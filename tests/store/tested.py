@@ -93,6 +93,7 @@ GIVEN = {
     "test_settings.quarantine_forgives": "'KNOWN_FAILURES'",
     "test_settings.excuse_proof": "'JOB'",
     "test_settings.test_failure_exit_codes": "'[]'",
+    "test_settings.report_issuers": "'[]'",
     "test_settings.artifact_patterns": "'[]'",
     "test_settings.name_masks": "'[]'",
     "test_settings.ticket_issues": "(i % 100 = 7)",

@@ -13,6 +13,7 @@ from aiohttp import web
 from service.accounts import access, jobs
 from service.accounts.api import auth
 from service.errors import NotAllowed, Overloaded
+from service.http import callers
 from service.http.callers import Caller
 from service.http.health import Readiness
 from service.http.rates import LIMITS, RateClass, Turnstile
@@ -72,10 +73,11 @@ class Admission:
         """Who reads a page by this token; raises as `caller`."""
         return await self.caller(request, token, Wanted(page, Role.READ, RateClass.READ))
 
-    async def job(self, token: str, wanted: Wanted) -> Caller:
+    async def job(self, request: web.BaseRequest, token: str, wanted: Wanted) -> Caller:
         """The job of CI that an OIDC token proves; raises as `caller`, and Unavailable."""
         self.check_ready()
-        caller = await jobs.caller_of(self._runtime, token)
+        named = request.headers.get(callers.REPOSITORY, "").strip()
+        caller = await jobs.caller_of(self._runtime, token, named)
         self._turnstile.take(f"{caller.org_id} {caller.name}", wanted.rate)
         auth.check_role(caller, wanted.role)
         return caller

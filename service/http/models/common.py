@@ -21,7 +21,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from service.errors import FieldError, Malformed
-from service.http.models import unknown
+from service.http.models import issuers, unknown
 from service.vocabulary import RepoRef, Sha
 
 NUMBER_MAX = 4_294_967_295
@@ -94,11 +94,10 @@ FORMS: Mapping[str, str] = {
     WEB: "must be an address of the web, as `https://tickets.example.org/7`, or empty",
     TEMPLATE: "must be an https address with `{id}` where the ticket's id stands",
     TICKET_ID: "must be letters, digits, `.`, `_`, `#`, `/` and `-`",
-    JOB_CODE: (
-        "must be a pattern of jobs, `=`, and an exit code from 1 to 128 or the word `failure`, as"
-        " `unit*=8`"
-    ),
+    JOB_CODE: "must be a pattern of jobs, `=`, and an exit code from 1 to 128 or the word "
+    "`failure`, as `unit*=8`",
     ONE_STAR: "must be one line with exactly one `*` and something beside it, as `seed *`",
+    issuers.ISSUER: issuers.FORM,
     REPORTER: "must be `NAME=` and the number of an App, `@` and that of an account, or `any`, "
     "as `unit=15368`",
 }

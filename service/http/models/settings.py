@@ -16,7 +16,7 @@ from pydantic import (
     create_model,
 )
 
-from service.http.models import common, unknown
+from service.http.models import common, issuers, unknown
 from service.http.models.common import Integer
 from service.settings import (
     PLACEHOLDER,
@@ -37,6 +37,7 @@ PATTERNS: Mapping[Form, str] = {
     Form.ADDRESS_TEMPLATE: common.TEMPLATE,
     Form.NAME_MASK: common.ONE_STAR,
     Form.EXIT_CODE: common.JOB_CODE,
+    Form.ISSUER: issuers.ISSUER,
     Form.REPORTER: common.REPORTER,
 }
 

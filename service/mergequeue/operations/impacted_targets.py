@@ -24,6 +24,11 @@ from service.mergequeue.store.pull_requests import PullRequestHead
 from service.runtime import Runtime
 from service.vocabulary import Actor, QueueRef, Role, Sha
 
+OF_OTHER_CI = (
+    "A job of another CI system names no pull request by its token, so it sets no impacted targets."
+    " Send them from GitHub Actions, or with a token of role `queue`."
+)
+
 OF_EVERY_JOB = (
     "A token of role ci does not say which pull request a job tests, so it sets no targets."
     " Give the job `permissions: id-token: write` and send its OIDC token, as the action does; or"
@@ -63,6 +68,8 @@ async def own_upload(runtime: Runtime, queue: QueueRef, upload: Upload, caller: 
             raise NotAllowed(OF_EVERY_JOB, code="not_own_pull_request")
         return upload
     job = caller.job
+    if job.is_of_other_ci:
+        raise NotAllowed(OF_OTHER_CI, code="not_own_pull_request")
     run = await runtime.providers[queue.repo.host].ci_run(queue.repo, job.run_id, job.run_attempt)
     if run is None or job.pr_number != upload.number or upload.sha not in (None, run.head_sha):
         tested = "no pull request" if job.pr_number is None else f"pull request #{job.pr_number}"

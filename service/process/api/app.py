@@ -256,7 +256,7 @@ class Door:
         token = auth.token_of(request.headers)
         if route.takes_oidc and jobs.is_oidc(token):
             wanted = Wanted(route.path, route.role, route.rate, request_id)
-            return await self._admission.job(token, wanted)
+            return await self._admission.job(request, token, wanted)
         run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
         if run_id is None or route.forks is None or self._readiness.is_recovering:
             return await self._caller(request, route, request_id)

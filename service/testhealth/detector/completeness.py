@@ -39,8 +39,8 @@ COUNTING: Mapping[str, int] = {"mocha": 255, "robot": 250}
 
 
 UNPROVED = (
-    "there is no report of the CI job itself: add `permissions: id-token: write` to the job and run"
-    " its tests by `headgate test`"
+    "there is no report of the CI job itself: let the job send its OIDC token (on GitHub Actions by"
+    " `permissions: id-token: write`) and run its tests by `headgate test`"
 )
 
 NO_HISTORY = (

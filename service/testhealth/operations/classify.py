@@ -1,8 +1,9 @@
 """Classify uploads: whose results they have, and so what they may change.
 
 Whenever the provider knows the CI run, the run decides branch, commit, attempt and pull request;
-a claim that differs is replaced, with a warning. GitHub's OIDC token proves the run itself. A claim
-of a stable branch that nothing proves is not stable (docs/design/reports.md 2).
+a claim that differs is replaced, with a warning. An OIDC token proves the run itself: GitHub's,
+and that of another CI whose project a setting binds to the repository. A claim of a stable branch
+that nothing proves is not stable (docs/design/reports.md 2).
 """
 
 import asyncio
@@ -155,6 +156,8 @@ async def _checked(
     job = caller.job
     if job is None and not caller.token_id:
         return meta, Doubts(of_fork=True)
+    if job is not None and job.is_of_other_ci:
+        return await _of_other_ci(runtime, repository, meta, job)
     unasked = Doubts(is_proved=caller.role in VOUCHING)
     if job is not None and meta.run_id is None:
         meta = replace(meta, run_id=job.run_id)
@@ -177,6 +180,34 @@ async def _checked(
             run = await _run_of(look, meta)
             checked = (meta, unasked) if run is None else await _by_run(look, meta, run)
             return await _on_branch(look, *checked)
+    except (ProviderError, TimeoutError):
+        return meta, unasked
+
+
+async def _of_other_ci(
+    runtime: Runtime, repository: RepositoryRecord, meta: UploadMeta, job: ProvedJob
+) -> tuple[UploadMeta, Doubts]:
+    """What a job of another CI system proves: its build, itself, branch and commit.
+
+    Its build may be of a fork that calls its branch like one of ours. So it speaks for a stable
+    branch only with a commit on it, and for a pull request only with that one's branch.
+    """
+    claimed = meta.pr_number
+    meta = replace(meta, run_id=job.run_id, pr_number=None)
+    _check_claims(meta, job)
+    meta = _with_job(meta, job)
+    unasked = Doubts(trigger=job.trigger)
+    provider = runtime.providers.get(repository.ref.host)
+    if provider is None:
+        return meta, unasked
+    look = Look(runtime, provider, repository)
+    try:
+        async with asyncio.timeout(ASKED_S):
+            if claimed is not None and await _is_of_branch(look, claimed, job.branch):
+                meta = replace(meta, pr_number=claimed)
+            if await provider.commit(repository.ref, meta.sha) is None:
+                return meta, unasked
+            return await _on_branch(look, meta, replace(unasked, is_proved=True))
     except (ProviderError, TimeoutError):
         return meta, unasked
 

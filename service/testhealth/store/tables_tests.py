@@ -261,6 +261,7 @@ class TestSettingsRow(Row, table=True):
     quarantine_forgives: str
     test_failure_exit_codes: str = Field(sa_type=Json)
     excuse_proof: str
+    report_issuers: str = Field(sa_type=Json)
 
 
 class CodeOwnersRow(Row, table=True):

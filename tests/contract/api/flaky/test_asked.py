@@ -26,6 +26,7 @@ DEFAULTS = {
     "name_masks": [],
     "ticket_issues": False,
     "test_failure_exit_codes": [],
+    "report_issuers": [],
 }
 LISTED = [
     *("test_case_id", "name", "parent", "file", "classname", "variant", "status", "codeowners"),
@@ -223,6 +224,10 @@ WRONG_SETTINGS: list[dict[str, Any]] = [
     {"test_failure_exit_codes": ["unit=0"]},
     {"test_failure_exit_codes": ["unit=8", "=8"]},
     {"test_failure_exit_codes": ["unit=129"]},
+    {"report_issuers": ["circleci https://oidc.circleci.com/org/1 acme/widgets"]},
+    {"report_issuers": ["gitlab http://gitlab.example.com acme/widgets"]},
+    {"report_issuers": ["gitlab https://gitlab.example.com/ acme/widgets"]},
+    {"report_issuers": ["buildkite https://agent.buildkite.com acme"]},
     {"quarantine_enabled": "true"},
 ]
 
