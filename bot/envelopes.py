@@ -8,9 +8,11 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from securesystemslib.dsse import Envelope
@@ -21,6 +23,7 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
 _ENVELOPE = {"payload", "payloadType", "signatures"}
 _SIGNATURE = {"keyid", "sig"}
+_KEY_ID = re.compile(r"[0-9a-f]{64}")
 
 
 class Refuted(Exception):
@@ -103,12 +106,15 @@ def _written(envelope: Envelope) -> str:
 def _read(text: str) -> Envelope:
     """Return an envelope with one signature. Raises Refuted unless it is as we write it."""
     try:
-        read = json.loads(text)
+        read = orjson.loads(text)
         if set(read) != _ENVELOPE or [set(each) for each in read["signatures"]] != [_SIGNATURE]:
             raise Refuted("it is no envelope with exactly one signature")
         for encoded in (read["payload"], read["signatures"][0]["sig"]):
             base64.b64decode(encoded, validate=True)
         envelope = Envelope.from_dict(read)
+        (named,) = envelope.signatures
+        if _KEY_ID.fullmatch(named) is None:
+            raise Refuted("it names no key")
     except (ValueError, TypeError, AttributeError, KeyError, binascii.Error) as broken:
         raise Refuted("it is no envelope") from broken
     if envelope.payload_type != PAYLOAD_TYPE:

@@ -148,6 +148,19 @@ class Explanation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Approval:
+    """A review that approves a pull request: whose, of which head, when by the provider's clock.
+
+    `id` is the account's number. What the provider does not show is None.
+    """
+
+    login: str
+    id: str | None
+    head: Sha | None
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """How a required name got its reporter, where the rules of the branch do not name it.
 

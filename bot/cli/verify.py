@@ -1,5 +1,6 @@
 """`headgate verify`: check signed evidence of landings, offline and without the service."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,18 @@ def verify(
     checkout: Annotated[
         Path, typer.Option("--checkout", help="The repository. Default: this folder.")
     ] = Path(),
+    repo: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--repo",
+            help="[HOST/]OWNER/NAME of this repository, now or before; repeatable. Default: that "
+            "of the remote origin.",
+        ),
+    ] = None,
+    branch: Annotated[
+        list[str] | None,
+        typer.Option("--branch", help="It landed on this branch; repeatable. Default: any."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check evidence of landings by git alone. Exit: 0 proved, 1 refuted, 2 cannot tell."""
@@ -43,7 +56,12 @@ def verify(
     if not evidence:
         for each in commits:
             found.add(f"note of {each[:12]}", repository.note(each) or "", keys)
-    judged = [judge.judge(repository, each, found) for each in commits]
+    place = judge.Place(repositories_of(repository, repo or ()), frozenset(branch or ()))
+    covered = judge.rebased(repository, found)
+    judged = [
+        judge.judge(repository, each, found.by_commit.get(each) or covered.get(each, []), place)
+        for each in commits
+    ]
     verdicts = [each.verdict for each in judged]
     if found.faults:
         verdicts.append(judge.Verdict.REFUTED)
@@ -53,6 +71,15 @@ def verify(
     else:
         report.show(judged, found.faults)
     raise typer.Exit(int(verdict))
+
+
+def repositories_of(repository: Repository, given: Iterable[str]) -> frozenset[str]:
+    """Return `HOST/OWNER/NAME` of each given name, else of the remote. Raises Failed(USAGE)."""
+    refs = [destination.required_repository(each) for each in given]
+    origin = None if refs else destination.parse_remote(repository.remote())
+    return frozenset(
+        f"{each.host}/{each.slug}".lower() for each in refs + ([origin] if origin else [])
+    )
 
 
 def commits_of(repository: Repository, text: str) -> list[str]:

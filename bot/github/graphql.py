@@ -10,7 +10,7 @@ from bot.github.reading import Fields, time_of
 from bot.github.wire import Answer
 from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
 from service.provider.values import Commit, PullRequest
-from service.vocabulary import Mergeability, PullRequestState, Sha
+from service.vocabulary import Approval, Mergeability, PullRequestState, Sha
 
 PAGES_MAX = 10
 SWEPT_MAX = 50  # pull requests in one document
@@ -74,9 +74,11 @@ CHECKS = """
     }
   }
 """
-# Read for one pull request alone: only its commit texts need them.
+# Read for one pull request alone: its commit texts and the evidence of its landing need them.
 APPROVALS = """
-  latestOpinionatedReviews(first: 100, writersOnly: true) { nodes { state author { login } } }
+  latestOpinionatedReviews(first: 100, writersOnly: true) {
+    nodes { state submittedAt commit { oid } author { login ... on User { databaseId } } }
+  }
 """
 
 PULL_REQUEST_FACTS = f"""
@@ -407,7 +409,7 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         blockers=(),
         labels=tuple(each.text("name") for each in _nodes(pull, "labels")),
         url=pull.text("url"),
-        approved_by=_approved_by(pull),
+        approvals=_approvals(pull),
         author_id=None if author is None else author.id_or_none("databaseId"),
         shown_at=time_of(pull, "updatedAt"),
         base_changed_at=next(
@@ -416,10 +418,19 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
     )
 
 
-def _approved_by(pull: Fields) -> tuple[str, ...]:
-    reviews = _nodes(pull, "latestOpinionatedReviews")
-    authors = [one.inner_or_none("author") for one in reviews if one.text("state") == "APPROVED"]
-    return tuple(author.text("login") for author in authors if author is not None)
+def _approvals(pull: Fields) -> tuple[Approval, ...] | None:
+    """Return the reviews that approve it; None where the query asks for none."""
+    if pull.inner_or_none("latestOpinionatedReviews") is None:
+        return None
+    found = []
+    for one in _nodes(pull, "latestOpinionatedReviews"):
+        author, commit = one.inner_or_none("author"), one.inner_or_none("commit")
+        if one.text("state") != "APPROVED" or author is None:
+            continue
+        head = None if commit is None else Sha(commit.text("oid"))
+        by, at = author.id_or_none("databaseId"), one.moment_or_none("submittedAt")
+        found.append(Approval(author.text("login"), by, head, at))
+    return tuple(found)
 
 
 def _tells_all(files: Fields) -> bool:

@@ -13,6 +13,7 @@ from service.provider.labels import LabelRemoval, StateLabel
 from service.provider.signals import Delivery
 from service.provider.stacks import Stack
 from service.vocabulary import (
+    Approval,
     Blocker,
     Check,
     Mergeability,
@@ -48,8 +49,8 @@ class PullRequest:
     `skipped_checks` and `failed_checks` are names of checks on its own head, sorted; a name with a
     passed report is in neither. `own_minutes` is how long the slowest completed check run there
     took, in whole minutes, None without any. `stack` is None outside of a native stack and for a
-    closed pull request. `approved_by` are logins of people with write access whose newest review
-    approves it; it is empty where many pull requests are read at once. `own_reports` are the
+    closed pull request. `approvals` are the newest reviews of people with write access that
+    approve it; None where many pull requests are read at once. `own_reports` are the
     newest reports on its head, without ids and suites; none where not all were read.
     `shown_at` is the provider's time of its last change, as shown with this head and this base;
     `base_changed_at` that of the last change of its base, None if it has always had this one.
@@ -75,12 +76,17 @@ class PullRequest:
     skipped_checks: tuple[str, ...] = ()
     failed_checks: tuple[str, ...] = ()
     stack: Stack | None = None
-    approved_by: tuple[str, ...] = ()
+    approvals: tuple[Approval, ...] | None = None
     author_id: str | None = None
     own_minutes: float | None = None
     own_reports: tuple[Check, ...] = ()
     shown_at: ProviderTime | None = None
     base_changed_at: ProviderTime | None = None
+
+    @property
+    def approved_by(self) -> tuple[str, ...]:
+        """Logins of those who approve it."""
+        return tuple(one.login for one in self.approvals or ())
 
     @property
     def target_branch(self) -> str:

@@ -23,6 +23,7 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.git("init", "-q", "-b", "main")
+        self.git("remote", "add", "origin", "git@github.com:octo/widgets.git")
         self.base = self.commit("a.txt", "a\n")
         self.git("checkout", "-q", "-b", "topic")
         self.head = self.commit("b.txt", "b\n")
@@ -61,6 +62,8 @@ class Scene:
             "subject": [{"name": "main", "digest": {**commit, **tree}}],
             "predicateType": "urn:headgate:landing:v1",
             "predicate": {
+                "repository": {"host": "github.com", "owner": "octo", "name": "widgets"},
+                "branch": "main",
                 "base": {"gitCommit": self.base},
                 "pullRequest": 1,
                 "members": [{"number": 1, "head": {"gitCommit": self.head}, "isSubject": True}],
@@ -107,11 +110,13 @@ class Scene:
         ]
         (self.folder / "keys.json").write_text(json.dumps({"keys": shown}))
 
-    def verify(self, what: str | None = None, *, keys: bool = True, evidence: bool = True) -> int:
+    def verify(
+        self, what: str | None = None, *more: str, keys: bool = True, evidence: bool = True
+    ) -> int:
         words = ["verify", what or self.landed, "--checkout", str(self.folder)]
         words += ["--key", str(self.folder / "keys.json")] if keys else []
         words += ["--evidence", str(self.folder / "evidence.jsonl")] if evidence else []
-        return app.run(words)
+        return app.run([*words, *more])
 
 
 @pytest.fixture
@@ -122,7 +127,7 @@ def scene(tmp_path: Path) -> Scene:
 def test_a_landing_is_proved_and_its_weak_places_are_told(scene: Scene, capsys) -> None:
     assert scene.verify() == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"proved  {scene.landed} #1\n")
+    assert said.startswith(f"proved  {scene.landed} #1 on main\n")
     assert 'note: Check "lint" failed and was excused, by a proof of kind job.' in said
     assert "Not checked: what CI reported" in said
 
@@ -257,6 +262,7 @@ def test_a_head_that_is_not_there_cannot_be_told(scene: Scene, tmp_path: Path, c
     scene.git("clone", "-q", "--single-branch", "--branch", "main", url, str(clone))
     words = ["--checkout", str(clone), "--key", str(scene.folder / "keys.json")]
     words += ["--evidence", str(scene.folder / "evidence.jsonl")]
+    words += ["--repo", "github.com/octo/widgets"]
     assert app.run(["verify", scene.landed, *words]) == 2
     assert "git fetch origin refs/pull/1/head" in capsys.readouterr().out
 

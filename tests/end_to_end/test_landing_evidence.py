@@ -169,13 +169,50 @@ async def test_the_evidence_names_who_asked_what_was_tested_and_its_weak_places(
     asked = member["consent"]["submittedBy"]
     assert (member["number"], member["isSubject"], asked["login"]) == (number, True, "bob")
     assert asked["channel"] == "comment"
-    assert member["approvals"] == "not recorded"
+    assert member["approvals"] == []
     assert [(each["name"], each["outcome"]) for each in stated["checks"]] == [("unit", "passed")]
     assert stated["checks"][0]["commit"] == stated["run"]["commit"]
     assert stated["run"]["tree"] == stated["landing"]["testedTree"]
     assert stated["settings"]["changed"]["concurrency"] == 3
-    assert stated["weaknesses"] == ["Approvals are not recorded."]
+    assert stated["weaknesses"] == ["Nobody with write access has approved it."]
     assert stated["recorded"]["clock"] == "headgate"
+
+
+@pytest.mark.parametrize("is_of_head", [True, False])
+async def test_the_evidence_names_who_approved_which_head_and_when(
+    world: World, tmp_path: Path, is_of_head: bool
+) -> None:
+    await world.make_queue(merge_method="SQUASH")
+    number = await world.open()
+    pull = world.repository.issues[number].pull
+    assert pull is not None
+    approved = pull.head_sha
+    await world.act("approve", by="alice", number=number)
+    if not is_of_head:
+        await world.act("push", by="bob", number=number, files={"later.txt": "x\n"})
+    await world.settle()
+    await world.comment("/merge", on=number)
+    await world.settle()
+    (line,) = (await files_of(world, tmp_path)).lines()
+    stated = predicate_of(line)
+    (member,) = stated["members"]
+    (approval,) = member["approvals"]
+    assert (approval["login"], approval["head"]) == ("alice", {"gitCommit": approved})
+    assert approval["submitted"]["clock"] == "provider"
+    assert (approval["head"] == member["head"]) is is_of_head
+    other = "Every approval is of another head than the one that landed."
+    assert stated["weaknesses"] == ([] if is_of_head else [other])
+
+
+async def test_settings_that_ask_less_than_the_landed_tree_are_weaknesses(
+    world: World, tmp_path: Path
+) -> None:
+    await world.make_queue(head_only_statuses=("title",), status_reporters=("unit=any",))
+    await landed(world)
+    (line,) = (await files_of(world, tmp_path)).lines()
+    told = predicate_of(line)["weaknesses"]
+    assert 'Check "title" is asked of the own heads alone, by the setting headOnlyStatuses.' in told
+    assert 'Check "unit" counts whoever reports it, by the setting statusReporters.' in told
 
 
 async def test_evidence_is_exported_by_command_page_and_api(world: World, tmp_path: Path) -> None:

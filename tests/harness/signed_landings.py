@@ -11,7 +11,8 @@ from bot.cli import app
 from service.accounts import signing_keys
 from service.database.database import Tx
 from service.mergequeue.store import landing_evidence
-from tests.harness.world import World
+from tests.harness.asking import HOST
+from tests.harness.world import REPO, World
 
 ALL = 1000
 
@@ -27,7 +28,8 @@ class Files:
     def verify(self, commit: str, *more: str) -> int:
         """Return the exit code of `headgate verify`, with the keys named."""
         files = ["--evidence", str(self.evidence), "--key", str(self.keys)]
-        return app.run(["verify", commit, *files, "--checkout", str(self.clone), *more])
+        place = ["--checkout", str(self.clone), "--repo", f"{HOST}/{REPO}"]
+        return app.run(["verify", commit, *files, *place, *more])
 
     def lines(self) -> list[str]:
         """Return the envelopes, the oldest first."""

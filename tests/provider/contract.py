@@ -132,6 +132,8 @@ class Reads:
             await stage.act("approve", by=person, number=number)
         pull = await stage.provider.pull_request(stage.repo, number)
         assert pull.approved_by == ("bob",)
+        approval = pull.approvals[0]
+        assert (approval.head, approval.at is None) == (pull.head_sha, False)
 
     async def test_authors_of_its_commits_are_named_once_with_their_co_authors(self, stage):
         number, _ = await stage.open({"a.txt": "a\n"})

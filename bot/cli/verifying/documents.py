@@ -1,11 +1,12 @@
 """Evidence and public keys, as files have them. What they say is believed only once it fits."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+
+import orjson
 
 from bot import envelopes
 from bot.cli import destination
@@ -74,7 +75,7 @@ def _document(place: str, line: str, keys: Mapping[str, Key]) -> Document:
     named = envelopes.key_id_of(line)
     signer_id = envelopes.signer_of(line, {key.id: key.public for key in keys.values()})
     try:
-        statement = json.loads(envelopes.payload_of(line))
+        statement = orjson.loads(envelopes.payload_of(line))
         commit = str(statement["subject"][0]["digest"]["gitCommit"])
         recorded = _moment(statement["predicate"]["recorded"]["at"])
     except (ValueError, TypeError, KeyError, IndexError) as strange:
@@ -98,7 +99,7 @@ def read_keys(paths: Iterable[Path]) -> dict[str, Key]:
     found: dict[str, Key] = {}
     for path in paths:
         try:
-            read = json.loads(destination.read_text(path))
+            read = orjson.loads(destination.read_text(path))
             listed = read.get("keys", [read])
             keys = [_key(each) for each in listed]
         except (ValueError, TypeError, KeyError, AttributeError):

@@ -4,10 +4,12 @@ Every check ends in a finding: it holds, it is refuted, or it cannot be told her
 proved when all hold.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from bot.cli.exits import Failed
 from bot.cli.verifying.documents import Document, Documents
 from bot.cli.verifying.repository import Repository
 
@@ -15,6 +17,8 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:headgate:landing:v1"
 COUNTS = frozenset({"passed", "reused", "excused", "skipped", "optional"})
 """Outcomes of a required check with which something may land."""
+
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 Json = Mapping[str, object]
 
@@ -36,13 +40,29 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where the commits are to have landed: `HOST/OWNER/NAME` in small letters, and branches.
+
+    `repositories` are the present name and earlier ones; `branches` are empty for any branch.
+    """
+
+    repositories: frozenset[str]
+    branches: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
-    """What was found about one commit; `number` is its pull request, `weaknesses` its own words."""
+    """What was found about one commit; `number` is its pull request, `weaknesses` its own words.
+
+    `branch` is the one that it landed on. Without `came` no statement says how the commit came.
+    """
 
     commit: str
     number: int | None
     findings: tuple[Finding, ...]
     weaknesses: tuple[str, ...] = ()
+    branch: str | None = None
+    came: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -59,11 +79,17 @@ def worst(verdicts: Iterator[Verdict]) -> Verdict:
     return Verdict.PROVED
 
 
-def judge(repository: Repository, commit: str, documents: Documents) -> Judged:
+def rebased(repository: Repository, documents: Documents) -> dict[str, list[Document]]:
+    """Return the statements about rebases by each commit that they cover."""
+    found: dict[str, list[Document]] = {}
+    for document in documents.all():
+        for commit in _rebased(repository, document):
+            found.setdefault(commit, []).append(document)
+    return found
+
+
+def judge(repository: Repository, commit: str, found: list[Document], place: Place) -> Judged:
     """Judge one commit by the statements about it, or about the rebase that it belongs to."""
-    found = documents.by_commit.get(commit) or [
-        each for each in documents.all() if commit in _rebased(repository, each)
-    ]
     if not found:
         missing = "it has no evidence: as far as these files say it did not come through the queue"
         return Judged(commit, None, (Finding(Verdict.UNKNOWN, missing),))
@@ -71,15 +97,32 @@ def judge(repository: Repository, commit: str, documents: Documents) -> Judged:
     weaknesses: list[str] = []
     for document in found:
         try:
-            findings += _findings(repository, document)
-            weaknesses += map(str, _list(_predicate(document), "weaknesses"))
+            findings += _findings(repository, document, place)
+            if document.signer is not None:
+                weaknesses += map(str, _list(_predicate(document), "weaknesses"))
         except (KeyError, TypeError, ValueError) as strange:
             text = f"its statement has no usable field {strange}"
             findings.append(Finding(Verdict.REFUTED, text))
-    number = _predicate(found[0]).get("pullRequest")
+    came = [each for each in found if not _adds_nothing(each)]
+    if not came:
+        text = "it was there before what this evidence is about: nothing says how it came"
+        findings.append(Finding(Verdict.UNKNOWN, text))
+    told = _predicate((came or found)[0])
+    number, branch = told.get("pullRequest"), told.get("branch")
     return Judged(
-        commit, number if isinstance(number, int) else None, tuple(findings), tuple(weaknesses)
+        commit,
+        number if isinstance(number, int) else None,
+        tuple(findings),
+        tuple(weaknesses),
+        branch if isinstance(branch, str) else None,
+        bool(came),
     )
+
+
+def _adds_nothing(document: Document) -> bool:
+    """Return whether the branch stood at this commit before: the landing added none."""
+    base = _predicate(document).get("base")
+    return isinstance(base, dict) and base.get("gitCommit") == document.commit
 
 
 def _rebased(repository: Repository, document: Document) -> list[str]:
@@ -91,10 +134,18 @@ def _rebased(repository: Repository, document: Document) -> list[str]:
         base = _id(_object(predicate, "base"), "gitCommit")
     except (KeyError, TypeError, ValueError):
         return []
-    return repository.span(base, document.commit)
+    return _span(repository, base, document.commit)
 
 
-def _findings(repository: Repository, document: Document) -> Iterator[Finding]:
+def _span(repository: Repository, base: str, top: str) -> list[str]:
+    """Return the commits of a rebase; none for more than there can be."""
+    try:
+        return repository.span(base, top)
+    except Failed:
+        return []
+
+
+def _findings(repository: Repository, document: Document, place: Place) -> Iterator[Finding]:
     if document.signer is None:
         text = f"it is signed by key {document.named}, which you have not named (--key)"
         yield Finding(Verdict.UNKNOWN, text)
@@ -105,10 +156,29 @@ def _findings(repository: Repository, document: Document) -> Iterator[Finding]:
     if types != (STATEMENT_TYPE, PREDICATE_TYPE):
         yield Finding(Verdict.UNKNOWN, f"this program does not know statements of type {types}")
         return
+    yield from _place(predicate, place)
     yield from _subject(repository, document, predicate)
     yield _base(repository, document, predicate)
     yield _member(repository, document, predicate)
     yield from _checks(predicate)
+
+
+def _place(predicate: Json, place: Place) -> Iterator[Finding]:
+    """It is about this repository: another one may have the same commit, and other checks."""
+    named = _object(predicate, "repository")
+    about = "/".join(str(named[part]) for part in ("host", "owner", "name"))
+    if not place.repositories:
+        text = f"it is about {about}, and which repository this is cannot be told here: name it"
+        yield Finding(Verdict.UNKNOWN, f"{text} (--repo)")
+    elif about.lower() not in place.repositories:
+        here = ", ".join(sorted(place.repositories))
+        text = f"it is about {about}, and this is {here}: there it may have had other checks"
+        yield Finding(Verdict.UNKNOWN, f"{text}. If it is the same repository, add --repo {about}")
+    else:
+        yield Finding(Verdict.PROVED, f"it is about {about}, branch {predicate['branch']}")
+    if place.branches and predicate["branch"] not in place.branches:
+        text = f"it landed on {predicate['branch']}, where other checks may be required"
+        yield Finding(Verdict.UNKNOWN, text)
 
 
 def _subject(repository: Repository, document: Document, predicate: Json) -> Iterator[Finding]:
@@ -140,15 +210,41 @@ def _same_change(repository: Repository, document: Document, predicate: Json) ->
     before = _id(_object(landing, "parentTree"), "gitTree")
     after = _id(_object(landing, "expectedTree"), "gitTree")
     base = _id(_object(predicate, "base"), "gitCommit")
+    if document.signer is not None and not repository.has(after):
+        _rebuild(repository, predicate)
     if not all(map(repository.has, (before, after, base))):
         return Finding(
             Verdict.UNKNOWN,
-            "others landed while it was tested, and the tested trees are not in this repository: "
+            "others landed while it was tested. The tested trees are not in this repository, and "
+            "git does not make them again from the run's base and the heads of its pull requests: "
             "whether the change is the same is not checked",
         )
     if repository.change(before, after) != repository.change(base, document.commit):
         return Finding(Verdict.REFUTED, "it is another change than the tested one")
     return Finding(Verdict.PROVED, "its change is the tested one, path by path")
+
+
+def _rebuild(repository: Repository, predicate: Json) -> None:
+    """Merge the heads of the run as its test branch did, as far as that gives the stated trees.
+
+    A tree of the stated id is the tested one, however it was made. The test branch is gone.
+    """
+    run = _object(predicate, "run")
+    now = _id(_object(run, "base"), "gitCommit")
+    is_merge = _object(predicate, "landing")["method"] == "MERGE_COMMIT"
+    for step in map(_mapping, _list(run, "steps")):
+        head, commit = (_id(_object(step, name), "gitCommit") for name in ("head", "commit"))
+        if step["addsNoCommit"] is True:
+            continue
+        if not repository.has(commit):
+            tree = repository.merged_tree(now, head)
+            if tree is None or tree != _id(_object(step, "tree"), "gitTree"):
+                return
+            made = repository.commit_of(tree, (now, head) if is_merge else (now,))
+            if made is None:
+                return
+            commit = made
+        now = commit
 
 
 def _base(repository: Repository, document: Document, predicate: Json) -> Finding:
@@ -159,7 +255,7 @@ def _base(repository: Repository, document: Document, predicate: Json) -> Findin
     if not repository.has(base):
         return Finding(Verdict.UNKNOWN, f"its base {base} is not in this repository: fetch it")
     method = _object(predicate, "landing")["method"]
-    span = repository.span(base, document.commit) if method == "REBASE" else [document.commit]
+    span = _span(repository, base, document.commit) if method == "REBASE" else [document.commit]
     if not span or repository.parents(span[-1])[:1] != [base]:
         return Finding(Verdict.REFUTED, f"it does not stand on {base}")
     return Finding(Verdict.PROVED, f"stands on {base}, where the branch was before")
@@ -279,6 +375,6 @@ def _list(holder: Json, name: str) -> list[object]:
 def _id(holder: Json, name: str) -> str:
     """Return an object id. Raises ValueError for anything else, so that git sees no option."""
     value = holder[name]
-    if not isinstance(value, str) or not value.isalnum() or len(value) not in (40, 64):
+    if not isinstance(value, str) or _ID.fullmatch(value) is None:
         raise ValueError(name)
     return value

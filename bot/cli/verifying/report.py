@@ -15,16 +15,22 @@ def show(judged: Sequence[Judged], faults: Sequence[str]) -> None:
         output.line(f"refuted  {fault}")
     for each in judged:
         number = "" if each.number is None else f" #{each.number}"
-        output.line(f"{MARKS[each.verdict]}  {each.commit}{number}")
+        branch = "" if each.branch is None else f" on {each.branch}"
+        output.line(f"{MARKS[each.verdict]}  {each.commit}{number}{branch}")
         for finding in each.findings:
             if finding.verdict or len(judged) == 1:
                 output.line(f"  {MARKS[finding.verdict]}: {finding.text}")
         for weakness in each.weaknesses:
             output.line(f"  note: {weakness}")
-    strangers = [each.commit for each in judged if each.number is None]
+    strangers = _strangers(judged)
     if strangers:
         output.line(f"Without evidence: {', '.join(strangers)}")
     output.line(NOT_CHECKED)
+
+
+def _strangers(judged: Sequence[Judged]) -> list[str]:
+    """Return the commits of which nothing says how they came."""
+    return [each.commit for each in judged if not each.came]
 
 
 def record_of(
@@ -34,12 +40,13 @@ def record_of(
     return {
         "verdict": MARKS[verdict],
         "faults": list(faults),
-        "withoutEvidence": [each.commit for each in judged if each.number is None],
+        "withoutEvidence": _strangers(judged),
         "notChecked": NOT_CHECKED,
         "commits": [
             {
                 "commit": each.commit,
                 "pullRequest": each.number,
+                "branch": each.branch,
                 "verdict": MARKS[each.verdict],
                 "findings": [
                     {"verdict": MARKS[finding.verdict], "text": finding.text}

@@ -6,6 +6,7 @@ which would show another history, are off.
 
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +74,12 @@ class Repository:
         found = self.git("merge-tree", "--write-tree", base, head)
         return None if found is None else found.splitlines()[0]
 
+    def commit_of(self, tree: str, parents: Sequence[str]) -> str | None:
+        """Return a new commit, which no branch has: the next merge needs its history."""
+        identity = ("-c", "user.name=headgate verify", "-c", "user.email=verify@localhost")
+        parented = [word for parent in parents for word in ("-p", parent)]
+        return self.git(*identity, "commit-tree", tree, *parented, "-m", "Tested again by git")
+
     def change(self, before: str, after: str) -> str | None:
         """Return every path that differs between two trees, with modes and contents."""
         return self.git("diff-tree", "-r", "--raw", "--no-abbrev", "--no-renames", before, after)
@@ -89,6 +96,10 @@ class Repository:
     def note(self, commit: str) -> str | None:
         """Return the note of a commit that may hold its evidence."""
         return self.git("notes", f"--ref={NOTES}", "show", commit)
+
+    def remote(self) -> str:
+        """Return the address of the remote `origin`; empty without one."""
+        return self.git("config", "--get", "remote.origin.url") or ""
 
     def git(self, *arguments: str) -> str | None:
         """Return what git prints; None when it fails. Raises Failed(USAGE) without git."""
@@ -118,4 +129,7 @@ class Repository:
             )
         except FileNotFoundError:
             raise Failed(Exit.USAGE, "git is not on PATH", "Install git 2.38 or newer") from None
+        except subprocess.TimeoutExpired:
+            why = f"git {arguments[0]} took more than {TIMEOUT_S} s"
+            raise Failed(Exit.USAGE, why) from None
         return None if done.returncode else done.stdout

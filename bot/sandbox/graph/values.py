@@ -3,6 +3,7 @@
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from graphql import GraphQLError, GraphQLResolveInfo
@@ -242,8 +243,8 @@ def pull_request(pull: PullRequest) -> Json:
         "commits": commits,
         "files": files,
         "labels": connect(labels, dict),
-        "reviews": connect(pull.reviews, _review),
-        "latestOpinionatedReviews": _opinionated(pull),
+        "reviews": connect(pull.reviews, partial(_review, one)),
+        "latestOpinionatedReviews": _opinionated(one, pull),
         "timelineItems": _timeline(pull),
         "reviewThreads": connect(pull.threads, lambda one: {"isResolved": one.is_resolved}),
     }
@@ -271,10 +272,10 @@ def _base_change(change: BaseChange) -> Json:
     return {"__typename": change.event, "kind": _item_type(change), "createdAt": created}
 
 
-def _opinionated(pull: PullRequest) -> Callable[..., Json]:
+def _opinionated(one: Repository, pull: PullRequest) -> Callable[..., Json]:
     def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
         found = merge_rules.opinions(pull, of_writers=given["writersOnly"])
-        return connect(found, _review)(info, **given)
+        return connect(found, partial(_review, one))(info, **given)
 
     return page
 
@@ -291,9 +292,10 @@ def _label_change(change: LabelChange) -> Json:
     }
 
 
-def _review(review: Review) -> Json:
+def _review(one: Repository, review: Review) -> Json:
     edited = review.edited_at
     return {
+        "commit": lambda _: commit(one, review.commit),
         "databaseId": review.id,
         "body": review.body,
         "author": account(review.author),

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from service.provenance import Proof
 from service.vocabulary import (
+    Approval,
     Blocker,
     BlockerCode,
     Check,
@@ -63,7 +64,7 @@ class Facts:
     `own_minutes` is how long the slowest of its check runs took, None if none is known.
     `judged_on_head` are the names of checks that its own head passed and that by their names judge
     a pull request, not a tree. `in_stack`: it is a member of a native stack, which the provider
-    lands by its merge call alone.
+    lands by its merge call alone. `approvals` are told and decide nothing; None: not read.
     """
 
     pr: int
@@ -86,6 +87,7 @@ class Facts:
     own_minutes: float | None = None
     in_stack: bool = False
     judged_on_head: tuple[str, ...] = ()
+    approvals: tuple[Approval, ...] | None = None
 
     @property
     def below(self) -> tuple[int, ...]:

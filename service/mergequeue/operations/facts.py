@@ -108,10 +108,12 @@ async def differing(
 
 
 def swept(known: Facts, fresh: Facts) -> Facts:
-    """Return facts read by a sweep, which does not wait until the mergeability is known.
+    """Return facts read by a sweep, which reads no approvals and awaits no mergeability.
 
-    Until then the known value of that head is kept; otherwise each sweep would report it again.
+    Then the known values of that head are kept; otherwise each sweep would report it again.
     """
+    if fresh.approvals is None and fresh.head == known.head:
+        fresh = replace(fresh, approvals=known.approvals)
     if fresh.mergeability is Mergeability.IN_PROGRESS and fresh.head == known.head:
         return replace(fresh, mergeability=known.mergeability)
     return fresh
@@ -141,6 +143,7 @@ def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
         own_failed=pull.failed_checks,
         own_minutes=pull.own_minutes,
         judged_on_head=_judged_on(pull),
+        approvals=pull.approvals,
         in_stack=pull.stack is not None and pull.stack.is_native,
     )
 

@@ -26,7 +26,7 @@ from service.mergequeue.engine.inputs import (
     ReleaseHold,
     TargetMoved,
 )
-from service.mergequeue.engine.model import LandMode, MergeQueue, Tip
+from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, Tip
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunKind
@@ -333,21 +333,40 @@ async def _mismatch(runtime: Runtime, attempt: Attempt, evidence: str) -> Landin
     provider = runtime.providers[attempt.queue.repo.host]
     fresh = await provider.tip(attempt.queue.repo, attempt.queue.branch)
     real = attempt.action.expected_tip if fresh is None else Tip(fresh.sha, fresh.tree)
+    value = await turn.value(runtime, attempt.queue.id)
     repo, steps = attempt.queue.repo, attempt.action.steps
-    are_merged = await asyncio.gather(*(_is_merged(provider, repo, step.pr) for step in steps))
-    merged = tuple(step.position for step, is_in in zip(steps, are_merged, strict=True) if is_in)
-    return LandingMismatch(attempt.action.run, attempt.position, merged, real, evidence)
+    bases = await asyncio.gather(*(_merged_into(provider, repo, step.pr) for step in steps))
+    merged = []
+    for step, base in zip(steps, bases, strict=True):
+        if base is None:
+            continue
+        if _is_elsewhere(attempt.queue, value.entries.get(step.pr), base):
+            evidence += f" Pull request {step.pr} was merged into {base}: its base was changed."
+            continue
+        merged.append(step.position)
+    return LandingMismatch(attempt.action.run, attempt.position, tuple(merged), real, evidence)
 
 
-async def _is_merged(provider: Provider, repo: RepoRef, number: int) -> bool:
-    """Return whether the provider shows a pull request as merged; False for one that is gone."""
+async def _merged_into(provider: Provider, repo: RepoRef, number: int) -> str | None:
+    """Return the base of a pull request that the provider shows as merged; None for others."""
     try:
         pull = await provider.pull_request(repo, number, awaits_mergeability=False)
     except Gone as gone:
         if gone.kind is not GoneKind.PULL_REQUEST:
             raise
+        return None
+    return pull.base_branch if pull.state is PullRequestState.MERGED else None
+
+
+def _is_elsewhere(queue: QueueRef, entry: Entry | None, base: str) -> bool:
+    """Return whether it was merged into another branch: its base changed after the last look.
+
+    The merge call names the head and never the base. Members of stacks and chains have bases of
+    their own.
+    """
+    if base == queue.branch or entry is None:
         return False
-    return pull.state is PullRequestState.MERGED
+    return not entry.facts.in_stack and base != entry.rested_on
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Its fields are described in docs/reference/landing-evidence.md. What is not know
 field is never left out because it would look weak.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 
@@ -23,7 +23,7 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:headgate:landing:v1"
 """The version grows when a field changes its meaning; new fields may come without that."""
 
-NOT_RECORDED = "not recorded"
+NOT_READ = "not read"
 OUR_CLOCK, PROVIDERS_CLOCK, DATABASE_CLOCK = "headgate", "provider", "database"
 
 
@@ -124,8 +124,23 @@ def _member(known: Circumstances, landed: LandedStep, at: int) -> dict[str, obje
             "submitted": _time(entry.submitted_at, OUR_CLOCK),
             "authorizedForkHead": entry.facts.authorized_head,
         },
-        "approvals": NOT_RECORDED,
+        "approvals": _approvals(entry),
     }
+
+
+def _approvals(entry: Entry | None) -> list[dict[str, object]] | str:
+    """Return who approved which head, as read before the landing."""
+    if entry is None or entry.facts.approvals is None:
+        return NOT_READ
+    return [
+        {
+            "login": one.login,
+            "id": one.id,
+            "head": None if one.head is None else {"gitCommit": str(one.head)},
+            "submitted": None if one.at is None else _time(one.at, PROVIDERS_CLOCK),
+        }
+        for one in entry.facts.approvals
+    ]
 
 
 def _actor(actor: Actor) -> dict[str, str]:
@@ -231,8 +246,30 @@ def _weaknesses(
         )
     elif landed.tree != (landed.step.tested_tree or landed.step.tree):
         told.append("It was tested together with others; its own tree had no test run.")
-    told.append("Approvals are not recorded.")
+    told += _weak_settings(known.config)
+    told += _weak_approvals(known.entries.get(landed.step.entry))
     return told
+
+
+def _weak_settings(config: QueueConfig) -> Iterator[str]:
+    """Yield what the settings ask of less than the landed tree, or take from anybody."""
+    for name in config.head_only_statuses:
+        yield f'Check "{name}" is asked of the own heads alone, by the setting headOnlyStatuses.'
+    for each in config.status_reporters:
+        name, _, reporter = each.rpartition("=")
+        if reporter == "any":
+            yield f'Check "{name}" counts whoever reports it, by the setting statusReporters.'
+
+
+def _weak_approvals(entry: Entry | None) -> Iterator[str]:
+    if entry is None or entry.facts.approvals is None:
+        yield "Who approved it was not read."
+        return
+    of_others = [one.login for one in entry.facts.approvals if one.head != entry.head]
+    if not entry.facts.approvals:
+        yield "Nobody with write access has approved it."
+    elif len(of_others) == len(entry.facts.approvals):
+        yield "Every approval is of another head than the one that landed."
 
 
 def _weak_check(one: CheckedName) -> str:
