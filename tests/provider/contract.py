@@ -86,7 +86,8 @@ class Reads:
         assert (found.force_push.to, found.head_sha) == (first, first)
         await stage.act("push", number=number, files={"c.txt": "c\n"})
         found = await stage.provider.pull_request(stage.repo, number)
-        assert found.force_push is not None and found.returned_after == found.force_push.at
+        assert found.force_push is not None
+        assert found.returned_after == found.force_push.at
 
     async def test_mergeability_is_waited_for(self, stage):
         opened = await stage.act("open", files={"a.txt": "a\n"})
