@@ -13,6 +13,7 @@ from service.clock import Clock
 from service.database.database import Store
 from service.errors import DatabaseAway, DatabaseUnavailable
 from service.http import connections
+from service.mergequeue.operations import landing_evidence
 from service.process import presence
 from service.runtime import Runtime
 
@@ -59,6 +60,7 @@ async def recover(runtime: Runtime) -> None:
         try:
             await presence.recover(runtime)
             await signing_keys.prepare(runtime)
+            await landing_evidence.sign_waiting(runtime)
         except DatabaseUnavailable as away:
             log.warning("recovery_waits_for_database", why=away.detail, seconds=pause_s)
             await runtime.clock.sleep(pause_s)

@@ -22,6 +22,7 @@ class Files:
     paths: tuple[str, ...]
     read_s: float
     deleted: tuple[str, ...] = ()
+    base: str | None = None
 
 
 class Caches:

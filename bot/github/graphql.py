@@ -8,8 +8,9 @@ from bot.github import limits
 from bot.github.client import RepositoryClient
 from bot.github.reading import Fields, time_of
 from bot.github.wire import Answer
+from service.provenance import ProviderTime
 from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
-from service.provider.values import Commit, PullRequest
+from service.provider.values import Commit, ForcePush, PullRequest
 from service.vocabulary import Approval, Mergeability, PullRequestState, Sha
 
 PAGES_MAX = 10
@@ -42,6 +43,9 @@ fragment PullRequestFields on PullRequest {
       ... on AutomaticBaseChangeSucceededEvent { createdAt }
       ... on BaseRefChangedEvent { createdAt }
     }
+  }
+  forcePushes: timelineItems(last: 1, itemTypes: [HEAD_REF_FORCE_PUSHED_EVENT]) {
+    nodes { ... on HeadRefForcePushedEvent { createdAt afterCommit { oid } } }
   }
   baseRef {
     target { oid ... on Commit { tree { oid } parents(first: 10) { nodes { oid } } } }
@@ -415,7 +419,14 @@ def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
         base_changed_at=next(
             (time_of(change, "createdAt") for change in _nodes(pull, "timelineItems")), None
         ),
+        force_push=next(map(_force_push_of, _nodes(pull, "forcePushes")), None),
     )
+
+
+def _force_push_of(event: Fields) -> ForcePush:
+    commit = event.inner_or_none("afterCommit")
+    to = None if commit is None else Sha(commit.text("oid"))
+    return ForcePush(ProviderTime(event.moment("createdAt")), to)
 
 
 def _approvals(pull: Fields) -> tuple[Approval, ...] | None:

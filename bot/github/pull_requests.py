@@ -91,7 +91,7 @@ class PullRequests:
         """Return old and new names of changed files; those read with the facts last 10 s."""
         kept = client.caches.files(client.repo, number, client.clock.monotonic_s())
         if kept is not None:
-            return ChangedFiles(kept.paths, complete=True, deleted=kept.deleted, head=kept.head)
+            return ChangedFiles(kept.paths, True, kept.deleted, kept.head, kept.base)
         return await _listed_files(client, number)
 
     async def open_pull_requests(
@@ -141,7 +141,8 @@ class PullRequests:
             client.caches.keep_commit(client.repo, facts.base)
         if facts.files_complete:
             read_s = client.clock.monotonic_s()
-            files = Files(facts.pull.head_sha, facts.files, read_s, facts.deleted_files)
+            pull, deleted = facts.pull, facts.deleted_files
+            files = Files(pull.head_sha, facts.files, read_s, deleted, pull.base_branch)
             client.caches.keep_files(client.repo, facts.pull.number, files)
 
     async def _blockers(

@@ -137,6 +137,15 @@ class BaseChange:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class HeadForcePush:
+    """An event of a pull request's timeline: its head was replaced by force."""
+
+    before: str
+    after: str
+    at: datetime
+
+
 @dataclass(slots=True)
 class Thread:
     """A conversation on a line of code."""

@@ -25,6 +25,7 @@ from bot.sandbox.records import (
     CheckRun,
     CheckSuite,
     Classic,
+    HeadForcePush,
     Installation,
     Json,
     Kind,
@@ -263,7 +264,8 @@ class PullRequest(Issue):
     `base_sha` is the base as of the last push or retarget, not its present tip. `mergeable` is
     None until GitHub has computed it; `computations` counts the computations begun, so that only
     the newest one counts; `ci_due`: CI starts after it. `pusher` pushed the head last; `queued`:
-    it is in GitHub's own merge queue. `base_changes` are the events of its timeline about its base.
+    it is in GitHub's own merge queue. `base_changes` are the events of its timeline about its base,
+    `force_pushes` those about its head.
     """
 
     head_repo: Repository = field(repr=False, compare=False)
@@ -283,6 +285,7 @@ class PullRequest(Issue):
     ci_due: bool = False
     test_merge: str | None = None
     base_changes: list[BaseChange] = field(default_factory=list)
+    force_pushes: list[HeadForcePush] = field(default_factory=list)
     reviews: list[Review] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)
 

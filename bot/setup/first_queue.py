@@ -9,7 +9,8 @@ import structlog
 from aiohttp import web
 
 from bot.settings import Settings
-from bot.setup import pages, sessions
+from bot.setup import entering, pages, sessions
+from bot.setup.entering import Entering
 from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
 from service.accounts import installations, page_addresses
@@ -80,12 +81,14 @@ class FirstQueue:
         self._readiness = readiness
         self._sessions = open_sessions
         self._pages = Pages(settings)
+        self._entering = Entering(settings, open_sessions, PATH)
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of the pages."""
         return [
             web.get("/setup", self.enter, allow_head=False),
             web.get("/setup/callback", self.enter, allow_head=False),
+            web.post(entering.PATH, self._entering.enter),
             web.get(PATH, partial(self._with_session, self.show), allow_head=False),
             web.post(PATH, partial(self._with_session, self.create)),
         ]
@@ -103,16 +106,9 @@ class FirstQueue:
             return self._pages.refused(503, ("Not just now", away.detail))
 
     async def enter(self, request: web.Request) -> web.Response:
-        """Exchange a link for a session, and go to the list."""
+        """Show the page that exchanges a link for a session; without a link, go to the list."""
         token = request.query.get("token")
-        if token is None:
-            return self._pages.redirect(PATH)
-        cookie = self._sessions.enter(token)
-        if cookie is None:
-            return self._pages.refused(403, NO_SESSION)
-        answer = self._pages.redirect(PATH)
-        sessions.set_cookie(answer, cookie, self._settings)
-        return answer
+        return self._pages.redirect(PATH) if token is None else self._entering.offer(token)
 
     async def show(self, request: web.Request, session: Session) -> web.Response:
         """Show the repositories, each with what a queue would find."""

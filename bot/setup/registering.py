@@ -18,8 +18,9 @@ from bot.github.registration import CodeExpired, RegisteredApp, RegistrationFail
 from bot.listening import Address
 from bot.program import VERSION
 from bot.settings import Settings
-from bot.setup import credentials, manifest, pages, sessions
+from bot.setup import credentials, entering, manifest, pages, sessions
 from bot.setup.credentials import NotStored
+from bot.setup.entering import Entering
 from bot.setup.manifest import Choices, WrongChoice
 from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
@@ -88,6 +89,7 @@ class Registering:
         self._sessions = open_sessions
         self._clock = clock
         self._pages = Pages(settings)
+        self._entering = Entering(settings, open_sessions, "/setup")
 
     def application(self) -> web.Application:
         """Return the application of set-up mode."""
@@ -97,6 +99,7 @@ class Registering:
                 web.get("/", self.home, allow_head=False),
                 web.get("/setup", self.form, allow_head=False),
                 web.post("/setup", self.ask),
+                web.post(entering.PATH, self._entering.enter),
                 web.get("/setup/callback", self.callback, allow_head=False),
                 web.get(documents.address(pages.STYLE), pages.style),
             ]
@@ -109,15 +112,10 @@ class Registering:
         return self._pages.redirect("/setup")
 
     async def form(self, request: web.Request) -> web.Response:
-        """Show the form; a link is exchanged for a session first."""
+        """Show the form; with a link, the page that exchanges it for a session."""
         token = request.query.get("token")
         if token is not None:
-            cookie = self._sessions.enter(token)
-            if cookie is None:
-                return self._pages.refused(403, NO_SESSION)
-            answer = self._pages.redirect("/setup")
-            sessions.set_cookie(answer, cookie, self._settings)
-            return answer
+            return self._entering.offer(token)
         session = self._sessions.of(request)
         if session is None:
             return self._pages.refused(403, NO_SESSION)

@@ -60,18 +60,22 @@ def link_of(root: str, token: str) -> str:
     return f"{root}/setup?token={token}"
 
 
-def redeem(data_dir: Path, token: str, now: datetime) -> bool:
-    """Return whether the token is the one of the present link, and end the link if it is."""
-    path = data_dir / LINK_FILE
+def is_valid(data_dir: Path, token: str, now: datetime) -> bool:
+    """Return whether the token is the one of the present link."""
     try:
-        kept = json.loads(path.read_text("utf-8"))
+        kept = json.loads((data_dir / LINK_FILE).read_text("utf-8"))
         digest, expires_at = str(kept["digest"]), datetime.fromisoformat(kept["expires_at"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    if not hmac.compare_digest(_digest(token), digest) or expires_at <= now:
+    return hmac.compare_digest(_digest(token), digest) and now < expires_at
+
+
+def redeem(data_dir: Path, token: str, now: datetime) -> bool:
+    """Return whether the token is the one of the present link, and end the link if it is."""
+    if not is_valid(data_dir, token, now):
         return False
     try:
-        path.unlink()
+        (data_dir / LINK_FILE).unlink()
     except FileNotFoundError:
         return False  # another request was faster
     return True
@@ -120,6 +124,10 @@ class Sessions:
         self._clock = clock
         self._sessions: dict[str, Session] = {}
 
+    def is_valid(self, token: str) -> bool:
+        """Return whether a link can be used. It stays valid."""
+        return is_valid(self._data_dir, token, self._clock.now())
+
     def enter(self, token: str) -> str | None:
         """Use a link; the cookie of a new session, None if the link is not valid."""
         now = self._clock.now()
@@ -140,10 +148,15 @@ class Sessions:
 
 def is_own_form(request: web.Request, session: Session, csrf: str, settings: Settings) -> bool:
     """Return whether a form was sent by a page of ours to the browser of this session."""
+    is_same = hmac.compare_digest(csrf.encode(), session.csrf.encode())
+    return is_same and is_own_page(request, settings)
+
+
+def is_own_page(request: web.Request, settings: Settings) -> bool:
+    """Return whether a form was sent by a page of ours."""
     origin = urlsplit(request.headers.get("Origin", "")).netloc
     own = {request.host, urlsplit(settings.public_url or "").netloc}
-    is_same_site = request.headers.get("Sec-Fetch-Site") == "same-origin" or origin in own - {""}
-    return is_same_site and hmac.compare_digest(csrf.encode(), session.csrf.encode())
+    return request.headers.get("Sec-Fetch-Site") == "same-origin" or origin in own - {""}
 
 
 def set_cookie(answer: web.Response, cookie: str, settings: Settings) -> None:

@@ -16,9 +16,15 @@ from service.accounts.store.signing_keys import SigningKey
 from service.database.database import Tx
 from service.errors import ServiceError
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, Actor
+from service.vocabulary import Actor
 
 log = structlog.get_logger()
+
+REMEDY = (
+    "Give this instance the HEADGATE_SECRET_KEY of the others, or the earlier one as "
+    "HEADGATE_SECRET_KEY_PREVIOUS. If it is lost, run `headgate keys rotate`. Landings go on; their"
+    " evidence waits to be signed."
+)
 
 
 async def all_keys(runtime: Runtime) -> tuple[SigningKey, ...]:
@@ -70,19 +76,18 @@ def _rotate(session: Tx, runtime: Runtime, actor: Actor, now: datetime) -> Signi
     return made
 
 
-def sign(session: Tx, runtime: Runtime, payload: bytes, now: datetime) -> tuple[str, str]:
-    """Return a payload in a signed envelope, and the id of the key.
+def sign(session: Tx, runtime: Runtime, payload: bytes, now: datetime) -> tuple[str, str] | None:
+    """Return a payload in a signed envelope, and the id of the key; None if it cannot sign.
 
-    A key that cannot be opened, because the secret key was replaced, is ended, and a new one
-    takes its place: a landing that happened must be recorded.
+    A key that this instance cannot open stays: it may be the key of instances with another secret
+    key, which would replace this one's in turn.
     """
     key = signing_keys.present(session) or _made(session, runtime, now)
     try:
         return runtime.keys.signed(key.sealed, payload), key.id
-    except ServiceError as lost:
-        log.error("signing_key_lost", key=key.id, why=lost.detail)
-    key = _rotate(session, runtime, SYSTEM, now)
-    return runtime.keys.signed(key.sealed, payload), key.id
+    except ServiceError as closed:
+        log.error("signing_key_closed", key=key.id, why=closed.detail, remedy=REMEDY)
+        return None
 
 
 def _made(session: Tx, runtime: Runtime, now: datetime) -> SigningKey:

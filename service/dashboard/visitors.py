@@ -75,14 +75,26 @@ class Rights:
         return self.levels.get(repository_id, self.otherwise) >= needed
 
 
+class KeptLevels:
+    """Rights to read that this process remembers; `changes`: how often some were forgotten."""
+
+    def __init__(self) -> None:
+        self.known: LRUCache[tuple[str, RepoRef], tuple[AccessLevel, datetime]] = LRUCache(KEPT_MAX)
+        self.changes = 0
+
+    def forget(self, repo: RepoRef) -> None:
+        """Forget all rights in a repository, those that are being read too."""
+        self.changes += 1
+        for key in [key for key in self.known if key[1] == repo]:
+            del self.known[key]
+
+
 class Levels:
     """The rights of people in repositories, as the provider says."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._known: LRUCache[tuple[str, RepoRef], tuple[AccessLevel, datetime]] = LRUCache(
-            KEPT_MAX
-        )
+        self._kept = runtime.store.caches.of(KeptLevels)
 
     async def of(self, visitor: Visitor, repo: RepoRef, *, is_change: bool = False) -> AccessLevel:
         """Return the visitor's rights; those for a change are always read anew.
@@ -97,11 +109,12 @@ class Levels:
             return AccessLevel.NONE
         now = self._runtime.clock.now()
         key = (visitor.actor.id, repo)
-        known = self._known.get(key)
+        known, changes = self._kept.known.get(key), self._kept.changes
         if known is not None and not is_change and now - known[1] < KEPT:
             return known[0]
         level = await self._read(visitor.actor, repo)
-        self._known[key] = (level, now)
+        if changes == self._kept.changes:
+            self._kept.known[key] = (level, now)
         return level
 
     async def _read(self, actor: Actor, repo: RepoRef) -> AccessLevel:

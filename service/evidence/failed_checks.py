@@ -223,7 +223,10 @@ async def _reported(
     accounted: dict[str, frozenset[str]] = {}
     for (run_id, attempt), of_attempt in list(by_attempt.items())[-revocations.CI_ATTEMPTS_MAX :]:
         ran = await provider.ci_jobs(repo, run_id, attempt)
-        of_job |= {job.id: (job, _uploads_of(job, ran, of_attempt)) for job in ran}
+        every = list(map(revocations.job_of, ran))
+        own = [_under_own_key(each, every) for each in of_attempt]
+        sent = [_under_own_key(each, every) for each in sent]
+        of_job |= {job.id: (job, _uploads_of(job, ran, own)) for job in ran}
         # A second attempt may run only the failed jobs: the others reported in the first.
         # Only what is proved as reports must be says that another job has reported.
         whole = [
@@ -234,7 +237,7 @@ async def _reported(
         accounted |= {
             job.id: jobs.accounted(
                 revocations.job_of(job),
-                list(map(revocations.job_of, ran)),
+                every,
                 list(map(revocations.sent_of, whole)),
             )
             for job in ran
@@ -308,6 +311,12 @@ async def _proved(
         else each
         for each in sent
     )
+
+
+def _under_own_key(upload: Upload, ran: Sequence[jobs.Job]) -> Upload:
+    """Return the upload, which proves nothing if its job key is that of another job."""
+    named = jobs.named_instead(ran, revocations.sent_of(upload))
+    return upload if named is None else _with_proof(upload, Proof.NONE)
 
 
 def _with_proof(upload: Upload, proof: Proof) -> Upload:

@@ -13,6 +13,7 @@ import structlog
 from service.accounts import repositories
 from service.accounts.access import known_repository
 from service.accounts.store import access
+from service.dashboard.visitors import KeptLevels
 from service.database import outbox
 from service.database.database import Tx
 from service.database.records import Lane, RepositoryRecord
@@ -356,7 +357,7 @@ async def _removed(runtime: Runtime, where: Where, why: RemovedWhy) -> None:
     if known is None or where.ref.host not in runtime.providers:
         return
     for ref in {known.ref, where.ref}:
-        await runtime.providers[ref.host].forget_access(ref)
+        await _forget_access(runtime, ref)
     await reconcile.read_repository(runtime, known.id, where.ref, LOST[why])
     await reconcile.read_returned(runtime, known.id)
 
@@ -365,6 +366,12 @@ async def _access_changed(runtime: Runtime, signal: AccessChanged) -> None:
     """Read every repository of that owner again, with the rights of now."""
     theirs = await runtime.store.read(access.repositories_of_owner, signal.host, signal.owner_id)
     for repository in theirs:
-        await runtime.providers[signal.host].forget_access(repository.ref)
+        await _forget_access(runtime, repository.ref)
         await reconcile.read_repository(runtime, repository.id)
         await reconcile.read_returned(runtime, repository.id)
+
+
+async def _forget_access(runtime: Runtime, repo: RepoRef) -> None:
+    """Forget what we may do in a repository, and what people may read there on pages."""
+    runtime.store.caches.of(KeptLevels).forget(repo)
+    await runtime.providers[repo.host].forget_access(repo)

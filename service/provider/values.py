@@ -40,6 +40,14 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True)
+class ForcePush:
+    """A force push of a head; `to` is the new head, None if the provider does not say."""
+
+    at: ProviderTime
+    to: Sha | None
+
+
+@dataclass(frozen=True, slots=True)
 class PullRequest:
     """Fresh facts of one pull request; `author` is `ghost` when the account is gone.
 
@@ -54,6 +62,7 @@ class PullRequest:
     newest reports on its head, without ids and suites; none where not all were read.
     `shown_at` is the provider's time of its last change, as shown with this head and this base;
     `base_changed_at` that of the last change of its base, None if it has always had this one.
+    `force_push` is the newest force push of its head.
     """
 
     number: int
@@ -82,6 +91,16 @@ class PullRequest:
     own_reports: tuple[Check, ...] = ()
     shown_at: ProviderTime | None = None
     base_changed_at: ProviderTime | None = None
+    force_push: ForcePush | None = None
+
+    @property
+    def returned_after(self) -> ProviderTime | None:
+        """Until when it may have had another head than its present one, by the newest force push.
+
+        None: it had no force push, or the newest one has made this the head.
+        """
+        push = self.force_push
+        return None if push is None or push.to == self.head_sha else push.at
 
     @property
     def approved_by(self) -> tuple[str, ...]:
@@ -108,13 +127,15 @@ class ChangedFiles:
     """Paths a pull request touches, old and new names; incomplete counts as sensitive.
 
     `deleted` are those that are gone after it: of deleted files, and old names of renamed ones.
-    `head` is the commit that they are the paths of, None if the provider does not say.
+    `head` is the commit that they are the paths of, `base` the branch that it is compared with;
+    each is None if the provider does not say.
     """
 
     paths: tuple[str, ...]
     complete: bool
     deleted: tuple[str, ...] = ()
     head: Sha | None = None
+    base: str | None = None
 
 
 class AccessLevel(IntEnum):

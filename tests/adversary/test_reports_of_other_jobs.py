@@ -42,6 +42,10 @@ async def test_only_the_job_itself_excuses_its_check(world: World, sender: str) 
     by = ci.token_of(world, jobs[sender]) if sender in jobs else ""
     stranger: Asker = await asker(world, role=Role.CI)
     about = {"sha": gate.run.sha, "branch": gate.run.branch, "run_id": str(ran.id)}
+    if sender == "other":
+        with pytest.raises(AssertionError, match="is the name of another job"):
+            await ci.upload(stranger, RED, by=by, job="unit", **about)
+        by = ""
     await ci.upload(stranger, RED, by=by, job="unit", **about)
     await ci.ends(admin, number, RED, sends=False)
     await world.settle()
@@ -191,3 +195,18 @@ async def test_the_token_of_a_job_of_another_run_excuses_nothing_there(world: Wo
     await world.settle()
     assert await landed_on(world) == []
     assert await world.state(number) != "MERGED"
+
+
+@pytest.mark.parametrize("key", ["unit", "unit @ linux", "junit-unit"])
+async def test_a_job_cannot_report_under_the_name_of_another(world: World, key: str) -> None:
+    """Hurts everybody who builds main: it would say what others must report, or stand for them."""
+    await world.make_queue(confirm_failures="OFF")
+    _, gate = await being_merged(world)
+    ran = ci.workflow_run_of(world, gate.check)
+    jobs = {check.name: check for check in ran.jobs[ran.attempt]}
+    about: dict[str, Any] = {"sha": gate.run.sha, "branch": gate.run.branch, "run_id": str(ran.id)}
+    ask, own = await asker(world, role=Role.CI), {"by": ci.token_of(world, jobs["other"]), **about}
+    with pytest.raises(AssertionError, match="is the name of another job"):
+        await ci.upload(ask, {"mail": ""}, job=key, **own)
+    await ci.upload(ask, {"mail": ""}, job="other", **own)
+    await ci.upload(ask, {"mail": ""}, job="my own name", **own)

@@ -80,6 +80,7 @@ async def test_an_organization_gets_its_app_and_lands_its_first_pull_request(bro
 
 async def register(page, link):
     await page.goto(link)
+    await press(page, "Begin")
     assert await shown_to_all(page, "set-up-register") == []
     await page.get_by_label("Name of the organization").fill("octo")
     await press(page, "Continue")

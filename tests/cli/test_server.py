@@ -5,6 +5,7 @@ import signal
 import socket
 import sqlite3
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -303,6 +304,10 @@ def test_setup_url_prints_a_link_that_opens_the_set_up_pages_once(service, headg
     assert link.startswith(f"{service.url}/setup?token=")
     opened = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     with opened.open(link) as answer:
+        assert b"Begin" in answer.read()
+    form = urllib.parse.urlencode({"token": link.partition("token=")[2]}).encode()
+    request = urllib.request.Request(f"{service.url}/setup/enter", form, {"Origin": service.url})
+    with opened.open(request) as answer:
         assert (answer.status, answer.url) == (200, f"{service.url}/setup/queues")
     with pytest.raises(urllib.error.HTTPError) as refused, urllib.request.urlopen(link):
         pass

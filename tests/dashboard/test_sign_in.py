@@ -5,6 +5,7 @@ https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-githu
 https://docs.github.com/en/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors
 """
 
+import asyncio
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,6 +20,7 @@ from service.clock import SystemClock
 from service.dashboard import sign_in, visitors
 from service.errors import StartRefused
 from service.runtime import DashboardAuth
+from service.vocabulary import Actor, ActorKind
 from tests.dashboard.signing_in import AGREE, LINK, PATH, enter, person
 from tests.harness.world import REPO
 from tests.store.conftest import NOW
@@ -79,6 +81,28 @@ async def test_a_role_that_ends_ends_reading_within_a_minute(pages):
         await pages.act("role", by="alice", login="carol", role="none")
         await pages.rest(visitors.KEPT.total_seconds() + 1)
         assert (await browser.open(f"{pages.url}{PATH}")).status == 404
+
+
+async def test_the_removal_of_the_app_ends_reading_at_once(pages):
+    async with person(pages, "carol") as browser:
+        assert (await enter(pages, browser)).status == 200
+        await pages.act("uninstall", by="alice")
+        await pages.settle()
+        assert (await browser.open(f"{pages.url}{PATH}")).status == 404
+
+
+async def test_a_right_that_is_read_during_the_removal_is_not_remembered(pages):
+    kept = pages.runtime.store.caches.of(visitors.KeptLevels)
+    levels = visitors.Levels(pages.runtime)
+    (provider,) = pages.runtime.providers.values()
+    repo = (await provider.repositories())[0].ref
+    carol = Actor(ActorKind.PERSON, "carol", "9")
+    visitor = visitors.Visitor(carol, "tag", host=repo.host)
+    reading = asyncio.create_task(levels.of(visitor, repo))
+    await asyncio.sleep(0)
+    kept.forget(repo)
+    await reading
+    assert not kept.known
 
 
 async def begun(pages, browser):

@@ -11,7 +11,12 @@ import pytest
 from bot import envelopes
 from bot.keys import KeyRing
 from service.accounts import signing_keys, tokens
+from service.accounts.store import access
 from service.accounts.tokens import TokenRequest
+from service.database.records import StoredLanding
+from service.errors import NotFound
+from service.mergequeue.operations import landing_evidence as operations
+from service.mergequeue.store import queues
 from service.vocabulary import SYSTEM, Role
 from tests.end_to_end.test_batches import batch_of
 from tests.end_to_end.test_chains import a_chain
@@ -139,23 +144,57 @@ async def test_what_an_older_key_signed_is_proved_after_a_rotation(
     assert served[0]["validUntil"] == served[1]["validFrom"]
 
 
-async def test_a_key_that_cannot_be_opened_any_more_makes_room_for_another(world: World) -> None:
-    (old,) = await signing_keys.all_keys(world.runtime)
-    lost = KeyRing("another secret key, also long enough to be one")
-
-    def opened(session: Any) -> tuple[str, str]:
-        now = world.runtime.clock.now()
-        return signing_keys.sign(session, _with_keys(world, lost), b"{}", now)
-
-    envelope, key_id = await world.runtime.store.run(opened)
-    known = {key.id: key.public for key in await signing_keys.all_keys(world.runtime)}
-    assert key_id != old.id
-    assert envelopes.signer_of(envelope, known) == key_id
-    assert old.id in known
+OTHER = KeyRing("another secret key, also long enough to be one")
 
 
-def _with_keys(world: World, keys: KeyRing) -> Any:
-    return replace(world.runtime, keys=keys)
+async def test_an_instance_with_another_secret_key_replaces_no_key_and_loses_no_evidence(
+    world: World, tmp_path: Path
+) -> None:
+    other = replace(world.runtime, keys=OTHER)
+    key = await signing_keys.rotate(other, SYSTEM)
+    await world.make_queue()
+    number = await landed(world)
+    await operations.sign_waiting(world.runtime)
+    assert await world.merged() == [number]
+    known = await signing_keys.all_keys(world.runtime)
+    assert [each.id for each in known if each.until is None] == [key.id]
+    assert await signed_of(world) == []
+    with pytest.raises(NotFound, match="HEADGATE_SECRET_KEY of the others"):
+        await of_tip(world)
+    await operations.sign_waiting(other)
+    assert len(await of_tip(world)) == 1
+    files = await files_of(world, tmp_path)
+    assert [envelopes.key_id_of(line) for line in files.lines()] == [key.id]
+    assert files.verify(f"{world.start}..main") == 0
+
+
+async def signed_of(world: World) -> list[str]:
+    """The envelopes that the list of the queue has."""
+    (queue,) = await world.runtime.store.read(queues.all_queues)
+    listed = await operations.page(world.runtime, queue, 100, None)
+    return [each.envelope for each in listed.rows]
+
+
+async def of_tip(world: World) -> tuple[StoredLanding, ...]:
+    """The evidence of the tip of `main`."""
+    (queue,) = await world.runtime.store.read(queues.all_queues)
+    record = await world.runtime.store.read(access.repository, queue.repository_id)
+    return await operations.of_repository(
+        world.runtime, record, str(world.repository.git.branch("main"))
+    )
+
+
+async def test_a_list_of_evidence_ends_before_what_waits_to_be_signed(world: World) -> None:
+    await world.make_queue()
+    await landed(world)
+    await signing_keys.rotate(replace(world.runtime, keys=OTHER), SYSTEM)
+    await landed(world)
+    new = await signing_keys.rotate(world.runtime, SYSTEM)
+    await landed(world)
+    assert len(await signed_of(world)) == 1
+    await operations.sign_waiting(world.runtime)
+    envelopes_now = await signed_of(world)
+    assert [envelopes.key_id_of(line) for line in envelopes_now[1:]] == [new.id, new.id]
 
 
 async def test_the_evidence_names_who_asked_what_was_tested_and_its_weak_places(

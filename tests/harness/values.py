@@ -151,7 +151,8 @@ class ValuesProvider:
         return ()
 
     async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
-        return ChangedFiles((f"file-{number}",), complete=True, head=sha_of("head", number))
+        paths, head = (f"file-{number}",), sha_of("head", number)
+        return ChangedFiles(paths, complete=True, head=head, base="main")
 
     async def access(self, repo: RepoRef, actor: Actor) -> AccessLevel:
         return AccessLevel.ADMIN

@@ -78,6 +78,9 @@ FAULTS: Mapping[FactKind, Mapping[str, Plant]] = {
         "the present head is the one that was seen": _setting(
             comment_commands, "_is_bound", _always(True)
         ),
+        "a head that came back has always been there": _setting(
+            comment_commands, "_head_since", lambda _command, _head, known: known.shown_at
+        ),
     },
     FactKind.TIME: {
         "the same second is before": _setting(comment_commands, "_is_before", _not_after),

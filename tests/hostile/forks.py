@@ -41,7 +41,7 @@ from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provenance import ProviderTime
 from service.provider.ci import CiRun, CiTrigger, ProvedJob
 from service.provider.signals import AskCancel, Asked, AskSource, AskSubmit, Where
-from service.provider.values import AccessLevel, ChangedFiles, PullRequest
+from service.provider.values import AccessLevel, ChangedFiles, ForcePush, PullRequest
 from service.runtime import Runtime
 from service.vocabulary import (
     Actor,
@@ -127,7 +127,8 @@ class Github:
     async def changed_files(self, _repo: object, _number: int) -> ChangedFiles:
         """The files of the head and base that are there now."""
         world = self.world
-        return ChangedFiles(world.paths_of(world.head, world.base), True, head=world.head)
+        paths = world.paths_of(world.head, world.base)
+        return ChangedFiles(paths, True, head=world.head, base=world.base)
 
     async def ci_run(self, _repo: object, run_id: str, attempt: int) -> CiRun:
         """The run of that number, which tests this head and no other."""
@@ -190,6 +191,8 @@ class Forks:
     changed_s: float = 0.0
     based_s: float | None = None
     head: Sha = HEADS[0]
+    newest: int = 0
+    force_push: ForcePush | None = None
     base: str = BASES[0]
     is_closed: bool = False
     is_fork: bool = True
@@ -250,6 +253,7 @@ class Forks:
             url="",
             shown_at=self.at(self.changed_s),
             base_changed_at=None if self.based_s is None else self.at(self.based_s),
+            force_push=self.force_push,
         )
 
     def changes(self) -> None:
@@ -265,8 +269,31 @@ class Forks:
     # --- what people do
 
     async def pushes(self) -> None:
-        """A head that was not there before: for one that comes back see security.md 4."""
-        self.head = HEADS[HEADS.index(self.head) + 1]
+        """A plain push of a commit that was not there before."""
+        self.newest += 1
+        self.head = HEADS[self.newest]
+        self.changes()
+
+    def _goes_to(self, head: Sha) -> None:
+        """Push a head that was there: by force unless it has the present one behind it."""
+        if HEADS.index(head) < HEADS.index(self.head):
+            self.force_push = ForcePush(self.at(self.s), head)
+        self.head = head
+
+    async def returns(self) -> None:
+        self._goes_to(self.chance.choice(HEADS[: self.newest + 1]))
+        self.changes()
+
+    async def swaps(self) -> None:
+        """A comment is written while another head is there, of which no delivery arrives."""
+        kept, before = self.head, len(self.post)
+        self._goes_to(self.chance.choice(HEADS[: self.newest + 2]))
+        self.newest = max(self.newest, HEADS.index(self.head))
+        self.s += 2
+        await self.says()
+        del self.post[before:-1]
+        self.s += 2
+        self._goes_to(kept)
         self.changes()
 
     async def races(self) -> None:
@@ -366,7 +393,7 @@ class Forks:
         """Between a read and what is done by it, something else may happen."""
         if self.chance.random() < 0.2:
             self.s += self.chance.choice((0.2, 1, 4))
-            await self.chance.choice((Forks.pushes, Forks.retargets, Forks.changes_rights))(self)
+            await self.chance.choice(MEANWHILE)(self)
 
     def queue(self, pull: PullRequest) -> QueueRef:
         repo = self.repository
@@ -379,7 +406,9 @@ class Forks:
         """Take in what a delivery or a sweep shows."""
         head = PullRequestHead(self.repository.id, NUMBER, pull.head_sha)
         is_closed = pull.state is PullRequestState.CLOSED
-        shown = Shown(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
+        shown = facts._shown(self.queue(pull), pull)
+        if self.chance.random() < 0.5:  # a delivery tells nothing of force pushes
+            shown = Shown(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
         now = self.runtime.clock.now()
         await self.runtime.store.run(stored.note_shown, shown, now)
         for one in self.said:
@@ -411,6 +440,7 @@ class Forks:
         command = replace(command, level=level)
         if isinstance(said.asked.ask, AskSubmit) and pull.is_fork:
             patterns = command.config.sensitive_paths
+            await self.meanwhile()
             files = await consents.sensitive_files(runtime, self.repository.ref, pull, patterns)
             command = replace(command, sensitive=files)
         if comments._denial_of(runtime, command) is None:
@@ -480,9 +510,13 @@ class Forks:
 
 Move = Callable[[Forks], Awaitable[None]]
 
+MEANWHILE = (Forks.pushes, Forks.returns, Forks.retargets, Forks.changes_rights)
+
 MOVES: tuple[tuple[int, Move], ...] = (
     *(
         (3, Forks.pushes),
+        (3, Forks.returns),
+        (2, Forks.swaps),
         (2, Forks.races),
         (2, Forks.retargets),
         (1, Forks.closes),

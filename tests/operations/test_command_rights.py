@@ -79,7 +79,8 @@ class Rights(ValuesProvider):
         return replace(found, is_fork=number == 9, author=login, author_id=account)
 
     async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
-        return ChangedFiles(self.paths, complete=True, head=sha_of("head", number))
+        head = sha_of("head", number)
+        return ChangedFiles(self.paths, complete=True, head=head, base="main")
 
 
 @pytest.fixture

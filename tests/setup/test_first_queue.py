@@ -22,7 +22,8 @@ async def browser(world, tmp_path):
     settings = all_settings.alone(data_dir=str(tmp_path))
     token = sessions.new_link(settings, world.clock.now())
     async with browsing() as opened:
-        page = await opened.open(sessions.link_of(world.url, token))
+        await opened.open(sessions.link_of(world.url, token))
+        page = await opened.press("Begin")
         assert (page.status, page.url) == (200, f"{world.url}{first_queue.PATH}")
         yield opened
 
@@ -156,7 +157,8 @@ async def test_while_it_starts_the_page_reloads_until_it_shows_the_repositories(
     token = sessions.new_link(settings, world.clock.now())
     async with browsing() as opened:
         root = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        page = await opened.open(sessions.link_of(root, token))
+        await opened.open(sessions.link_of(root, token))
+        page = await opened.press("Begin")
         assert (page.status, "Headgate is starting" in page.text) == (503, True)
         assert page.reload_s == first_queue.RELOAD_S
         readiness.mark(Check.RECOVERY, Word.OK)

@@ -18,7 +18,7 @@ from bot import settings as all_settings
 from bot.listening import Address
 from bot.sandbox.app import Sandbox, SandboxOptions, running
 from bot.settings import Settings
-from bot.setup import manifest, pages, registering, sessions
+from bot.setup import entering, manifest, pages, registering, sessions
 from bot.setup.registering import Registering
 from bot.setup.sessions import Session, Sessions
 from service.clock import SystemClock
@@ -47,7 +47,8 @@ class Stage:
         return sessions.link_of(self.url, token)
 
     async def enter(self):
-        return await self.browser.open(self.new_link())
+        await self.browser.open(self.new_link())
+        return await self.browser.press("Begin")
 
     async def fill(self, **fields):
         """The page after the form."""
@@ -126,16 +127,41 @@ async def test_a_page_needs_a_link(stage):
 
 async def test_a_link_opens_the_form_once_and_leaves_a_clean_address(stage):
     link = stage.new_link()
-    page = await stage.browser.open(link)
+    await stage.browser.open(link)
+    page = await stage.browser.press("Begin")
     assert (page.status, page.url) == (200, f"{stage.url}/setup")
     async with browsing() as other:
         assert (await other.open(link)).status == 403
     assert (await stage.browser.open(f"{stage.url}/setup")).status == 200
 
 
+async def entered(stage, link, origin=None):
+    """The answer to the form of a link, as a page of ours sends it or another one."""
+    more = {"data": {"token": link.partition("token=")[2]}, "allow_redirects": False}
+    headers = {"Origin": origin or stage.url}
+    return await answer_to(f"{stage.url}{entering.PATH}", "POST", headers=headers, **more)
+
+
+async def test_a_preview_that_opens_a_link_does_not_use_it(stage):
+    link = stage.new_link()
+    for _ in range(3):
+        status, _, headers = await answer_to(link, allow_redirects=False)
+        assert (status, "Set-Cookie" in headers) == (200, False)
+    assert (await entered(stage, link))[0] == 303
+
+
+async def test_a_form_of_another_site_uses_no_link(stage):
+    link = stage.new_link()
+    for origin in ("null", "https://other.example.org"):
+        status, text, headers = await entered(stage, link, origin)
+        assert (status, "not sent from this page" in text) == (403, True)
+        assert "Set-Cookie" not in headers
+    assert (await entered(stage, link))[0] == 303
+
+
 async def test_two_requests_with_one_link_make_one_session(stage):
     link = stage.new_link()
-    found = await asyncio.gather(*(answer_to(link, allow_redirects=False) for _ in range(5)))
+    found = await asyncio.gather(*(entered(stage, link) for _ in range(5)))
     assert sorted(status for status, _, _ in found) == [303, 403, 403, 403, 403]
 
 
@@ -160,7 +186,7 @@ async def test_the_token_is_not_kept_and_the_file_is_ours_alone(stage):
 
 
 async def test_the_cookie_is_for_the_set_up_pages_and_no_script(stage):
-    _, _, headers = await answer_to(stage.new_link(), allow_redirects=False)
+    _, _, headers = await entered(stage, stage.new_link())
     cookie = headers["Set-Cookie"]
     for word in ("HttpOnly", "SameSite=Lax", "Path=/setup"):
         assert word in cookie
@@ -213,7 +239,7 @@ def test_the_form_proposes_the_address_of_the_browser():
     assert manifest.address_at("127.0.0.1:8642") == "http://127.0.0.1:8642"
 
 
-async def test_only_a_visit_uses_a_link(stage):
+async def test_a_link_is_shown_to_visits_alone(stage):
     link = stage.new_link()
     assert (await answer_to(link, "HEAD"))[0] == 503
     assert (await stage.browser.open(link)).status == 200
@@ -330,6 +356,7 @@ async def test_the_state_must_be_the_one_of_this_browser_and_is_valid_once(stage
     async with browsing() as stranger:
         assert (await stranger.open(back)).status == 403
         await stranger.open(stage.new_link())
+        await stranger.press("Begin")
         assert (await stranger.open(back)).status == 400
     assert (await stage.browser.open(wrong)).status == 400
     assert not stored_in(stage).exists()
@@ -397,6 +424,7 @@ async def test_the_style_sheet_of_the_last_page_waits_for_the_service(given, cap
         )
         async with browsing() as browser:
             await browser.open(await printed_link(capsys, clock))
+            await browser.press("Begin")
             await browser.press("Continue", organization="octo")
             await browser.press("Create the GitHub App")
             last = await browser.press("Create GitHub App for octo")

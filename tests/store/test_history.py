@@ -189,6 +189,17 @@ def test_the_newest_head_is_remembered_with_the_first_time_of_the_provider(
     assert pull_requests.known_head(session, 1, 4) is None
 
 
+def test_a_time_before_the_head_may_have_been_away_is_replaced(
+    session: Connection, queue: MergeQueue
+):
+    pull_requests.remember_head(session, head(3, 31), shown(NOW), NOW)
+    later, away = shown(NOW + 3 * MINUTE), shown(NOW + MINUTE)
+    pull_requests.remember_head(session, head(3, 31), later, NOW, away)
+    assert pull_requests.known_head(session, 1, 3) == pull_requests.KnownHead(a_sha(31), later)
+    pull_requests.remember_head(session, head(3, 31), shown(NOW + 4 * MINUTE), NOW, away)
+    assert pull_requests.known_head(session, 1, 3) == pull_requests.KnownHead(a_sha(31), later)
+
+
 def test_a_head_without_a_time_of_the_provider_replaces_none_that_has_one(
     session: Connection, queue: MergeQueue
 ):

@@ -360,6 +360,16 @@ def test_any_state_with_any_reason_and_any_evidence_has_an_inert_sentence(state,
     assert reasons.sentence(where).strip()
 
 
+def test_a_hold_after_one_check_names_the_setting_for_checks_of_pull_requests():
+    repeated = HoldReason.REPEATED_FAILURE
+    by_name = builders.a_hold(repeated, text="t", evidence="check pr-title")
+    text = shown(holds.text(by_name, "main", builders.NOW))
+    assert "Each time `pr-title` failed" in text
+    assert "an admin adds it to `headOnlyStatuses`" in text
+    by_results = builders.a_hold(repeated, text="t", evidence="boom")
+    assert "headOnlyStatuses" not in shown(holds.text(by_results, "main", builders.NOW))
+
+
 def all_holds(text: str) -> Iterable[str]:
     for reason in HoldReason:
         hold = builders.a_hold(reason, text=text, evidence=text)

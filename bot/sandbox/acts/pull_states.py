@@ -9,7 +9,7 @@ from typing import Any
 from bot.sandbox import ci, deliver, merges, rules
 from bot.sandbox.git import ZERO, Commit, NewCommit, Signature
 from bot.sandbox.merges import Clean, FileChange
-from bot.sandbox.records import HOST, NOREPLY, Account, BaseChange, Json, Review
+from bot.sandbox.records import HOST, NOREPLY, Account, BaseChange, HeadForcePush, Json, Review
 from bot.sandbox.rules import Update
 from bot.sandbox.shapes import pulls
 from bot.sandbox.world import PullRequest, Repository, World
@@ -127,22 +127,24 @@ async def _follow_head(pull: PullRequest, update: Update, by_whom: Account) -> N
         return
     world = pull.repository.world
     if world.knobs.head_delay_s == 0.0:
-        await _show_head(pull, update.after, by_whom)
+        await _show_head(pull, update, by_whom)
         return
 
     async def show_later() -> None:
         async with pull.repository.lock:
             if pull.open:
-                await _show_head(pull, update.after, by_whom)
+                await _show_head(pull, update, by_whom)
 
     name = f"pushed head of {pull.repository.full_name}#{pull.number}"
     world.timeline.later(world.knobs.head_delay_s, name, show_later)
 
 
-async def _show_head(pull: PullRequest, head: str, by_whom: Account) -> None:
+async def _show_head(pull: PullRequest, update: Update, by_whom: Account) -> None:
     """Give a pull request its new head."""
     pull.pusher = by_whom
-    before = pull.head_sha
+    before, head = pull.head_sha, update.after
+    if update.is_forced:
+        pull.force_pushes.append(HeadForcePush(before, head, pull.repository.world.now()))
     pull.base_sha = pull.base_tip or pull.base_sha
     pull.touch()
     set_head(pull, head)

@@ -16,6 +16,7 @@ from bot.sandbox.records import (
     BaseChange,
     CheckRun,
     CheckSuite,
+    HeadForcePush,
     Json,
     Kind,
     LabelChange,
@@ -251,11 +252,13 @@ def pull_request(pull: PullRequest) -> Json:
 
 
 def _timeline(pull: PullRequest) -> Callable[..., Json]:
-    """The changes of its labels and of its base, oldest first."""
+    """The changes of its labels and of its base, and force pushes of its head, oldest first."""
 
     def page(info: GraphQLResolveInfo[Any], **given: Any) -> Json:
         kinds = given.pop("itemTypes", None)
+        pushes = [_force_push(pull, push) for push in pull.force_pushes]
         shown = [*map(_label_change, pull.label_changes), *map(_base_change, pull.base_changes)]
+        shown += pushes
         shown.sort(key=lambda one: str(one["createdAt"]))
         chosen = [one for one in shown if kinds is None or one["kind"] in kinds]
         return connect(chosen, dict)(info, **given)
@@ -270,6 +273,16 @@ def _item_type(change: BaseChange) -> str:
 def _base_change(change: BaseChange) -> Json:
     created = stamp(change.at)
     return {"__typename": change.event, "kind": _item_type(change), "createdAt": created}
+
+
+def _force_push(pull: PullRequest, push: HeadForcePush) -> Json:
+    return {
+        "__typename": "HeadRefForcePushedEvent",
+        "kind": "HEAD_REF_FORCE_PUSHED_EVENT",
+        "createdAt": stamp(push.at),
+        "beforeCommit": lambda _: commit(pull.repository, push.before),
+        "afterCommit": lambda _: commit(pull.repository, push.after),
+    }
 
 
 def _opinionated(one: Repository, pull: PullRequest) -> Callable[..., Json]:

@@ -27,7 +27,7 @@ from service.mergequeue.store import answered_commands, consents, queues
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store.answered_commands import AnsweredCommand
 from service.mergequeue.store.consents import Consent
-from service.mergequeue.store.pull_requests import PullRequestHead
+from service.mergequeue.store.pull_requests import KnownHead, PullRequestHead
 from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Reprioritized
 from service.provenance import ProviderTime
@@ -280,6 +280,7 @@ async def _is_bound(runtime: Runtime, command: CommentCommand, head: PullRequest
     In the same repository: the head known when the comment arrived, or one never seen. From
     a fork, the provider must have shown the head with a time of its own before that of the comment,
     so that a late delivery cannot admit commits pushed after it. The same second is not before.
+    What was shown before a force push proves nothing: the head may have been away and come back.
     """
     known = await runtime.store.read(known_pulls.known_head, head.repository_id, head.number)
     if known is None:
@@ -287,12 +288,28 @@ async def _is_bound(runtime: Runtime, command: CommentCommand, head: PullRequest
     else:
         is_bound = known.head == head.head
         if command.pull.is_fork:
-            is_bound = is_bound and _is_before(known.shown_at, command.asked.at)
+            since = _head_since(command, head, known)
+            is_bound = is_bound and _is_before(since, command.asked.at)
     if not is_bound:
-        shown_at = command.pull.shown_at if head == command.head else None
-        now = runtime.clock.now()
-        await runtime.store.run(known_pulls.remember_head, head, shown_at, now)
+        pull, now = command.pull, runtime.clock.now()
+        shown = (pull.shown_at, now, pull.returned_after) if head == command.head else (None, now)
+        await runtime.store.run(known_pulls.remember_head, head, *shown)
     return is_bound
+
+
+def _head_since(
+    command: CommentCommand, head: PullRequestHead, known: KnownHead
+) -> ProviderTime | None:
+    """Return a time since which a fork's pull request has had its head, None if none is known.
+
+    A head that was left comes back by a force push, or by a plain push after a force push.
+    """
+    push = command.pull.force_push
+    if push is None or head != command.head:
+        return known.shown_at
+    if push.to == head.head:
+        return push.at
+    return known.shown_at if _is_before(push.at, known.shown_at) else None
 
 
 def _is_base_seen(command: CommentCommand) -> bool:

@@ -17,7 +17,7 @@ from service.mergequeue.store.consents import Consent
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.values import ChangedFiles, PullRequest
 from service.runtime import Runtime
-from service.vocabulary import PullRequestState, QueueRef, RepoRef, Sha
+from service.vocabulary import PullRequestState, QueueRef, RepoRef
 
 UNKNOWN_FILES = ("*",)
 """In place of the sensitive paths if they cannot all be named: then every path may be one."""
@@ -26,12 +26,15 @@ PATHS_MAX = 100
 """Sensitive paths that a consent names; more count as unknown."""
 
 
-def sensitive_of(changed: ChangedFiles, head: Sha, patterns: Sequence[str]) -> tuple[str, ...]:
+def sensitive_of(
+    changed: ChangedFiles, pull: PullRequest, patterns: Sequence[str]
+) -> tuple[str, ...]:
     """Return the sensitive paths of a change, sorted; `UNKNOWN_FILES` if they are not known.
 
-    They must be those of this head: the list may be read after a push.
+    They must be those of this head and base: the list may be read after a push or another base.
     """
-    if not changed.complete or changed.head != head:
+    is_of_it = changed.head == pull.head_sha and changed.base == pull.base_branch
+    if not (changed.complete and is_of_it):
         return UNKNOWN_FILES
     found = sorted({path for path in changed.paths if is_sensitive(path, patterns)})
     return tuple(found) if len(found) <= PATHS_MAX else UNKNOWN_FILES
@@ -52,9 +55,17 @@ def is_sensitive(path: str, patterns: Iterable[str]) -> bool:
 async def sensitive_files(
     runtime: Runtime, repo: RepoRef, pull: PullRequest, patterns: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the sensitive paths of a pull request as just read. Usually costs no call."""
-    changed = await runtime.providers[repo.host].changed_files(repo, pull.number)
-    return sensitive_of(changed, pull.head_sha, patterns)
+    """Return the sensitive paths of a pull request as just read. Usually costs no call.
+
+    If the provider does not say of which base the files are, the base is read again after them.
+    """
+    provider = runtime.providers[repo.host]
+    changed = await provider.changed_files(repo, pull.number)
+    if changed.complete and changed.base is None:
+        now = await provider.pull_request(repo, pull.number, awaits_mergeability=False)
+        if (now.base_branch, now.base_changed_at) == (pull.base_branch, pull.base_changed_at):
+            changed = replace(changed, base=pull.base_branch)
+    return sensitive_of(changed, pull, patterns)
 
 
 async def check_fork(

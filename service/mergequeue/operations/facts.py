@@ -204,7 +204,8 @@ def proving(reports: Sequence[Judged]) -> tuple[Check, ...]:
 def _shown(queue: QueueRef, pull: PullRequest) -> Shown:
     head = PullRequestHead(queue.repository_id, pull.number, pull.head_sha)
     is_closed = pull.state is PullRequestState.CLOSED
-    return Shown(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
+    shown = Shown(head, pull.base_branch, pull.is_fork, is_closed, pull.shown_at)
+    return replace(shown, returned_after=pull.returned_after)
 
 
 def _remember(session: Tx, shown: Sequence[Shown], now: datetime) -> tuple[Sha | None, ...]:

@@ -24,9 +24,12 @@ from service.mergequeue.operations.landing_statement import (
     statement_of,
 )
 from service.mergequeue.store import landing_evidence, runs
-from service.mergequeue.store.landing_evidence import SignedLanding
+from service.mergequeue.store.landing_evidence import WAITS, SignedLanding
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, RepoRef, Sha
+
+SIGNED_AT_ONCE = 100
+"""Evidence that one transaction signs of what has waited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,27 @@ def keep(session: Tx, runtime: Runtime, landed: LandedNow, positions: frozenset[
     )
     for one in steps:
         payload = orjson.dumps(statement_of(one, known), option=orjson.OPT_SORT_KEYS)
-        envelope, key_id = signing_keys.sign(session, runtime, payload, landed.now)
-        signed = SignedLanding(one.sha, one.step.pr, envelope, key_id, landed.now)
-        landing_evidence.add(session, landed.queue, signed)
+        signed = signing_keys.sign(session, runtime, payload, landed.now)
+        text, key_id = (payload.decode(), WAITS) if signed is None else signed
+        kept = SignedLanding(one.sha, one.step.pr, text, key_id, landed.now)
+        landing_evidence.add(session, landed.queue, kept)
+
+
+async def sign_waiting(runtime: Runtime) -> None:
+    """Sign evidence that an instance without the signing key has stored, the oldest first."""
+    while await runtime.store.run(_sign_some, runtime, runtime.clock.now()):
+        pass
+
+
+def _sign_some(session: Tx, runtime: Runtime, now: datetime) -> bool:
+    """Return whether some was signed."""
+    some = landing_evidence.waiting(session, SIGNED_AT_ONCE)
+    for each in some:
+        signed = signing_keys.sign(session, runtime, each.envelope.encode(), now)
+        if signed is None:
+            return False
+        landing_evidence.put_signed(session, each.no, *signed)
+    return bool(some)
 
 
 def _landed_steps(landed: LandedNow) -> list[LandedStep]:
@@ -104,6 +125,12 @@ async def of_repository(
 ) -> tuple[StoredLanding, ...]:
     """Return the evidence of a commit of this repository. Raises NotFound(evidence_not_found)."""
     found = await runtime.store.read(landing_evidence.of_commit, repository.id, sha.lower())
+    if not found and await runtime.store.read(landing_evidence.is_waiting, repository.id, sha):
+        raise NotFound(
+            f"The evidence of commit {sha} of {repository.ref.slug} waits to be signed: the "
+            f"instance that landed it cannot open the signing key. {signing_keys.REMEDY}",
+            code="evidence_not_found",
+        )
     if not found:
         raise NotFound(
             f"Commit {sha} of {repository.ref.slug} has no evidence: Headgate did not land it, or "

@@ -68,7 +68,8 @@ def right_for(sensitive: Sequence[str]) -> AccessLevel:
 class Shown:
     """What the provider showed of a pull request, and its time of the last change.
 
-    `is_closed`: it was closed without a merge.
+    `is_closed`: it was closed without a merge. `returned_after`: until then it may have had another
+    head.
     """
 
     head: PullRequestHead
@@ -76,6 +77,7 @@ class Shown:
     is_fork: bool
     is_closed: bool
     at: ProviderTime | None
+    returned_after: ProviderTime | None = None
 
 
 def give(session: Connection, consent: Consent) -> None:
@@ -126,7 +128,7 @@ def note_shown(session: Connection, shown: Shown, now: datetime) -> None:
 
     Only what is not older than the consent ends it: a late delivery shows the past.
     """
-    pull_requests.remember_head(session, shown.head, shown.at, now)
+    pull_requests.remember_head(session, shown.head, shown.at, now, shown.returned_after)
     if not shown.is_fork:
         return
     where = [

@@ -17,6 +17,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database.tables_tenants import RepositoryRow
+from service.database.types import Utc
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.store import target_sets
 from service.mergequeue.store.tables_queues import (
@@ -43,6 +44,7 @@ _SEEN = upsert(pull_requests).values(
 _IS_SAME = pull_requests.c.head == _SEEN.excluded.head
 _IS_FIRST = _SEEN.excluded.shown_at < pull_requests.c.shown_at
 _IS_LATER = pull_requests.c.shown_at <= _SEEN.excluded.shown_at
+_HAS_BEEN_AWAY = _IS_SAME & (pull_requests.c.shown_at <= bindparam("of_return", type_=Utc))
 REMEMBER_HEAD = _SEEN.on_conflict_do_update(
     index_elements=["repository_id", "number"],
     set_={
@@ -53,6 +55,7 @@ REMEMBER_HEAD = _SEEN.on_conflict_do_update(
     where=case(
         (_SEEN.excluded.shown_at.is_(None), pull_requests.c.shown_at.is_(None) & ~_IS_SAME),
         (pull_requests.c.shown_at.is_(None), true()),
+        (_HAS_BEEN_AWAY, true()),
         (_IS_SAME, _IS_FIRST),
         else_=_IS_LATER,
     ),
@@ -75,15 +78,22 @@ class PullRequestHead:
 
 
 def remember_head(
-    session: Connection, head: PullRequestHead, shown_at: ProviderTime | None, now: datetime
+    session: Connection,
+    head: PullRequestHead,
+    shown_at: ProviderTime | None,
+    now: datetime,
+    returned_after: ProviderTime | None = None,
 ) -> None:
     """Store the head that the provider showed at one of its times; an older head changes nothing.
 
-    Of several times the earliest is kept. A head without a time replaces none that has one.
+    Of several times the earliest is kept that is later than `returned_after`: the head may have
+    been another one until then. A head without a time replaces none that has one.
     """
     seen = {"of_repository": head.repository_id, "of_number": head.number, "of_time": now}
     shown = None if shown_at is None else shown_at.at
-    session.execute(REMEMBER_HEAD, {**seen, "of_head": head.head, "of_shown": shown})
+    returned = None if returned_after is None else returned_after.at
+    of_head = {"of_head": head.head, "of_shown": shown, "of_return": returned}
+    session.execute(REMEMBER_HEAD, {**seen, **of_head})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import assert_never
 
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.culprits.breaker import CHECK
 from service.mergequeue.engine.explaining.acting import Acting
 from service.mergequeue.engine.model import Hold, MergeQueue
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, HoldReason
@@ -126,6 +127,21 @@ def _filled(words: str, held: Held) -> Phrase:
     return _quoted(phrases.filled(words, lambda name, _: fields[name]), held)
 
 
+def _repeated(held: Held) -> Phrase:
+    """Name the check that alone failed, and the setting for one that judges pull requests."""
+    words = "3 unrelated PRs failed in the same way, so the cause is {target} or CI." + _TRIES
+    said, evidence = _filled(words, held), held.hold.evidence or ""
+    if not evidence.startswith(CHECK):
+        return said
+    setting = phrase(
+        "Each time {} failed, which did not fail on the PRs' own heads. If it judges the PR "
+        "(title, labels, reviews) and not its tree, an admin adds it to {}.",
+        Code(evidence.removeprefix(CHECK)),
+        Code("headOnlyStatuses"),
+    )
+    return phrases.joined([said, setting])
+
+
 def _quoted(sentence: Phrase, held: Held) -> Phrase:
     hold = held.hold
     if endings.is_code(hold.text) or hold.reason in _SAY_ALL:
@@ -146,9 +162,7 @@ def _refused(words: str, step: Phrase) -> Callable[[Held], Phrase]:
 HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
     HoldReason.FREEZE: _freeze,
     HoldReason.BASE_RED: "{target} itself fails its required checks." + _TRIES,
-    HoldReason.REPEATED_FAILURE: (
-        "3 unrelated PRs failed in the same way, so the cause is {target} or CI." + _TRIES
-    ),
+    HoldReason.REPEATED_FAILURE: _repeated,
     HoldReason.CI_UNHEALTHY: "CI gave no result 3 times in a row." + _TRIES,
     HoldReason.REQUIRED_STATUSES_MISSING: (
         "No required checks are known for {target}. Add one in branch protection, or set required "

@@ -9,6 +9,7 @@ from service.evidence import lost_reports
 from service.mergequeue.operations import (
     building,
     estimates,
+    landing_evidence,
     lost_branches,
     missed_comments,
     reconcile,
@@ -25,6 +26,7 @@ Periodic = tuple[tuple[Sweep, timedelta], ...]
 
 ESTIMATES_PERIOD = timedelta(minutes=10)
 WATCH_PERIOD = timedelta(seconds=30)
+SIGN_PERIOD = timedelta(minutes=10)
 PRUNE_PERIOD = timedelta(hours=1)
 PREPARE_PERIOD = timedelta(days=1)
 
@@ -74,6 +76,7 @@ WATCHDOG: Periodic = ((watch.watch, WATCH_PERIOD),)
 HOUSEKEEPING: Periodic = (
     (estimates.refresh, ESTIMATES_PERIOD),
     (retention.prune, PRUNE_PERIOD),
+    (landing_evidence.sign_waiting, SIGN_PERIOD),
 )
 
 PREPARATION: Periodic = ((building.prepare_all, PREPARE_PERIOD),)

@@ -22,8 +22,9 @@ from service.provider.port import Provider
 from service.runtime import Runtime
 from service.testhealth.operations.queue_links import QueueLinks, TestedRun
 from service.testhealth.operations.upload_values import UploadMeta
-from service.testhealth.reports import collecting
+from service.testhealth.reports import collecting, jobs
 from service.testhealth.reports.collecting import Ran
+from service.testhealth.reports.jobs import Job, Sent
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.settings import TestSettings
 from service.testhealth.store import quarantine, uploads
@@ -57,6 +58,11 @@ UNKNOWN_RUN = (
 UNASKED_RUN = (
     "run_unknown: GitHub did not answer in time whether CI run {run} tests a fork, so its results"
     " are shown and change nothing."
+)
+
+NAMES_ANOTHER = (
+    "/job is {key}, which is the name of another job of CI run {run}. The OIDC token is of the job"
+    " {name}: send its name or leave the field out."
 )
 
 VOUCHING = (Role.QUEUE, Role.ADMIN)
@@ -122,13 +128,16 @@ async def checked(
 ) -> tuple[UploadMeta, Doubts]:
     """The metadata with the facts of the CI run in place of claims, and what is known of it.
 
-    Raises Invalid(conflicting_fields) when a field contradicts the caller's OIDC token.
+    Raises Invalid(conflicting_fields) when a field contradicts the caller's OIDC token, also if the
+    job key names another job of the CI run.
     """
     meta, doubts = await _checked(runtime, caller, repository, meta)
     proof = _proof_of(caller, doubts)
     check_run = caller.job.check_run_id if caller.job and proof is Proof.JOB else ""
     doubts = replace(doubts, proof=proof, check_run=check_run)
     provider = runtime.providers.get(repository.ref.host)
+    if provider is not None and check_run:
+        await _check_job_key(Look(runtime, provider, repository), meta, check_run)
     if doubts.of_fork or doubts.of_unknown or provider is None:
         return meta, doubts
     try:
@@ -299,6 +308,28 @@ async def position_of(look: Look, branch: str | None, sha: Sha) -> int | None:
     if known is not None:
         return known
     return await look.provider.position(look.repository.ref, sha)
+
+
+async def _check_job_key(look: Look, meta: UploadMeta, check_run: str) -> None:
+    """Raise Invalid if the job key of an upload is that of another job than the one that sent it.
+
+    The provider is asked once for a job. If it does not answer, the key stands; a report is
+    compared with the jobs again before it excuses anything.
+    """
+    run_id, here = meta.run_id or "", look.repository.id
+    earlier = await look.runtime.store.read(uploads.of_run, here, run_id, meta.run_attempt)
+    if any((each.account.check_run, each.job) == (check_run, meta.job) for each in earlier):
+        return
+    try:
+        async with asyncio.timeout(ASKED_S):
+            found = await look.provider.ci_jobs(look.repository.ref, run_id, meta.run_attempt)
+    except (ProviderError, TimeoutError):
+        return
+    ran = [Job(job.id, job.name, job.workflow) for job in found]
+    if jobs.named_instead(ran, Sent("", meta.job, check_run=check_run)) is not None:
+        name = next(job.name for job in ran if job.id == check_run)
+        said = NAMES_ANOTHER.format(key=meta.job, run=run_id, name=name)
+        raise Invalid(said, code="conflicting_fields")
 
 
 def _check_claims(meta: UploadMeta, job: ProvedJob) -> None:

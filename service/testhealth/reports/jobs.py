@@ -79,6 +79,21 @@ def is_of(job: Job, ran: Sequence[Job], sent: Sent) -> bool:
     return any(_is_only(job, ran, sent, rule) for rule in RULES)
 
 
+def named_instead(ran: Sequence[Job], sent: Sent) -> Job | None:
+    """Return the job that a job key names although another job has proved that it sent the upload.
+
+    None: it names the sender, or no job of the attempt `ran`, or the sender is not among these.
+    """
+    sender = next((job for job in ran if job.id == sent.check_run), None)
+    if sender is None or _is_named(sender, sent):
+        return None
+    return next((job for job in ran if _is_named(job, sent)), None)
+
+
+def _is_named(job: Job, sent: Sent) -> bool:
+    return _is_called(job, sent) or _is_artifact_of(job, sent)
+
+
 def accounted(job: Job, ran: Sequence[Job], sent: Sequence[Sent]) -> frozenset[str]:
     """The job keys that need no upload of `job`: others reported under them in this CI run.
 
