@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from service.accounts import repositories
+from service.database.paging import PageSelection
 from service.errors import Invalid, Malformed, NotFound
 from service.http.callers import Caller
 from service.mergequeue.engine import targets
@@ -36,7 +37,7 @@ async def part_of(
     runtime: Runtime, queue: QueueRef, cursor: str | None, wanted: PullRequestFilter = ALL
 ) -> tuple[list[int], str | None]:
     """Two numbers and where to go on."""
-    part = await lists.list_pull_requests(runtime, queue, wanted, 2, cursor)
+    part = await lists.list_pull_requests(runtime, queue, wanted, PageSelection(2, cursor))
     return [view.entry.pr for view in part.rows], part.next_cursor
 
 
@@ -113,12 +114,12 @@ async def test_events_come_in_parts_numbered_through(runtime: Runtime, queue: Qu
     seen: list[TimelineEvent] = []
     cursor = None
     while cursor is not None or not seen:
-        part = await lists.list_events(runtime, queue, 1, 1, cursor)
+        part = await lists.list_events(runtime, queue, 1, PageSelection(1, cursor))
         seen += part.events
         cursor = part.next_cursor
     assert tuple(seen) == view.timeline
     with pytest.raises(NotFound) as refused:
-        await lists.list_events(runtime, queue, 2, 1, None)
+        await lists.list_events(runtime, queue, 2, PageSelection(1))
     assert refused.value.code == "never_submitted"
 
 
@@ -144,7 +145,7 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
         rows: list[str] = []
         caller, cursor = caller_of(queue, only), None
         while cursor is not None or not rows:
-            part = await lists.list_queues(runtime, caller, ref, 1, cursor)
+            part = await lists.list_queues(runtime, caller, ref, PageSelection(1, cursor))
             rows += [f"{row.repo.name} {row.branch} {row.depth}" for row in part.rows]
             cursor = part.next_cursor
         return rows
@@ -156,18 +157,18 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
     with pytest.raises(NotFound):
         await found(frozenset({other.id}), provider.ref)
     nobody = replace(caller_of(queue), org_id=queue.org_id + 1)
-    assert (await lists.list_queues(runtime, nobody, None, 50, None)).rows == ()
+    assert (await lists.list_queues(runtime, nobody, None, PageSelection(50))).rows == ()
 
 
 async def test_a_queue_without_runs_lists_none(runtime: Runtime, queue: QueueRef):
-    assert await lists.list_runs(runtime, queue, RunRequest(None, None, 0, 50)) == RunPage(
-        (), 0, None
-    )
+    assert await lists.list_runs(
+        runtime, queue, RunRequest(None, None, PageSelection(50))
+    ) == RunPage((), 0, None)
 
 
 async def test_the_largest_number_there_may_be_is_a_number(runtime: Runtime, queue: QueueRef):
     largest = 4_294_967_295
-    wish = RunRequest(pr=largest, status=None, offset=0, take=1)
+    wish = RunRequest(largest, None, PageSelection(1))
     assert (await lists.newest_submissions(runtime, queue, [largest])).missing == (largest,)
     assert await lists.list_runs(runtime, queue, wish) == RunPage((), 0, None)
     upload = impacted_targets.Upload(largest, Sha("a" * 40), targets.ALL)
@@ -175,4 +176,4 @@ async def test_the_largest_number_there_may_be_is_a_number(runtime: Runtime, que
     await cancelled(runtime, queue, largest)
     (view,) = (await lists.newest_submissions(runtime, queue, [largest])).views
     assert view.entry.state is EntryState.CANCELLED
-    assert (await lists.list_events(runtime, queue, largest, 10, None)).events
+    assert (await lists.list_events(runtime, queue, largest, PageSelection(10))).events
