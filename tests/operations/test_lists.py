@@ -5,14 +5,25 @@ from datetime import timedelta
 
 import pytest
 
-from service.accounts import repositories
+from service.accounts import activity, repositories
+from service.accounts.activity import AuditFilter
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
 from service.database.paging import PageSelection
 from service.errors import Invalid, Malformed, NotFound
 from service.http.callers import Caller
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.operations import impacted_targets, lists, pull_requests, queues
+from service.mergequeue.operations import (
+    impacted_targets,
+    lists,
+    overview,
+    pull_requests,
+    queue_access,
+    queues,
+)
 from service.mergequeue.operations.lists import PullRequestFilter, RunPage, RunRequest
+from service.mergequeue.operations.overview import Scope
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.views import TimelineEvent
@@ -177,3 +188,54 @@ async def test_the_largest_number_there_may_be_is_a_number(runtime: Runtime, que
     (view,) = (await lists.newest_submissions(runtime, queue, [largest])).views
     assert view.entry.state is EntryState.CANCELLED
     assert (await lists.list_events(runtime, queue, largest, PageSelection(10))).events
+
+
+async def test_the_audit_log_is_read_once_while_it_grows(runtime: Runtime, queue: QueueRef):
+    wanted = AuditFilter(action="deed.")
+
+    async def happened(number: int) -> None:
+        row = AuditRow(runtime.clock.now(), queue.org_id, SYSTEM, f"deed.{number}", "x", "allowed")
+        await runtime.store.run(audit.append, row)
+
+    for number in range(5):
+        await happened(number)
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await activity.entries(runtime, [queue.org_id], wanted, PageSelection(2, cursor))
+        seen += [entry.row.action for entry in page.rows]
+        cursor = page.next_cursor
+        await happened(len(seen) + 10)
+    assert seen == [f"deed.{number}" for number in (4, 3, 2, 1, 0)]
+    first = await activity.entries(runtime, None, wanted, PageSelection(2))
+    for other in (AuditFilter(), replace(wanted, since=runtime.clock.now())):
+        with pytest.raises(Malformed, match="`cursor` is not a valid page token"):
+            await activity.entries(runtime, None, other, PageSelection(2, first.next_cursor))
+
+
+async def test_the_first_page_lists_queues_once_while_they_come_and_go(
+    runtime: Runtime, queue: QueueRef, provider, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(overview, "QUEUES_MAX", 2)
+    own = await runtime.store.run(repositories.keep, await provider.repository(provider.ref))
+
+    async def made(branch: str) -> QueueRef:
+        request = QueueRequest({}, QueueState.PAUSED)
+        await queues.create(runtime, own, branch, request, SYSTEM)
+        return await queue_access.queue_in(runtime, own, branch)
+
+    there = [await made(branch) for branch in ("a", "b", "c", "y", "z")]
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await overview.read(runtime, Scope(), cursor)
+        seen += [each.ref.branch for each in page.queues]
+        cursor = page.next_cursor
+        if "b" in seen and "c" not in seen:
+            await queues.delete(runtime, there[0], SYSTEM)
+            await queues.delete(runtime, there[3], SYSTEM)
+            await made("aa")
+            await made("x")
+    assert seen == ["a", "b", "c", "main", "x", "z"]
+    with pytest.raises(Malformed, match="`cursor` is not a valid page token"):
+        await overview.read(runtime, Scope(), "0/main")
