@@ -14,7 +14,7 @@ from service.body_budget import BodyBudget
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.database.database import Store
-from service.database.paging import TagKeys
+from service.database.page_tokens import TagKeys
 from service.database.wakeups import Wakeups
 from service.memory import Commands, Gates, Looks, Memory, Rate
 from service.parsers import Parsers

@@ -16,9 +16,10 @@ from service.accounts import audit_entries
 from service.accounts.store import access, audit
 from service.accounts.store.audit import AuditRow
 from service.accounts.token_views import IssuedToken, TokenView
-from service.database import paging
+from service.database import page_tokens, paging
 from service.database.database import Tx
-from service.database.paging import Boundary, Listing, Part
+from service.database.page_tokens import Key, Listing
+from service.database.paging import Page, PageSelection
 from service.database.records import Organization, TokenRecord
 from service.errors import Invalid, NotFound, Unauthenticated
 from service.http.callers import Caller
@@ -169,19 +170,15 @@ def _listed(session: Tx, host: str, org_slug: str) -> tuple[TokenView, ...]:
 
 
 async def live_tokens(
-    runtime: Runtime, caller: Caller, take: int, cursor: str | None
-) -> Part[TokenView]:
+    runtime: Runtime, caller: Caller, selection: PageSelection
+) -> Page[TokenView]:
     """The live tokens that a caller reaches, oldest first.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
-    now = runtime.clock.now()
-    listing = Listing("/tokens/list", caller.org_id)
-    after = paging.boundary_of(runtime.keys, listing, cursor, now)
-    found = await runtime.store.read(_live, caller, now)
-    placed = [(view, _boundary(view)) for view in found]
-    rest = [each for each in placed if after is None or each[1].key > after.key]
-    return paging.part_of(runtime.keys, listing, rest, take, now)
+    place = paging.place_of(runtime, Listing("/tokens/list", caller.org_id), selection)
+    found = await runtime.store.read(_live, caller, place.now)
+    return place.page_of_all(found, _key)
 
 
 def _live(session: Tx, caller: Caller, now: datetime) -> tuple[TokenView, ...]:
@@ -191,8 +188,8 @@ def _live(session: Tx, caller: Caller, now: datetime) -> tuple[TokenView, ...]:
     return _views(session, caller.org_id, reached)
 
 
-def _boundary(view: TokenView) -> Boundary:
-    return Boundary((paging.micros(view.created_at), view.id))
+def _key(view: TokenView) -> Key:
+    return page_tokens.micros(view.created_at), view.id
 
 
 async def rotate_token(

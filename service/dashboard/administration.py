@@ -45,7 +45,7 @@ async def activity(runtime: Runtime, visitor: Visitor, query: Mapping[str, str])
 
     Entries without an organization, such as sign-ins, are for those who administer all of them.
     Raises NotFound for visitors who administer none, and for tokens that are limited to some
-    repositories; Malformed for a wrong filter.
+    repositories; Malformed for a wrong filter or page token.
     """
     own = await organizations_of(runtime, visitor)
     is_named = visitor.actor.id in runtime.options.admins
@@ -55,8 +55,9 @@ async def activity(runtime: Runtime, visitor: Visitor, query: Mapping[str, str])
         raise NotFound("There is no such page.")
     wanted = page_of_activity.wanted_of(query)
     ids = None if sees_all else tuple(each.id for each in own)
-    rows = await audit_log.entries(runtime, ids, wanted)
-    return page_of_activity.made_of(rows, wanted, query)
+    selection = page_of_activity.selection_of(query)
+    page = await audit_log.entries(runtime, ids, wanted, selection)
+    return page_of_activity.made_of(page, query)
 
 
 PAGES: tuple[PageKind[OrganizationRequest], ...] = (

@@ -1,6 +1,6 @@
 """The audit log: who did or was denied what, with filters and as lines of JSON."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import orjson
 from service.accounts import page_addresses
 from service.accounts.activity import AuditEntry, AuditFilter
 from service.dashboard import filters
+from service.database.paging import Page, PageSelection
 from service.errors import FieldError, Malformed
 from service.runtime import Runtime
 from service.testhealth.operations import all_tests
@@ -20,7 +21,6 @@ ON_PAGE = 50
 EXPORTED_MAX = 10_000
 """Entries of one export, the newest; narrower times give the others."""
 TEXT_MAX = 200
-ID_DIGITS_MAX = 18
 FILTERS = ("actor", "action", "subject", "since", "until")
 
 
@@ -64,17 +64,17 @@ def wanted_of(query: Mapping[str, str]) -> AuditFilter:
     for name, text in texts.items():
         if len(text) > TEXT_MAX or "\0" in text:
             raise _wrong(name, f"must have at most {TEXT_MAX} characters")
-    before = query.get("before", "")
-    if before and (not before.isdecimal() or len(before) > ID_DIGITS_MAX):
-        raise _wrong("before", "must be the number of an entry")
     until = _day(query, "until")
     return AuditFilter(
-        take=EXPORTED_MAX if "export" in query else ON_PAGE + 1,
-        before=int(before) if before else None,
         since=_day(query, "since"),
         until=None if until is None else until + timedelta(days=1),
         **texts,
     )
+
+
+def selection_of(query: Mapping[str, str]) -> PageSelection:
+    """Return which page of the log a query asks for; an export is one page of many entries."""
+    return PageSelection(EXPORTED_MAX if "export" in query else ON_PAGE, query.get("cursor"))
 
 
 def _day(query: Mapping[str, str], name: str) -> datetime | None:
@@ -92,17 +92,12 @@ def _wrong(name: str, message: str) -> Malformed:
     return Malformed(f"{name} {message}.", errors=(fault,))
 
 
-def made_of(
-    entries: Sequence[AuditEntry], wanted: AuditFilter, query: Mapping[str, str]
-) -> ActivityPage:
-    """Return the page of these entries; one more than it shows means that there are older ones."""
+def made_of(page: Page[AuditEntry], query: Mapping[str, str]) -> ActivityPage:
+    """Return the page of these entries, with the addresses of older ones and of the export."""
     given = {name: query.get(name, "").strip() for name in FILTERS}
     kept = {name: text for name, text in given.items() if text}
-    is_page = wanted.take == ON_PAGE + 1
-    shown = tuple(entries[:ON_PAGE] if is_page else entries)
-    has_older = is_page and len(entries) > ON_PAGE
-    older = urlencode({**kept, "before": shown[-1].id}) if has_older else ""
-    return ActivityPage(shown, given, older, urlencode({**kept, "export": "jsonl"}))
+    older = "" if page.next_cursor is None else urlencode({**kept, "cursor": page.next_cursor})
+    return ActivityPage(page.rows, given, older, urlencode({**kept, "export": "jsonl"}))
 
 
 async def with_tests(runtime: Runtime, page: ActivityPage, readable: ReadableOf) -> ActivityPage:

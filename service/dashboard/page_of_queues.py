@@ -77,7 +77,7 @@ class TestRow:
 
 @dataclass(frozen=True, slots=True)
 class QueuesPage:
-    """The rows of one page; `next_after` is the query of the next page, empty: there is none.
+    """The rows of one page; `next_cursor` is the token of the next page, None: there is none.
 
     `merged`: what merged last in these queues. `tests`: those of their repositories that hit most
     pull requests. `repositories_max`: only the visitor's access to this many repositories was read,
@@ -85,7 +85,7 @@ class QueuesPage:
     """
 
     rows: tuple[QueueRow, ...]
-    next_after: str
+    next_cursor: str | None
     merged: tuple[MergedRow, ...]
     tests: tuple[TestRow, ...]
     day: LastDay
@@ -124,7 +124,7 @@ class QueuesPage:
         count = len(self.rows)
         if not count:
             return "There are no queues yet"
-        first = f"{'The first ' if self.next_after else ''}{count} queue{'s' if count > 1 else ''}"
+        first = f"{'The first ' if self.next_cursor else ''}{count} queue{'s' if count > 1 else ''}"
         words = [row.mark.word.lower() for row in self.rows if row.mark is not marks.RUNNING]
         counted = [f"{words.count(word)} {word}" for word in dict.fromkeys(words)]
         return ", ".join([first, *(counted or ["all running" if count > 1 else "running"])])
@@ -140,11 +140,10 @@ def made_of(
         (_row(each, may_pause[each.ref.id], options, now) for each in found.queues),
         key=lambda row: not row.why.parts,
     )
-    after = found.next_after
     refs = {each.ref.repository_id: each.ref.repo for each in found.queues}
     return QueuesPage(
         rows=tuple(rows),
-        next_after="" if after is None else f"{after[0]}/{after[1]}",
+        next_cursor=found.next_cursor,
         merged=tuple(_merged(*each, options) for each in found.merged),
         tests=tuple(_test(each, refs[each.repository_id], options) for each in worst),
         day=found.day,

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from service.database.paging import PageSelection
 from service.database.records import RepositoryRecord
 from service.errors import Malformed
 from service.runtime import Options, Runtime
 from service.testhealth.filters import TestFilter, TestOrder
 from service.testhealth.operations import all_tests
 from service.testhealth.operations.all_tests import TestsInDetail
-from service.testhealth.operations.pages import PageRequest
 from service.testhealth.operations.records import RepositoryAddresses, ShownTest
 from service.vocabulary import Health
 
@@ -124,7 +124,7 @@ async def read(runtime: Runtime, where: RepositoryAddresses, query: Mapping[str,
         has_ticket=FLAGS[given.get("ticket", "")],
         order=ORDERS[given.get("sort", "")],
     )
-    page = PageRequest(TESTS_MAX, query.get("token"))
+    page = PageSelection(TESTS_MAX, query.get("token"), "token")
     detail = await all_tests.in_detail(runtime, where.repository, wanted, page)
     return TestsPage(given, detail, ci_step(runtime.options, where.repository))
 

@@ -8,6 +8,7 @@ from service.accounts.api.models.tokens import CreateToken, RevokeToken
 from service.accounts.token_views import TokenView
 from service.accounts.tokens import TokenRequest
 from service.dashboard.requests import Action, OrganizationRequest
+from service.database.paging import PageSelection
 from service.errors import FieldError, Malformed, NotFound
 from service.http.models import common
 from service.provider.values import AccessLevel
@@ -35,7 +36,7 @@ async def read(runtime: Runtime, request: OrganizationRequest) -> TokensPage:
     org, caller = request.organization, request.visitor.caller
     found = await tokens.list_tokens(runtime, org.host, org.slug)
     if caller is not None and caller.repositories is not None:
-        reached = await tokens.live_tokens(runtime, caller, tokens.TOKENS_MAX, None)
+        reached = await tokens.live_tokens(runtime, caller, PageSelection(tokens.TOKENS_MAX))
         ids = {view.id for view in reached.rows}
         found = tuple(view for view in found if view.id in ids)
     live = [view for view in found if _is_live(view, request)]

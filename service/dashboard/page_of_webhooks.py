@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from service.dashboard.page_of_tokens import repositories_of
 from service.dashboard.requests import Action, OrganizationRequest
-from service.database.paging import Part
+from service.database.paging import Page, PageSelection
 from service.errors import NotFound
 from service.http.models import common
 from service.notifications import endpoints, notifications
@@ -32,12 +32,12 @@ class WebhookPage:
     """An endpoint and a part of its deliveries, newest first."""
 
     endpoint: EndpointView
-    deliveries: Part[Delivery]
+    deliveries: Page[Delivery]
 
 
 async def read(runtime: Runtime, request: OrganizationRequest) -> WebhooksPage:
     """Return the endpoints that the visitor reaches."""
-    part = await endpoints.list_all(runtime, request.caller, endpoints.ENDPOINTS_MAX, None)
+    part = await endpoints.list_all(runtime, request.caller, PageSelection(endpoints.ENDPOINTS_MAX))
     return WebhooksPage(tuple(part.rows))
 
 
@@ -47,8 +47,8 @@ async def read_one(runtime: Runtime, request: OrganizationRequest) -> WebhookPag
     endpoint = next((each for each in page.endpoints if each.id == request.id), None)
     if endpoint is None:
         raise NotFound("There is no such page.")
-    cursor = request.query.get("cursor")
-    wanted = DeliveryPage(request.id, DELIVERIES_ON_PAGE, cursor)
+    selection = PageSelection(DELIVERIES_ON_PAGE, request.query.get("cursor"))
+    wanted = DeliveryPage(request.id, selection)
     deliveries = await notifications.list_deliveries(runtime, request.caller, wanted)
     return WebhookPage(endpoint, deliveries)
 

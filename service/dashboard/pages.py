@@ -23,9 +23,8 @@ from service.dashboard.page_of_queues import QueuesPage
 from service.dashboard.page_of_run import RunPage
 from service.dashboard.page_of_tests import TestsPage
 from service.dashboard.page_of_uploads import UploadsPage
-from service.dashboard.requests import ID_DIGITS_MAX, PageKind, PageRequest, Version
+from service.dashboard.requests import PageKind, PageRequest, Version
 from service.dashboard.visitors import Rights
-from service.errors import NotFound
 from service.mergequeue.operations import overview
 from service.mergequeue.operations import page_of_pull_request as pull_request_pages
 from service.mergequeue.operations import page_of_queue as queue_pages
@@ -38,11 +37,8 @@ from service.testhealth.operations.page_of_upload import PageOfUpload
 
 
 async def queues(runtime: Runtime, rights: Rights, query: Mapping[str, str]) -> QueuesPage:
-    """Return the first page. Raises NotFound for a page that begins nowhere."""
-    number, _, branch = query.get("after", "0/").partition("/")
-    if not number.isdecimal() or len(number) > ID_DIGITS_MAX:
-        raise NotFound("There is no such page.")
-    found = await overview.read(runtime, rights.scope, (int(number), branch))
+    """Return the first page, or the one that a token names. Raises Malformed for a wrong token."""
+    found = await overview.read(runtime, rights.scope, query.get("cursor"))
     repositories = sorted({each.ref.repository_id for each in found.queues})
     worst = await all_tests.worst(runtime, repositories, page_of_queues.TESTS_MAX)
     return page_of_queues.made_of(runtime, rights, found, worst)

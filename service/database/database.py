@@ -268,10 +268,11 @@ def _check_sqlite(path: Path, lock: sqlite_file.LockFile, options: StoreOptions)
     if lock.was_unclean:
         sqlite_file.refuse_damaged(engine, path)
     with engine.connect() as connection:
-        if not migrate.is_pending(connection):
-            return
+        revision = migrate.revision_of(connection)
+    if not migrate.is_older(revision):
+        return
     if not options.migrate:
-        raise _pending()
+        raise _pending(revision)
     if not options.alone:
         lock.take()
     migrate.upgrade_sqlite(engine, path)
@@ -305,20 +306,25 @@ def _passes(failed: Exception) -> bool:
 def _check_postgresql(engine: Engine, options: StoreOptions) -> None:
     with engine.connect() as connection:
         version = connection.dialect.server_version_info or ()
-        pending = migrate.is_pending(connection)
+        revision = migrate.revision_of(connection)
     if version < (postgresql.VERSION_MIN,):
         raise StartRefused(
             f"PostgreSQL {'.'.join(map(str, version))} is too old: "
             f"{postgresql.VERSION_MIN} or newer is needed."
         )
-    if pending and not options.migrate:
-        raise _pending()
-    if pending:
-        migrate.upgrade_postgresql(engine)
+    if not migrate.is_older(revision):
+        return
+    if not options.migrate:
+        raise _pending(revision)
+    migrate.upgrade_postgresql(engine)
 
 
-def _pending() -> StartRefused:
-    return StartRefused("A migration is pending: run headgate migrate.")
+def _pending(revision: str | None) -> StartRefused:
+    found = "no schema yet" if revision is None else f"schema {revision}"
+    return StartRefused(
+        f"The database has {found}; this version of Headgate needs schema {migrate.HEAD}. A "
+        "migration is pending: run headgate migrate."
+    )
 
 
 def _name_deployment(session: Connection, fresh: str) -> None:
@@ -330,7 +336,8 @@ def _name_deployment(session: Connection, fresh: str) -> None:
 async def is_behind(url: str) -> bool:
     """Whether the schema is older than this program's, or not there yet; changes nothing.
 
-    Raises StartRefused when it is newer, or the database cannot be opened.
+    Raises StartRefused when it is newer and this program does not run on it, or the database cannot
+    be opened.
     """
     return await asyncio.to_thread(_is_behind, address(url))
 

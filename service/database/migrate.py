@@ -14,10 +14,16 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from service.errors import StartRefused
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+REVISIONS: tuple[str, ...] = tuple(f"{number:04}" for number in range(1, 10))
 """Every revision, in order; the last is what this program works on."""
 
 HEAD = REVISIONS[-1]
+
+RUNS_FROM = "0008"
+"""The oldest schema whose program also runs on this one; each upgrade stores it.
+
+So an older program can tell whether it may run (docs/design/transactions.md 10).
+"""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -28,34 +34,53 @@ COPIES_KEPT = 3
 
 
 def revision_of(connection: Connection) -> str | None:
-    """The stored revision; None for an empty database.
+    """Return the stored revision; None for an empty database.
 
-    Raises StartRefused when this program does not know it.
+    Raises StartRefused when it is a newer one, on which this program does not run.
     """
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    if found is not None and found not in REVISIONS:
+    if found is None:
+        return None
+    if found not in REVISIONS and _runs_from(connection) not in REVISIONS:
         raise StartRefused(
             f"The database has schema {found}; this version of Headgate knows schemas up to "
-            f"{HEAD}. Start the newer version again, or restore a backup."
+            f"{HEAD} and does not run on the newer one. Start the newer version again, or restore "
+            "a backup."
         )
-    return None if found is None else str(found)
+    return str(found)
+
+
+def _runs_from(connection: Connection) -> str | None:
+    """Return the oldest schema whose program runs on the stored one; None: it says nothing."""
+    if not inspect(connection).has_table("schema_compatibility"):
+        return None
+    return connection.execute(text("SELECT runs_from FROM schema_compatibility")).scalar()
 
 
 def is_pending(connection: Connection) -> bool:
-    """Whether the schema is older than this program's. Raises StartRefused when newer."""
-    return revision_of(connection) != HEAD
+    """Return whether the schema is older than this program's.
+
+    Raises StartRefused when it is newer and this program does not run on it.
+    """
+    return is_older(revision_of(connection))
+
+
+def is_older(revision: str | None) -> bool:
+    """Return whether a revision that this program runs on is older than its own."""
+    return revision is None or revision in REVISIONS[:-1]
 
 
 def upgrade_sqlite(engine: Engine, path: Path) -> None:
     """Bring a SQLite file to the head in one transaction; a copy is made before.
 
-    The caller holds the lock file. Raises StartRefused when newer, or no room for the copy.
+    The caller holds the lock file. Raises StartRefused for a newer schema on which this program
+    does not run, or where there is no room for the copy.
     """
     with engine.connect() as connection:
         before = revision_of(connection)
-        if before == HEAD:
+        if not is_older(before):
             return
         if before is not None:
             keep_copy(connection, path, before)
@@ -73,9 +98,23 @@ def upgrade_postgresql(engine: Engine) -> None:
 
 
 def _run(connection: Connection) -> None:
+    upgrade_to(connection, HEAD)
+
+
+def upgrade_to(connection: Connection, revision: str) -> None:
+    """Run the revisions up to this one, and store which programs run on the program's schema."""
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
+    # Like `alembic_version` it is not part of any revision: a program reads it before them.
+    connection.execute(
+        text("CREATE TABLE IF NOT EXISTS schema_compatibility (runs_from VARCHAR(32) NOT NULL)")
+    )
+    connection.execute(text("DELETE FROM schema_compatibility"))
+    connection.execute(
+        text("INSERT INTO schema_compatibility (runs_from) VALUES (:oldest)"),
+        {"oldest": RUNS_FROM},
+    )
 
 
 def keep_copy(connection: Connection, path: Path, revision: str) -> None:

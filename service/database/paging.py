@@ -1,171 +1,251 @@
-"""Page tokens: positions in lists that clients receive and send back.
+"""Pages of lists: the one way in which any list of the API or of a page is read in parts.
 
-A token holds the sort key of a row, never an offset, so that rows which are added or deleted
-meanwhile neither repeat nor hide others. A tag made with the deployment's key proves that we wrote
-it. A token names its list; every token that does not fit is refused with the same message, so that
-a token reveals nothing about other lists.
+A list has an order whose keys do not move while its pages are read. A store reads the rows behind
+a key, one more than a page has; `Place` decodes the token that names the key, cuts the page, and
+makes the tokens of its neighbors.
 
-The `cursor`s of merge queues are the same tokens without counts.
+    place = paging.place_of(runtime, Listing("listQueues", org_id), selection)
+    rows = await runtime.store.read(queues_behind, place.key, place.limit)
+    page = place.page(rows, lambda row: (row.repository_id, row.branch))
+
+A `CountedList` also reads backwards and counts its rows: `place.cut` gives pages with totals, and
+tokens of the page before and of the last one.
 """
 
-import base64
-import binascii
-import hashlib
-import hmac
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-import orjson
+from service.clock import Clock
+from service.database import page_tokens
+from service.database.database import Tx
+from service.database.page_tokens import Boundary, Key, Listing, TagKeys
 
-from service.errors import Malformed
-
-PREFIX = "hgp1_"
-TAG_BYTES = 16
-VALID = timedelta(hours=24)
-
-KeyPart = str | int | float
 Row = TypeVar("Row")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+Other = TypeVar("Other")
 
 
-class TagKeys(Protocol):
-    """Makes the tags of page tokens from the deployment's secret key."""
+class Deployment(Protocol):
+    """What tokens depend on; a `Runtime` has it."""
 
-    def page_tag(self, payload: bytes) -> bytes:
-        """Return the tag that proves that we wrote the payload of a page token."""
+    @property
+    def keys(self) -> TagKeys:
+        """Return the keys that prove a token."""
         ...
 
-    def page_tags(self, payload: bytes) -> tuple[bytes, ...]:
-        """Return the tags under the present and the previous key, to compare with."""
+    @property
+    def clock(self) -> Clock:
+        """Return the clock by which a token grows old."""
+        ...
+
+
+class CountedList(Protocol[Row]):
+    """A list that is read in both directions; its keys do not move while pages are read."""
+
+    @property
+    def end(self) -> Key:
+        """Return the key of the end of the list, before which is its last row."""
+        ...
+
+    def count(self, session: Tx) -> int:
+        """Return how many rows there are."""
+        ...
+
+    def key(self, row: Row) -> Key:
+        """Return the key of a row."""
+        ...
+
+    def after(self, session: Tx, key: Key, limit: int) -> Sequence[Row]:
+        """Return the rows behind a key; an empty one is the beginning."""
+        ...
+
+    def before(self, session: Tx, key: Key, limit: int) -> Sequence[Row]:
+        """Return the last rows before a key, in the order of the list."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """The list that a token belongs to, with its filters.
+class PageSelection:
+    """Which page: how many rows, and from where, as a token says; without one the first page.
 
-    `place` is the id of the repository or queue, None for a list of the organization.
+    `field` is where the token was sent; refusals name it.
     """
 
-    endpoint: str
-    org_id: int
-    place: int | None = None
-    filters: tuple[object, ...] = ()
-
-    def digest(self) -> str:
-        """Return a digest that differs between lists, of a fixed length whatever the filters."""
-        text = orjson.dumps([self.endpoint, self.org_id, self.place, *self.filters])
-        return hashlib.sha256(text).hexdigest()[:32]
+    size: int
+    token: str | None = None
+    field: str = "cursor"
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
-    """The row next to which a page begins, by its sort key; an empty key is the end of the list.
-
-    `backwards`: the page is before that row. `rows_before` counts the rows before the page
-    (forwards) or up to it (backwards) when the token was made.
-    """
-
-    key: tuple[KeyPart, ...]
-    rows_before: int = 0
-    backwards: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Part(Generic[Row]):
+class Page(Generic[Row]):
     """Some rows of a list, and the token of the next page; None at the end of the list."""
 
     rows: tuple[Row, ...]
     next_cursor: str | None
 
-
-def token(keys: TagKeys, listing: Listing, boundary: Boundary, now: datetime) -> str:
-    """Return a token for the page that begins at the boundary; it is valid for 24 hours."""
-    payload = orjson.dumps(
-        [
-            listing.digest(),
-            list(boundary.key),
-            boundary.rows_before,
-            boundary.backwards,
-            micros(now),
-        ]
-    )
-    return PREFIX + _text(payload + keys.page_tag(payload))
+    def with_rows(self, rows: Sequence[Other]) -> "Page[Other]":
+        """Return the same page with its rows as they are shown."""
+        return Page(tuple(rows), self.next_cursor)
 
 
-def boundary_of(
-    keys: TagKeys, listing: Listing, given: str | None, now: datetime, field: str = "/cursor"
-) -> Boundary | None:
-    """Return the boundary in a token of this list; None, the first page, without a token.
+@dataclass(frozen=True, slots=True)
+class CountedPage(Generic[Row]):
+    """A page that knows its list: how many rows and pages it has, and tokens of other pages.
+
+    A token is None where there is no such page.
+    """
+
+    rows: tuple[Row, ...]
+    next_cursor: str | None = None
+    prev_cursor: str | None = None
+    last_cursor: str | None = None
+    total_rows: int = 0
+    total_pages: int = 0
+    index: int = 0
+
+    def with_rows(self, rows: Sequence[Other]) -> "CountedPage[Other]":
+        """Return the same page with its rows as they are shown."""
+        return CountedPage(
+            tuple(rows),
+            self.next_cursor,
+            self.prev_cursor,
+            self.last_cursor,
+            self.total_rows,
+            self.total_pages,
+            self.index,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut(Generic[Row]):
+    """The rows of a page, how many are before it, and where its neighbors begin."""
+
+    rows: Sequence[Row]
+    start: int
+    following: Boundary | None = None
+    preceding: Boundary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page of a list begins, how many rows it has, and when it is read."""
+
+    listing: Listing
+    size: int
+    now: datetime
+    boundary: Boundary | None
+    keys: TagKeys = field(repr=False)
+
+    @property
+    def key(self) -> Key:
+        """Return the key behind which the page begins; empty: it is the first page."""
+        return () if self.boundary is None else self.boundary.key
+
+    @property
+    def rows_before(self) -> int:
+        """Return how many rows were before the page when its token was made."""
+        return 0 if self.boundary is None else self.boundary.rows_before
+
+    @property
+    def limit(self) -> int:
+        """Return how many rows to read: one more than shown, to know whether any follows."""
+        return self.size + 1
+
+    def token(self, boundary: Boundary | None) -> str | None:
+        """Return the token of a page that begins at a boundary."""
+        if boundary is None:
+            return None
+        return page_tokens.token(self.keys, self.listing, boundary, self.now)
+
+    def page(self, fetched: Sequence[Row], key_of: Callable[[Row], Key]) -> Page[Row]:
+        """Return the page of the rows behind the key, of which at most `limit` were read."""
+        cut = self._forwards(fetched, key_of, self.rows_before)
+        return Page(tuple(cut.rows), self.token(cut.following))
+
+    def page_of_all(self, rows: Sequence[Row], key_of: Callable[[Row], Key]) -> Page[Row]:
+        """Return the page of a short list, of which all rows were read, sorted by their keys."""
+        behind = [row for row in rows if not self.key or key_of(row) > self.key]
+        return self.page(behind, key_of)
+
+    def cut(self, session: Tx, rows: CountedList[Row]) -> CountedPage[Row]:
+        """Return a page of a list that counts its rows.
+
+        A page before a row that has lost all its rows is the first page. A page after a row stays
+        empty, or rows that were read would be read again.
+        """
+        total, boundary = rows.count(session), self.boundary
+        cut: _Cut[Row] | None = None
+        if boundary is not None and boundary.backwards:
+            cut = self._backwards(session, rows, boundary, total)
+            boundary = None
+        if cut is None:
+            cut = self._from(session, rows, boundary or Boundary(()), total)
+        pages = -(-total // self.size)
+        last = Boundary(rows.end, total, backwards=True) if pages > 1 else None
+        return CountedPage(
+            rows=tuple(cut.rows),
+            next_cursor=self.token(cut.following),
+            prev_cursor=self.token(cut.preceding),
+            last_cursor=self.token(last),
+            total_rows=total,
+            total_pages=pages,
+            index=cut.start // self.size,
+        )
+
+    def _forwards(
+        self, fetched: Sequence[Row], key_of: Callable[[Row], Key], start: int
+    ) -> _Cut[Row]:
+        shown = fetched[: self.size]
+        has_more = len(fetched) > self.size
+        following = Boundary(key_of(shown[-1]), start + self.size) if has_more else None
+        return _Cut(shown, start, following)
+
+    def _from(
+        self, session: Tx, rows: CountedList[Row], boundary: Boundary, total: int
+    ) -> _Cut[Row]:
+        start = boundary.rows_before
+        fetched = rows.after(session, boundary.key, self.limit)
+        cut = self._forwards(fetched, rows.key, start)
+        if not boundary.key or not (cut.rows or total):
+            return cut
+        # An empty page has no row to stand before; what is before it is the end of the list.
+        key = rows.key(cut.rows[0]) if cut.rows else rows.end
+        return _Cut(cut.rows, start, cut.following, Boundary(key, start, backwards=True))
+
+    def _backwards(
+        self, session: Tx, rows: CountedList[Row], boundary: Boundary, total: int
+    ) -> _Cut[Row] | None:
+        """Return the page before a row, None if it has lost all its rows."""
+        is_end = boundary.key == rows.end
+        size = total % self.size or self.size if is_end and total else self.size
+        fetched = rows.before(session, boundary.key, size + 1)
+        if not fetched:
+            return None
+        shown = fetched[-size:]
+        end = total if is_end else boundary.rows_before
+        following = preceding = None
+        start = 0
+        if len(fetched) > size:
+            start = max(0, end - len(shown))
+            preceding = Boundary(rows.key(shown[0]), start, backwards=True)
+        if not is_end:
+            following = Boundary(rows.key(shown[-1]), start + len(shown))
+        return _Cut(shown, start, following, preceding)
+
+
+def place_of(deployment: Deployment, listing: Listing, selection: PageSelection) -> Place:
+    """Return where a page begins.
 
     Raises Malformed: page_token_expired after 24 hours, invalid_page_token for any other fault.
-    The message names `field`, in which the token was sent.
     """
-    if not given:
-        return None
-    name = field.strip("/").replace("/", ".")
-    payload = _payload(keys, given)
-    if payload is None:
-        raise _foreign(name)
-    digest, key, rows_before, backwards, made_at = orjson.loads(payload)
-    if not hmac.compare_digest(digest, listing.digest()):
-        raise _foreign(name)
-    if now - instant(made_at) > VALID:
-        raise Malformed(
-            f"The token in `{name}` is older than 24 hours. Begin again without it.",
-            code="page_token_expired",
-        )
-    return Boundary(tuple(key), rows_before, backwards)
-
-
-def part_of(
-    keys: TagKeys, listing: Listing, rows: Sequence[tuple[Row, Boundary]], take: int, now: datetime
-) -> Part[Row]:
-    """Return the first `take` rows, and a cursor if there are more than these."""
-    shown = rows[:take]
-    following = len(rows) > take
-    last = token(keys, listing, shown[-1][1], now) if following else None
-    return Part(tuple(row for row, _ in shown), last)
-
-
-def micros(at: datetime) -> int:
-    """Return an instant as part of a sort key: microseconds since 1970."""
-    return (at - _EPOCH) // _MICROSECOND
-
-
-def instant(micros_: int) -> datetime:
-    """Return the instant again."""
-    return _EPOCH + micros_ * _MICROSECOND
-
-
-def _payload(keys: TagKeys, given: str) -> bytes | None:
-    """Return the payload of a token, None if it differs in any bit from a token of ours."""
-    try:
-        encoded = given.removeprefix(PREFIX).encode("ascii")
-        whole = base64.b64decode(encoded + b"=" * (-len(encoded) % 4), b"-_", validate=True)
-    except (UnicodeEncodeError, binascii.Error):
-        return None
-    # Base64 has several spellings of the same bytes; only ours is accepted.
-    if given != PREFIX + _text(whole):
-        return None
-    payload, tag = whole[:-TAG_BYTES], whole[-TAG_BYTES:]
-    ours = False
-    for expected in keys.page_tags(payload):
-        ours |= hmac.compare_digest(expected, tag)
-    return payload if ours else None
-
-
-def _text(whole: bytes) -> str:
-    return base64.urlsafe_b64encode(whole).rstrip(b"=").decode("ascii")
-
-
-def _foreign(name: str) -> Malformed:
-    return Malformed(
-        f"`{name}` is not a valid page token for this list. Send the token of the last response "
-        "unchanged, with the same filters, or begin again without it.",
-        code="invalid_page_token",
+    now = deployment.clock.now()
+    boundary = page_tokens.boundary_of(
+        deployment.keys, listing, selection.token, now, selection.field
     )
+    return Place(listing, selection.size, now, boundary, deployment.keys)
+
+
+def cursor(deployment: Deployment, listing: Listing, key: Key) -> str:
+    """Return the token of what comes behind a key, for a client that follows a list."""
+    return page_tokens.token(deployment.keys, listing, Boundary(key), deployment.clock.now())

@@ -14,9 +14,10 @@ from service.accounts import access, audit_entries
 from service.accounts.store import access as stored
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
-from service.database import paging
+from service.database import page_tokens, paging
 from service.database.database import Tx
-from service.database.paging import Boundary, Listing, Part
+from service.database.page_tokens import Key, Listing
+from service.database.paging import Page, PageSelection
 from service.errors import Invalid, NotFound
 from service.http.callers import Caller
 from service.notifications import addresses, signing
@@ -122,23 +123,19 @@ async def _scope(runtime: Runtime, caller: Caller, change: EndpointChange) -> fr
 
 
 async def list_all(
-    runtime: Runtime, caller: Caller, take: int, cursor: str | None
-) -> Part[EndpointView]:
+    runtime: Runtime, caller: Caller, selection: PageSelection
+) -> Page[EndpointView]:
     """Return the endpoints that the caller can see, oldest first; at most 50.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
     listing = Listing("webhooks/list-endpoints", caller.org_id)
-    now = runtime.clock.now()
-    after = paging.boundary_of(runtime.keys, listing, cursor, now)
-    seen = [(view, _boundary(view)) for view in await runtime.store.read(_seen, caller)]
-    if after is not None:
-        seen = [(view, place) for view, place in seen if place.key > after.key]
-    return paging.part_of(runtime.keys, listing, seen, take, now)
+    place = paging.place_of(runtime, listing, selection)
+    return place.page_of_all(await runtime.store.read(_seen, caller), _key)
 
 
-def _boundary(view: EndpointView) -> Boundary:
-    return Boundary((paging.micros(view.created_at), view.id))
+def _key(view: EndpointView) -> Key:
+    return page_tokens.micros(view.created_at), view.id
 
 
 def _seen(session: Tx, caller: Caller) -> tuple[EndpointView, ...]:

@@ -17,9 +17,10 @@ import structlog
 from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
-from service.database import paging
+from service.database import page_tokens, paging
 from service.database.database import Tx
-from service.database.paging import Boundary, Listing, Part
+from service.database.page_tokens import Key, Listing
+from service.database.paging import Page, PageSelection
 from service.database.records import Claim
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http.callers import Caller
@@ -201,15 +202,14 @@ class DeliveryPage:
     """Which deliveries to an endpoint: of an event, in a state, of messages in [since, until)."""
 
     endpoint_id: str
-    take: int
-    cursor: str | None = None
+    selection: PageSelection
     event: str | None = None
     state: DeliveryState | None = None
     since: datetime | None = None
     until: datetime | None = None
 
 
-async def list_deliveries(runtime: Runtime, caller: Caller, page: DeliveryPage) -> Part[Delivery]:
+async def list_deliveries(runtime: Runtime, caller: Caller, page: DeliveryPage) -> Page[Delivery]:
     """Return deliveries to an endpoint, newest messages first.
 
     Raises NotFound(webhook_endpoint_not_found), Malformed(invalid_page_token,
@@ -217,23 +217,19 @@ async def list_deliveries(runtime: Runtime, caller: Caller, page: DeliveryPage) 
     """
     filters = (page.endpoint_id, page.event, page.state, page.since, page.until)
     listing = Listing("webhooks/list-deliveries", caller.org_id, filters=filters)
-    now = runtime.clock.now()
-    boundary = paging.boundary_of(runtime.keys, listing, page.cursor, now)
+    place = paging.place_of(runtime, listing, page.selection)
     wanted = DeliveryFilter(page.event, page.state, page.since, page.until)
-    after = None
-    if boundary is not None:
-        at, message = boundary.key
-        after = (paging.instant(int(at)), str(message))
+    after = (page_tokens.instant(int(place.key[0])), str(place.key[1])) if place.key else None
 
     def read(session: Tx) -> tuple[Delivery, ...]:
         endpoint = endpoints.find(session, caller, page.endpoint_id)
-        return delivery_log.page(session, endpoint.id, wanted, after, page.take + 1)
+        return delivery_log.page(session, endpoint.id, wanted, after, place.limit)
 
-    rows = [
-        (each, Boundary((paging.micros(each.made_at), each.message_id)))
-        for each in await runtime.store.read(read)
-    ]
-    return paging.part_of(runtime.keys, listing, rows, page.take, now)
+    return place.page(await runtime.store.read(read), _key)
+
+
+def _key(delivery: Delivery) -> Key:
+    return page_tokens.micros(delivery.made_at), delivery.message_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,6 +167,7 @@ def test_a_newer_schema_is_refused(tmp_path, headgate, refused, github):
     database = sqlite3.connect(tmp_path / "headgate-data/headgate.db")
     with database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
+        database.execute("UPDATE schema_compatibility SET runs_from = '9998'")
     database.close()
     assert "9999" in refused("--port", "0", **github)
 

@@ -278,13 +278,14 @@ async def test_more_queues_than_a_page_shows_are_on_the_next(store, monkeypatch)
         stage = await queue_stage.staged(store, branch)
     async with stage.browsing() as browser:
         page = await browser.see("/", host="localhost")
-        (further,) = [link for link in page.links if link.startswith("/?after=")]
+        (further,) = [link for link in page.links if link.startswith("/?cursor=")]
         assert "The first 2 queues, all running" in page.text
         last = await browser.see(further, host="localhost")
         assert "1 queue, running" in last.text
         assert "/octo/widgets/d" in last.links
-        for wrong in ("x", "-1/a", "9" * 40):
-            assert (await browser.get(f"/?after={wrong}", host="localhost")).status == 404
+        for wrong in ("x", "-1/a", f"{further.removeprefix('/?cursor=')}A"):
+            refused = await browser.get(f"/?cursor={wrong}", host="localhost")
+            assert (refused.status, b"cursor" in refused.body) == (400, True)
 
 
 @pytest.mark.parametrize(("method", "status"), [("POST", 403), ("DELETE", 405)])

@@ -110,22 +110,6 @@ def test_a_bound_of_xml(within, beyond, message):
     assert report.fault.message == message
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        '<testsuite><testcase name="a"/><testcase name="b"/></testsuite>',
-        '{"Action":"pass","Package":"p","Test":"a"}\n{"Action":"pass","Package":"p","Test":"b"}',
-        '{"results":{"tests":[{"name":"a","status":"passed"},{"name":"b","status":"passed"}]}}',
-    ],
-)
-def test_no_file_has_more_tests_than_an_upload_may_have(content, monkeypatch):
-    monkeypatch.setattr(reading, "CASES_MAX", 1)
-    report = read(content)
-    assert report.status is FileStatus.REFUSED
-    assert report.fault
-    assert report.fault.message == "The file holds more than 500,000 tests."
-
-
 def test_json_of_many_values_is_refused_before_it_is_read():
     report = read('{"results":{"tests":[' + "{}," * 3_000_000 + "{}]}}")
     assert report.fault

@@ -15,6 +15,7 @@ RECORDED = Path(__file__).parent / "recorded"
 
 THUS = "fails <b>so</b> & thus"
 UMLAUTS = "cart with a discount handles ümlauts"
+CTRF = "cart.test.js > cart"
 SUITE = "test_cart.Cart"
 
 FOUND = {
@@ -50,6 +51,12 @@ FOUND = {
         failed | cart | cart with a discount {THUS} | cart with a discount {THUS} |
         passed | cart | {UMLAUTS} | {UMLAUTS} |
         skipped | cart | cart is left out | cart is left out |
+        """,
+    "jest-ctrf": f"""
+        passed | {CTRF} |  | cart adds up | cart.test.js
+        failed | {CTRF} > with a discount |  | cart with a discount {THUS} | cart.test.js
+        passed | {CTRF} > with a discount |  | {UMLAUTS} | cart.test.js
+        skipped | {CTRF} |  | cart is left out | cart.test.js
         """,
     "mocha": f"""
         passed | cart | adds up | cart adds up | test/cart.js
@@ -95,6 +102,7 @@ HEADLINES = {
     "pytest": "AssertionError: two red & <b>bold</b>\nassert [1, 2] == [1, 3]",
     "unittest": "AssertionError: 1 != 2",
     "jest": "Error: 10 != 11",
+    "jest-ctrf": "Error: 10 != 11",
     "mocha": "Error: 10 != 11",
     "vitest": "Error: 10 != 11",
     "node": "testCodeFailure: 10 != 11",
@@ -106,12 +114,17 @@ HEADLINES = {
 
 def read(name):
     """The recorded report; its runner ran in /build."""
-    content = (RECORDED / f"{name}.xml").read_bytes()
-    return reports.read(content, None, ReadOptions(source_root="/build"))
+    return reports.read(recording(name).read_bytes(), None, ReadOptions(source_root="/build"))
+
+
+def recording(name):
+    """The file of a runner."""
+    (path,) = RECORDED.glob(f"{name}.[xj]*")
+    return path
 
 
 def test_every_runner_is_recorded_and_read():
-    kept = {path.stem for path in (*RECORDED.glob("*.xml"), *RECORDED.glob("*.jsonl"))}
+    kept = {path.stem for path in RECORDED.glob("*.[xj]*")}
     assert set(FOUND) | set(COUNTS) == set(RUNNERS) == kept
 
 

@@ -29,7 +29,7 @@ from sqlalchemy import Connection, make_url
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database import migrate, postgresql, sqlite_file
-from service.database.database import Store, open_store
+from service.database.database import Store, StoreOptions, open_store
 from tests.harness import needs, small_disk
 from tests.harness.small_disk import SmallDisk
 
@@ -383,9 +383,9 @@ def connected(url: str) -> Iterator[Connection]:
         engine.dispose()
 
 
-async def opened_at(url: str) -> Store:
-    """A store on this database, with the machine's clock and random ids."""
-    return await open_store(url, clock=Hasty(), ids=RandomIds(), boundary=NoBoundary())
+async def opened_at(url: str, how: StoreOptions | None = None) -> Store:
+    """A store on this database, with a clock that jumps and random ids."""
+    return await open_store(url, clock=Hasty(), ids=RandomIds(), boundary=NoBoundary(), options=how)
 
 
 class Hasty:

@@ -21,6 +21,7 @@ import aiohttp
 from bot.cli import app
 from bot.sandbox.app import SandboxOptions, running
 from service.clock import SystemClock
+from tests.harness import newer_schema
 from tests.harness.clock import JumpingLoop
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -232,6 +233,7 @@ def serve_here(environment: dict[str, str], log: str) -> None:
     os.dup2(sink, 2)
     os.environ.clear()
     os.environ.update(environment)
+    newer_schema.use_if_named()
     sys.argv = ["headgate", "serve"]
     app.main()
 
@@ -267,6 +269,7 @@ def command_here(environment: dict[str, str], said: list[str], arguments: Sequen
         os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND), place)
     os.environ.clear()
     os.environ.update(environment)
+    newer_schema.use_if_named()
     app.main(list(arguments))
 
 

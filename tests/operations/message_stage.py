@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from service.accounts import access, tokens
 from service.accounts.tokens import TokenRequest
+from service.database.paging import PageSelection
 from service.http.callers import Caller
 from service.mergequeue.operations import queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
@@ -58,12 +59,12 @@ class Stage:
 
     async def log(self, **wanted: object) -> list[Delivery]:
         """What the endpoint was sent, newest first."""
-        wish = DeliveryPage(self.view.id, 100, **wanted)  # type: ignore[arg-type]
+        wish = DeliveryPage(self.view.id, PageSelection(100), **wanted)  # type: ignore[arg-type]
         return list((await notifications.list_deliveries(self.runtime, self.caller, wish)).rows)
 
     async def endpoint(self) -> EndpointView:
         """The endpoint as it is now."""
-        part = await endpoints.list_all(self.runtime, self.caller, 100, None)
+        part = await endpoints.list_all(self.runtime, self.caller, PageSelection(100))
         return next(each for each in part.rows if each.id == self.view.id)
 
     async def another(self, receiver: Receiver, *wanted: str) -> tuple[EndpointView, str]:

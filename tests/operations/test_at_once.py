@@ -10,6 +10,7 @@ import pytest
 
 from service.accounts import access, repositories, tokens
 from service.accounts.tokens import TokenRequest
+from service.database.paging import PageSelection
 from service.errors import Invalid, NotFound
 from service.mergequeue.operations import queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
@@ -55,7 +56,9 @@ async def test_no_more_endpoints_than_the_limit_are_made_at_once(stage, monkeypa
     wish = EndpointChange(stage.receiver.url, ("queue.*",))
     make = (endpoints.create(stage.runtime, stage.caller, wish) for _ in range(8))
     assert await refusals(*make) == ["limit_reached"] * 6
-    assert len((await endpoints.list_all(stage.runtime, stage.caller, 100, None)).rows) == 3
+    assert (
+        len((await endpoints.list_all(stage.runtime, stage.caller, PageSelection(100))).rows) == 3
+    )
 
 
 async def test_no_more_queues_than_the_limit_are_made_at_once(stage, monkeypatch):

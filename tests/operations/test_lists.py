@@ -5,13 +5,25 @@ from datetime import timedelta
 
 import pytest
 
-from service.accounts import repositories
+from service.accounts import activity, repositories
+from service.accounts.activity import AuditFilter
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.database.paging import PageSelection
 from service.errors import Invalid, Malformed, NotFound
 from service.http.callers import Caller
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.operations import impacted_targets, lists, pull_requests, queues
+from service.mergequeue.operations import (
+    impacted_targets,
+    lists,
+    overview,
+    pull_requests,
+    queue_access,
+    queues,
+)
 from service.mergequeue.operations.lists import PullRequestFilter, RunPage, RunRequest
+from service.mergequeue.operations.overview import Scope
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.views import TimelineEvent
@@ -36,7 +48,7 @@ async def part_of(
     runtime: Runtime, queue: QueueRef, cursor: str | None, wanted: PullRequestFilter = ALL
 ) -> tuple[list[int], str | None]:
     """Two numbers and where to go on."""
-    part = await lists.list_pull_requests(runtime, queue, wanted, 2, cursor)
+    part = await lists.list_pull_requests(runtime, queue, wanted, PageSelection(2, cursor))
     return [view.entry.pr for view in part.rows], part.next_cursor
 
 
@@ -113,12 +125,12 @@ async def test_events_come_in_parts_numbered_through(runtime: Runtime, queue: Qu
     seen: list[TimelineEvent] = []
     cursor = None
     while cursor is not None or not seen:
-        part = await lists.list_events(runtime, queue, 1, 1, cursor)
+        part = await lists.list_events(runtime, queue, 1, PageSelection(1, cursor))
         seen += part.events
         cursor = part.next_cursor
     assert tuple(seen) == view.timeline
     with pytest.raises(NotFound) as refused:
-        await lists.list_events(runtime, queue, 2, 1, None)
+        await lists.list_events(runtime, queue, 2, PageSelection(1))
     assert refused.value.code == "never_submitted"
 
 
@@ -144,7 +156,7 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
         rows: list[str] = []
         caller, cursor = caller_of(queue, only), None
         while cursor is not None or not rows:
-            part = await lists.list_queues(runtime, caller, ref, 1, cursor)
+            part = await lists.list_queues(runtime, caller, ref, PageSelection(1, cursor))
             rows += [f"{row.repo.name} {row.branch} {row.depth}" for row in part.rows]
             cursor = part.next_cursor
         return rows
@@ -156,18 +168,18 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
     with pytest.raises(NotFound):
         await found(frozenset({other.id}), provider.ref)
     nobody = replace(caller_of(queue), org_id=queue.org_id + 1)
-    assert (await lists.list_queues(runtime, nobody, None, 50, None)).rows == ()
+    assert (await lists.list_queues(runtime, nobody, None, PageSelection(50))).rows == ()
 
 
 async def test_a_queue_without_runs_lists_none(runtime: Runtime, queue: QueueRef):
-    assert await lists.list_runs(runtime, queue, RunRequest(None, None, 0, 50)) == RunPage(
-        (), 0, None
-    )
+    assert await lists.list_runs(
+        runtime, queue, RunRequest(None, None, PageSelection(50))
+    ) == RunPage((), 0, None)
 
 
 async def test_the_largest_number_there_may_be_is_a_number(runtime: Runtime, queue: QueueRef):
     largest = 4_294_967_295
-    wish = RunRequest(pr=largest, status=None, offset=0, take=1)
+    wish = RunRequest(largest, None, PageSelection(1))
     assert (await lists.newest_submissions(runtime, queue, [largest])).missing == (largest,)
     assert await lists.list_runs(runtime, queue, wish) == RunPage((), 0, None)
     upload = impacted_targets.Upload(largest, Sha("a" * 40), targets.ALL)
@@ -175,4 +187,55 @@ async def test_the_largest_number_there_may_be_is_a_number(runtime: Runtime, que
     await cancelled(runtime, queue, largest)
     (view,) = (await lists.newest_submissions(runtime, queue, [largest])).views
     assert view.entry.state is EntryState.CANCELLED
-    assert (await lists.list_events(runtime, queue, largest, 10, None)).events
+    assert (await lists.list_events(runtime, queue, largest, PageSelection(10))).events
+
+
+async def test_the_audit_log_is_read_once_while_it_grows(runtime: Runtime, queue: QueueRef):
+    wanted = AuditFilter(action="deed.")
+
+    async def happened(number: int) -> None:
+        row = AuditRow(runtime.clock.now(), queue.org_id, SYSTEM, f"deed.{number}", "x", "allowed")
+        await runtime.store.run(audit.append, row)
+
+    for number in range(5):
+        await happened(number)
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await activity.entries(runtime, [queue.org_id], wanted, PageSelection(2, cursor))
+        seen += [entry.row.action for entry in page.rows]
+        cursor = page.next_cursor
+        await happened(len(seen) + 10)
+    assert seen == [f"deed.{number}" for number in (4, 3, 2, 1, 0)]
+    first = await activity.entries(runtime, None, wanted, PageSelection(2))
+    for other in (AuditFilter(), replace(wanted, since=runtime.clock.now())):
+        with pytest.raises(Malformed, match="`cursor` is not a valid page token"):
+            await activity.entries(runtime, None, other, PageSelection(2, first.next_cursor))
+
+
+async def test_the_first_page_lists_queues_once_while_they_come_and_go(
+    runtime: Runtime, queue: QueueRef, provider, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(overview, "QUEUES_MAX", 2)
+    own = await runtime.store.run(repositories.keep, await provider.repository(provider.ref))
+
+    async def made(branch: str) -> QueueRef:
+        request = QueueRequest({}, QueueState.PAUSED)
+        await queues.create(runtime, own, branch, request, SYSTEM)
+        return await queue_access.queue_in(runtime, own, branch)
+
+    there = [await made(branch) for branch in ("a", "b", "c", "y", "z")]
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await overview.read(runtime, Scope(), cursor)
+        seen += [each.ref.branch for each in page.queues]
+        cursor = page.next_cursor
+        if "b" in seen and "c" not in seen:
+            await queues.delete(runtime, there[0], SYSTEM)
+            await queues.delete(runtime, there[3], SYSTEM)
+            await made("aa")
+            await made("x")
+    assert seen == ["a", "b", "c", "main", "x", "z"]
+    with pytest.raises(Malformed, match="`cursor` is not a valid page token"):
+        await overview.read(runtime, Scope(), "0/main")

@@ -13,6 +13,7 @@ from service.accounts import access, tokens
 from service.accounts.store import access as stored
 from service.accounts.store import audit
 from service.accounts.tokens import TokenRequest
+from service.database.paging import PageSelection
 from service.errors import Invalid, Malformed, NotFound, ServiceError, Unauthenticated
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
@@ -104,14 +105,18 @@ async def test_another_organization_hears_nothing(stage):
         await stage.hold()
         await stage.drain()
         assert (stage.receiver.types(), other.types()) == (["queue.held"], [])
-        assert not (await endpoints.list_all(stage.runtime, stage.caller, 9, None)).rows[1:]
+        assert not (await endpoints.list_all(stage.runtime, stage.caller, PageSelection(9))).rows[
+            1:
+        ]
         for asked in (
             endpoints.update(stage.runtime, caller, stage.view.id, EndpointChange()),
             endpoints.delete(stage.runtime, caller, stage.view.id),
             endpoints.rotate_secret(stage.runtime, caller, stage.view.id, 1),
             notifications.send_test(stage.runtime, caller, stage.view.id),
             notifications.replay(stage.runtime, caller, stage.view.id, ReplayRequest("msg_1")),
-            notifications.list_deliveries(stage.runtime, caller, DeliveryPage(stage.view.id, 9)),
+            notifications.list_deliveries(
+                stage.runtime, caller, DeliveryPage(stage.view.id, PageSelection(9))
+            ),
         ):
             with pytest.raises(NotFound) as hidden:
                 await asked
@@ -331,16 +336,16 @@ async def test_the_log_is_filtered_and_paged(stage):
     pages: list[str] = []
     cursor = None
     for _ in range(4):
-        wish = DeliveryPage(stage.view.id, 1, cursor)
+        wish = DeliveryPage(stage.view.id, PageSelection(1, cursor))
         part = await notifications.list_deliveries(stage.runtime, stage.caller, wish)
         pages += [each.message_id for each in part.rows]
         cursor = part.next_cursor
     assert cursor is None
     assert pages == [each.message_id for each in await stage.log()]
     first = await notifications.list_deliveries(
-        stage.runtime, stage.caller, DeliveryPage(stage.view.id, 1)
+        stage.runtime, stage.caller, DeliveryPage(stage.view.id, PageSelection(1))
     )
-    other = DeliveryPage(stage.view.id, 1, first.next_cursor, event="queue.updated")
+    other = DeliveryPage(stage.view.id, PageSelection(1, first.next_cursor), event="queue.updated")
     with pytest.raises(Malformed):
         await notifications.list_deliveries(stage.runtime, stage.caller, other)
 
@@ -451,7 +456,7 @@ async def test_an_organization_has_at_most_fifty_endpoints(stage):
     pages: list[str] = []
     cursor = None
     while not pages or cursor:
-        part = await endpoints.list_all(stage.runtime, stage.caller, 20, cursor)
+        part = await endpoints.list_all(stage.runtime, stage.caller, PageSelection(20, cursor))
         pages += [each.id for each in part.rows]
         cursor = part.next_cursor
     assert len(set(pages)) == len(pages) == 50
@@ -465,7 +470,7 @@ async def test_a_limited_token_sees_and_makes_endpoints_within_its_limit_alone(s
     ):
         with pytest.raises(NotFound):
             await asked
-    assert not (await endpoints.list_all(stage.runtime, caller, 9, None)).rows
+    assert not (await endpoints.list_all(stage.runtime, caller, PageSelection(9))).rows
     with pytest.raises(Invalid) as refused:
         await endpoints.create(stage.runtime, caller, EndpointChange(stage.receiver.url, ("*",)))
     assert refused.value.code == "scope_exceeds_own"
@@ -473,7 +478,7 @@ async def test_a_limited_token_sees_and_makes_endpoints_within_its_limit_alone(s
     view, _ = await endpoints.create(stage.runtime, caller, wish)
     assert view.repositories == (stage.queue.repo,)
     assert [
-        each.id for each in (await endpoints.list_all(stage.runtime, caller, 9, None)).rows
+        each.id for each in (await endpoints.list_all(stage.runtime, caller, PageSelection(9))).rows
     ] == [view.id]
     wish = EndpointChange(everywhere=True)
     with pytest.raises(Invalid):

@@ -1,44 +1,65 @@
 """Page tokens: whatever we did not write for this very list is refused in the same words."""
 
 import base64
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.keys import KeyRing
-from service.database import paging
-from service.database.paging import Boundary, Listing
+from service.database import page_tokens, paging
+from service.database.database import Tx
+from service.database.page_tokens import Boundary, Key, Listing
+from service.database.paging import CountedPage, PageSelection, Place
 from service.errors import Malformed
+from tests.harness.recorded import SetClock
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The keys and the clock of a deployment."""
+
+    @property
+    def keys(self) -> KeyRing:
+        return KEYS
+
+    @property
+    def clock(self) -> SetClock:
+        return SetClock(NOW)
+
 
 NOW = datetime(2026, 3, 2, 14, tzinfo=UTC)
 KEYS = KeyRing("a secret key for tests, long enough to be one")
 LIST = Listing("listQueues", org_id=1, place=2, filters=("FAILED", None))
+DEPLOYMENT = Deployed()
 HERE = Boundary(("open", 7, -1, 0.25, "release/ü"), rows_before=50, backwards=True)
 
 
 def refusal_of(token: str, listing: Listing = LIST, at: datetime = NOW) -> tuple[str, str]:
     """Code and sentence of what a token is refused with."""
     with pytest.raises(Malformed) as refused:
-        paging.boundary_of(KEYS, listing, token, at)
+        page_tokens.boundary_of(KEYS, listing, token, at, "cursor")
     return refused.value.code, refused.value.detail
 
 
 def test_a_token_says_what_was_put_into_it_however_often_it_is_shown():
-    token = paging.token(KEYS, LIST, HERE, NOW)
+    token = page_tokens.token(KEYS, LIST, HERE, NOW)
     assert token.startswith("hgp1_")
     for _ in range(2):
-        assert paging.boundary_of(KEYS, LIST, token, NOW) == HERE
+        assert page_tokens.boundary_of(KEYS, LIST, token, NOW, "cursor") == HERE
 
 
 @pytest.mark.parametrize("token", [None, ""])
 def test_no_token_is_the_first_page(token):
-    assert paging.boundary_of(KEYS, LIST, token, NOW) is None
+    assert page_tokens.boundary_of(KEYS, LIST, token, NOW, "cursor") is None
 
 
 def test_a_token_is_good_for_24_hours():
-    token = paging.token(KEYS, LIST, HERE, NOW)
-    assert paging.boundary_of(KEYS, LIST, token, NOW + timedelta(hours=24)) == HERE
+    token = page_tokens.token(KEYS, LIST, HERE, NOW)
+    assert page_tokens.boundary_of(KEYS, LIST, token, NOW + timedelta(hours=24), "cursor") == HERE
     code, sentence = refusal_of(token, at=NOW + timedelta(hours=24, milliseconds=1))
     assert code == "page_token_expired"
     assert sentence == "The token in `cursor` is older than 24 hours. Begin again without it."
@@ -56,13 +77,13 @@ def test_a_token_is_good_for_24_hours():
     ],
 )
 def test_a_token_of_another_list_is_refused(other):
-    token = paging.token(KEYS, other, HERE, NOW)
+    token = page_tokens.token(KEYS, other, HERE, NOW)
     assert refusal_of(token)[0] == "invalid_page_token"
     assert refusal_of(token) == refusal_of("nonsense")
 
 
 def test_a_token_with_any_character_changed_added_or_cut_is_refused():
-    token = paging.token(KEYS, LIST, HERE, NOW)
+    token = page_tokens.token(KEYS, LIST, HERE, NOW)
     changed = [
         token[:place] + ("A" if letter != "A" else "B") + token[place + 1 :]
         for place, letter in enumerate(token)
@@ -82,7 +103,7 @@ def test_a_second_spelling_of_the_same_bytes_is_refused():
     token = next(
         made
         for made in (
-            paging.token(KEYS, LIST, replace(HERE, rows_before=10**n), NOW) for n in range(3)
+            page_tokens.token(KEYS, LIST, replace(HERE, rows_before=10**n), NOW) for n in range(3)
         )
         if len(made.removeprefix("hgp1_")) % 4
     )
@@ -94,30 +115,116 @@ def test_a_second_spelling_of_the_same_bytes_is_refused():
 
 
 def test_a_token_outlives_the_rotation_of_the_key():
-    token = paging.token(KEYS, LIST, HERE, NOW)
+    token = page_tokens.token(KEYS, LIST, HERE, NOW)
     rotated = KeyRing(
         "another secret key for tests, as long", "a secret key for tests, long enough to be one"
     )
-    assert paging.boundary_of(rotated, LIST, token, NOW) == HERE
+    assert page_tokens.boundary_of(rotated, LIST, token, NOW, "cursor") == HERE
     with pytest.raises(Malformed):
-        paging.boundary_of(KeyRing("a third secret key, which never made any"), LIST, token, NOW)
+        page_tokens.boundary_of(
+            KeyRing("a third secret key, which never made any"), LIST, token, NOW, "cursor"
+        )
 
 
 def test_the_field_that_held_the_token_is_named():
     with pytest.raises(Malformed, match=r"`page_query\.page_token`"):
-        paging.boundary_of(KEYS, LIST, "x", NOW, "/page_query/page_token")
+        page_tokens.boundary_of(KEYS, LIST, "x", NOW, "page_query.page_token")
 
 
-def test_a_part_goes_on_only_where_more_rows_follow():
-    rows = [(number, Boundary((number,))) for number in range(3)]
-    whole = paging.part_of(KEYS, LIST, rows, 3, NOW)
+def one_way(size: int, token: str | None = None) -> Place:
+    return paging.place_of(DEPLOYMENT, LIST, PageSelection(size, token))
+
+
+def test_a_page_goes_on_only_where_more_rows_follow():
+    whole = one_way(3).page(range(3), lambda row: (row,))
     assert (whole.rows, whole.next_cursor) == ((0, 1, 2), None)
-    part = paging.part_of(KEYS, LIST, rows, 2, NOW)
-    assert part.rows == (0, 1)
-    assert paging.boundary_of(KEYS, LIST, part.next_cursor, NOW) == Boundary((1,))
-    assert paging.part_of(KEYS, LIST, [], 2, NOW).next_cursor is None
+    page = one_way(2).page(range(3), lambda row: (row,))
+    assert page.rows == (0, 1)
+    following = one_way(2, page.next_cursor)
+    assert (following.key, following.rows_before, following.limit) == ((1,), 2, 3)
+    assert one_way(2).page([], lambda row: (row,)).next_cursor is None
+
+
+def test_a_short_list_goes_on_behind_its_key_whatever_became_of_the_row():
+    page = one_way(2).page_of_all([1, 2, 3, 4], lambda row: (row,))
+    following = one_way(2, page.next_cursor).page_of_all([1, 3, 5], lambda row: (row,))
+    assert (following.rows, following.next_cursor) == ((3, 5), None)
+
+
+@dataclass
+class Numbers:
+    """A list of numbers in their order."""
+
+    rows: set[int]
+    end: Key = ("end",)
+
+    def count(self, session: Tx) -> int:
+        return len(self.rows)
+
+    def key(self, row: int) -> Key:
+        return (row,)
+
+    def after(self, session: Tx, key: Key, limit: int) -> list[int]:
+        return sorted(row for row in self.rows if not key or row > int(key[0]))[:limit]
+
+    def before(self, session: Tx, key: Key, limit: int) -> list[int]:
+        found = sorted(row for row in self.rows if key == self.end or row < int(key[0]))
+        return found[-limit:]
+
+
+def cut(numbers: Numbers, size: int, token: str | None = None) -> CountedPage[int]:
+    return one_way(size, token).cut(cast("Tx", None), numbers)
+
+
+@given(
+    rows=st.sets(st.integers(0, 30), max_size=20),
+    size=st.integers(1, 7),
+    changes=st.lists(st.tuples(st.booleans(), st.integers(0, 30)), max_size=20),
+)
+def test_pages_joined_are_the_list_while_rows_come_and_go(
+    rows: set[int], size: int, changes: list[tuple[bool, int]]
+):
+    numbers, touched = Numbers(set(rows)), {row for _, row in changes}
+    for backwards in (False, True):
+        page = cut(numbers, size)
+        if backwards and page.last_cursor:
+            page = cut(numbers, size, page.last_cursor)
+        found = [page.rows]
+        while token := page.prev_cursor if backwards else page.next_cursor:
+            if changes:
+                comes, row = changes.pop()
+                (numbers.rows.add if comes else numbers.rows.discard)(row)
+            page = cut(numbers, size, token)
+            assert page.total_rows == len(numbers.rows)
+            found.append(page.rows)
+        joined = [row for part in (reversed(found) if backwards else found) for row in part]
+        assert set(rows) - touched <= set(joined)
+        if not backwards:
+            assert joined == sorted(set(joined))
+
+
+@given(rows=st.sets(st.integers(0, 30), max_size=20), size=st.integers(1, 7))
+def test_pages_of_a_list_at_rest_are_the_same_both_ways(rows: set[int], size: int):
+    numbers = Numbers(rows)
+    page, forwards = cut(numbers, size), []
+    while True:
+        forwards.append(page)
+        if page.next_cursor is None:
+            break
+        page = cut(numbers, size, page.next_cursor)
+    assert [row for each in forwards for row in each.rows] == sorted(rows)
+    assert [each.index for each in forwards] == list(range(len(forwards)))
+    assert {each.total_pages for each in forwards} == {-(-len(rows) // size)}
+    if len(forwards) > 1:
+        page, backwards = cut(numbers, size, page.last_cursor), []
+        while True:
+            backwards.append(page.rows)
+            if page.prev_cursor is None:
+                break
+            page = cut(numbers, size, page.prev_cursor)
+        assert backwards == [each.rows for each in reversed(forwards)]
 
 
 def test_an_instant_keeps_its_microseconds():
     at = NOW + timedelta(microseconds=1)
-    assert paging.instant(paging.micros(at)) == at
+    assert page_tokens.instant(page_tokens.micros(at)) == at

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from service.accounts import repositories
 from service.accounts.store import access
 from service.database.database import Tx
+from service.database.paging import PageSelection
 from service.database.records import OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.errors import Conflict, NotFound
@@ -235,7 +236,7 @@ COMMANDS: dict[str, Callable[[Runtime, QueueRef], Awaitable[object]]] = {
     "read": queues.read,
     "record": lambda runtime, queue: pull_requests.status(runtime, queue, NUMBER),
     "list": lambda runtime, queue: lists.list_pull_requests(
-        runtime, queue, PullRequestFilter(), 10, None
+        runtime, queue, PullRequestFilter(), PageSelection(10)
     ),
 }
 

@@ -8,6 +8,7 @@ import pytest
 from service.accounts import access, repositories, tokens
 from service.accounts.token_views import IssuedToken
 from service.accounts.tokens import TokenRequest
+from service.database.paging import PageSelection
 from service.errors import Invalid, NotFound, Unauthenticated
 from service.http.callers import Caller
 from service.runtime import Runtime
@@ -70,7 +71,7 @@ async def test_a_token_reaches_those_that_see_no_more_than_it_does(runtime, repo
     blind = await caller_by(runtime, replace(wish, repositories=()))
     foreign = await caller_by(runtime, replace(wish, org_slug="initech"))
     reached = {
-        caller.token_id: names((await tokens.live_tokens(runtime, caller, 100, None)).rows)
+        caller.token_id: names((await tokens.live_tokens(runtime, caller, PageSelection(100))).rows)
         for caller in (everywhere, limited, blind, foreign)
     }
     own = {each.token_id for each in (everywhere, limited, equal, blind)}
@@ -168,13 +169,15 @@ async def test_a_caller_is_told_of_its_own_token(runtime, wish):
     assert (await tokens.token_of(runtime, caller)).id == caller.token_id
     with pytest.raises(Unauthenticated):
         await tokens.token_of(runtime, replace(caller, token_id="unknown"))
-    assert (await tokens.live_tokens(runtime, replace(caller, token_id="x"), 9, None)).rows == ()
+    assert (
+        await tokens.live_tokens(runtime, replace(caller, token_id="x"), PageSelection(9))
+    ).rows == ()
 
 
 async def test_pages_give_each_token_once(runtime, wish):
     caller = await caller_by(runtime, wish)
     made = [await tokens.create_token(runtime, wish, SYSTEM) for _ in range(2)]
-    first = await tokens.live_tokens(runtime, caller, 2, None)
-    second = await tokens.live_tokens(runtime, caller, 2, first.next_cursor)
+    first = await tokens.live_tokens(runtime, caller, PageSelection(2))
+    second = await tokens.live_tokens(runtime, caller, PageSelection(2, first.next_cursor))
     seen = [view.id for view in (*first.rows, *second.rows)]
     assert sorted(seen) == sorted([caller.token_id, *(each.view.id for each in made)])

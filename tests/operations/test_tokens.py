@@ -9,6 +9,7 @@ from service.accounts import access, tokens
 from service.accounts.store import audit
 from service.accounts.token_views import IssuedToken
 from service.accounts.tokens import TokenRequest
+from service.database.paging import PageSelection
 from service.errors import Invalid, Malformed, NotFound, Unauthenticated
 from service.http.callers import Caller
 from service.memory import Memory
@@ -110,10 +111,10 @@ async def test_a_token_deals_with_none_of_another_organization(runtime, actor):
 
 async def test_pages_go_on_behind_a_token_that_has_ended_meanwhile(runtime, ops, actor):
     ids = [(await made(runtime, actor)).view.id for _ in range(4)]
-    first = await tokens.live_tokens(runtime, ops, 2, None)
+    first = await tokens.live_tokens(runtime, ops, PageSelection(2))
     last = first.rows[-1].id
     await tokens.revoke_token(runtime, last, actor)
-    second = await tokens.live_tokens(runtime, ops, 100, first.next_cursor)
+    second = await tokens.live_tokens(runtime, ops, PageSelection(100, first.next_cursor))
     seen = [view.id for view in (*first.rows, *second.rows)]
     assert sorted(seen) == sorted([ops.token_id, *ids])
     assert second.next_cursor is None
@@ -121,10 +122,10 @@ async def test_pages_go_on_behind_a_token_that_has_ended_meanwhile(runtime, ops,
 
 async def test_a_cursor_of_another_organization_is_none_of_this_list(runtime, ops, actor):
     await made(runtime, actor)
-    cursor = (await tokens.live_tokens(runtime, ops, 1, None)).next_cursor
+    cursor = (await tokens.live_tokens(runtime, ops, PageSelection(1))).next_cursor
     stranger = replace(ops, org_id=ops.org_id + 1)
     with pytest.raises(Malformed) as refused:
-        await tokens.live_tokens(runtime, stranger, 1, cursor)
+        await tokens.live_tokens(runtime, stranger, PageSelection(1, cursor))
     assert refused.value.code == "invalid_page_token"
 
 

@@ -2,6 +2,8 @@
 
 import sqlite3
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,12 @@ from service.errors import StartRefused
 from service.mergequeue.store import queues
 from service.notifications.store import tables_notifications
 from service.testhealth.store import tables_evidence, tables_tests
+from tests.harness import newer_schema
 from tests.harness.databases import connected, opened_at
 from tests.store.conftest import a_stored_queue, on_both
+
+Shape = dict[str, dict[str, tuple[str, bool, bool]]]
+Newer = Callable[..., AbstractContextManager[None]]
 
 # Imported so that METADATA has all of them, as the store itself does.
 KNOWN = (
@@ -35,12 +41,31 @@ KNOWN = (
 assert all(KNOWN)
 
 
+@pytest.fixture
+def newer(tmp_path: Path) -> Newer:
+    """Make this process the newer version for a while."""
+
+    @contextmanager
+    def is_newer(does: str = newer_schema.ADDS) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("MIGRATIONS", "REVISIONS", "HEAD", "RUNS_FROM"):
+                patch.setattr(migrate, name, getattr(migrate, name))
+            newer_schema.use(newer_schema.write(tmp_path / "newer", does))
+            yield
+
+    return is_newer
+
+
+OF_MIGRATIONS = ("alembic_version", "schema_compatibility")
+"""Tables that the migration code makes by itself."""
+
+
 def shape_of(connection: Connection) -> dict[str, object]:
     """Columns, keys and indexes of every table, in words that can be compared."""
     found = inspect(connection)
     shape: dict[str, object] = {}
     for table in found.get_table_names():
-        if table == "alembic_version":
+        if table in OF_MIGRATIONS:
             continue
         shape[table] = {
             "columns": {
@@ -101,14 +126,104 @@ async def test_a_migration_can_be_refused_instead(empty_url: str):
     assert await database.is_behind(empty_url)
 
 
-async def test_a_newer_schema_is_refused_and_named(database_url: str):
+@pytest.mark.parametrize("said", ["UPDATE schema_compatibility SET runs_from = '9998'", "DROP"])
+async def test_a_newer_schema_for_newer_programs_is_refused_and_named(database_url: str, said: str):
+    statement = said if said != "DROP" else "DROP TABLE schema_compatibility"
     with connected(database_url) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        connection.exec_driver_sql(statement)
         connection.commit()
-    with pytest.raises(StartRefused, match="schema 9999"):
-        await opened_at(database_url)
-    with pytest.raises(StartRefused, match="schema 9999"):
-        await database.is_behind(database_url)
+    for opening in (opened_at, database.is_behind):
+        with pytest.raises(StartRefused, match=r"schema 9999.*Start the newer version again"):
+            await opening(database_url)
+
+
+async def test_a_newer_schema_that_this_program_runs_on_is_used_and_left_alone(
+    database_url: str, newer: Newer
+):
+    with newer():
+        store = await opened_at(database_url)
+        await store.close()
+    store = await opened_at(database_url)
+    queue = await store.run(a_stored_queue)
+    assert await store.read(queues.load, queue.id) == queue
+    await store.close()
+    assert not await database.is_behind(database_url)
+    with connected(database_url) as connection:
+        assert migrate.revision_of(connection) == newer_schema.NEWER
+        assert "newer_text" in {each["name"] for each in inspect(connection).get_columns("entry")}
+
+
+async def test_an_older_schema_is_refused_with_what_to_run(database_url: str, newer: Newer):
+    with newer():
+        assert await database.is_behind(database_url)
+        with pytest.raises(StartRefused) as refused:
+            await opened_at(database_url, StoreOptions(migrate=False))
+    assert str(refused.value) == (
+        f"The database has schema {newer_schema.PRESENT}; this version of Headgate needs schema "
+        f"{newer_schema.NEWER}. A migration is pending: run headgate migrate."
+    )
+
+
+def lost_between(before: Shape, after: Shape) -> set[str]:
+    """What programs of the older shape would miss, or could not write, in the newer one."""
+    lost = set()
+    for table, columns in before.items():
+        for name, (kind, is_nullable, has_default) in columns.items():
+            now = after.get(table, {}).get(name)
+            if now is None or now[0] != kind or (now[1:] != (is_nullable, has_default)):
+                lost.add(f"{table}.{name}")
+        for name, (_, is_nullable, has_default) in after.get(table, {}).items():
+            if name not in columns and not is_nullable and not has_default:
+                lost.add(f"{table}.{name}")
+    return lost
+
+
+def columns_at(url: str, revision: str) -> Shape:
+    """Bring an empty or older database to a revision; type, nullable and default of its columns."""
+    with connected(url) as connection:
+        migrate.upgrade_to(connection, revision)
+        connection.commit()
+        found = inspect(connection)
+        return {
+            table: {
+                column["name"]: (
+                    str(column["type"]),
+                    column["nullable"],
+                    column["default"] is not None,
+                )
+                for column in found.get_columns(table)
+            }
+            for table in found.get_table_names()
+        }
+
+
+@on_both
+def test_revisions_keep_what_programs_use_that_run_on_them(empty_url: str):
+    assert migrate.RUNS_FROM in migrate.REVISIONS
+    before = columns_at(empty_url, migrate.RUNS_FROM)
+    assert not lost_between(before, columns_at(empty_url, migrate.HEAD))
+
+
+@pytest.mark.parametrize(
+    ("does", "lost"),
+    [
+        (newer_schema.ADDS, set()),
+        ('    op.drop_column("merge_queue", "check_history")', {"merge_queue.check_history"}),
+        (
+            '    op.add_column("journal", sa.Column("x", sa.Text(), nullable=False))',
+            {"journal.x"},
+        ),
+        ('    op.drop_table("sweep_cursor")', {"sweep_cursor.at", "sweep_cursor.name"}),
+    ],
+)
+def test_a_revision_that_takes_something_from_older_programs_is_found(
+    request: pytest.FixtureRequest, newer: Newer, does: str, lost: set[str]
+):
+    url: str = request.getfixturevalue("postgres_url")
+    before = columns_at(url, migrate.HEAD)
+    with newer(does):
+        assert lost_between(before, columns_at(url, migrate.HEAD)) == lost
 
 
 def test_every_revision_is_known_in_order():

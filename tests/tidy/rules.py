@@ -49,6 +49,7 @@ SHELL_COMMANDS = (
 )
 
 TABLES = re.compile(r"service/(\w+/store|database)/tables_\w+\.py")
+PAGES = "service/database/paging.py"
 MAY_SAY_ANY = (
     "bot/sandbox",
     "service/http/strict_json.py",
@@ -161,6 +162,15 @@ def tables(source: Source) -> Iterator[str]:
                 yield f"{source.path}:{node.lineno}: table {node.name}"
 
 
+def page_tokens(source: Source) -> Iterator[str]:
+    """A list reads its pages by `paging`, the only place that makes and reads page tokens."""
+    if not is_in(source.path, *PRODUCT) or source.path == PAGES:
+        return
+    for name, line in names_used(source):
+        if re.search(r"(^|\.)page_tokens\.(token|boundary_of|Boundary)$", name):
+            yield f"{source.path}:{line}: {name}"
+
+
 def anything(source: Source) -> Iterator[str]:
     """`Any` is said only where JSON comes in, rows are coded, or the sandbox makes JSON."""
     if not is_in(source.path, *PRODUCT) or is_in(source.path, *MAY_SAY_ANY):
@@ -226,6 +236,7 @@ RULES: tuple[Rule, ...] = (
     imports,
     clocks,
     tables,
+    page_tokens,
     anything,
     broad_excepts,
     definitions,

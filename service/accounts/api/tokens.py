@@ -48,9 +48,9 @@ async def create(call: Call, asked: models.CreateToken) -> answers.IssuedToken:
 )
 async def list_all(call: Call, asked: models.ListTokens) -> answers.TokensListed:
     """List the tokens that work, within the repositories of the token that asks."""
-    part = await tokens.live_tokens(call.runtime, call.caller, asked.count(), asked.cursor)
+    page = await tokens.live_tokens(call.runtime, call.caller, asked.page())
     return answers.TokensListed(
-        tokens=[token_answer(view) for view in part.rows], next_cursor=part.next_cursor
+        tokens=[token_answer(view) for view in page.rows], next_cursor=page.next_cursor
     )
 
 

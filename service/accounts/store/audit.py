@@ -50,6 +50,10 @@ def append(session: Connection, row: AuditRow) -> None:
     )
 
 
+NEWEST = 2**63 - 1
+"""Above the number of every entry."""
+
+
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
     """An entry of the log by its number, which grows with time."""
@@ -60,14 +64,12 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries: at most `take` behind the number `before`; empty texts select all.
+    """Which entries; empty texts select all.
 
     `actor` is a whole login or name, `action` the beginning of one, `subject` any part of one;
     times are [since, until).
     """
 
-    take: int
-    before: int | None = None
     actor: str = ""
     action: str = ""
     subject: str = ""
@@ -77,18 +79,16 @@ class AuditFilter:
 
 def tail(session: Connection, org_id: int, limit: int) -> tuple[AuditRow, ...]:
     """An organization's newest entries, newest first."""
-    return tuple(each.row for each in page(session, (org_id,), AuditFilter(limit)))
+    return tuple(each.row for each in before(session, (org_id,), AuditFilter(), NEWEST, limit))
 
 
-def page(
-    session: Connection, org_ids: Sequence[int] | None, wanted: AuditFilter
+def before(
+    session: Connection, org_ids: Sequence[int] | None, wanted: AuditFilter, no: int, limit: int
 ) -> tuple[AuditEntry, ...]:
-    """Return entries of these organizations, newest first; None: of all and of none."""
-    statement = select(audit).order_by(desc(audit.c.id)).limit(wanted.take)
+    """Return entries of these organizations before a number, newest first; None: of all or none."""
+    statement = select(audit).where(audit.c.id < no).order_by(desc(audit.c.id)).limit(limit)
     if org_ids is not None:
         statement = statement.where(audit.c.org_id.in_(org_ids))
-    if wanted.before is not None:
-        statement = statement.where(audit.c.id < wanted.before)
     if wanted.actor:
         statement = statement.where(func.lower(audit.c.actor_login) == wanted.actor.lower())
     if wanted.action:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from service.database.paging import PageSelection
 from service.http.models import common
 from service.http.models.common import Integer, Request, SnakeRequest
 
@@ -34,9 +35,9 @@ class Listed(Request):
     cursor: Cursor | None = None
     """Where to go on: the cursor of the answer before; without it the first page."""
 
-    def count(self) -> int:
-        """How many rows at most."""
-        return TAKE if self.take is None else self.take
+    def page(self) -> PageSelection:
+        """Return which page is requested."""
+        return PageSelection(TAKE if self.take is None else self.take, self.cursor)
 
 
 class SnakeListed(Listed, SnakeRequest):

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 
 from service.accounts import access
+from service.database.paging import PageSelection
 from service.http.callers import Call
 from service.http.encoding import Encoder
 from service.http.models.common import Awaited
@@ -35,11 +36,11 @@ RETRY_MS = 2000
 async def list_events(call: Call, request: ListQueueEvents) -> bytes:
     """List the events of a queue behind a cursor, or wait until there is one."""
     queue = await pull_requests.queue_of(call, request)
-    place = await queue_events.place_of(call.runtime, queue, request.cursor, request.since)
+    place = await queue_events.place_of(call.runtime, queue, request.page(), request.since)
     encoder = Encoder(call.runtime.options.enum_case)
 
     async def found() -> Versioned:
-        events = await queue_events.after(call.runtime, queue, place, request.count())
+        events = await queue_events.after(call.runtime, queue, place, request.page().size)
         shown = QueueEventsListed(
             events=_shown(events, queue),
             cursor=queue_events.cursor_of(call.runtime, queue, events.place),
@@ -59,7 +60,10 @@ async def stream(call: Call, asked: StreamQueueEvents, last: str | None) -> Asyn
     15 seconds, as an id without data. A stream ends after 10 minutes, or when the queue is deleted.
     """
     queue = await queue_access.find_queue(call.runtime, call.caller, asked.ref, asked.target_branch)
-    place = await queue_events.place_of(call.runtime, queue, last or asked.cursor, None)
+    selection = PageSelection(EVENTS, asked.cursor)
+    if last:
+        selection = PageSelection(EVENTS, last, "Last-Event-ID")
+    place = await queue_events.place_of(call.runtime, queue, selection, None)
     return _parts(call, queue, place)
 
 

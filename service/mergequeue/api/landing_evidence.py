@@ -29,7 +29,7 @@ async def list_all(
 ) -> answers.LandingEvidenceListed:
     """List the signed evidence of everything that a queue landed, the oldest first."""
     queue = await pull_requests.queue_of(call, request)
-    page = await landing_evidence.page(call.runtime, queue, request.count(), request.cursor)
+    page = await landing_evidence.page(call.runtime, queue, request.page())
     return answers.LandingEvidenceListed(
         evidence=[_shown(each) for each in page.rows], next_cursor=page.next_cursor
     )

@@ -164,12 +164,10 @@ async def list_pull_requests(
 ) -> answers.SubmissionsListed:
     """List submissions, newest first."""
     queue = await queue_of(call, request)
-    part = await lists.list_pull_requests(
-        call.runtime, queue, request.wanted(), request.count(), request.cursor
-    )
+    page = await lists.list_pull_requests(call.runtime, queue, request.wanted(), request.page())
     return answers.SubmissionsListed(
-        pull_requests=[responses.submission(each, call.runtime.options) for each in part.rows],
-        next_cursor=part.next_cursor,
+        pull_requests=[responses.submission(each, call.runtime.options) for each in page.rows],
+        next_cursor=page.next_cursor,
     )
 
 
@@ -185,14 +183,12 @@ async def list_pull_requests(
 async def timeline(call: Call, request: listed.GetPullRequestTimeline) -> answers.TimelineListed:
     """List what happened to a submission, oldest first."""
     queue = await queue_of(call, request)
-    part = await lists.list_events(
-        call.runtime, queue, request.pr.number, request.count(), request.cursor
-    )
+    page = await lists.list_events(call.runtime, queue, request.pr.number, request.page())
     return answers.TimelineListed(
         events=[
-            responses.event(each, queue.branch, part.past, part.tables) for each in part.events
+            responses.event(each, queue.branch, page.past, page.tables) for each in page.events
         ],
-        next_cursor=part.next_cursor,
+        next_cursor=page.next_cursor,
     )
 
 

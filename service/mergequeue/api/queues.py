@@ -157,9 +157,9 @@ async def release_hold(call: Call, request: models.ReleaseQueueHold) -> answers.
 async def list_queues(call: Call, request: listed.ListQueues) -> answers.QueuesListed:
     """List the queues that the token may see; without a repository of all repositories."""
     ref = None if request.repo is None else request.repo.ref
-    part = await lists.list_queues(call.runtime, call.caller, ref, request.count(), request.cursor)
-    rows = [answers.ListedQueue.of(each, version=each.revision) for each in part.rows]
-    return answers.QueuesListed(queues=rows, next_cursor=part.next_cursor)
+    page = await lists.list_queues(call.runtime, call.caller, ref, request.page())
+    rows = [answers.ListedQueue.of(each, version=each.revision) for each in page.rows]
+    return answers.QueuesListed(queues=rows, next_cursor=page.next_cursor)
 
 
 QUEUE_ROUTES: tuple[Route, ...] = (

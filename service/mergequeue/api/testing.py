@@ -168,7 +168,7 @@ async def testing_results(
         testing_results=listed_runs,
         total_items=page.total,
         offset=wanted.offset,
-        take=wanted.take,
+        take=wanted.page.size,
         next_cursor=page.next_cursor,
     )
 

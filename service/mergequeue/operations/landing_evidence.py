@@ -12,7 +12,8 @@ import orjson
 from service.accounts import access, signing_keys
 from service.database import paging
 from service.database.database import Tx
-from service.database.paging import Boundary, Listing, Part
+from service.database.page_tokens import Listing
+from service.database.paging import Page, PageSelection
 from service.database.records import LandingRecord, LandingState, RepositoryRecord, StoredLanding
 from service.errors import NotFound
 from service.http.callers import Caller
@@ -140,17 +141,13 @@ async def of_repository(
     return found
 
 
-async def page(
-    runtime: Runtime, queue: QueueRef, take: int, cursor: str | None
-) -> Part[StoredLanding]:
+async def page(runtime: Runtime, queue: QueueRef, selection: PageSelection) -> Page[StoredLanding]:
     """Return the evidence of a queue, the oldest landing first.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
-    now = runtime.clock.now()
     listing = Listing("listLandingEvidence", queue.org_id, queue.id)
-    place = paging.boundary_of(runtime.keys, listing, cursor, now)
-    after = 0 if place is None else int(place.key[0])
-    rows = await runtime.store.read(landing_evidence.after, queue.id, after, take + 1)
-    placed = [(row, Boundary((row.no,))) for row in rows]
-    return paging.part_of(runtime.keys, listing, placed, take, now)
+    place = paging.place_of(runtime, listing, selection)
+    after = int(place.key[0]) if place.key else 0
+    rows = await runtime.store.read(landing_evidence.after, queue.id, after, place.limit)
+    return place.page(rows, lambda row: (row.no,))

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 
 from service.accounts import access
-from service.database import paging
+from service.database import page_tokens, paging
 from service.database.database import Tx
-from service.database.paging import Boundary, Listing, Part
+from service.database.page_tokens import Listing
+from service.database.paging import Page, PageSelection
 from service.errors import Invalid
 from service.http.callers import Caller
 from service.mergequeue.engine.culprits.failing import failing_of
@@ -25,8 +27,6 @@ from service.vocabulary import QueueRef, RepoRef
 
 ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
-
-Placed = tuple[PullRequestView, Boundary]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class PullRequestFilter:
 
     def listing(self, queue: QueueRef) -> Listing:
         """Return the list with these filters, for its page tokens."""
-        times = [None if at is None else paging.micros(at) for at in (self.since, self.until)]
+        times = [None if at is None else page_tokens.micros(at) for at in (self.since, self.until)]
         filters = ("by number", sorted(self.states), *times)
         return Listing("listPullRequests", queue.org_id, queue.id, filters)
 
@@ -100,8 +100,8 @@ def _newest_ended(
 
 
 async def list_pull_requests(
-    runtime: Runtime, queue: QueueRef, wanted: PullRequestFilter, take: int, cursor: str | None
-) -> Part[PullRequestView]:
+    runtime: Runtime, queue: QueueRef, wanted: PullRequestFilter, selection: PageSelection
+) -> Page[PullRequestView]:
     """Return submissions, the newest first, whatever has become of them.
 
     Their order never changes: none that is listed throughout is missed or repeated.
@@ -112,17 +112,14 @@ async def list_pull_requests(
             "`until` lies before `since`. Send the earlier time as `since`.",
             code="invalid_time_range",
         )
-    now = runtime.clock.now()
-    listing = wanted.listing(queue)
-    boundary = paging.boundary_of(runtime.keys, listing, cursor, now)
-    before = listings.NEWEST if boundary is None else int(boundary.key[0])
-    # One more than shown, to know whether anything follows.
+    place = paging.place_of(runtime, wanted.listing(queue), selection)
+    before = int(place.key[0]) if place.key else listings.NEWEST
     found = await runtime.store.read(
-        listings.entries_before, queue.id, wanted.rows(), before, take + 1
+        listings.entries_before, queue.id, wanted.rows(), before, place.limit
     )
-    views = await _views(runtime, queue, found)
-    rows: list[Placed] = [(views[no], Boundary((no,))) for no in found]
-    return paging.part_of(runtime.keys, listing, rows, take, now)
+    page = place.page(tuple(found), lambda no: (no,))
+    views = await _views(runtime, queue, {no: found[no] for no in page.rows})
+    return page.with_rows([views[no] for no in page.rows])
 
 
 async def _views(
@@ -147,31 +144,24 @@ def _ended(
 
 
 async def list_events(
-    runtime: Runtime, queue: QueueRef, number: int, take: int, cursor: str | None
+    runtime: Runtime, queue: QueueRef, number: int, selection: PageSelection
 ) -> EventPage:
     """Return the events of the newest submission, oldest first, numbered from 1 without gaps.
 
     A page token stays with its submission, also after a later submission.
     Raises NotFound(never_submitted), Malformed(invalid_page_token, page_token_expired).
     """
-    now = runtime.clock.now()
     listing = Listing("getPullRequestTimeline", queue.org_id, queue.id, (number,))
-    boundary = paging.boundary_of(runtime.keys, listing, cursor, now)
-    if boundary is None:
-        view = await pull_requests.status(runtime, queue, number)
-        boundary = Boundary((view.entry.id, 0))
-    entry, after = str(boundary.key[0]), int(boundary.key[1])
+    place = paging.place_of(runtime, listing, selection)
+    key = place.key or ((await pull_requests.status(runtime, queue, number)).entry.id, 0)
+    entry, after = str(key[0]), int(key[1])
     searches, found, tables = await runtime.store.read(
-        _events, queue, (number, entry), after, take + 1
+        _events, queue, (number, entry), after, place.limit
     )
-    numbered = enumerate(found, start=boundary.rows_before + 1)
-    rows = [
-        (TimelineEvent(nth, each.recorded), Boundary((entry, each.id), nth))
-        for nth, each in numbered
-    ]
-    part = paging.part_of(runtime.keys, listing, rows, take, now)
-    past = (*searches, *(each.recorded for each in part.rows))
-    return EventPage(part.rows, past, part.next_cursor, tables)
+    page = place.page(found, lambda event: (entry, event.id))
+    recorded = [event.recorded for event in page.rows]
+    events = map(TimelineEvent, count(place.rows_before + 1), recorded)
+    return EventPage(tuple(events), (*searches, *recorded), page.next_cursor, tables)
 
 
 def _events(
@@ -187,36 +177,35 @@ FIRST = (0, "")
 
 
 async def list_queues(
-    runtime: Runtime, caller: Caller, ref: RepoRef | None, take: int, cursor: str | None
-) -> Part[ListedQueue]:
+    runtime: Runtime, caller: Caller, ref: RepoRef | None, selection: PageSelection
+) -> Page[ListedQueue]:
     """Return the queues that the caller may see, of one repository if it is named.
 
     Sorted by repository, in the order of their installation, then by branch.
     Raises NotFound(repository_not_found), Malformed(invalid_page_token, page_token_expired).
     """
     within = caller.repositories
-    place = None
+    repository_id = None
     if ref is not None:
-        place = (await access.find_repository(runtime, caller, ref)).id
-        within = frozenset({place})
-    now = runtime.clock.now()
-    listing = Listing("listQueues", caller.org_id, place)
-    boundary = paging.boundary_of(runtime.keys, listing, cursor, now)
-    after = FIRST if boundary is None else (int(boundary.key[0]), str(boundary.key[1]))
-    found = await runtime.store.read(listings.queues_after, caller.org_id, within, after, take + 1)
-    rows = [(each, Boundary((each.repository_id, each.branch))) for each in found]
-    return paging.part_of(runtime.keys, listing, rows, take, now)
+        repository_id = (await access.find_repository(runtime, caller, ref)).id
+        within = frozenset({repository_id})
+    listing = Listing("listQueues", caller.org_id, repository_id)
+    place = paging.place_of(runtime, listing, selection)
+    after = (int(place.key[0]), str(place.key[1])) if place.key else FIRST
+    found = await runtime.store.read(
+        listings.queues_after, caller.org_id, within, after, place.limit
+    )
+    return place.page(found, lambda queue: (queue.repository_id, queue.branch))
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Which runs: None is any; those behind `cursor`, or without it the first `offset` skipped."""
+    """Which runs: None is any; the first page without a token skips `offset` runs."""
 
     pr: int | None
     status: RunStatus | None
-    offset: int
-    take: int
-    cursor: str | None = None
+    page: PageSelection
+    offset: int = 0
 
     def listing(self, queue: QueueRef) -> Listing:
         """Return the list with these filters, for its page tokens."""
@@ -238,20 +227,16 @@ async def list_runs(runtime: Runtime, queue: QueueRef, request: RunRequest) -> R
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
-    now = runtime.clock.now()
-    listing = request.listing(queue)
-    boundary = paging.boundary_of(runtime.keys, listing, request.cursor, now)
-    before = listings.NEWEST if boundary is None else int(boundary.key[0])
-    skipped = request.offset if boundary is None else 0
+    place = paging.place_of(runtime, request.listing(queue), request.page)
+    before, skipped = (int(place.key[0]), 0) if place.key else (listings.NEWEST, request.offset)
     live = (await turn.value(runtime, queue.id)).runs
     failing = frozenset(run.id for run in live.values() if failing_of(run) is not None)
     wanted = RunFilter(request.pr, request.status, failing)
 
     def read(session: Tx) -> tuple[tuple[ListedRun, ...], int]:
-        rows = listings.built_runs(session, queue.id, wanted, (before, skipped), request.take + 1)
+        rows = listings.built_runs(session, queue.id, wanted, (before, skipped), place.limit)
         return rows, listings.built_runs_count(session, queue.id, wanted)
 
     found, total = await runtime.store.read(read)
-    placed = [(each, Boundary((each.no,))) for each in found]
-    part = paging.part_of(runtime.keys, listing, placed, request.take, now)
-    return RunPage(part.rows, total, part.next_cursor)
+    page = place.page(found, lambda run: (run.no,))
+    return RunPage(page.rows, total, page.next_cursor)

@@ -3,10 +3,13 @@
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TypeAlias
 
+from service.database import paging
 from service.database.database import Tx
+from service.database.page_tokens import Key, Listing
+from service.database.paging import Page, PageSelection, Place
 from service.mergequeue.engine.explaining.estimates import percentile
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.states import QueueState
@@ -62,39 +65,53 @@ class UsualDay:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A page of queues; `next_after` is where the next page begins, None: this is the last.
+    """A page of queues; `next_cursor` is the token of the next page, None: this is the last.
 
     `merged`: what merged last in these queues within a day, with its queue. `day`: their figures.
     `usual`: what merges there on such a day, None: no week before had a merge on it.
     """
 
     queues: tuple[QueueInBrief, ...]
-    next_after: tuple[int, str] | None
+    next_cursor: str | None
     merged: tuple[tuple[QueueRef, LeftEntry], ...]
     day: LastDay
     usual: UsualDay | None
 
 
-async def read(runtime: Runtime, scope: Scope, after: tuple[int, str] = FIRST) -> Overview:
-    """Return the queues within a scope, by repository and branch."""
-    return await runtime.store.read(_read, scope, after, runtime.clock.now())
+async def read(runtime: Runtime, scope: Scope, token: str | None = None) -> Overview:
+    """Return the queues within a scope, by repository and branch.
+
+    Raises Malformed(invalid_page_token, page_token_expired).
+    """
+    return await runtime.store.read(_read, scope, _place(runtime, scope, token))
 
 
-def _read(session: Tx, scope: Scope, after: tuple[int, str], now: datetime) -> Overview:
-    found = overviews.in_brief(session, scope, after, now, QUEUES_MAX + 1)
-    since = now - DAY
-    shown = found[:QUEUES_MAX]
-    is_last = len(found) == len(shown)
-    last = None if is_last else (shown[-1].ref.repository_id, shown[-1].ref.branch)
-    refs = {each.ref.id: each.ref for each in shown}
+def _place(runtime: Runtime, scope: Scope, token: str | None) -> Place:
+    listing = Listing("overview", scope.org_id)
+    return paging.place_of(runtime, listing, PageSelection(QUEUES_MAX, token))
+
+
+def _page(session: Tx, scope: Scope, place: Place) -> Page[QueueInBrief]:
+    after = (int(place.key[0]), str(place.key[1])) if place.key else FIRST
+    return place.page(overviews.in_brief(session, scope, after, place.now, place.limit), _key)
+
+
+def _key(queue: QueueInBrief) -> Key:
+    return queue.ref.repository_id, queue.ref.branch
+
+
+def _read(session: Tx, scope: Scope, place: Place) -> Overview:
+    page = _page(session, scope, place)
+    since = place.now - DAY
+    refs = {each.ref.id: each.ref for each in page.rows}
     merged = overviews.just_merged(session, tuple(refs), since, MERGED_MAX)
     left = page_of_queue.with_landings(session, [entry for _, entry in merged])
     return Overview(
-        shown,
-        last,
+        page.rows,
+        page.next_cursor,
         tuple((refs[id_], one) for (id_, _), one in zip(merged, left, strict=True)),
         day_of(overviews.merged(session, tuple(refs), since)),
-        usual_day(overviews.merged_weeks_ago(session, tuple(refs), now)),
+        usual_day(overviews.merged_weeks_ago(session, tuple(refs), place.now)),
     )
 
 
@@ -126,11 +143,11 @@ def day_of(merged: Sequence[overviews.Merged]) -> LastDay:
 async def running(runtime: Runtime, scope: Scope) -> tuple[QueueInBrief, ...]:
     """Return the queues within a scope that are not paused, of the first `RUNNING_MAX`."""
     found: list[QueueInBrief] = []
-    after: tuple[int, str] | None = FIRST
-    while after is not None and len(found) < RUNNING_MAX:
-        page = await read(runtime, scope, after)
-        found += (each for each in page.queues if each.value.state is not QueueState.PAUSED)
-        after = page.next_after
+    token: str | None = ""
+    while token is not None and len(found) < RUNNING_MAX:
+        page = await runtime.store.read(_page, scope, _place(runtime, scope, token))
+        found += (each for each in page.rows if each.value.state is not QueueState.PAUSED)
+        token = page.next_cursor
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from service.database.paging import PageSelection
 from service.database.records import RepositoryRecord
 from service.mergequeue.operations import (
     explain,
@@ -42,7 +43,8 @@ async def read(
     queue = await queue_access.queue_in(runtime, repository, branch)
     explained = await explain.explain(runtime, queue, number)
     text = explained.text
-    listed = await lists.list_runs(runtime, queue, RunRequest(number, None, 0, RUNS_MAX))
+    newest = RunRequest(number, None, PageSelection(RUNS_MAX))
+    listed = await lists.list_runs(runtime, queue, newest)
     (left,) = await runtime.store.read(page_of_queue.with_landings, (text.entry,))
     sha = None if left.landing is None else left.landing.landed_sha
     signed = (

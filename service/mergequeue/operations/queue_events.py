@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.database import paging
-from service.database.paging import Boundary, Listing
+from service.database.page_tokens import Listing
+from service.database.paging import PageSelection
 from service.mergequeue.store import journal
 from service.mergequeue.store.journal import Numbered
 from service.runtime import Runtime
@@ -21,15 +22,15 @@ class QueueEvents:
 
 
 async def place_of(
-    runtime: Runtime, queue: QueueRef, cursor: str | None, since: datetime | None
+    runtime: Runtime, queue: QueueRef, selection: PageSelection, since: datetime | None
 ) -> int:
     """Return the place behind which to go on; without a cursor by time, without both the end.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
-    boundary = paging.boundary_of(runtime.keys, _listing(queue), cursor, runtime.clock.now())
-    if boundary is not None:
-        return int(boundary.key[0])
+    key = paging.place_of(runtime, _listing(queue), selection).key
+    if key:
+        return int(key[0])
     return await runtime.store.read(journal.end_before, queue.id, since)
 
 
@@ -43,7 +44,7 @@ async def after(runtime: Runtime, queue: QueueRef, place: int, take: int) -> Que
 
 def cursor_of(runtime: Runtime, queue: QueueRef, place: int) -> str:
     """Return the cursor of a place, which clients send to go on behind it."""
-    return paging.token(runtime.keys, _listing(queue), Boundary((place,)), runtime.clock.now())
+    return paging.cursor(runtime, _listing(queue), (place,))
 
 
 def _listing(queue: QueueRef) -> Listing:

@@ -38,9 +38,9 @@ async def create(call: Call, request: models.CreateEndpoint) -> answers.Endpoint
 )
 async def list_all(call: Call, request: models.ListEndpoints) -> answers.EndpointsListed:
     """List webhook endpoints, oldest first."""
-    part = await endpoints.list_all(call.runtime, call.caller, request.count(), request.cursor)
-    listed = [answers.Endpoint.of(view) for view in part.rows]
-    return answers.EndpointsListed(endpoints=listed, next_cursor=part.next_cursor)
+    page = await endpoints.list_all(call.runtime, call.caller, request.page())
+    listed = [answers.Endpoint.of(view) for view in page.rows]
+    return answers.EndpointsListed(endpoints=listed, next_cursor=page.next_cursor)
 
 
 @write(
@@ -98,9 +98,9 @@ async def list_log(call: Call, request: models.ListDeliveries) -> answers.Delive
     """List messages to a webhook endpoint, newest events first."""
     if request.since is not None and request.until is not None and request.since >= request.until:
         raise Invalid("`until` must lie behind `since`.", code="invalid_time_range")
-    part = await notifications.list_deliveries(call.runtime, call.caller, request.page())
-    listed = [answers.Delivery.of(each, payload=orjson.loads(each.body)) for each in part.rows]
-    return answers.DeliveriesListed(deliveries=listed, next_cursor=part.next_cursor)
+    page = await notifications.list_deliveries(call.runtime, call.caller, request.wanted())
+    listed = [answers.Delivery.of(each, payload=orjson.loads(each.body)) for each in page.rows]
+    return answers.DeliveriesListed(deliveries=listed, next_cursor=page.next_cursor)
 
 
 @write(

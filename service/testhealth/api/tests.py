@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
+from service.database.paging import CountedPage
 from service.http.callers import Call
 from service.http.rates import RateClass
 from service.http.route import Route, read, write
@@ -20,7 +21,6 @@ from service.testhealth.operations import (
     tickets,
 )
 from service.testhealth.operations.lists import FailingTest, Quarantined
-from service.testhealth.operations.pages import Page
 from service.testhealth.operations.records import CommonFailures, RepositoryAddresses, ShownTest
 from service.vocabulary import Role
 
@@ -319,14 +319,14 @@ def _link(html_url: str | None) -> LinkShown | None:
     return None if html_url is None else LinkShown(html_url=html_url)
 
 
-def _page(page: Page[Row]) -> answers.PageShown:
+def _page(page: CountedPage[Row]) -> answers.PageShown:
     return answers.PageShown(
         total_rows=page.total_rows,
         total_pages=page.total_pages,
         page_index=page.index,
-        next_page_token=page.next_token,
-        prev_page_token=page.prev_token,
-        last_page_token=page.last_token,
+        next_page_token=page.next_cursor or "",
+        prev_page_token=page.prev_cursor or "",
+        last_page_token=page.last_cursor or "",
     )
 
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from service.database import paging
 from service.database.database import Tx
-from service.database.paging import Listing
+from service.database.paging import CountedPage, PageSelection
 from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.filters import TestFilter
-from service.testhealth.operations import pages, records
-from service.testhealth.operations.pages import Page, PageRequest
+from service.testhealth.operations import records, settled_tests
 from service.testhealth.operations.records import Home, ShownTest
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import all_tests, figures, history, listings
@@ -30,15 +30,15 @@ RUNS_MAX = 60
 
 
 async def listed(
-    runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, page: PageRequest
-) -> Page[ShownTest]:
+    runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, selection: PageSelection
+) -> CountedPage[ShownTest]:
     """Return the tests that pass a filter with their rates, those first that hit most.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
-    find = _listing(runtime, repository, wanted, page)
+    find = _listing(runtime, repository, wanted, selection)
 
-    def read(session: Tx) -> Page[ShownTest]:
+    def read(session: Tx) -> CountedPage[ShownTest]:
         return find(session, records.home_of(session, runtime, repository, runtime.clock.now()))
 
     return await runtime.store.read(read)
@@ -53,17 +53,17 @@ class TestsInDetail:
 
     __test__ = False
 
-    page: Page[ShownTest]
+    page: CountedPage[ShownTest]
     runs: Mapping[int, str]
     harm: Harm
     owners: Sequence[str]
 
 
 async def in_detail(
-    runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, page: PageRequest
+    runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, selection: PageSelection
 ) -> TestsInDetail:
     """Return the same list for people. Raises what `listed` raises."""
-    find = _listing(runtime, repository, wanted, page)
+    find = _listing(runtime, repository, wanted, selection)
 
     def read(session: Tx) -> TestsInDetail:
         here = repository.id
@@ -142,18 +142,17 @@ async def changes(
 
 
 def _listing(
-    runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, page: PageRequest
-) -> Callable[[Tx, Home], Page[ShownTest]]:
-    listing = Listing("flaky-tests/list-tests", repository.org_id, repository.id, wanted.words())
-    place = pages.place_of(runtime, listing, page)
+    runtime: Runtime, repository: RepositoryRecord, wanted: TestFilter, selection: PageSelection
+) -> Callable[[Tx, Home], CountedPage[ShownTest]]:
+    listing = settled_tests.listing("flaky-tests/list-tests", repository, *wanted.words())
+    place = paging.place_of(runtime, listing, selection)
 
-    def find(session: Tx, home: Home) -> Page[ShownTest]:
+    def find(session: Tx, home: Home) -> CountedPage[ShownTest]:
         tests = AllTests(repository.id, wanted, _rule(home), place.now).narrowed(session)
-        cut, nos = pages.cut(session, tests, place)
-        rates = figures.rates(session, home.sets, repository.id, nos, place.now)
-        shown = records.shown(session, home, listings.records(session, repository.id, nos))
-        rows = [test._replace(rates=rates[test.case.no]) for test in shown]
-        return pages.page_of(runtime.keys, listing, place, cut, rows)
+        page = settled_tests.cut(session, tests, place)
+        rates = figures.rates(session, home.sets, repository.id, page.rows, place.now)
+        shown = records.shown(session, home, listings.records(session, repository.id, page.rows))
+        return page.with_rows([test._replace(rates=rates[test.case.no]) for test in shown])
 
     return find
 

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from service.database import paging
+from service.database import page_tokens, paging
 from service.database.database import Tx
-from service.database.paging import Listing
+from service.database.paging import CountedPage, PageSelection
 from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.runtime import Runtime
 from service.testhealth.detector import figures as days_and_rates
 from service.testhealth.detector.quarantine import QuarantineSetting
-from service.testhealth.operations import pages, records
-from service.testhealth.operations.pages import Page, PageRequest
+from service.testhealth.operations import records, settled_tests
 from service.testhealth.operations.records import CommonFailures, Home, ShownTest
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store import failing as failing_tests
@@ -34,22 +33,20 @@ EVIDENCE_KEPT = timedelta(days=45)
 
 
 async def unhealthy(
-    runtime: Runtime, repository: RepositoryRecord, status: Health, wanted: PageRequest
-) -> Page[ShownTest]:
+    runtime: Runtime, repository: RepositoryRecord, status: Health, wanted: PageSelection
+) -> CountedPage[ShownTest]:
     """Return tests with this health now, those first that hit most pull requests.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
-    listing = Listing(
-        "flaky-tests/list-unhealthy-tests", repository.org_id, repository.id, (status.value,)
-    )
-    place = pages.place_of(runtime, listing, wanted)
+    listing = settled_tests.listing("flaky-tests/list-unhealthy-tests", repository, status.value)
+    place = paging.place_of(runtime, listing, wanted)
 
-    def find(session: Tx) -> Page[ShownTest]:
+    def find(session: Tx) -> CountedPage[ShownTest]:
         home = records.home_of(session, runtime, repository, place.now)
-        cut, nos = pages.cut(session, UnhealthyTests(repository.id, status), place)
-        shown = records.shown(session, home, listings.records(session, repository.id, nos))
-        return pages.page_of(runtime.keys, listing, place, cut, shown)
+        page = settled_tests.cut(session, UnhealthyTests(repository.id, status), place)
+        listed = listings.records(session, repository.id, page.rows)
+        return page.with_rows(records.shown(session, home, listed))
 
     return await runtime.store.read(find)
 
@@ -60,7 +57,7 @@ class FailingRequest:
 
     since: datetime
     until: datetime
-    page: PageRequest
+    page: PageSelection
 
 
 class FailingTest(NamedTuple):
@@ -73,7 +70,7 @@ class FailingTest(NamedTuple):
 
 async def failing(
     runtime: Runtime, repository: RepositoryRecord, wanted: FailingRequest
-) -> Page[FailingTest]:
+) -> CountedPage[FailingTest]:
     """Return tests that failed in the range, those first that failed most often.
 
     Raises Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
@@ -84,17 +81,16 @@ async def failing(
             "`end_time` must not lie before `start_time`, nor more than 7 days behind it.",
             code="invalid_time_range",
         )
-    filters = (paging.micros(span.since), paging.micros(span.until))
-    listing = Listing("flaky-tests/list-failing-tests", repository.org_id, repository.id, filters)
-    place = pages.place_of(runtime, listing, wanted.page)
+    filters = (page_tokens.micros(span.since), page_tokens.micros(span.until))
+    listing = settled_tests.listing("flaky-tests/list-failing-tests", repository, *filters)
+    place = paging.place_of(runtime, listing, wanted.page)
     stored = _stored(span, place.now)
 
-    def find(session: Tx) -> Page[FailingTest]:
+    def find(session: Tx) -> CountedPage[FailingTest]:
         home = records.home_of(session, runtime, repository, place.now)
         tests = _counted(session, runtime, repository.id, stored)
-        cut, nos = pages.cut(session, tests, place)
-        shown = measured(session, home, nos, stored)
-        return pages.page_of(runtime.keys, listing, place, cut, shown)
+        page = settled_tests.cut(session, tests, place)
+        return page.with_rows(measured(session, home, page.rows, stored))
 
     return await runtime.store.read(find)
 
@@ -146,22 +142,21 @@ class Quarantined(NamedTuple):
 
 
 async def quarantined(
-    runtime: Runtime, repository: RepositoryRecord, wanted: PageRequest
-) -> Page[Quarantined]:
+    runtime: Runtime, repository: RepositoryRecord, wanted: PageSelection
+) -> CountedPage[Quarantined]:
     """Return tests that are quarantined now, those first whose override or status is newest.
 
     Raises Malformed(invalid_page_token, page_token_expired).
     """
-    listing = Listing("flaky-tests/list-quarantined-tests", repository.org_id, repository.id)
-    place = pages.place_of(runtime, listing, wanted)
+    listing = settled_tests.listing("flaky-tests/list-quarantined-tests", repository)
+    place = paging.place_of(runtime, listing, wanted)
 
-    def find(session: Tx) -> Page[Quarantined]:
+    def find(session: Tx) -> CountedPage[Quarantined]:
         home = records.home_of(session, runtime, repository, place.now)
         if not home.settings.quarantine_enabled:
-            return pages.page_of(runtime.keys, listing, place, pages.Cut(0, 0), [])
-        cut, nos = pages.cut(session, quarantined_tests(home), place)
-        rows = _quarantined(session, home, nos)
-        return pages.page_of(runtime.keys, listing, place, cut, rows)
+            return CountedPage(())
+        page = settled_tests.cut(session, quarantined_tests(home), place)
+        return page.with_rows(_quarantined(session, home, page.rows))
 
     return await runtime.store.read(find)
 

@@ -68,6 +68,12 @@ RUNNERS = {
         (*NPM, "jest", "jest-junit"),
         "junit.xml",
     ),
+    "jest-ctrf": Runner(
+        {"cart.test.js": samples.JEST},
+        ("npx", "jest", "--reporters=jest-ctrf-json-reporter"),
+        (*NPM, "jest", "jest-ctrf-json-reporter"),
+        "ctrf/ctrf-report.json",
+    ),
     "mocha": Runner(
         {"test/cart.js": samples.MOCHA},
         ("npx", "mocha", "--reporter", "mocha-junit-reporter"),

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 
+from service.database.paging import PageSelection
 from service.http.models import common
 from service.http.models.common import (
     Integer,
@@ -81,9 +82,9 @@ class GetPullRequestTimeline(NamedPullRequest):
     cursor: Cursor | None = None
     """Where to go on: the cursor of the answer before; without it the oldest event."""
 
-    def count(self) -> int:
-        """Return how many events at most."""
-        return EVENTS if self.take is None else self.take
+    def page(self) -> PageSelection:
+        """Return which events are requested."""
+        return PageSelection(EVENTS if self.take is None else self.take, self.cursor)
 
 
 class ListQueueEvents(Named):
@@ -100,9 +101,9 @@ class ListQueueEvents(Named):
     ) = None
     """Seconds to wait for the next event if there is none; do not wait unless sent."""
 
-    def count(self) -> int:
-        """Return how many events at most."""
-        return EVENTS if self.take is None else self.take
+    def page(self) -> PageSelection:
+        """Return which events are requested."""
+        return PageSelection(EVENTS if self.take is None else self.take, self.cursor)
 
 
 class StreamQueueEvents(Repository):
@@ -141,5 +142,5 @@ class ListMergeQueueTestingResults(Named):
 
     def request(self) -> RunRequest:
         """Return which runs to list."""
-        take = TAKE if self.take is None else self.take
-        return RunRequest(self.pr_number, self.status, self.offset or 0, take, self.cursor)
+        page = PageSelection(TAKE if self.take is None else self.take, self.cursor)
+        return RunRequest(self.pr_number, self.status, page, self.offset or 0)

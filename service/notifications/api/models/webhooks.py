@@ -150,12 +150,11 @@ class ListDeliveries(SnakeListed):
     until: Moment | None = None
     """Only events before this time."""
 
-    def page(self) -> DeliveryPage:
-        """Return the page that is requested."""
+    def wanted(self) -> DeliveryPage:
+        """Return which deliveries to list."""
         return DeliveryPage(
             endpoint_id=self.endpoint_id.lower(),
-            take=self.count(),
-            cursor=self.cursor,
+            selection=self.page(),
             event=self.event,
             state=self.state,
             since=self.since,

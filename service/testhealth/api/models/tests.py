@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.json_schema import JsonSchemaValue
 
+from service.database.paging import PageSelection
 from service.http.models import common, settings
 from service.http.models.common import Moment, Repository, SnakeRequest
 from service.http.models.shared import OrgSlug, PageQuery, Uuid
@@ -14,7 +15,6 @@ from service.testhealth.operations.checks import AskedTest
 from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.lists import FailingRequest
 from service.testhealth.operations.overrides import OverrideRequest
-from service.testhealth.operations.pages import PageRequest
 from service.testhealth.operations.tickets import TicketLink
 from service.testhealth.settings import UNHEALTHY, SettingValue, TestSettings
 from service.vocabulary import Flag, Health, Override
@@ -65,9 +65,10 @@ class ListedTests(AboutTests):
     page_query: PageQuery
     """Which page of the list."""
 
-    def page(self) -> PageRequest:
+    def page(self) -> PageSelection:
         """As operations take it."""
-        return PageRequest(self.page_query.page_size, self.page_query.page_token)
+        query = self.page_query
+        return PageSelection(query.page_size, query.page_token, "page_query.page_token")
 
 
 class ListUnhealthyTests(ListedTests):

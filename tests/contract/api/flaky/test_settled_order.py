@@ -42,7 +42,7 @@ async def something_happens(tested, turn):
 @pytest.mark.parametrize("top", [0, 3, 200])
 @pytest.mark.parametrize("name", LISTS)
 async def test_each_test_that_stays_is_on_exactly_one_page(tested, monkeypatch, name, top):
-    monkeypatch.setattr("service.testhealth.operations.pages.TOP_MAX", top)
+    monkeypatch.setattr("service.testhealth.operations.settled_tests.TOP_MAX", top)
     await tested.settings(quarantine_enabled=True, auto_quarantine_enabled=True)
     for hit, each in enumerate(reversed((*STAYING, "gone")), 1):
         await tested.ran(prs=tuple(range(hit)), **{each: "f" * (1 + hit)})

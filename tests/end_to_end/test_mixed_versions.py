@@ -1,0 +1,115 @@
+"""A version of today beside one of tomorrow, and after it: `docs/design/transactions.md` 10."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sqlalchemy import inspect
+
+from service.database import migrate
+from tests.end_to_end.test_two_processes import REPO_REF, comment, open_one, seed, token
+from tests.harness import newer_schema
+from tests.harness.databases import connected
+from tests.harness.processes import Service, Stage, stage
+
+QUEUE = {"repo": REPO_REF, "targetBranch": "main"}
+
+
+@asynccontextmanager
+async def staged(folder: Path, database_url: str | None = None) -> AsyncIterator[Stage]:
+    async with stage(folder, database_url) as set_up:
+        await seed(set_up)
+        yield set_up
+
+
+async def lands(set_up: Stage, service: Service, name: str) -> int:
+    """Land a pull request whose deliveries go to this instance."""
+    await set_up.ready(service)
+    await set_up.control("webhook", {"url": f"{service.url}/webhooks/github"})
+    number = await open_one(set_up, name)
+    await comment(set_up, number, "/merge")
+    await set_up.landed(number)
+    return number
+
+
+async def page(
+    set_up: Stage, service: Service, secret: str, cursor: str | None = None
+) -> tuple[int, str | None]:
+    """Read a page of one pull request; its number, and where the next begins."""
+    more = {} if cursor is None else {"cursor": cursor}
+    status, listed = await set_up.api(service, "listPullRequests", secret, **QUEUE, take=1, **more)
+    assert status == 200, listed
+    (row,) = listed["pullRequests"]
+    return row["prNumber"], listed.get("nextCursor")
+
+
+def schema_of(url: str) -> tuple[str | None, bool]:
+    """The stored revision, and whether the newer version's table is there."""
+    with connected(url) as connection:
+        return migrate.revision_of(connection), inspect(connection).has_table("newer")
+
+
+async def test_an_instance_of_today_works_on_while_a_newer_one_migrates_and_joins(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    newer = str(newer_schema.write(tmp_path / "newer"))
+    async with staged(tmp_path, postgres_url) as set_up, set_up.serving() as today:
+        first = await lands(set_up, today, "before")
+        assert schema_of(postgres_url) == (newer_schema.PRESENT, False)
+        refused = await set_up.headgate("serve", "--no-migrate", **{newer_schema.FOLDER: newer})
+        assert (refused[0] != 0, "run headgate migrate" in refused[2]) == (True, True)
+        assert schema_of(postgres_url) == (newer_schema.PRESENT, False)
+        secret = await token(set_up)
+        async with set_up.serving(**{newer_schema.FOLDER: newer}) as tomorrow:
+            assert schema_of(postgres_url) == (newer_schema.NEWER, True)
+            second = await lands(set_up, today, "beside")
+            third = await lands(set_up, tomorrow, "by_the_newer")
+            # A list that one instance began the other reads on.
+            assert (await page(set_up, tomorrow, secret))[0] == third
+            found, cursor = await page(set_up, today, secret)
+            assert found == third
+            found, cursor = await page(set_up, tomorrow, secret, cursor)
+            assert found == second
+            assert await page(set_up, today, secret, cursor) == (first, None)
+        # The roll-out is taken back: the newer one is gone, a fresh one of today starts.
+        async with set_up.serving() as again:
+            fourth = await lands(set_up, again, "after_it")
+            assert (await page(set_up, again, secret))[0] == fourth
+            assert (await page(set_up, today, secret))[0] == fourth
+        assert schema_of(postgres_url) == (newer_schema.NEWER, True)
+
+
+async def test_today_starts_again_on_a_file_that_a_newer_version_migrated(tmp_path: Path) -> None:
+    newer = str(newer_schema.write(tmp_path / "newer"))
+    url = f"sqlite:///{tmp_path}/headgate.db"
+    async with staged(tmp_path) as set_up:
+        async with set_up.serving() as today:
+            first = await lands(set_up, today, "before")
+            secret = await token(set_up)
+        async with set_up.serving(**{newer_schema.FOLDER: newer}) as tomorrow:
+            second = await lands(set_up, tomorrow, "by_the_newer")
+        assert schema_of(url) == (newer_schema.NEWER, True)
+        assert (tmp_path / f"headgate.db.before-{newer_schema.PRESENT}").exists()
+        async with set_up.serving() as again:
+            third = await lands(set_up, again, "after_it")
+            found, cursor = await page(set_up, again, secret)
+            assert found == third
+            found, cursor = await page(set_up, again, secret, cursor)
+            assert found == second
+            assert await page(set_up, again, secret, cursor) == (first, None)
+
+
+async def test_today_is_refused_where_the_newer_version_took_something_from_it(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path}/headgate.db"
+    async with staged(tmp_path) as set_up:
+        async with set_up.serving():
+            pass
+        with connected(url) as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+            connection.exec_driver_sql("UPDATE schema_compatibility SET runs_from = '9999'")
+            connection.commit()
+        code, _, said = await set_up.headgate("serve")
+        assert code != 0
+        assert "Start the newer version again, or restore a backup" in said
