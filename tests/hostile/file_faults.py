@@ -19,7 +19,6 @@ from service.provider.values import Commit, Merged
 from service.testhealth.detector import quarantine
 from service.testhealth.settings import TestSettings
 from service.vocabulary import Health, Override, RepoRef, Sha
-from tests.hostile.truth import Plot
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -127,11 +126,3 @@ FAULTS: Mapping[FactKind, Mapping[str, Plant]] = {
         "every tree may land": _setting(proving, "_call_fault", _any_tree),
     },
 }
-
-PLOTS: Mapping[FactKind, Plot] = {
-    FactKind.OVERRIDE: Plot.QUARANTINE,
-    FactKind.WORKFLOW_FILE: Plot.FILES,
-    FactKind.REPOSITORY_FILE: Plot.FILES,
-    FactKind.LANDED_COMMIT: Plot.PUSHES,
-}
-"""The histories that are about each kind, among which a fault is looked for."""

@@ -190,9 +190,10 @@ class World(Stage):
         return self.queue is before or self.queue == before
 
     def _passes_over(self, left: int) -> int:
-        """Leave out turns that would be like the last one, until the queue's clock; return the rest.
+        """Leave out turns that would be like the last one; return how many are left.
 
-        The engine changes nothing of its own accord before that, which its own tests show.
+        Before the time at which it wants to be woken, the engine changes nothing of its own
+        accord: its own tests show that.
         """
         turn = CALM_STEP * len(CALM)
         if self.wake_at is None:
