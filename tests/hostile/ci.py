@@ -10,7 +10,7 @@ from bot.github import outcomes
 from service.provenance import Proof
 from service.testhealth.reports.jobs import Job
 from service.vocabulary import Check, CheckKind, Sha
-from tests.hostile.truth import RED, SKIPS, TESTS, Truth, Upload
+from tests.hostile.truth import FAILED_TESTS, RED, SKIPS, TESTS, Truth, Upload
 
 CI, OTHER_APP = "7", "13"
 
@@ -98,9 +98,7 @@ class Ci:
 
     def _own(self, job: Running) -> Upload | None:
         """The report of the job itself; None where it ended before it could send one."""
-        failed, missing, code = ["flaky 1"], [], 1
-        if job.truth is Truth.FAILS:
-            failed.append("own")
+        failed, missing, code = FAILED_TESTS.get(job.truth, ("flaky 1",)), [], 1
         if job.truth is Truth.CRASHES:
             way = self.chance.choice(("no report", "missing", "code"))
             if way == "no report":
@@ -111,7 +109,7 @@ class Ci:
             job.name,
             Proof.JOB,
             job.id,
-            failed=tuple(failed),
+            failed=failed,
             missing=tuple(missing),
             exit_code=code,
         )

@@ -1,13 +1,20 @@
 """Who is in a history besides honest people, and the facts that each has the power to make."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
 
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.model import Run
 from service.provenance import Proof
-from service.vocabulary import Sha
+from service.provider.values import AccessLevel
+from service.vocabulary import Override, Role, Sha
+from tests.hostile import truth
 from tests.hostile.ci import OTHER_APP, a_run, a_status
-from tests.hostile.truth import RED, SKIPS
+from tests.hostile.landings import Ambush
+from tests.hostile.overrides import Asked
+from tests.hostile.repository import Change, Settings, Workflow
+from tests.hostile.truth import RED, SKIPS, Plot
 from tests.hostile.world import World
 
 Move = Callable[[World], None]
@@ -90,6 +97,66 @@ def tenant_names_our_run(world: World) -> None:
         world.tell(inputs.ChecksReported("a run of others", found[1], good, True))
 
 
+def writer_brings_settings(world: World) -> None:
+    """A pull request brings a file that calls every check optional and requires less."""
+    pr = world.one_of(world.queue.entries)
+    if pr is not None:
+        required = world.chance.choice((None, ()))
+        settings = Settings(required, optional=world.names)
+        world.pushes_to(pr, replace(_change_of(world, pr), settings=settings))
+
+
+def writer_brings_workflow(world: World) -> None:
+    """A pull request brings a workflow file of another kind, or lets a job run elsewhere alone."""
+    pr = world.one_of(world.queue.entries)
+    if pr is not None:
+        world.pushes_to(pr, replace(_change_of(world, pr), workflow=_a_workflow(world)))
+
+
+def _change_of(world: World, pr: int) -> Change:
+    return world.changes.get(pr, Change())
+
+
+def _a_workflow(world: World) -> Workflow:
+    elsewhere = frozenset({world.chance.choice(world.names)}) if world.chance.random() < 0.6 else ()
+    return Workflow(on_push=world.chance.random() < 0.5, elsewhere=frozenset(elsewhere))
+
+
+def maintainer_pushes_settings(world: World) -> None:
+    """The file of the target branch requires another check, or has a fault."""
+    names = world.chance.choice(((), (world.names[0],), ("late",), ("late",)))
+    settings = Settings(names, is_broken=world.chance.random() < 0.4)
+    world.moves_target(Change(settings=settings))
+
+
+def maintainer_pushes_workflow(world: World) -> None:
+    """The workflow file of the target branch changes; the delivery comes, or the post loses it."""
+    world.moves_target(Change(workflow=_a_workflow(world)))
+    if world.chance.random() < 0.8:
+        world.reads_workflows()
+
+
+def writer_pushes_beside_a_landing(world: World) -> None:
+    """Somebody with push access waits for the next landing."""
+    world.landings.ambush = world.chance.choice(tuple(Ambush))
+
+
+def somebody_sets_an_override(world: World) -> None:
+    """A person, or a job by its token, says that a test is quarantined, or never is."""
+    chance, overrides = world.chance, world.overrides
+    test = truth.id_of(chance.choice(world.names), chance.choice(("own", "own", "flaky 1")))
+    override = chance.choice((*Override, Override.ALWAYS_QUARANTINE))
+    expires_at = world.now + timedelta(seconds=chance.choice((20, 60, 200, 86_400)))
+    if chance.random() < 0.5:
+        level = chance.choice((AccessLevel.READ, AccessLevel.TRIAGE, AccessLevel.WRITE))
+        may = level is AccessLevel.WRITE
+        overrides.ask_on_page(Asked(test, override, world.now, expires_at, may), level)
+    else:
+        role = chance.choice((Role.READ, Role.CI, Role.CI, Role.QUEUE, Role.ADMIN))
+        may = role is Role.ADMIN
+        overrides.ask_by_token(Asked(test, override, world.now, expires_at, may), role)
+
+
 HOSTILE: Mapping[str, tuple[tuple[int, Move], ...]] = {
     "writer": (
         (3, writer_sets_a_status),
@@ -101,6 +168,18 @@ HOSTILE: Mapping[str, tuple[tuple[int, Move], ...]] = {
     "post": ((3, World.reads_late),),
 }
 """The moves of each player, by weight."""
+
+PLOTS: Mapping[Plot, tuple[tuple[int, Move], ...]] = {
+    Plot.NONE: (),
+    Plot.FILES: (
+        *((3, writer_brings_settings), (2, writer_brings_workflow)),
+        *((3, maintainer_pushes_settings), (3, maintainer_pushes_workflow)),
+        *((6, World.looks_at_file), (2, World.reads_workflows)),
+    ),
+    Plot.QUARANTINE: ((8, somebody_sets_an_override),),
+    Plot.PUSHES: ((6, writer_pushes_beside_a_landing),),
+}
+"""What happens beside, by weight."""
 
 HONEST: tuple[tuple[int, Move], ...] = (
     (4, World.opens),
@@ -120,21 +199,44 @@ TROUBLE: tuple[tuple[int, Move], ...] = (
 """What people without any bad intent do in some histories."""
 
 TROUBLE_SHARE, PLAYER_SHARE = 0.4, 0.6
+OVERRIDES_BEFORE = 4
+"""Only overrides that are there when a run begins count in it."""
+FILES_BEFORE = 2
+"""Changes of the target's files before the pull requests that they are about."""
 
 
 def moves_of(world: World) -> list[Move]:
     """What may happen in a turn of this history: not every player is in each."""
     chance = world.chance
     chosen = [moves for moves in HOSTILE.values() if chance.random() < PLAYER_SHARE]
+    chosen.append(PLOTS[world.plot])
     if chance.random() < TROUBLE_SHARE:
         chosen.append(TROUBLE)
     return [move for moves in (HONEST, *chosen) for weight, move in moves for _ in range(weight)]
 
 
-def play(seed: int) -> World:
-    """Play one history to its end. Raises Violation."""
-    world = World(seed)
+def begins(world: World) -> None:
+    """What has happened when the history begins."""
+    if world.plot is Plot.QUARANTINE:
+        for _ in range(OVERRIDES_BEFORE):
+            somebody_sets_an_override(world)
+            world.now += timedelta(seconds=10)
+    if world.plot is Plot.PUSHES:
+        writer_pushes_beside_a_landing(world)
     world.opens()
+    if world.plot is Plot.FILES:
+        # Skips count only of jobs that have run on something that landed.
+        world.rests()
+        for _ in range(FILES_BEFORE):
+            world.chance.choice((maintainer_pushes_settings, maintainer_pushes_workflow))(world)
+            world.looks_at_file()
+        world.opens()
+
+
+def play(seed: int, plot: Plot | None = None) -> World:
+    """Play one history to its end; None: the seed chooses its plot. Raises Violation."""
+    world = World(seed, plot)
+    begins(world)
     moves = moves_of(world)
     for _ in range(world.turns):
         world.turn(moves)

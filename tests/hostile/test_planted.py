@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from service import check_reports
+from service import check_reports, fact_rules
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.applying import apply, reports
 from service.mergequeue.engine.culprits import verdict
@@ -17,9 +17,9 @@ from service.provenance import FactKind, Proof
 from service.testhealth.detector import completeness, excuses
 from service.testhealth.reports import jobs
 from service.vocabulary import Check, RequiredName, RequiredSource
-from tests.hostile import fork_faults, players
+from tests.hostile import file_faults, fork_faults, players
+from tests.hostile.truth import Plot
 from tests.hostile.world import Violation
-from tests.tidy.tree import ROOT
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -168,21 +168,23 @@ FAULTS: Mapping[FactKind, Mapping[str, Plant]] = {
     },
 }
 
-ELSEWHERE: Mapping[FactKind, str] = {
-    FactKind.OVERRIDE: "tests/operations/test_token_rights.py",
-    FactKind.WORKFLOW_FILE: "tests/github/test_workflows.py",
-    FactKind.REPOSITORY_FILE: "tests/end_to_end/test_repository_file.py",
-    FactKind.LANDED_COMMIT: "tests/operations/test_proving.py",
+PLANTED: Mapping[FactKind, Mapping[str, Plant]] = FAULTS | file_faults.FAULTS
+EVERY = [(kind, name) for kind, faults in PLANTED.items() for name in faults]
+
+PLOTS: Mapping[FactKind, Plot] = {
+    FactKind.OVERRIDE: Plot.QUARANTINE,
+    FactKind.WORKFLOW_FILE: Plot.FILES,
+    FactKind.REPOSITORY_FILE: Plot.FILES,
+    FactKind.REQUIRED_LIST: Plot.FILES,
+    FactKind.LANDED_COMMIT: Plot.PUSHES,
 }
-"""Facts whose rule asks the provider or the database for each decision: where it is tested."""
-
-EVERY = [(kind, name) for kind, faults in FAULTS.items() for name in faults]
+"""The histories that are about a kind, among which its faults are looked for."""
 
 
-def shows(seed: int) -> bool:
-    """Whether a history shows that something is wrong."""
+def shows(seed: int, plot: Plot) -> bool:
+    """Whether a history of this plot shows that something is wrong."""
     try:
-        players.play(seed)
+        players.play(seed, plot)
     except Violation:
         return True
     return False
@@ -191,15 +193,15 @@ def shows(seed: int) -> bool:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "name"), EVERY, ids=[name for _, name in EVERY])
 def test_a_planted_fault_of_the_table_is_found(kind: FactKind, name: str) -> None:
+    plot = PLOTS.get(kind, Plot.NONE)
     with pytest.MonkeyPatch.context() as patch:
-        FAULTS[kind][name](patch)
-        seed = next((seed for seed in SEEDS if shows(seed)), None)
+        PLANTED[kind][name](patch)
+        seed = next((seed for seed in SEEDS if shows(seed, plot)), None)
     assert seed is not None, f"no history of {len(SEEDS)} shows it"
-    assert not shows(seed)
+    assert not shows(seed, plot)
 
 
-def test_every_fact_of_the_table_is_tested_here_or_elsewhere() -> None:
-    planted = FAULTS.keys() | fork_faults.FAULTS.keys()
-    assert planted | ELSEWHERE.keys() == set(FactKind)
-    assert not planted & ELSEWHERE.keys()
-    assert all((ROOT / path).is_file() for path in ELSEWHERE.values())
+def test_every_kind_of_the_table_has_a_planted_fault() -> None:
+    lists = (FAULTS, file_faults.FAULTS, fork_faults.FAULTS)
+    planted = [kind for faults in lists for kind, each in faults.items() if each]
+    assert sorted(planted) == sorted(rule.kind for rule in fact_rules.RULES)

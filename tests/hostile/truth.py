@@ -1,5 +1,6 @@
 """What is true of each required check of a pull request, and what its own CI job says of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -32,12 +33,14 @@ class Truth(StrEnum):
     SKIPPED_HERE = "a condition leaves it out on test branches, and it runs on heads"
     NOT_HERE = "it runs on heads and never on a test branch"
     NEVER = "no job of this name runs at all"
+    ELSEWHERE = "the workflow file of the target branch lets it run in another queue alone"
 
 
 WORST_FIRST = (
     *(
         Truth.NEVER,
         Truth.NOT_HERE,
+        Truth.ELSEWHERE,
         Truth.SKIPPED_HERE,
         Truth.CRASHES,
         Truth.MORE,
@@ -49,8 +52,11 @@ WORST_FIRST = (
 MAY_LAND = frozenset({Truth.PASSES, Truth.FLAKES, Truth.SKIPPED})
 """What a landing may rest on: it passed, its failures are quarantined, or CI left it out."""
 
-SKIPS = frozenset({Truth.SKIPPED, Truth.SKIPPED_HERE})
+SKIPS = frozenset({Truth.SKIPPED, Truth.SKIPPED_HERE, Truth.ELSEWHERE})
 RED = frozenset({Truth.FLAKES, Truth.FAILS, Truth.CRASHES, Truth.MORE})
+FAILED_TESTS = {Truth.FLAKES: ("flaky 1",), Truth.FAILS: ("flaky 1", "own")}
+"""What fails in a job whose failures may count as passed, if all of them are quarantined."""
+RAN = frozenset({Truth.PASSES, *FAILED_TESTS})
 
 
 def together(truths: list[Truth]) -> Truth:
@@ -58,17 +64,22 @@ def together(truths: list[Truth]) -> Truth:
     return min(truths, key=WORST_FIRST.index)
 
 
-def a_test(job: str, name: str) -> FailedTest:
-    """A failed test of a job; those that are called flaky are quarantined since long."""
+def id_of(job: str, name: str) -> str:
+    """The id of a test of a job."""
+    return f"{job}::{name}"
+
+
+def a_test(job: str, name: str, *, was_quarantined: bool) -> FailedTest:
+    """A failed test of a job; one that is called flaky is so since long."""
     is_flaky = name.startswith("flaky")
     keys = frozenset({f"{name} fails"})
     return FailedTest(
-        id=f"{job}::{name}",
+        id=id_of(job, name),
         file=f"{job}/test_{name}.py",
         classname="",
         keys=keys,
-        known_keys=keys if is_flaky else frozenset(),
-        was_quarantined=is_flaky,
+        known_keys=keys if is_flaky or was_quarantined else frozenset(),
+        was_quarantined=was_quarantined,
         was_flaky=is_flaky,
     )
 
@@ -104,3 +115,24 @@ def report_of(job: str, uploads: list[Upload], conclusion: str) -> JobReport:
     named = tuple(MissingTest(name, f"{job}/test_{name}.py", "") for name in sorted(gone))
     expectation = Expectation(TESTS, named, has_exit_code=True)
     return JobReport(job, parts, expectation, conclusion=conclusion)
+
+
+class Plot(StrEnum):
+    """What a history is about beside the checks of its pull requests."""
+
+    NONE = "nothing else"
+    FILES = "files of the target branch and of heads"
+    QUARANTINE = "overrides of quarantine"
+    PUSHES = "pushes beside landings"
+
+
+_BAD = (
+    *(Truth.CRASHES, Truth.CRASHES, Truth.CRASHES, Truth.FAILS, Truth.FAILS, Truth.MORE),
+    *(Truth.SKIPPED_HERE, Truth.NOT_HERE, Truth.NEVER),
+)
+BAD: Mapping[Plot, tuple[float, tuple[Truth, ...]]] = {
+    Plot.NONE: (0.5, _BAD),
+    Plot.FILES: (0.4, (Truth.SKIPPED_HERE, Truth.SKIPPED_HERE, Truth.FAILS, Truth.NEVER)),
+    Plot.QUARANTINE: (0.8, (Truth.FAILS, Truth.FAILS, Truth.FLAKES, Truth.CRASHES)),
+}
+"""How many changes have a check that does not end well, and how it ends."""

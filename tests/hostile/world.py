@@ -14,12 +14,25 @@ from service.mergequeue.engine import engine, inputs
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import Input, Landed
-from service.mergequeue.engine.model import MergeQueue, RequiredSet, Run
-from service.mergequeue.engine.outputs import Action, AskEvidence, Land, RerunChecks, Step
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.model import MergeQueue, RequiredSet, Run, Tip
+from service.mergequeue.engine.outputs import (
+    Action,
+    AskEvidence,
+    BuildTestBranch,
+    Land,
+    RerunChecks,
+    Step,
+)
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.reported import Evidence, Facts
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import permits
+from service.mergequeue.operations import (
+    permits,
+    proving,
+    repository_files,
+    requirements,
+    vehicles,
+)
 from service.testhealth.detector import completeness, excuses
 from service.testhealth.detector.excuses import FailedCheck, Rules, Suspect
 from service.testhealth.reports import jobs
@@ -31,12 +44,26 @@ from service.vocabulary import (
     CheckKind,
     PullRequestState,
     RequiredName,
-    RequiredSource,
     Sha,
 )
 from tests.hostile import truth
-from tests.hostile.ci import CI, Ci
-from tests.hostile.truth import MAY_LAND, Truth
+from tests.hostile.ci import CI, Ci, Running
+from tests.hostile.landings import Landings
+from tests.hostile.overrides import Overrides
+from tests.hostile.repository import (
+    BRANCH,
+    REPO,
+    Branch,
+    Change,
+    Files,
+    Github,
+    Workflow,
+    at_once,
+    reading_of,
+    runtime_of,
+)
+from tests.hostile.seen import Begun, Read
+from tests.hostile.truth import MAY_LAND, Plot, Truth
 from tests.mergequeue.stage import ALICE, Stage, facts_of
 
 TURNS = 45
@@ -44,12 +71,8 @@ CALM_TURNS = 20
 NAMES = ("unit", "integration", "lint")
 PULL_REQUESTS_MAX = 3
 RULES = Rules(excused_max=20)
-BAD_SHARE = 0.5
-BAD = (
-    *(Truth.CRASHES, Truth.CRASHES, Truth.CRASHES, Truth.FAILS, Truth.FAILS, Truth.MORE),
-    *(Truth.SKIPPED_HERE, Truth.NOT_HERE, Truth.NEVER),
-)
-"""What most often is wrong with one check of a change."""
+PLOTS = {Plot.NONE: 0.5, Plot.FILES: 0.24, Plot.QUARANTINE: 0.13, Plot.PUSHES: 0.13}
+"""How many histories have each plot."""
 
 
 class Violation(AssertionError):
@@ -59,35 +82,48 @@ class Violation(AssertionError):
 class World(Stage):
     """A queue, CI, pull requests, and a post that loses, delays and repeats."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, plot: Plot | None = None) -> None:
         super().__init__(QueueConfig(), manual_build=True, manual_land=True)
         chance = self.chance = random.Random(seed)
+        drawn = chance.choices([*PLOTS], [*PLOTS.values()])[0]
+        self.plot: Plot = plot or drawn
         self.names = tuple(chance.sample(NAMES, chance.choice((1, 2, 2, 3))))
         self.ci = Ci(chance)
+        self.target = Branch()
+        self.github = Github(self.target, (*NAMES, "late"))
+        self.runtime = runtime_of(self.github)
+        self.overrides = Overrides()
         self.truths: dict[int, dict[str, Truth]] = {}
-        self.tree_of_run: dict[str, tuple[int, ...]] = {}
+        self.changes: dict[int, Change] = {}
+        self.landings = Landings(self.target, chance, self.changes)
+        self.begun: dict[str, Begun] = {}
+        self.read = Read()
         self.moved: dict[str, Sha] = {}
-        self.late: list[Callable[[], Input]] = []
+        self.late: list[Callable[[], Input | list[Input]]] = []
         self.asked: dict[str, AskEvidence] = {}
         self.answered: dict[str, tuple[object, ...]] = {}
         self.unreadable = False
-        self.cancelled: set[int] = set()
         self.merged: list[int] = []
         self.turns = TURNS
-        self.tell(inputs.RequiredChanged(self.required()))
+        self._reads_rules()
         self.tell(inputs.RepositoryChanged(available=True, sends_results=True))
 
     # --- what is true
 
-    def required(self) -> RequiredSet:
-        """What the rules of the branch require, each name of the App that reports it."""
-        names = tuple(RequiredName(name, CI, CheckKind.SUITE_RUN) for name in self.names)
-        return RequiredSet(names, RequiredSource.BRANCH_PROTECTION)
+    def required_names(self) -> frozenset[str]:
+        """What must pass: the rules of the branch, and the file of the target as read last."""
+        return frozenset((*self.names, *(self.read.settings.required or ())))
 
-    def truths_of(self, prs: tuple[int, ...]) -> dict[str, Truth]:
+    def truths_of(self, prs: tuple[int, ...], base: Workflow) -> dict[str, Truth]:
         """How the required jobs truly end on the tree of these pull requests."""
         names = (*NAMES, "late")
-        return {name: truth.together([self.truths[pr][name] for pr in prs]) for name in names}
+        found = {name: truth.together([self.truths[pr][name] for pr in prs]) for name in names}
+        own = [one.workflow for pr in prs if (one := self.changes.get(pr)) and one.workflow]
+        for name in (own[-1] if own else base).elsewhere:
+            if found[name] not in (Truth.NEVER, Truth.NOT_HERE):
+                # A pull request may leave out a job by itself: docs/design/provenance.md 6.
+                found[name] = Truth.ELSEWHERE if name in base.elsewhere else Truth.SKIPPED
+        return found
 
     def live(self) -> list[Run]:
         """Runs that have a commit."""
@@ -103,6 +139,9 @@ class World(Stage):
         return step
 
     def _answers(self, action: Action) -> list[Input]:
+        if isinstance(action, BuildTestBranch):
+            workflow = self.target.files.get(action.base_tip.sha, Files()).workflow
+            self.begun[action.run] = Begun(self.now, self.read.settings.optional, workflow)
         if isinstance(action, AskEvidence):
             self.asked[action.run] = action
             return []
@@ -121,24 +160,47 @@ class World(Stage):
     def rests(self) -> None:
         """Nobody else moves: jobs end, everything is read, and the queue decides."""
         self.unreadable = False
-        self.tell(self._rules())
+        self.landings.ambush = None
+        if self.plot is Plot.FILES:
+            self.looks_at_file()
+            self.reads_workflows()
+        self._reads_rules()
+        for hold in self.queue.holds:
+            if hold.reason is HoldReason.LANDING_MISMATCH:
+                self.tell(inputs.ReleaseHold(hold.id, "I have looked at it.", ALICE))
         self.tell(inputs.SetState(QueueState.RUNNING, None, ALICE))
         for pr in list(self.queue.entries):
             self.facts[pr] = replace(self.facts[pr], blockers=())
-            self.tell(inputs.FactsChanged(self.facts[pr]))
-        for _ in range(CALM_TURNS):
-            if not self.queue.entries:
-                break
-            for one in (
-                World.makes_branches,
-                *EVERY_JOB,
-                World.reads,
-                World.explains,
-                World.lands_now,
-            ):
-                self.now += timedelta(seconds=20)
+            self._reads_facts(pr)
+        left = CALM_TURNS
+        while left and self.queue.entries:
+            left -= 1
+            before = self.queue
+            for one in CALM:
+                self.now += CALM_STEP
                 one(self)
                 self._wakes()
+            if self._is_still(before):
+                left = self._passes_over(left)
+
+    def _is_still(self, before: MergeQueue) -> bool:
+        """Whether a turn has changed nothing, and nothing is under way that would."""
+        if self.builds or self.lands or self._open_jobs():
+            return False
+        return self.queue is before or self.queue == before
+
+    def _passes_over(self, left: int) -> int:
+        """Leave out turns that would be like the last one; return how many are left.
+
+        Before the time at which it wants to be woken, the engine changes nothing of its own
+        accord: its own tests show that.
+        """
+        turn = CALM_STEP * len(CALM)
+        if self.wake_at is None:
+            return 0
+        alike = min(left, max(0, (self.wake_at - self.now - timedelta(microseconds=1)) // turn))
+        self.now += turn * alike
+        return left - alike
 
     def _wakes(self) -> None:
         if self.wake_at is not None and self.wake_at <= self.now:
@@ -157,37 +219,54 @@ class World(Stage):
 
     def _submits_again(self) -> None:
         gone = self.truths.keys() - self.queue.entries.keys() - set(self.merged)
-        pr = self._one_of(gone)
+        pr = self.one_of(gone)
         if pr is not None:
             self.tell(inputs.Submit(self.facts[pr], ALICE))
 
     def _drawn(self) -> dict[str, Truth]:
         """How the jobs of a change end: most often at most one of them not well."""
         names = (*NAMES, "late")
+        is_first = self.plot is Plot.FILES and not self.truths
+        if is_first or self.plot is Plot.PUSHES:
+            return dict.fromkeys(names, Truth.PASSES)
         drawn = {name: self.chance.choice((Truth.PASSES, *sorted(MAY_LAND))) for name in names}
-        if self.chance.random() < BAD_SHARE:
-            drawn[self.chance.choice(self.names)] = self.chance.choice(BAD)
+        share, bad = truth.BAD[self.plot]
+        if self.chance.random() < share:
+            drawn[self.chance.choice(sorted(self.required_names()))] = self.chance.choice(bad)
         return drawn
 
     def _with_skips(self, pr: int, facts: Facts) -> Facts:
+        here = self.target.now.with_change(self.changes.get(pr)).workflow
         skipped = tuple(
-            sorted(name for name, one in self.truths[pr].items() if one is Truth.SKIPPED)
+            sorted(
+                name
+                for name, one in self.truths[pr].items()
+                if one is Truth.SKIPPED
+                or (name in here.elsewhere and one not in (Truth.NEVER, Truth.NOT_HERE))
+            )
         )
         return replace(facts, own_skipped=skipped)
 
     def pushes(self) -> None:
         """An author pushes; the delivery comes later, or never."""
-        pr = self._one_of(self.queue.entries)
-        if pr is None:
-            return
+        pr = self.one_of(self.queue.entries)
+        if pr is not None:
+            self.pushes_to(pr)
+
+    def pushes_to(self, pr: int, change: Change | None = None) -> None:
+        """An author pushes to this pull request, and changes some of the files with it."""
         self.versions[pr] = self.versions.get(pr, 1) + 1
         self.truths[pr] = self._drawn()
         fresh = facts_of(pr, self.versions[pr])
+        if change is not None:
+            self.changes[pr] = change
+        if pr in self.changes:
+            self.github.heads[fresh.head] = self.target.now.with_change(self.changes[pr])
         self.facts[pr] = self._with_skips(pr, fresh)
         self._mails(lambda: inputs.FactsChanged(self.facts[pr]))
 
     def requests_changes(self) -> None:
-        pr = self._one_of(self.queue.entries)
+        pr = self.one_of(self.queue.entries)
         if pr is None:
             return
         blocked = self.facts[pr].blockers
@@ -196,19 +275,20 @@ class World(Stage):
         self._mails(lambda: inputs.FactsChanged(self.facts[pr]))
 
     def cancels(self) -> None:
-        pr = self._one_of(self.queue.entries)
+        pr = self.one_of(self.queue.entries)
         if pr is not None:
             self.tell(inputs.Cancel(pr, Reason.USER_REQUESTED, ALICE))
 
-    def moves_target(self) -> None:
+    def moves_target(self, change: Change | None = None) -> None:
         """Somebody pushes to the target; the queue hears of it later."""
         self.target.move(self.target.tree | {("foreign", str(self.ci.number()))})
+        self.target.change(change)
         self._mails(lambda: inputs.TargetMoved(self.target.tip))
 
     def loses_rules(self) -> None:
         """The rules of the branch cannot be read for a while."""
         self.unreadable = not self.unreadable
-        self.tell(self._rules())
+        self._reads_rules()
 
     def requires_more(self) -> None:
         """An administrator requires another check."""
@@ -221,10 +301,53 @@ class World(Stage):
         state = QueueState.RUNNING if paused else QueueState.PAUSED
         self.tell(inputs.SetState(state, None if paused else "a pause", ALICE))
 
-    def _rules(self) -> Input:
-        if self.unreadable:
-            return inputs.RequiredChanged(RequiredSet(), error="GitHub answers 500")
-        return inputs.RequiredChanged(self.required())
+    def _rules(self) -> list[Input]:
+        """What is required, as it is read now by the rules and the known file, if it is new."""
+        names = tuple(RequiredName(name, CI, CheckKind.SUITE_RUN) for name in self.names)
+        self.github.required_names, self.github.is_unreadable = names, self.unreadable
+        override = requirements.override_of(self.queue)
+        resolved = at_once(requirements.resolve(self.runtime, REPO, BRANCH, override))
+        bound = replace(resolved, required=_bound(resolved.required))
+        return requirements.reports(self.queue, bound)
+
+    def _reads_rules(self) -> None:
+        for one in self._rules():
+            self.tell(one)
+
+    def _reads_facts(self, pr: int) -> None:
+        entry = self.queue.entries.get(pr)
+        if entry is None or entry.facts != self.facts[pr]:
+            self.tell(inputs.FactsChanged(self.facts[pr]))
+
+    def _reads_target(self) -> None:
+        if self.queue.tip != self.target.tip or self.queue.kept_move is not None:
+            self.tell(inputs.TargetMoved(self.target.tip))
+
+    # --- files of the target branch
+
+    def looks_at_file(self) -> None:
+        """Read the repository's file, once for each commit (`repository_files.look`)."""
+        if self.target.tip.sha == self.read.looked_at:
+            return
+        self.read.look(self.target)
+        reading, value = reading_of(self.runtime, self.target.tip.sha), self.queue
+        known = value.file
+        if (known is None and not reading.exists) or (known and known.digest == reading.digest):
+            return
+        settings = None if reading.faults else reading.settings
+        file = repository_files.file_of(reading, known)
+        self.tell(inputs.RepositoryFileRead(file, settings))
+        self._reads_rules()
+
+    def reads_workflows(self) -> None:
+        """Read the workflow files, after a push that has changed them."""
+        tip = self.target.tip.sha
+        choice = at_once(vehicles.choose(self.runtime, REPO, BRANCH, tip, None))
+        workflow = self.target.now.workflow
+        if choice.wants_drafts is workflow.on_push:
+            raise Violation("the kind of test branches is not by the files of the target")
+        self.read.read_workflow(workflow, self.now)
+        self.tell(inputs.WorkflowsChanged(choice.never))
 
     # --- CI and the post
 
@@ -235,18 +358,11 @@ class World(Stage):
             self.build(run)
             made = self.queue.runs.get(run)
             if made is not None and made.sha is not None and prs:
-                self.tree_of_run[run] = prs
-                self.ci.begin(made.sha, self.truths_of(prs))
+                self.ci.begin(made.sha, self.truths_of(prs, self.begun[run].workflow))
 
     def ci_works(self) -> None:
         """Jobs begin and end."""
-        waiting = [
-            (sha, job)
-            for run in self.live()
-            if (sha := run.sha) is not None
-            for job in self.ci.jobs[sha]
-            if not job.is_over
-        ]
+        waiting = self._open_jobs()
         if not waiting:
             return
         sha, job = self.chance.choice(waiting)
@@ -254,6 +370,15 @@ class World(Stage):
             self.ci.starts(sha, job)
         else:
             self.ci.ends(sha, job)
+
+    def _open_jobs(self) -> list[tuple[Sha, Running]]:
+        return [
+            (sha, job)
+            for run in self.live()
+            if (sha := run.sha) is not None
+            for job in self.ci.jobs[sha]
+            if not job.is_over
+        ]
 
     def reads(self) -> None:
         """A sweep, or a delivery that leads to a read."""
@@ -271,20 +396,24 @@ class World(Stage):
 
     def post_comes(self) -> None:
         if self.late:
-            one = self.late.pop(self.chance.randrange(len(self.late)))()
-            self.tell(one)
-            if self.chance.random() < 0.2:
+            found = self.late.pop(self.chance.randrange(len(self.late)))()
+            told = found if isinstance(found, list) else [found]
+            for one in (*told, *(told if self.chance.random() < 0.2 else ())):
                 self.tell(one)
 
     def _reads_run(self, run: Run) -> None:
         sha = self.moved.get(run.id, run.sha or Sha(""))
-        self.tell(inputs.ChecksReported(run.id, sha, self.ci.reports(sha), True))
+        reports = self.ci.reports(sha)
+        # The engine takes no notice of what it knows.
+        if sha != run.sha or reports != run.checks or not run.checks_complete:
+            self.tell(inputs.ChecksReported(run.id, sha, reports, True))
 
-    def _mails(self, one: Callable[[], Input]) -> None:
+    def _mails(self, one: Callable[[], Input | list[Input]]) -> None:
         if self.chance.random() < 0.7:
             self.late.append(one)
 
-    def _one_of(self, prs: Iterable[int]) -> int | None:
+    def one_of(self, prs: Iterable[int]) -> int | None:
+        """One of these pull requests, if there are any."""
         known = sorted(prs)
         return self.chance.choice(known) if known else None
 
@@ -339,9 +468,15 @@ class World(Stage):
             name,
             is_reported=True,
             failed_steps=max(self.ci.failed_steps(sha, job.id) for job in own),
-            tests=tuple(truth.a_test(name, test) for test in failed),
+            tests=tuple(
+                truth.a_test(name, test, was_quarantined=self._was_quarantined(run, name, test))
+                for test in failed
+            ),
             reports=(truth.report_of(name, uploads, conclusions[name]),),
         )
+
+    def _was_quarantined(self, run: Run, name: str, test: str) -> bool:
+        return self.overrides.quarantines(truth.id_of(name, test), run.created_at)
 
     # --- landing
 
@@ -363,9 +498,9 @@ class World(Stage):
     def _last_look(self, action: Land) -> None:
         """Everything is read again that the landing depends on."""
         for step in action.steps:
-            self.tell(inputs.FactsChanged(self.facts[step.pr]))
-        self.tell(inputs.TargetMoved(self.target.tip))
-        self.tell(self._rules())
+            self._reads_facts(step.pr)
+        self._reads_target()
+        self._reads_rules()
         run = self.queue.runs.get(action.run)
         if run is not None:
             self._reads_run(run)
@@ -374,13 +509,34 @@ class World(Stage):
                 self._explains_run(fresh)
 
     def landed(self, action: Land) -> list[Input]:
-        """The provider lands it."""
+        """The provider lands it, or somebody lands something in its place, and it is proved."""
+        merged = self.landings.land(action)
         for step in action.steps:
             self.merged.append(step.pr)
             self.facts[step.pr] = replace(
-                self.facts[step.pr], state=PullRequestState.MERGED, merged_sha=step.commit
+                self.facts[step.pr], state=PullRequestState.MERGED, merged_sha=merged.commit
             )
-        return [one for one in super().landed(action) if isinstance(one, Landed)]
+        outcome = proving.proof_of(action, merged)
+        if isinstance(outcome, proving.Unproved):
+            if self.landings.is_true(action, merged.commit):
+                raise Violation(f"{merged.commit} is as it was tested, but {outcome.text}")
+            positions = tuple(step.position for step in action.steps)
+            why = f"{outcome.cause}: {outcome.text}"
+            tip = self.target.tip
+            return [inputs.LandingMismatch(action.run, positions[0], positions, tip, why)]
+        if not self.landings.is_true(action, merged.commit):
+            raise Violation(f"{merged.commit} is called landed, which nobody has tested")
+        self._note_ran(action)
+        told: list[Input] = [
+            Landed(action.run, step.position, sha, tree) for step, sha, tree in outcome.landed
+        ]
+        above = outcome.above
+        return told if above is None else [*told, inputs.TargetMoved(Tip(above.sha, above.tree))]
+
+    def _note_ran(self, action: Land) -> None:
+        begun = self.begun[action.run]
+        found = self.truths_of(tuple(step.pr for step in action.steps), begun.workflow)
+        self.read.note_ran({name for name in found if found[name] in truth.RAN}, begun.at)
 
     def proved(self, action: Land) -> None:
         """Raise Violation unless all that lands is truly what may land."""
@@ -400,18 +556,53 @@ class World(Stage):
                 raise Violation(f"{step.pr} landed against a review")
             if step.pr not in queue.entries:
                 raise Violation(f"{step.pr} landed after its cancellation")
-        truths = self.truths_of(prs)
-        wrong = {name: truths[name] for name in self.names if truths[name] not in MAY_LAND}
+        begun = self._begun_of(action.run)
+        truths = self.truths_of(prs, begun[0].workflow)
+        wrong = {
+            name: truths[name]
+            for name in sorted(self.required_names())
+            if not any(self._may_land(name, truths[name], one) for one in begun)
+        }
         if wrong:
             raise Violation(f"{prs} landed, but {wrong}")
+
+    def _begun_of(self, run: str) -> list[Begun]:
+        """How a run began, and those whose results it has taken over."""
+        found = [self.begun[run]]
+        known = self.queue.runs.get(run)
+        while known is not None and known.reused_from is not None:
+            run = known.reused_from
+            found.append(self.begun[run])
+            known = self.queue.runs.get(run)
+        return found
+
+    def _may_land(self, name: str, one: Truth, begun: Begun) -> bool:
+        """Whether a landing may rest on this truth of a required job."""
+        if one in truth.FAILED_TESTS:
+            tests = [truth.id_of(name, test) for test in truth.FAILED_TESTS[one]]
+            return all(self.overrides.is_quarantined(test, begun.at) for test in tests)
+        if one is Truth.SKIPPED_HERE:
+            return name in begun.optional
+        if one is Truth.ELSEWHERE:
+            return name in begun.optional or self.read.may_skip(name)
+        return one in MAY_LAND
 
     def seen(self, sha: Sha) -> tuple[Check, ...]:
         """What is said of a commit now."""
         return self.ci.reports(sha)
 
 
+def _bound(required: RequiredSet) -> RequiredSet:
+    """Names of the file with whose reports count, as was learned (`reporters.py`)."""
+    names = [replace(one, source_id=CI, kind=CheckKind.SUITE_RUN) for one in required.names]
+    return replace(required, names=tuple(names))
+
+
 EVERY_JOB = (World.ci_works,) * 4
 """So often that the jobs of a run end."""
+
+CALM = (World.makes_branches, *EVERY_JOB, World.reads, World.explains, World.lands_now)
+CALM_STEP = timedelta(seconds=20)
 
 MEANWHILE = (
     *(World.pushes, World.requests_changes, World.moves_target),
