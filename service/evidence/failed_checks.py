@@ -245,14 +245,14 @@ async def _reported(
     failed = frozenset[str]().union(*failing.values()) - of_job.keys()
     left = [each for each in run.checks if each.id in failed]
     for id_, (job, some) in other_ci.jobs_of(left, sent).items():
-        own = revocations.job_of(job)
+        there = revocations.job_of(job)
         whole = [
             each
             for each in other_ci.builds_of(some, sent)
             if completeness.is_enough(each.account.proof, needs)
         ]
         of_job[id_] = (job, some)
-        accounted[id_] = jobs.accounted(own, [own], list(map(revocations.sent_of, whole)))
+        accounted[id_] = jobs.accounted(there, [there], list(map(revocations.sent_of, whole)))
     reported = []
     for name, checks in failing.items():
         matching = [of_job[check] for check in sorted(checks) if check in of_job]

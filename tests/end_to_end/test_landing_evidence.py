@@ -13,6 +13,7 @@ from bot.keys import KeyRing
 from service.accounts import signing_keys, tokens
 from service.accounts.store import access
 from service.accounts.tokens import TokenRequest
+from service.database.paging import PageSelection
 from service.database.records import StoredLanding
 from service.errors import NotFound
 from service.mergequeue.operations import landing_evidence as operations
@@ -171,7 +172,7 @@ async def test_an_instance_with_another_secret_key_replaces_no_key_and_loses_no_
 async def signed_of(world: World) -> list[str]:
     """The envelopes that the list of the queue has."""
     (queue,) = await world.runtime.store.read(queues.all_queues)
-    listed = await operations.page(world.runtime, queue, 100, None)
+    listed = await operations.page(world.runtime, queue, PageSelection(100))
     return [each.envelope for each in listed.rows]
 
 
