@@ -3,7 +3,7 @@
 HEADGATE_HOSTILE_SEEDS is the number of histories. One history again: `forks.play(SEED)`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -18,6 +18,17 @@ TESTED_SHARE_MIN = 0.02
 
 PLANTED_SEEDS = range(600)
 """Histories of which one must show each fault."""
+
+SHOWN: Mapping[str, int] = {
+    "a label lets a fork in": 152,
+    "a box lets a fork in": 70,
+    "a button lets a fork in": 108,
+    "a consent never ends": 57,
+    "a lost right is kept": 90,
+    "the present base is the one that was seen": 240,
+    "the same second is before": 90,
+}
+"""Seeds that showed a fault, which are tried before the others."""
 
 EVERY = [(kind, name) for kind, faults in FAULTS.items() for name in faults]
 
@@ -54,6 +65,7 @@ def shows(seed: int) -> bool:
 def test_a_planted_fault_is_found(kind: FactKind, name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         FAULTS[kind][name](patch)
-        seed = next((seed for seed in PLANTED_SEEDS if shows(seed)), None)
+        first = [SHOWN[name]] if name in SHOWN else []
+        seed = next((seed for seed in (*first, *PLANTED_SEEDS) if shows(seed)), None)
     assert seed is not None, f"no history of {len(PLANTED_SEEDS)} shows it"
     assert not shows(seed)

@@ -1,7 +1,7 @@
 """Nothing lands whose required checks did not pass, whoever says what.
 
 HEADGATE_HOSTILE_SEEDS is the number of histories, split over the tests so that workers share them.
-`make soak` has 100,000. One history again: `players.play(SEED)`.
+`make soak` has 100,000. One history again: `players.play(SEED)` (docs/reference/reliability.md).
 """
 
 import os

@@ -168,7 +168,7 @@ FAULTS: Mapping[FactKind, Mapping[str, Plant]] = {
     },
 }
 
-PLANTED: Mapping[FactKind, Mapping[str, Plant]] = FAULTS | file_faults.FAULTS
+PLANTED: Mapping[FactKind, Mapping[str, Plant]] = {**FAULTS, **file_faults.FAULTS}
 EVERY = [(kind, name) for kind, faults in PLANTED.items() for name in faults]
 
 PLOTS: Mapping[FactKind, Plot] = {
@@ -179,6 +179,20 @@ PLOTS: Mapping[FactKind, Plot] = {
     FactKind.LANDED_COMMIT: Plot.PUSHES,
 }
 """The histories that are about a kind, among which its faults are looked for."""
+
+
+SHOWN: Mapping[str, int] = {
+    "nothing has to prove a report": 443,
+    "the newest report of a name counts": 66,
+    "a report is of the job that it names": 66,
+    "what is of the run is of the job": 66,
+    "what cannot be read is as before": 37,
+    "every token sets overrides": 42,
+    "an expired override counts": 87,
+    "a test that is never quarantined is flaky": 132,
+    "a file with a fault says nothing": 144,
+}
+"""Seeds that showed a fault, which are tried before the others: searching them takes seconds."""
 
 
 def shows(seed: int, plot: Plot) -> bool:
@@ -196,7 +210,8 @@ def test_a_planted_fault_of_the_table_is_found(kind: FactKind, name: str) -> Non
     plot = PLOTS.get(kind, Plot.NONE)
     with pytest.MonkeyPatch.context() as patch:
         PLANTED[kind][name](patch)
-        seed = next((seed for seed in SEEDS if shows(seed, plot)), None)
+        first = [SHOWN[name]] if name in SHOWN else []
+        seed = next((seed for seed in (*first, *SEEDS) if shows(seed, plot)), None)
     assert seed is not None, f"no history of {len(SEEDS)} shows it"
     assert not shows(seed, plot)
 
@@ -204,4 +219,5 @@ def test_a_planted_fault_of_the_table_is_found(kind: FactKind, name: str) -> Non
 def test_every_kind_of_the_table_has_a_planted_fault() -> None:
     lists = (FAULTS, file_faults.FAULTS, fork_faults.FAULTS)
     planted = [kind for faults in lists for kind, each in faults.items() if each]
+    assert SHOWN.keys() <= {name for _, name in EVERY}
     assert sorted(planted) == sorted(rule.kind for rule in fact_rules.RULES)

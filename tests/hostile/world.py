@@ -89,13 +89,14 @@ class World(Stage):
         self.plot: Plot = plot or drawn
         self.names = tuple(chance.sample(NAMES, chance.choice((1, 2, 2, 3))))
         self.ci = Ci(chance)
-        self.target = Branch()
-        self.github = Github(self.target, (*NAMES, "late"))
+        self.branch = Branch()
+        self.target = self.branch
+        self.github = Github(self.branch, (*NAMES, "late"))
         self.runtime = runtime_of(self.github)
         self.overrides = Overrides()
         self.truths: dict[int, dict[str, Truth]] = {}
         self.changes: dict[int, Change] = {}
-        self.landings = Landings(self.target, chance, self.changes)
+        self.landings = Landings(self.branch, chance, self.changes)
         self.begun: dict[str, Begun] = {}
         self.read = Read()
         self.moved: dict[str, Sha] = {}
@@ -140,7 +141,7 @@ class World(Stage):
 
     def _answers(self, action: Action) -> list[Input]:
         if isinstance(action, BuildTestBranch):
-            workflow = self.target.files.get(action.base_tip.sha, Files()).workflow
+            workflow = self.branch.files.get(action.base_tip.sha, Files()).workflow
             self.begun[action.run] = Begun(self.now, self.read.settings.optional, workflow)
         if isinstance(action, AskEvidence):
             self.asked[action.run] = action
@@ -236,7 +237,7 @@ class World(Stage):
         return drawn
 
     def _with_skips(self, pr: int, facts: Facts) -> Facts:
-        here = self.target.now.with_change(self.changes.get(pr)).workflow
+        here = self.branch.now.with_change(self.changes.get(pr)).workflow
         skipped = tuple(
             sorted(
                 name
@@ -261,7 +262,7 @@ class World(Stage):
         if change is not None:
             self.changes[pr] = change
         if pr in self.changes:
-            self.github.heads[fresh.head] = self.target.now.with_change(self.changes[pr])
+            self.github.heads[fresh.head] = self.branch.now.with_change(self.changes[pr])
         self.facts[pr] = self._with_skips(pr, fresh)
         self._mails(lambda: inputs.FactsChanged(self.facts[pr]))
 
@@ -282,7 +283,7 @@ class World(Stage):
     def moves_target(self, change: Change | None = None) -> None:
         """Somebody pushes to the target; the queue hears of it later."""
         self.target.move(self.target.tree | {("foreign", str(self.ci.number()))})
-        self.target.change(change)
+        self.branch.change(change)
         self._mails(lambda: inputs.TargetMoved(self.target.tip))
 
     def loses_rules(self) -> None:
@@ -329,7 +330,7 @@ class World(Stage):
         """Read the repository's file, once for each commit (`repository_files.look`)."""
         if self.target.tip.sha == self.read.looked_at:
             return
-        self.read.look(self.target)
+        self.read.look(self.branch)
         reading, value = reading_of(self.runtime, self.target.tip.sha), self.queue
         known = value.file
         if (known is None and not reading.exists) or (known and known.digest == reading.digest):
@@ -343,7 +344,7 @@ class World(Stage):
         """Read the workflow files, after a push that has changed them."""
         tip = self.target.tip.sha
         choice = at_once(vehicles.choose(self.runtime, REPO, BRANCH, tip, None))
-        workflow = self.target.now.workflow
+        workflow = self.branch.now.workflow
         if choice.wants_drafts is workflow.on_push:
             raise Violation("the kind of test branches is not by the files of the target")
         self.read.read_workflow(workflow, self.now)
@@ -557,11 +558,12 @@ class World(Stage):
             if step.pr not in queue.entries:
                 raise Violation(f"{step.pr} landed after its cancellation")
         begun = self._begun_of(action.run)
+        on_heads = frozenset.intersection(*(frozenset(self.facts[pr].own_skipped) for pr in prs))
         truths = self.truths_of(prs, begun[0].workflow)
         wrong = {
             name: truths[name]
             for name in sorted(self.required_names())
-            if not any(self._may_land(name, truths[name], one) for one in begun)
+            if not any(self._may_land(name, truths[name], one, on_heads) for one in begun)
         }
         if wrong:
             raise Violation(f"{prs} landed, but {wrong}")
@@ -576,15 +578,17 @@ class World(Stage):
             known = self.queue.runs.get(run)
         return found
 
-    def _may_land(self, name: str, one: Truth, begun: Begun) -> bool:
-        """Whether a landing may rest on this truth of a required job."""
+    def _may_land(self, name: str, one: Truth, begun: Begun, on_heads: frozenset[str]) -> bool:
+        """Whether a landing may rest on this truth of a required job.
+
+        `on_heads` were skipped on the heads as well, if by an earlier workflow file.
+        """
         if one in truth.FAILED_TESTS:
             tests = [truth.id_of(name, test) for test in truth.FAILED_TESTS[one]]
             return all(self.overrides.is_quarantined(test, begun.at) for test in tests)
-        if one is Truth.SKIPPED_HERE:
-            return name in begun.optional
-        if one is Truth.ELSEWHERE:
-            return name in begun.optional or self.read.may_skip(name)
+        if one in (Truth.SKIPPED_HERE, Truth.ELSEWHERE):
+            is_skipped = one is Truth.ELSEWHERE or name in on_heads
+            return name in begun.optional or (is_skipped and self.read.may_skip(name))
         return one in MAY_LAND
 
     def seen(self, sha: Sha) -> tuple[Check, ...]:
