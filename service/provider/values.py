@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 
 from service.provenance import ProviderTime
 from service.provider.labels import LabelRemoval, StateLabel
+from service.provider.pushes import ForcePush
 from service.provider.signals import Delivery
 from service.provider.stacks import Stack
 from service.vocabulary import (
@@ -37,14 +38,6 @@ class Repository:
     merge_methods: frozenset[MergeMethod]
     archived: bool
     url: str
-
-
-@dataclass(frozen=True, slots=True)
-class ForcePush:
-    """A force push of a head; `to` is the new head, None if the provider does not say."""
-
-    at: ProviderTime
-    to: Sha | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +88,7 @@ class PullRequest:
 
     @property
     def returned_after(self) -> ProviderTime | None:
-        """Until when it may have had another head than its present one, by the newest force push.
-
-        None: it had no force push, or the newest one has made this the head.
-        """
+        """The newest force push, unless that has made this the head: it may have been away."""
         push = self.force_push
         return None if push is None or push.to == self.head_sha else push.at
 

@@ -64,8 +64,7 @@ async def test_an_organization_gets_its_app_and_lands_its_first_pull_request(
 ):
     async with browsing() as browser:
         link = await link_in(serve)
-        page = await browser.open(link)
-        assert page.status == 200
+        assert (await browser.open(link)).status == 200
         page = await browser.press("Begin")
         assert "token" not in page.url
         page = await browser.press("Continue", organization="octo", name="Octo Queue")

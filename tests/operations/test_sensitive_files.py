@@ -43,3 +43,17 @@ async def test_files_of_another_base_name_no_sensitive_files(
     found = await sensitive_files(runtime, queue.repo, pull, ("Jenkinsfile",))
     is_known = base == "main" or (base is None and not returns)
     assert found == (() if is_known else UNKNOWN_FILES)
+
+
+async def test_the_newest_force_push_is_told_with_its_head(stage):
+    number, first = await stage.open({"a.txt": "a\n"})
+    await stage.act("push", number=number, files={"b.txt": "b\n"})
+    assert (await stage.provider.pull_request(stage.repo, number)).force_push is None
+    await stage.act("force_push", number=number, to=first)
+    found = await stage.provider.pull_request(stage.repo, number)
+    assert found.force_push is not None
+    assert (found.force_push.to, found.head_sha) == (first, first)
+    await stage.act("push", number=number, files={"c.txt": "c\n"})
+    found = await stage.provider.pull_request(stage.repo, number)
+    assert found.force_push is not None
+    assert found.returned_after == found.force_push.at

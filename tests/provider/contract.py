@@ -76,19 +76,6 @@ class Reads:
         assert found.mergeability is Mergeability.MERGEABLE
         assert (found.is_fork, found.merge_commit, found.blockers) == (False, None, ())
 
-    async def test_the_newest_force_push_is_told_with_its_head(self, stage):
-        number, first = await stage.open({"a.txt": "a\n"})
-        await stage.act("push", number=number, files={"b.txt": "b\n"})
-        assert (await stage.provider.pull_request(stage.repo, number)).force_push is None
-        await stage.act("force_push", number=number, to=first)
-        found = await stage.provider.pull_request(stage.repo, number)
-        assert found.force_push is not None
-        assert (found.force_push.to, found.head_sha) == (first, first)
-        await stage.act("push", number=number, files={"c.txt": "c\n"})
-        found = await stage.provider.pull_request(stage.repo, number)
-        assert found.force_push is not None
-        assert found.returned_after == found.force_push.at
-
     async def test_mergeability_is_waited_for(self, stage):
         opened = await stage.act("open", files={"a.txt": "a\n"})
         before = stage.clock.monotonic_s()
