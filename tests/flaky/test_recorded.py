@@ -119,12 +119,17 @@ def read(name):
 
 def recording(name):
     """The file of a runner."""
-    (path,) = RECORDED.glob(f"{name}.[xj]*")
+    (path,) = (each for each in recordings() if each.stem == name)
     return path
 
 
+def recordings():
+    """The files of all runners."""
+    return [each for each in RECORDED.iterdir() if each.is_file() and each.suffix != ".py"]
+
+
 def test_every_runner_is_recorded_and_read():
-    kept = {path.stem for path in RECORDED.glob("*.[xj]*")}
+    kept = {path.stem for path in recordings()}
     assert set(FOUND) | set(COUNTS) == set(RUNNERS) == kept
 
 
