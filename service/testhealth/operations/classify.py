@@ -136,7 +136,8 @@ async def checked(
     check_run = caller.job.check_run_id if caller.job and proof is Proof.JOB else ""
     doubts = replace(doubts, proof=proof, check_run=check_run)
     provider = runtime.providers.get(repository.ref.host)
-    if provider is not None and check_run:
+    is_own = caller.job is not None and not caller.job.is_of_other_ci
+    if provider is not None and check_run and is_own:
         await _check_job_key(Look(runtime, provider, repository), meta, check_run)
     if doubts.of_fork or doubts.of_unknown or provider is None:
         return meta, doubts
