@@ -242,6 +242,10 @@ async def test_a_queue_from_before_check_histories_has_an_empty_one(database_url
         connection.exec_driver_sql("ALTER TABLE test_settings DROP COLUMN report_issuers")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0007'")
         connection.commit()
+        migrate.upgrade_to(connection, "0008")
+        # Later revisions had been run before.
+        connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{migrate.HEAD}'")
+        connection.commit()
     again = await opened_at(database_url)
     assert await again.read(queues.load, queue.id) == queue
     await again.close()

@@ -58,6 +58,21 @@ async def streaming(queue, token=None, last=None) -> AsyncIterator[Stream]:
         yield stream
 
 
+@pytest.mark.parametrize(
+    ("sent", "headers", "field"),
+    [({"cursor": "x"}, {}, "cursor"), ({}, {"Last-Event-ID": "x"}, "Last-Event-ID")],
+)
+async def test_a_wrong_place_is_refused_by_the_name_of_what_held_it(queue, sent, headers, field):
+    it = queue.client.instance
+    place = {"host": it.host, "owner": it.owner, "name": it.repo, "targetBranch": queue.branch}
+    url = f"{it.url}/v1/streamQueueEvents"
+    headers = {"x-api-token": it.read_token, **headers}
+    async with aiohttp.request("GET", url, params=place | sent, headers=headers) as response:
+        problem = await response.json(content_type=None)
+    assert (response.status, problem["code"]) == (400, "invalid_page_token")
+    assert problem["detail"].startswith(f"`{field}` is not a valid page token")
+
+
 async def test_an_event_arrives_as_it_happens_with_its_cursor(client, queue):
     number = await queue.submitted()
     async with streaming(queue) as stream:
