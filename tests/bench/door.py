@@ -1,7 +1,4 @@
-"""The service's own door as a benchmark's process opens it: no provider, no worker, no limit.
-
-Beside it the process opens a bare handler, on the same event loop.
-"""
+"""The service's own door as a benchmark's process opens it: no provider, no worker, no limit."""
 
 import asyncio
 import json
@@ -91,7 +88,7 @@ async def opened(served: web.Application) -> tuple[web.AppRunner, int]:
     return runner, await listen(runner)
 
 
-async def bare(served: web.Application) -> tuple[web.AppRunner, int]:
+async def opened_plainly(served: web.Application) -> tuple[web.AppRunner, int]:
     """A plain application as aiohttp serves it, and its port."""
     runner = web.AppRunner(served, access_log=None, shutdown_timeout=1)
     return runner, await listen(runner)
