@@ -5,7 +5,7 @@ cached one: most changes affect one entry among hundreds, and dashboards read th
 each of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import compress
@@ -56,6 +56,15 @@ def explain_entry(queue: MergeQueue, entry: Entry, now: datetime) -> Explained:
     if live is None or live.id != entry.id:
         return explain.of_final(entry)
     return explain.explain(queue, entry.pr, now)
+
+
+def explain_entries(
+    queue: MergeQueue, entries: Iterable[Entry], now: datetime
+) -> dict[str, Explained]:
+    """Explain open entries of a value, by id."""
+    shown = {entry.pr: entry.id for entry in entries}
+    found = explain.explain_each(queue, shown, now)
+    return {shown[pr]: explained for pr, explained in found.items()}
 
 
 def entries_in_order(value: MergeQueue) -> tuple[Entry, ...]:
