@@ -305,7 +305,6 @@ class Memory:
 
     `generation` grows when something outside a queue's version changes (targets uploaded).
     `troubled_hosts` are hosts whose installations could not be read, with what the host said.
-    `wholes` are the last views of whole queues, by queue, with what they were made of.
     `seen_queues` are the versions that the watchdog saw last, by queue; `stalled` names what stands
     still in which queue. `files_read` are branch and commit at which this process has read the
     repository's file, by queue. `reporters_read` are the commits from which reporters of required
@@ -328,7 +327,6 @@ class Memory:
         self.access_version = -1
         self.refused_runs = RefusedRuns()
         self.pasts: LRUCache[int, object] = LRUCache(PASTS_MAX)
-        self.wholes: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.figures: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.failing_tests = FailingCounts()
         self.callers: Shelf[object] = Shelf()
