@@ -279,7 +279,7 @@ PASTS_MAX = 512
 """Queues whose past is kept, as many as their values (docs/design/transactions.md 3)."""
 
 FAILING_COUNTS_MAX = 8
-"""Counted spans kept: some 0.8 MB each of 100,000 failing tests."""
+"""Counted spans kept: some 5 MB each of 100,000 failing tests."""
 
 
 class FailingCounts:
