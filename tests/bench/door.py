@@ -17,7 +17,7 @@ from service.database.wakeups import Wakeups
 from service.evidence import links
 from service.http import connections
 from service.http.health import Readiness
-from service.memory import Rate
+from service.limits import Rate
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.process.api import app

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from cachetools import LRUCache
+
 from service.accounts.store import access
 from service.database.database import Tx
-from service.memory import Stamp
+from service.memory import QUEUES_MAX
 from service.mergequeue.engine.checked import judging_run_of
 from service.mergequeue.engine.explaining import acting, eta, explain
 from service.mergequeue.engine.explaining.eta import TimeLeftRange
@@ -31,6 +33,37 @@ from service.vocabulary import CheckOutcome, QueueRef
 
 ETA_STEP_S = 5
 """Estimates are refreshed this often; until then the cached view is returned."""
+
+
+CacheKey = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class CachedViews:
+    """Views of a queue under one key; `whole` is the queue itself, with all of its entries."""
+
+    key: CacheKey
+    by_number: dict[int, PullRequestView]
+    whole: QueueView | None = None
+
+
+class QueueViews:
+    """Views of queues; `targets_revision` grows when impacted targets are uploaded."""
+
+    def __init__(self) -> None:
+        self.targets_revision = 0
+        self._of_queue: LRUCache[int, CachedViews] = LRUCache(QUEUES_MAX)
+
+    def views(self, queue_id: int, key: CacheKey) -> CachedViews:
+        """Return the views of a queue under exactly this key; those under another are dropped."""
+        kept = self._of_queue.get(queue_id)
+        if kept is None or kept.key != key:
+            kept = self._of_queue[queue_id] = CachedViews(key, {})
+        return kept
+
+    def forget(self) -> None:
+        """Build every view anew."""
+        self.targets_revision += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +122,10 @@ def position_of(value: MergeQueue, entry: Entry) -> int | None:
     return 1 + sum(1 for one in value.entries.values() if sort_key(one) < own)
 
 
-def cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> Stamp:
+def cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> CacheKey:
     """Return the cache key of a queue's views."""
-    return (current.version, int(now.timestamp()) // ETA_STEP_S, runtime.memory.generation)
+    revision = runtime.memory.of(QueueViews).targets_revision
+    return (current.version, int(now.timestamp()) // ETA_STEP_S, revision)
 
 
 def view_context(
@@ -167,15 +201,15 @@ async def _pull_request_view(
 ) -> PullRequestView | None:
     """Build and cache the view by itself: a change of one entry costs no view of the queue."""
     now = runtime.clock.now()
-    kept = runtime.memory.views(ref.id, cache_key(runtime, current, now))
-    known = kept.get(number)
-    if isinstance(known, PullRequestView) and entry_id in {None, known.entry.id}:
+    kept = runtime.memory.of(QueueViews).views(ref.id, cache_key(runtime, current, now))
+    known = kept.by_number.get(number)
+    if known is not None and entry_id in {None, known.entry.id}:
         return known
     entry = current.entries.get(number)
     if entry is not None and entry_id in {None, entry.id}:
         context = await runtime.store.read(view_context, ref, current, now, (entry,))
         view = live_view(context, entry, position_of(current, entry), queue_length(current))
-        kept[number] = view
+        kept.by_number[number] = view
         return view
     return await runtime.store.read(_ended_view, ref, current, number, entry_id)
 
@@ -274,20 +308,18 @@ async def last_queue_view(runtime: Runtime, ref: QueueRef) -> QueueView:
 
 async def _whole_view(runtime: Runtime, ref: QueueRef, current: MergeQueue) -> QueueView:
     now = runtime.clock.now()
-    kept = runtime.memory.views(ref.id, cache_key(runtime, current, now))
-    known = kept.get(None)
-    if isinstance(known, QueueView):
-        return known
+    kept = runtime.memory.of(QueueViews).views(ref.id, cache_key(runtime, current, now))
+    if kept.whole is not None:
+        return kept.whole
     entries = entries_in_order(current)
     context = await runtime.store.read(view_context, ref, current, now, entries)
     size = queue_length(current)
-    views: dict[int | None, PullRequestView] = {
+    views = {
         one.pr: live_view(context, one, place if place <= size else None, size)
         for place, one in enumerate(entries, start=1)
     }
     view = QueueView(ref, current, current.required or RequiredSet(), tuple(views.values()))
-    kept.update(views)
-    kept[None] = view
+    kept.by_number, kept.whole = views, view
     return view
 
 
