@@ -7,7 +7,7 @@ parsed already is returned as it is.
 import ipaddress
 import re
 
-from service.memory import Rate
+from service.limits import Rate
 from service.vocabulary import Network
 
 PORT_MAX = 65_535

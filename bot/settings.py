@@ -35,7 +35,7 @@ from bot import forms
 from bot.program import SERVICE_PORT
 from service import boundary
 from service.errors import StartRefused
-from service.memory import Rate
+from service.limits import Rate
 from service.runtime import Compatibility, DashboardAuth, EnumCase, Rates
 from service.vocabulary import Network
 

@@ -39,6 +39,7 @@ from bot.setup import registering
 from bot.setup.first_queue import FirstQueue
 from bot.setup.sessions import Sessions
 from service.accounts.api.admission import Admission
+from service.accounts.installations import TroubledHosts
 from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock
 from service.dashboard import app as dashboard
@@ -50,6 +51,7 @@ from service.errors import InvariantBroken, StartRefused
 from service.evidence import links
 from service.http import connections
 from service.http.health import Readiness
+from service.mergequeue.operations.watch import SeenQueues
 from service.metrics.process_families import ProcessMeter
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
@@ -168,8 +170,8 @@ async def running(
     own = address or Address(settings)
     async with open_runtime(settings, world, own, migrate=migrate) as runtime:
         readiness = Readiness(
-            lambda: runtime.memory.troubled_hosts,
-            lambda: runtime.memory.stalled,
+            lambda: runtime.memory.of(TroubledHosts).errors,
+            lambda: runtime.memory.of(SeenQueues).stalled,
             partial(presence.prove_writable, runtime),
         )
         readiness.mark("database", "ok")

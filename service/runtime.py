@@ -16,7 +16,8 @@ from service.clock import Clock, Ids
 from service.database.database import Store
 from service.database.page_tokens import TagKeys
 from service.database.wakeups import Wakeups
-from service.memory import Commands, Gates, Looks, Memory, Rate
+from service.limits import Rate
+from service.memory import Memory
 from service.parsers import Parsers
 from service.provider.ci import ProvedJob
 from service.provider.errors import ProviderError
@@ -289,11 +290,7 @@ class Runtime:
     other_ci: OtherCiTokens | None = None
     sign_in: SignIn | None = None
     links: Links = field(default_factory=Links)
-    gates: Gates = field(default_factory=Gates)
-    upload_gates: Gates = field(default_factory=Gates)
-    looks: Looks = field(default_factory=Looks)
     memory: Memory = field(default_factory=Memory)
-    commands: Commands = field(default_factory=Commands)
     parsers: Parsers = field(default_factory=Parsers)
     replays: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     unproved: BodyBudget = field(default_factory=BodyBudget)

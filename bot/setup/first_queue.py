@@ -14,6 +14,7 @@ from bot.setup.entering import Entering
 from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
 from service.accounts import installations, page_addresses
+from service.accounts.installations import TroubledHosts
 from service.database.records import RepositoryRecord
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http import errors
@@ -181,7 +182,7 @@ class FirstQueue:
         known = await self._known()
         start = (number - 1) * SHOWN_MAX
         rows = await asyncio.gather(*map(self._row, known[start : start + SHOWN_MAX]))
-        troubled = [str(why) for why in self._runtime.memory.troubled_hosts.values()]
+        troubled = [str(why) for why in self._runtime.memory.of(TroubledHosts).errors.values()]
         return self._pages.page(
             "queues.html",
             status,

@@ -18,6 +18,7 @@ from service.database.records import RepositoryRecord, TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.http import callers
 from service.http.callers import Caller
+from service.memory import VersionedCache
 from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, RepoId, RepoRef
 
@@ -79,14 +80,33 @@ class Known:
     touched_at: datetime | None
 
 
+RepositoryQuestion = RepoId | tuple[int, frozenset[int] | None, RepoRef]
+"""The provider's own id; or an organization, the repositories of a token, and a name."""
+
+
+class TokenCache(VersionedCache[str, Known]):
+    """Holders of tokens, valid while the store's access version is unchanged."""
+
+
+class RepositoryCache(VersionedCache[RepositoryQuestion, RepositoryRecord]):
+    """Repositories, valid while the store's access version is unchanged."""
+
+
+class AccessVersion:
+    """The store's access version under which the newest request was let in."""
+
+    def __init__(self) -> None:
+        self.newest = -1
+
+
 async def remembered(runtime: Runtime, token: str) -> Caller | None:
     """Return the holder of this token, if it was looked up since any token changed anywhere.
 
     Raises Unauthenticated if it has expired meanwhile.
     """
-    version = runtime.memory.access_version = await runtime.store.access_version()
-    known = runtime.memory.callers.get(version, token)
-    return await _used(runtime, known) if isinstance(known, Known) else None
+    version = runtime.memory.of(AccessVersion).newest = await runtime.store.access_version()
+    known = runtime.memory.of(TokenCache).get(version, token)
+    return None if known is None else await _used(runtime, known)
 
 
 async def look_up(runtime: Runtime, token: str) -> Caller:
@@ -95,14 +115,14 @@ async def look_up(runtime: Runtime, token: str) -> Caller:
     Asked after `remembered`. Raises Unauthenticated: unknown, expired, revoked. Only the holder of
     the whole secret is told that it expired or was revoked.
     """
-    version = runtime.memory.access_version
+    version = runtime.memory.of(AccessVersion).newest
     record = await runtime.store.read(access.token_by_id, public_id_of(token))
     is_its_own = _matches(runtime, token, record)
     if record is None or not is_its_own:
         raise Unauthenticated(callers.NO_TOKEN)
     check_valid(record, runtime.clock.now())
     known = Known(caller_of(record), record.expires_at, record.last_used_at)
-    runtime.memory.callers.put(version, token, known)
+    runtime.memory.of(TokenCache).put(version, token, known)
     return await _used(runtime, known)
 
 
@@ -201,10 +221,11 @@ async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> Rep
 
     What was found under the version that let the caller in is remembered.
     """
-    version = runtime.memory.access_version
+    version = runtime.memory.of(AccessVersion).newest
     question = (caller.org_id, caller.repositories, ref)
-    known = runtime.memory.places.get(version, question)
-    if isinstance(known, RepositoryRecord):
+    cache = runtime.memory.of(RepositoryCache)
+    known = cache.get(version, question)
+    if known is not None:
         return known
     record = await runtime.store.read(access.repository_by_ref, caller.org_id, ref)
     if record is None or not sees(caller, record.id):
@@ -212,7 +233,7 @@ async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> Rep
             f"There is no repository {ref.slug} on {ref.host} that this token can see.",
             code="repository_not_found",
         )
-    runtime.memory.places.put(version, question, record)
+    cache.put(version, question, record)
     return record
 
 
@@ -222,14 +243,15 @@ async def known_repository(runtime: Runtime, repository: RepoId) -> RepositoryRe
     Every delivery asks, and a repository changes seldom.
     """
     version = await runtime.store.access_version()
-    known = runtime.memory.places.get(version, repository)
-    if isinstance(known, RepositoryRecord):
+    cache = runtime.memory.of(RepositoryCache)
+    known = cache.get(version, repository)
+    if known is not None:
         return known
     found = await runtime.store.read(
         access.repository_by_provider_id, repository.host, repository.id
     )
     if found is not None:
-        runtime.memory.places.put(version, repository, found)
+        cache.put(version, repository, found)
     return found
 
 

@@ -12,6 +12,13 @@ from service.runtime import Runtime
 log = structlog.get_logger()
 
 
+class TroubledHosts:
+    """Hosts whose installations could not be read, each with the error."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, Exception] = {}
+
+
 async def read_all(runtime: Runtime) -> None:
     """Read the installations of every host again, for what a lost webhook would have told."""
     for host in runtime.providers:
@@ -23,12 +30,12 @@ async def read(runtime: Runtime, host: str) -> Sequence[RepositoryRecord]:
     try:
         listed = await runtime.providers[host].repositories()
     except ProviderError as trouble:
-        runtime.memory.troubled_hosts[host] = trouble
+        runtime.memory.of(TroubledHosts).errors[host] = trouble
         if isinstance(trouble, Unavailable):
             log.warning("provider_away", host=host, why=trouble.message)
         else:
             mend = "Check the App's id and its private key in the settings."
             log.error("app_refused", host=host, why=trouble.message, mend=mend)
         return ()
-    runtime.memory.troubled_hosts.pop(host, None)
+    runtime.memory.of(TroubledHosts).errors.pop(host, None)
     return [await runtime.store.run(repositories.keep, fresh) for fresh in listed]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from service.accounts.access import AccessVersion
 from service.accounts.store import access
 from service.database.database import Tx
 from service.database.records import Organization, RepositoryRecord
@@ -60,7 +61,7 @@ async def caller_of(runtime: Runtime, token: str, named: str = "") -> Caller:
     if tokens is None:
         raise Unauthenticated(NOT_SET_UP)
     job = await tokens.job_of(token)
-    runtime.memory.access_version = await runtime.store.access_version()
+    runtime.memory.of(AccessVersion).newest = await runtime.store.access_version()
     found = await runtime.store.read(_repository, tokens.host, job.repository_id)
     if found is None:
         raise Unauthenticated(UNKNOWN_REPOSITORY)

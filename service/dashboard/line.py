@@ -9,6 +9,7 @@ from service.dashboard import axis, marks
 from service.dashboard.axis import Axis, Bar
 from service.dashboard.marks import Mark
 from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.operations import queue_views
@@ -156,7 +157,8 @@ def _notes_of(
     in_runs = [each.entry for each in shown if run_of(value, each.entry) is not None]
     others = [each.entry for each in shown if run_of(value, each.entry) is None]
     full = (*in_runs, *others[:in_full_max])
-    return {each.id: tuple(_notes(value, each, now)) for each in full}
+    explained = queue_views.explain_entries(value, full, now)
+    return {each.id: tuple(_notes(value, each, explained[each.id], now)) for each in full}
 
 
 def _row(
@@ -205,7 +207,9 @@ def checks_of(run: Run) -> tuple[CheckShown, ...]:
     )
 
 
-def _notes(value: MergeQueue, entry: Entry, now: datetime) -> Iterable[Phrase]:
+def _notes(
+    value: MergeQueue, entry: Entry, explained: Explained, now: datetime
+) -> Iterable[Phrase]:
     run = run_of(value, entry)
     if run is not None and entry.state is EntryState.TESTING:
         found = situation.failing_of(entry, run)
@@ -213,7 +217,6 @@ def _notes(value: MergeQueue, entry: Entry, now: datetime) -> Iterable[Phrase]:
             yield phrases.sentence(reasons.failing(found))
         yield from warnings.of_run(run, now)
         return
-    explained = queue_views.explain_entry(value, entry, now)
     waits = next((one for one in explained.conditions if not one.met), None)
     if waits is not None:
         yield phrase("Waits until {}", conditions.clause(waits, value))

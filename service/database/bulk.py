@@ -1,6 +1,7 @@
 """Many rows in one statement: they travel as one JSON text that the database takes apart.
 
-A parameter a value costs more on the way than the row itself, on PostgreSQL ten times as much.
+A parameter for each value misses the goal of 6 s for an upload of 100,000 new tests: so many rows
+of six columns took 2.0 s of CPU on PostgreSQL (here 0.2 s) and 0.7 s on SQLite (here 0.5 s).
 A statement over `inserted()`, `rows()` or `firsts()` is built once at import and sent with
 `told()`. One that asks for a few tests has their numbers in one parameter, too: `among()`. One
 that looks very many up has its answer in one row: `placed()` and `together()`.

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast
+from typing import Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -23,6 +23,7 @@ from service.clock import Clock, Ids
 from service.database import migrate, postgresql, sqlite, sqlite_file
 from service.database.tables_tenants import DeploymentRow
 from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
+from service.memory import Memory
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,27 +83,6 @@ class Runner(Protocol):
         ...
 
 
-class Caches:
-    """Values in memory that repeat what the database holds: one cache of each class.
-
-    Each is made when it is first needed. Used from any thread.
-    """
-
-    def __init__(self) -> None:
-        self._caches: dict[type, object] = {}
-
-    def of(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
-        """Return the cache of this class; `make` makes it if the class needs arguments."""
-        cache = self._caches.get(kind)
-        if cache is None:
-            cache = self._caches.setdefault(kind, (make or kind)())
-        return cast(T, cache)
-
-    def clear(self) -> None:
-        """Drop every cache."""
-        self._caches.clear()
-
-
 class Store:
     """Rows that outlive the process."""
 
@@ -110,7 +90,7 @@ class Store:
         self.runner = runner
         """How the database is reached; tests put their faults in between."""
         self.dialect = dialect
-        self.caches = Caches()
+        self.caches = Memory()
         """What this process remembers of the database, as of commits that it has heard of."""
         self.is_alone = dialect == "sqlite"
         """Whether no other process works on it: one that serves a SQLite file holds its lock."""

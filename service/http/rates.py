@@ -15,7 +15,7 @@ from aiohttp import web
 from service.clock import Clock
 from service.http.addresses import address_of
 from service.http.errors import HttpRefused
-from service.memory import Buckets, Rate, Window
+from service.limits import Buckets, EventLimit, Rate
 from service.runtime import Options
 
 LIMITS = web.RequestKey("limits", Mapping[str, str])
@@ -88,7 +88,7 @@ def _rule(who: str, rate: Rate, what: str) -> str:
     return f"{who} may send {rate.per_second:g} {what} a second, {rate.burst} at once"
 
 
-def count_visit(visits: Window, address: str, now: datetime) -> None:
+def count_visit(visits: EventLimit, address: str, now: datetime) -> None:
     """Count one request without a token. Raises HttpRefused 429 for one too many.
 
     See docs/design/security.md 1.

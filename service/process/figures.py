@@ -9,10 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from cachetools import LRUCache
+
 from service.accounts import access
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.http.callers import Caller
+from service.memory import QUEUES_MAX
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.reasons import NO_BLAME, Cause, HoldReason, Reason
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunStatus
@@ -123,6 +126,13 @@ class Piece:
         return self.stamp == stamp and (self.until is None or now < self.until)
 
 
+class Pieces(LRUCache[int, Piece]):
+    """Metrics of queues as text, by queue."""
+
+    def __init__(self) -> None:
+        super().__init__(QUEUES_MAX)
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """What one look into the database found: queues in order, and the newest of what is kept."""
@@ -135,11 +145,8 @@ class _Found:
 async def page(runtime: Runtime, caller: Caller, repository: RepositoryRecord | None) -> bytes:
     """Every family of every queue that the caller may see, or of one repository's."""
     now = runtime.clock.now()
-    known = {
-        queue_id: piece
-        for queue_id, piece in runtime.memory.figures.items()
-        if isinstance(piece, Piece)
-    }
+    pieces_kept = runtime.memory.of(Pieces)
+    known = dict(pieces_kept)
     found = await runtime.store.read(
         _found, runtime, _FiguresRequest(caller, repository, known, now)
     )
@@ -151,7 +158,7 @@ async def page(runtime: Runtime, caller: Caller, repository: RepositoryRecord | 
         if piece is None:
             continue
         if fresh is not None:
-            runtime.memory.figures[shown.ref.id] = piece
+            pieces_kept[shown.ref.id] = piece
         pieces.append(_aged(piece, place, now))
     return queue_families.page(pieces, found.expiring)
 

@@ -41,7 +41,7 @@ async def recover(runtime: Runtime) -> None:
     runtime.boundary.reach("barrier.before_sweep")
     for host in runtime.providers:
         await _meet(runtime, host)
-    troubled = runtime.memory.troubled_hosts
+    troubled = runtime.memory.of(installations.TroubledHosts).errors
     away = {host for host, why in troubled.items() if isinstance(why, Unavailable)}
     present = tuple(host for host in runtime.providers if host not in away)
     await reconcile.read_all_queues(runtime, present)

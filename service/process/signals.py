@@ -29,6 +29,7 @@ from service.mergequeue.operations import (
     repository_files,
     turn,
 )
+from service.mergequeue.operations.check_reads import CheckReadScheduler
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
 from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import consents, pull_requests, queues
@@ -246,8 +247,9 @@ async def _check_reported(
         return
     is_bad = signal.news is News.OTHER
     live = await runtime.store.read(queues.run_of_sha, repository.id, signal.sha)
+    scheduler = runtime.memory.of(CheckReadScheduler)
     for queue_id, run in live:
-        if runtime.looks.now_or_later(queue_id, run, runtime.clock.now()):
+        if scheduler.should_read_now(queue_id, run, runtime.clock.now()):
             await _look(runtime, queue_id, run, even_passed=is_bad)
         else:
             runtime.wakeups.wake("ticks")
@@ -279,16 +281,16 @@ async def look_again(runtime: Runtime) -> bool:
 
     One that fails is left to the sweep.
     """
-    ripe = runtime.looks.due(runtime.clock.now())
+    ripe = runtime.memory.of(CheckReadScheduler).due(runtime.clock.now())
     try:
         for queue_id, run in ripe:
             try:
                 await _look(runtime, queue_id, run)
             except ProviderError as trouble:
-                runtime.looks.forget(queue_id, run)
+                runtime.memory.of(CheckReadScheduler).forget(queue_id, run)
                 log.warning("look_postponed", queue=queue_id, run=run, why=trouble.message)
     finally:
-        runtime.looks.ended(ripe)
+        runtime.memory.of(CheckReadScheduler).ended(ripe)
     return bool(ripe)
 
 

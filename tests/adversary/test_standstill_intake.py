@@ -11,6 +11,7 @@ from bot.github import client
 from service.database.database import Tx
 from service.database.records import OutboxState
 from service.database.tables_deliveries import OutboxRow
+from service.mergequeue.operations.watch import SeenQueues
 from service.process import deliveries
 from service.provider.signals import Delivery, Where
 from service.vocabulary import RepoId, RepoRef
@@ -162,7 +163,7 @@ async def test_a_run_whose_effect_is_lost_is_named_until_it_moves(world: World) 
     run = next(iter((await world.value()).runs))
 
     async def is_named() -> bool:
-        return any(run in named for named in world.runtime.memory.stalled.values())
+        return any(run in named for named in world.runtime.memory.of(SeenQueues).stalled.values())
 
     await world.until(is_named, within_s=400)
     assert await engine_of(world) == "impacted"
@@ -171,7 +172,7 @@ async def test_a_run_whose_effect_is_lost_is_named_until_it_moves(world: World) 
     await merges(world, one)
 
     async def moves_again() -> bool:
-        return world.runtime.memory.stalled == {}
+        return world.runtime.memory.of(SeenQueues).stalled == {}
 
     await world.until(moves_again, within_s=120)
     assert await engine_of(world) == "up"
@@ -215,7 +216,7 @@ async def test_a_test_branch_that_waits_for_a_limit_says_so(world: World) -> Non
     await world.until(is_told)
     assert shown["next"]["at"] is not None
     await merges(world, one)
-    assert world.runtime.memory.stalled == {}
+    assert world.runtime.memory.of(SeenQueues).stalled == {}
 
 
 async def test_who_must_act_is_the_same_everywhere(world: World) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from service.http.models.common import Request
 from service.http.route import Posted
-from service.memory import Buckets, Rate
+from service.limits import Buckets, Rate
 from service.runtime import Rates
 from service.vocabulary import Role
 from tests.api.wire import answer, serving

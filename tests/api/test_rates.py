@@ -12,7 +12,7 @@ from service.http.callers import Call
 from service.http.models.common import Request
 from service.http.rates import RateClass
 from service.http.route import Fetched, Posted
-from service.memory import Buckets, Rate
+from service.limits import Buckets, Rate
 from service.process.api import routes
 from service.runtime import Rates
 from service.vocabulary import SYSTEM, Role

@@ -13,8 +13,8 @@ from service.http import encoding
 from service.http.encoding import Encoder
 from service.http.models.answers import common
 from service.http.waiting import Versioned
-from service.mergequeue.api import explanation, responses, testing
-from service.mergequeue.api.encoded import EncodedAnswers
+from service.mergequeue.api import encoded, explanation, responses, testing
+from service.mergequeue.api.encoded import QueueAnswers
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.explaining import explain
@@ -109,13 +109,12 @@ def listed(view: PullRequestView) -> Any:
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=range(len(VIEWS)))
-def test_kept_bytes_say_what_the_record_says_in_the_same_order(view):
-    encoded = EncodedAnswers(OPTIONS)
-    for _ in range(2):
-        assert without_version(encoded.submission(view)) == record(view)
-        entries = orjson.loads(encoded.queue(a_queue_view(view), NOW).body)["enqueuedPullRequests"]
-        assert entries == [listed(view)]
-        assert list(entries[0]) == list(listed(view))
+def test_an_encoded_answer_says_what_the_record_says_in_the_same_order(view):
+    assert without_version(encoded.submission(view, OPTIONS)) == record(view)
+    whole = encoded.queue(a_queue_view(view), OPTIONS, NOW)
+    entries = orjson.loads(whole.body)["enqueuedPullRequests"]
+    assert entries == [listed(view)]
+    assert list(entries[0]) == list(listed(view))
     only_alone = {
         *("readiness", "forceEnqueued", "isCurrentlySubmittedToQueue", "requiredChecks"),
     }
@@ -124,13 +123,12 @@ def test_kept_bytes_say_what_the_record_says_in_the_same_order(view):
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=range(len(VIEWS)))
-def test_kept_bytes_are_in_lower_case_where_all_answers_are(view):
-    encoded = EncodedAnswers(LOWER)
-    shown = orjson.loads(encoded.submission(view).body)
+def test_an_encoded_answer_is_in_lower_case_where_all_answers_are(view):
+    shown = orjson.loads(encoded.submission(view, LOWER).body)
     assert re.fullmatch("[0-9a-f]{24}", shown.pop("recordVersion"))
     assert shown == encoding.in_lower(orjson.loads(record(view)))
     assert shown["state"] == view.entry.state.value.lower()
-    whole = orjson.loads(encoded.queue(a_queue_view(view), NOW).body)
+    whole = orjson.loads(encoded.queue(a_queue_view(view), LOWER, NOW).body)
     words = [whole[name] for name in encoding.WORDS if isinstance(whole.get(name), str)]
     assert words
     assert all(word.islower() for word in words)
@@ -154,43 +152,22 @@ CHANGES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=[next(iter(each)) for each in CHANGES])
-def test_whatever_changes_in_a_view_changes_its_bytes(change):
-    encoded = EncodedAnswers(OPTIONS)
-    before = a_view()
-    first = encoded.submission(before)
-    encoded.queue(a_queue_view(before), NOW)
-    after = replace(before, **change)
-    assert without_version(encoded.submission(after)) == record(after)
+def test_whatever_changes_in_an_answer_changes_its_version(change):
+    before, after = a_view(), replace(a_view(), **change)
+    first, second = (encoded.submission(view, OPTIONS) for view in (before, after))
     has_changed = record(after) != record(before)
-    assert (encoded.submission(after).version != first.version) is has_changed
-    entries = orjson.loads(encoded.queue(a_queue_view(after), NOW).body)["enqueuedPullRequests"]
-    assert entries == [listed(after)]
+    assert (second.version != first.version) is has_changed
+    queues = [encoded.queue(a_queue_view(view), OPTIONS, NOW) for view in (before, after)]
+    assert (queues[1].version != queues[0].version) is (listed(after) != listed(before))
 
 
 def test_the_same_view_of_a_queue_is_encoded_once_and_another_one_anew():
-    encoded = EncodedAnswers(OPTIONS)
+    answers = QueueAnswers(OPTIONS)
     view = a_queue_view(a_view(1), a_view(2))
-    first = encoded.queue(view, NOW)
-    assert encoded.queue(view, NOW) is first
-    other = orjson.loads(encoded.queue(a_queue_view(a_view(1), state_reason="later"), NOW).body)
-    assert (other["stateReason"], len(other["enqueuedPullRequests"])) == ("later", 1)
-
-
-def test_a_queue_that_changed_in_part_reads_as_if_it_were_encoded_anew():
-    one, two, three = a_view(1), a_view(2), a_view(3)
-    other = replace(two, entry=replace(two.entry, no_batch=True))
-    encoded = EncodedAnswers(OPTIONS)
-    for views in (
-        (one, two, three),
-        (one, other, three),
-        (three, one, other),
-        (one, three),
-        (three,),
-        (),
-        (one, two, three),
-    ):
-        view = a_queue_view(*views)
-        assert encoded.queue(view, NOW) == EncodedAnswers(OPTIONS).queue(view, NOW)
+    first = answers.answer(view, NOW)
+    assert answers.answer(view, NOW) is first
+    later = a_queue_view(a_view(1), state_reason="later")
+    assert answers.answer(later, NOW) == encoded.queue(later, OPTIONS, NOW)
 
 
 def test_answers_about_queues_are_kept_up_to_so_many_bytes(monkeypatch):
@@ -198,37 +175,25 @@ def test_answers_about_queues_are_kept_up_to_so_many_bytes(monkeypatch):
         return replace(a_queue_view(a_view()), queue=replace(QUEUE, id=queue_id))
 
     views = [of(queue_id) for queue_id in range(3)]
-    size = 2 * len(EncodedAnswers(OPTIONS).queue(views[0], NOW).body)
+    size = len(encoded.queue(views[0], OPTIONS, NOW).body)
     monkeypatch.setattr("service.mergequeue.api.encoded.QUEUES_BYTES_MAX", 2 * size)
-    encoded = EncodedAnswers(OPTIONS)
-    first = encoded.queue(views[0], NOW)
+    answers = QueueAnswers(OPTIONS)
+    first = answers.answer(views[0], NOW)
     # The same queue once more takes the place of its answer before.
     for _ in range(5):
-        encoded.queue(replace(views[1]), NOW)
-    assert encoded.queue(views[0], NOW) is first
-    third = encoded.queue(views[2], NOW)
-    assert encoded.queue(views[2], NOW) is third
-    assert encoded.queue(views[0], NOW) is first
-    second = encoded.queue(views[1], NOW)
-    assert encoded.queue(views[1], NOW) is second
-    again = encoded.queue(views[2], NOW)
-    assert (again, again is third) == (third, False)
-
-
-def test_two_queues_keep_their_pull_requests_apart():
-    encoded = EncodedAnswers(OPTIONS)
-    other = replace(QUEUE, id=8)
-    first, second = a_view(), a_view(queue=other, entry=an_entry(3, priority=0))
-    for _ in range(2):
-        assert orjson.loads(encoded.submission(first).body)["priorityValue"] == 100
-        assert orjson.loads(encoded.submission(second).body)["priorityValue"] == 0
+        last = replace(views[1])
+        second = answers.answer(last, NOW)
+    assert answers.answer(views[0], NOW) is first
+    answers.answer(views[2], NOW)
+    assert answers.answer(views[0], NOW) is first
+    assert answers.answer(last, NOW) is not second
 
 
 def test_a_queue_of_more_than_five_thousand_is_cut_and_says_so():
     views = tuple(a_view(number) for number in range(1, 5_002))
-    whole = orjson.loads(EncodedAnswers(OPTIONS).queue(a_queue_view(*views[:5_000]), NOW).body)
+    whole = orjson.loads(encoded.queue(a_queue_view(*views[:5_000]), OPTIONS, NOW).body)
     assert "enqueuedPullRequestsTruncated" not in whole
-    cut = orjson.loads(EncodedAnswers(OPTIONS).queue(a_queue_view(*views), NOW).body)
+    cut = orjson.loads(encoded.queue(a_queue_view(*views), OPTIONS, NOW).body)
     assert (len(cut["enqueuedPullRequests"]), cut["enqueuedPullRequestsTruncated"]) == (5_000, True)
     assert list(cut)[-3:-1] == ["enqueuedPullRequests", "enqueuedPullRequestsTruncated"]
 

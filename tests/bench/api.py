@@ -1,7 +1,7 @@
-"""Hot reads of the API beside a bare handler that returns the same bytes.
+"""Reads of a queue as a client or a browser waits for them: one connection, one read at a time.
 
-Rounds alternate between the two; the ratio is between medians of server CPU per request. Over
-PostgreSQL what its server spends is not in it.
+An entry changes before every read, as a turn's commit would leave it, unless the subject says
+otherwise. A goal bounds the server's CPU, which is the time until the answer on an idle machine.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -17,97 +17,83 @@ from typing import Any
 from tests.bench import databases, load
 from tests.bench.load import Round
 
-ROUNDS = 5
-REQUESTS = 600
+REQUESTS = 100
+WARM_UP = 5
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One line of the table: what is asked, of how large a queue, and the goal."""
+    """One line of the table: which read, of how large a queue, and the goal."""
 
-    number: str
     endpoint: str
     entries: int
-    goals: Mapping[str, float]
-    changing: bool = False
+    cpu_goal_ms: float
+    is_changing: bool = True
 
     @property
-    def what(self) -> str:
-        """As the table calls it."""
-        changing = ", one changed between any two reads" if self.changing else ""
-        return f"{self.endpoint}, {self.entries} entries{changing}"
+    def name(self) -> str:
+        """Return the subject as the table calls it."""
+        changing = "an entry changes before each read" if self.is_changing else "no changes"
+        return f"{self.endpoint}, {self.entries} entries, {changing}"
 
 
 SUBJECTS = (
-    Subject("V1", "getSubmittedPullRequest", 100, {"sqlite": 1.7, "postgresql": 3.0}),
-    Subject("V2", "getQueue", 100, {"sqlite": 1.8, "postgresql": 3.0}),
-    Subject("V2", "getQueue", 1_000, {"sqlite": 1.8, "postgresql": 3.0}),
-    Subject("V3", "getQueue", 1_000, {"sqlite": 3.0, "postgresql": 5.0}, changing=True),
+    Subject("getSubmittedPullRequest", 1_000, 50),
+    Subject("getQueue", 400, 50),
+    Subject("getQueue", 1_000, 120),
+    Subject("queue page", 400, 50),
+    Subject("queue page", 1_000, 120),
+    Subject("getQueue", 1_000, 120, is_changing=False),
 )
 
 
 def run(scale: float = 1.0) -> list[dict[str, Any]]:
-    """Measure every subject over each database; `scale` multiplies the requests of a round."""
-    requests = max(50, int(REQUESTS * scale))
-    found = []
+    """Measure every subject over each database; `scale` multiplies the reads."""
+    count = max(20, int(REQUESTS * scale))
+    rows = []
     with databases.kinds() as kinds:
         for subject, database in product(SUBJECTS, kinds):
             with kinds[database]() as url:
-                found.append(measured(subject, database, url, requests))
-    return found
+                rows.append(measured(subject, database, url, count))
+    return rows
 
 
-def measured(subject: Subject, database: str, url: str, requests: int) -> dict[str, Any]:
-    """One line of the table."""
+def measured(subject: Subject, database: str, url: str, count: int) -> dict[str, Any]:
+    """Return one line of the table."""
     command = [sys.executable, "-m", "tests.bench.api_server", url, str(subject.entries)]
-    command += ["changing"] if subject.changing else []
+    command += ["changing"] if subject.is_changing else []
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         assert server.stdin is not None
         about = json.loads(server.stdout.readline())
         try:
-            ours, bare = asyncio.run(rounds(subject, about, server.pid, requests))
+            request = about["requests"][subject.endpoint].encode()
+            asyncio.run(load.times_ms(about["port"], [request] * WARM_UP, no_pause))
+            before = load.cpu_us(server.pid)
+            times = sorted(asyncio.run(load.times_ms(about["port"], [request] * count, no_pause)))
+            cpu_ms = (load.cpu_us(server.pid) - before) / count / 1000
         finally:
             server.stdin.close()
     return {
-        "goal": subject.number,
-        "subject": subject.what,
+        "goal": "V1",
+        "subject": subject.name,
         "database": database,
-        "requests": requests * ROUNDS,
-        **columns("service", ours),
-        **columns("bare", bare),
-        "ratio": round(median(ours) / median(bare), 2),
-        "ratio_goal": subject.goals[database],
+        "cpu_ms": round(cpu_ms, 2),
+        "cpu_goal_ms": subject.cpu_goal_ms,
+        "p50_ms": round(statistics.median(times), 1),
+        "p95_ms": round(times[int(len(times) * 0.95)], 1),
     }
 
 
-async def rounds(
-    subject: Subject, about: dict[str, Any], pid: int, requests: int
-) -> tuple[list[Round], list[Round]]:
-    """Rounds of the service and of the bare handler, one after the other; the first is left out."""
-    body = json.dumps(about["requests"][subject.endpoint]).encode()
-    head = (
-        f"POST /v1/{subject.endpoint} HTTP/1.1\r\nHost: bench\r\nx-api-token: {about['token']}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    request = head.encode() + body
-    ours, bare = [], []
-    for _ in range(ROUNDS + 1):
-        ours.append(await load.round_of(about["port"], pid, request, requests))
-        bare.append(await load.round_of(about["bare"], pid, request, requests))
-    return ours[1:], bare[1:]
+async def no_pause() -> None:
+    """Send the next request at once."""
 
 
-def median(rounds_: list[Round]) -> float:
-    """CPU of the middle round, in microseconds a request."""
-    return statistics.median(each.cpu_us for each in rounds_)
-
-
-def columns(who: str, rounds_: list[Round]) -> dict[str, float]:
-    """What is printed of one side."""
+def columns(rounds: Sequence[Round]) -> dict[str, float]:
+    """Return the figures of the middle round."""
     return {
-        f"{who}_cpu_us": round(median(rounds_), 1),
-        f"{who}_per_second": round(statistics.median(each.per_second for each in rounds_)),
-        f"{who}_p50_ms": round(statistics.median(each.p50_ms for each in rounds_), 2),
-        f"{who}_p99_ms": round(statistics.median(each.p99_ms for each in rounds_), 2),
+        "cpu_ms": round(statistics.median(each.cpu_us for each in rounds) / 1000, 2),
+        "per_second": round(statistics.median(each.per_second for each in rounds)),
+        "p50_ms": round(statistics.median(each.p50_ms for each in rounds), 2),
+        "p99_ms": round(statistics.median(each.p99_ms for each in rounds), 2),
     }

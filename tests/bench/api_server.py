@@ -1,34 +1,37 @@
-"""The process under test of `api.py`: the service's own door, and a bare handler beside it.
+"""The process under test of `api.py`: the service's own door, with its pages.
 
-Prints one line of JSON: its ports, a token, and what to ask. Both doors share the event loop;
-the bare one returns the very bytes that the service answered, without doing anything. With
-`changing` an entry becomes another one before every read, as a turn's commit would leave it.
+Prints one line of JSON: its port, and the requests. With `changing` an entry becomes another one
+before every read, as a turn's commit would leave it.
 """
 
 import itertools
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
-import aiohttp
 import psycopg
 import uvloop
 from aiohttp import web
 
+from bot import wiring
 from service.database.database import Tx
+from service.http.health import Readiness
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import Entry, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.state.places import indexed
 from service.mergequeue.store import queues
 from service.mergequeue.store.cache import QueueCache
-from service.runtime import Runtime
+from service.runtime import DashboardAuth, Runtime
 from service.vocabulary import RequiredName, RequiredSource
 from tests.bench import door
 from tests.bench.door import REPO
 from tests.store.builders import an_entry
 
 QUEUE_ID = 1
-NAMED = {"repo": {"host": REPO.host, "owner": REPO.owner, "name": REPO.name}}
+REPO_NAMED = {"host": REPO.host, "owner": REPO.owner, "name": REPO.name}
+PR = {"number": 1}
 
 
 async def serve(url: str, entries: int, *, changing: bool = False) -> None:
@@ -36,17 +39,30 @@ async def serve(url: str, entries: int, *, changing: bool = False) -> None:
     runtime = await door.runtime_at(url)
     await runtime.store.run(fill, entries)
     token = await door.reader_of(runtime, REPO)
-    application = door.application(runtime)
+    options = replace(runtime.options, dashboard_auth=DashboardAuth.LOOPBACK, public_url=None)
+    runtime = replace(runtime, options=replace(options, main_host=REPO.host))
+    readiness = Readiness()
+    readiness.mark("recovery", "ok")
+    application = wiring.build_own_app(runtime, readiness)
     if changing:
         application.middlewares.append(changing_before_reads(runtime, url))
     runner, port = await door.opened(application)
+    named = {"targetBranch": "main", "repo": REPO_NAMED}
     requests = {
-        "getSubmittedPullRequest": {**NAMED, "targetBranch": "main", "pr": {"number": 1}},
-        "getQueue": {**NAMED, "targetBranch": "main"},
+        "getSubmittedPullRequest": posted("getSubmittedPullRequest", token, {**named, "pr": PR}),
+        "getQueue": posted("getQueue", token, named),
+        "queue page": f"GET /{REPO.slug}/main HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n",
     }
-    bare = await door.bare(await echoes(port, token, requests))
-    about = {"port": port, "bare": bare[1], "token": token, "requests": requests}
-    await door.stay(about, runtime, runner, bare[0])
+    await door.stay({"port": port, "requests": requests}, runtime, runner)
+
+
+def posted(endpoint: str, token: str, question: Mapping[str, object]) -> str:
+    """Return a request to an endpoint as it is sent."""
+    body = json.dumps(question)
+    return (
+        f"POST /v1/{endpoint} HTTP/1.1\r\nHost: bench\r\nx-api-token: {token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    )
 
 
 def changing_before_reads(runtime: Runtime, url: str):
@@ -66,7 +82,8 @@ def changing_before_reads(runtime: Runtime, url: str):
             pr = 1 + next(count) % len(value.entries)
             one = value.entries[pr]
             other = replace(one, no_batch=not one.no_batch)
-            entries = {**value.entries, pr: other}
+            entries = indexed(value.entries)
+            entries[pr] = other
             version = value.version + 1
             if tell is not None:
                 tell.execute("UPDATE merge_queue SET version = %s", (version,))
@@ -76,28 +93,6 @@ def changing_before_reads(runtime: Runtime, url: str):
         return await handler(request)
 
     return changed
-
-
-async def echoes(port: int, token: str, requests: Mapping[str, object]) -> web.Application:
-    """A plain application that returns what the service answers to each request."""
-    bare = web.Application()
-    headers = {"x-api-token": token}
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session:
-        for name, body in requests.items():
-            async with session.post(f"/v1/{name}", json=body) as answer:
-                said = await answer.read()
-                assert answer.status == 200, said
-            bare.router.add_post(f"/v1/{name}", returning(said))
-    return bare
-
-
-def returning(body: bytes):
-    """A handler that does nothing but answer."""
-
-    async def handler(_: web.Request) -> web.Response:
-        return web.Response(body=body, content_type="application/json")
-
-    return handler
 
 
 def fill(session: Tx, entries: int) -> None:

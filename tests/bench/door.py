@@ -1,7 +1,4 @@
-"""The service's own door as a benchmark's process opens it: no provider, no worker, no limit.
-
-Beside it the process opens a bare handler, on the same event loop.
-"""
+"""The service's own door as a benchmark's process opens it: no provider, no worker, no limit."""
 
 import asyncio
 import json
@@ -20,7 +17,7 @@ from service.database.wakeups import Wakeups
 from service.evidence import links
 from service.http import connections
 from service.http.health import Readiness
-from service.memory import Rate
+from service.limits import Rate
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.process.api import app
@@ -91,7 +88,7 @@ async def opened(served: web.Application) -> tuple[web.AppRunner, int]:
     return runner, await listen(runner)
 
 
-async def bare(served: web.Application) -> tuple[web.AppRunner, int]:
+async def opened_plainly(served: web.Application) -> tuple[web.AppRunner, int]:
     """A plain application as aiohttp serves it, and its port."""
     runner = web.AppRunner(served, access_log=None, shutdown_timeout=1)
     return runner, await listen(runner)

@@ -1,4 +1,4 @@
-"""The process under test of `metrics.py`: the service's own door, and a bare handler beside it.
+"""The process under test of `metrics.py`: the service's own door.
 
 Prints one line of JSON: its ports, a token, the path to ask, the size of the answer.
 """
@@ -10,7 +10,6 @@ from itertools import product
 
 import aiohttp
 import uvloop
-from aiohttp import web
 
 from service.database.database import Tx
 from service.mergequeue.engine.config import QueueConfig
@@ -46,20 +45,8 @@ async def serve(url: str, months: int) -> None:
     ):
         said = await answer.read()
         assert answer.status == 200, said
-    bare, bare_port = await door.bare(bare_app(said))
-    about = {"port": port, "bare": bare_port, "token": token, "path": PATH, "bytes": len(said)}
-    await door.stay(about, runtime, runner, bare)
-
-
-def bare_app(body: bytes) -> web.Application:
-    """A plain application that returns these bytes."""
-
-    async def handler(_: web.Request) -> web.Response:
-        return web.Response(body=body, content_type="text/plain")
-
-    bare = web.Application()
-    bare.router.add_get(PATH, handler)
-    return bare
+    about = {"port": port, "token": token, "path": PATH, "bytes": len(said)}
+    await door.stay(about, runtime, runner)
 
 
 def fill(session: Tx, now: datetime, months: int) -> None:

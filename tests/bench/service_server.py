@@ -146,13 +146,10 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
     if works:
         tasks.append(asyncio.create_task(workers.run()))
     port = await door.listen(runner)
-    bare = web.Application()
-    bare.router.add_post("/{tail:.*}", read_and_answer)
-    bare_runner, bare_port = await door.bare(bare)
     issued = await tokens.create_token(
         runtime, TokenRequest(host, "octo", "bench", Role.ADMIN), SYSTEM
     )
-    about = {"port": port, "bare": bare_port, "token": issued.secret, "host": host}
+    about = {"port": port, "token": issued.secret, "host": host}
     say(about)
     await obey(runtime, provider, made.queue, Watched(latencies, heartbeat))
     await workers.stop()
@@ -160,7 +157,6 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await runner.cleanup()
-    await bare_runner.cleanup()
     await store.close()
 
 
@@ -174,12 +170,6 @@ async def all_built(runtime: Runtime, queue: QueueRef) -> None:
             if sum(run.sha is not None for run in value.runs.values()) >= len(value.entries):
                 return
             await runtime.wakeups.wait(topic, seen, PATIENCE_S)
-
-
-async def read_and_answer(request: web.Request) -> web.Response:
-    """The bare handler: reads the body, and nothing more."""
-    await request.read()
-    return web.Response(status=202)
 
 
 def say(value: object) -> None:

@@ -34,7 +34,7 @@ from tests.bench.tests_server import FLAKY_EVERY, FOLDER, TESTS
 PAGES = 200
 UPLOADS = 10
 PER_SECOND = 10
-P95_MS = 50
+P95_MS = 60
 SQL_RATIO = 2.0
 BESIDE_SQL = "list-failing-tests"
 DAYS = (10, 45)

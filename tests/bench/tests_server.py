@@ -73,7 +73,7 @@ async def serve(url: str, length: int) -> None:
     plain = web.Application()
     plain.router.add_post(SETS, having_sets(runtime, place[1]))
     plain.router.add_post(SQL, asking_sql(runtime, place[1]))
-    bare, bare_port = await door.bare(plain)
+    bare, bare_port = await door.opened_plainly(plain)
     about = {"port": port, "bare": bare_port, "token": token, "lists": lists, "place": place}
     await door.stay(about, runtime, runner, bare)
 

@@ -5,7 +5,7 @@ import pytest
 from bot import forms, settings, wiring
 from bot.settings import FaultBoundary, Strike
 from service.errors import StartRefused
-from service.memory import Rate
+from service.limits import Rate
 
 LONG_KEY = "k" * 43
 

@@ -11,7 +11,7 @@ from service.accounts.store import audit
 from service.dashboard import readers
 from service.errors import StartRefused
 from service.http.health import Readiness
-from service.memory import Rate
+from service.limits import Rate
 from service.runtime import DashboardAuth, Options, Rates
 from service.vocabulary import RepoRef, Role
 from tests.dashboard.browsing import browsing, parsed, token_of

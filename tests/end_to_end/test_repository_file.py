@@ -7,6 +7,7 @@ import pytest
 from service.accounts.store import access
 from service.mergequeue.operations import file_checks, reconcile, replaying, repository_files
 from service.mergequeue.operations.file_checks import CheckRepositoryFile
+from service.mergequeue.operations.repository_files import FilesRead
 from service.vocabulary import Role, Sha
 from tests.harness.asking import Asker, asker
 from tests.harness.world import CI, World, WorldOptions
@@ -183,7 +184,7 @@ async def test_the_sweep_finds_a_push_that_was_never_heard_of(world: World):
     queue = await admin.done("getQueue")
     assert queue["concurrency"] == 3
     await reconcile.read_all_queues(world.runtime)
-    world.runtime.memory.files_read.clear()
+    world.runtime.memory.of(FilesRead).clear()
     await reconcile.read_all_queues(world.runtime)
     assert await admin.done("getQueue") == queue
 

@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, select
 from bot.sandbox.app import Sandbox
 from service.database.database import Tx
 from service.database.tables_deliveries import InboxRow, OutboxRow
+from service.mergequeue.operations.check_reads import CheckReadScheduler
 from service.mergequeue.store import queues
 from service.notifications.store.tables_notifications import AttemptRow
 from service.runtime import Runtime
@@ -40,7 +41,7 @@ def _in_memory(runtime: Runtime, sandbox: Sandbox) -> str:
     timeline = sandbox.world.timeline
     if timeline.waiting() or timeline.is_busy():
         return f"the sandbox: {', '.join(timeline.waiting()[:5])}"
-    return "a postponed read of checks" if runtime.looks.is_open else ""
+    return "a postponed read of checks" if runtime.memory.of(CheckReadScheduler).is_open else ""
 
 
 def _rows(session: Tx, runtime: Runtime) -> str:

@@ -23,7 +23,7 @@ from service.database.database import open_store
 from service.database.wakeups import Wakeups
 from service.evidence import links
 from service.http.health import Readiness
-from service.memory import Rate
+from service.limits import Rate
 from service.mergequeue.operations import reconcile
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender

@@ -443,3 +443,10 @@ def test_a_condition_is_met_only_where_its_fact_is_known(
     unknown = replace(known, facts=replace(known.facts, **differences))
     for entry, is_shown in ((known, True), (unknown, False)):
         assert (f"+{code}" in codes(a_queue(QueueConfig(), entry), 1)) == is_shown
+
+
+def test_several_are_explained_as_each_is_alone() -> None:
+    queue = passed()
+    queue = replace(queue, entries={**queue.entries, 4: an_entry(4, seq=4), 5: an_entry(5, seq=5)})
+    alone = {pr: explain.explain(queue, pr, START) for pr in queue.entries}
+    assert explain.explain_each(queue, sorted(queue.entries), START) == alone

@@ -1,25 +1,33 @@
 """What the process keeps between requests, and how much of it at most."""
 
 from service import memory
-from service.memory import Shelf
+from service.memory import Memory, VersionedCache
 
 
-def test_a_shelf_keeps_answers_of_its_version_alone():
-    shelf: Shelf[str] = Shelf()
-    assert shelf.get(1, "who") is None
-    shelf.put(1, "who", "alice")
-    assert shelf.get(1, "who") == "alice"
-    assert shelf.get(2, "who") is None
-    shelf.put(1, "who", "alice")
-    assert shelf.get(2, "who") is None
+def test_memory_has_one_object_of_each_class():
+    kept = Memory()
+    first = kept.of(VersionedCache)
+    assert kept.of(VersionedCache) is first
+    kept.clear()
+    assert kept.of(VersionedCache) is not first
 
 
-def test_a_shelf_never_holds_more_than_its_bound(monkeypatch):
-    monkeypatch.setattr(memory, "SHELF_MAX", 3)
-    shelf: Shelf[int] = Shelf()
-    shelf.get(1, 0)
+def test_a_versioned_cache_keeps_answers_of_its_version_alone():
+    cache: VersionedCache[str, str] = VersionedCache()
+    assert cache.get(1, "who") is None
+    cache.put(1, "who", "alice")
+    assert cache.get(1, "who") == "alice"
+    assert cache.get(2, "who") is None
+    cache.put(1, "who", "alice")
+    assert cache.get(2, "who") is None
+
+
+def test_a_versioned_cache_never_holds_more_than_its_bound(monkeypatch):
+    monkeypatch.setattr(memory, "ANSWERS_MAX", 3)
+    cache: VersionedCache[int, int] = VersionedCache()
+    cache.get(1, 0)
     for question in range(100):
-        shelf.put(1, question, question)
-        kept = [each for each in range(100) if shelf.get(1, each) is not None]
+        cache.put(1, question, question)
+        kept = [each for each in range(100) if cache.get(1, each) is not None]
         assert len(kept) <= 3
         assert question in kept

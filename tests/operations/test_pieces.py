@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.memory import Gates
+from service.memory import Memory
 from service.process import retention
 from service.testhealth.operations import count_days, judge, noting, remove, sweeps
 from service.testhealth.store import cases, day_counts, days, uploads
@@ -254,7 +254,7 @@ async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew
     more = {**MANY, "more": "P"}
 
     async def take_out():
-        elsewhere = replace(stage.runtime, upload_gates=Gates())
+        elsewhere = replace(stage.runtime, memory=Memory())
         await remove.remove(elsewhere, stage.repository, first.upload_id, SYSTEM)
 
     await ran_overtaken(stage, more, take_out, run_id="2")

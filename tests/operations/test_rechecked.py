@@ -15,7 +15,7 @@ from service.database.paging import PageSelection
 from service.database.records import OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.errors import Conflict, NotFound
-from service.memory import Gates, Memory
+from service.memory import Memory
 from service.mergequeue.engine.config import ConfigValue
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.engine.targets import Targets
@@ -203,9 +203,7 @@ async def test_an_instance_refuses_a_submission_in_flight_when_another_deletes_t
     postgres_url: str, runtime: Runtime, provider: Slow
 ):
     here = replace(runtime, store=await opened_at(postgres_url))
-    there = replace(
-        runtime, store=await opened_at(postgres_url), gates=Gates(), memory=Memory(), instance="b"
-    )
+    there = replace(runtime, store=await opened_at(postgres_url), memory=Memory(), instance="b")
     try:
         record = await here.store.run(repositories.keep, await provider.repository(provider.ref))
         request = QueueRequest({}, QueueState.PAUSED)

@@ -24,6 +24,7 @@ from service.mergequeue.operations import (
     reconcile,
     turn,
 )
+from service.mergequeue.operations.estimates import Pasts
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store.cache import QueueCache
@@ -467,7 +468,7 @@ async def test_a_mistake_in_the_estimates_of_one_queue_stops_those_of_no_other(
     runtime.store.caches.of(QueueCache).put(broken)
     with pytest.raises(AttributeError):
         await estimates.refresh(runtime)
-    assert other.id in runtime.memory.pasts
+    assert other.id in runtime.memory.of(Pasts)
 
 
 async def has_moved(runtime: Runtime, queue: QueueRef, provider: ChangingProvider) -> Commit:

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from service.accounts import installations, repositories
+from service.accounts.installations import TroubledHosts
 from service.accounts.store import access
 from service.accounts.store.tables_access import AuditRow
 from service.database.database import Tx
@@ -66,9 +67,9 @@ async def test_a_host_that_does_not_know_our_app_is_remembered_until_it_does(
 ):
     host = provider.ref.host
     await installations.read_all(replace(runtime, providers={host: Stranger()}))
-    assert set(runtime.memory.troubled_hosts) == {host}
+    assert set(runtime.memory.of(TroubledHosts).errors) == {host}
     await installations.read_all(runtime)
-    assert runtime.memory.troubled_hosts == {}
+    assert runtime.memory.of(TroubledHosts).errors == {}
 
 
 def decisions(session: Tx) -> list[tuple[str, str]]:

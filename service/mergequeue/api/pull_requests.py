@@ -8,8 +8,7 @@ from service.http.models.common import Named
 from service.http.rates import RateClass
 from service.http.route import Route, read, write
 from service.http.waiting import Versioned
-from service.mergequeue.api import changes, explanation, responses
-from service.mergequeue.api.encoded import EncodedAnswers
+from service.mergequeue.api import changes, encoded, explanation, responses
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import pull_requests as models
 from service.mergequeue.api.models.answers import pull_requests as answers
@@ -119,7 +118,7 @@ async def get(call: Call, request: models.GetSubmittedPullRequest) -> bytes:
             call.runtime, queue, request.pr.number, include_timeline=bool(request.include_timeline)
         )
         checked = await checked_names.table_of(call.runtime, queue, view.judged_by)
-        return call.cache(EncodedAnswers).submission(view, checked)
+        return encoded.submission(view, call.runtime.options, checked)
 
     return await changes.newest(call, f"queue/{queue.id}", request.awaited(), found)
 

@@ -7,7 +7,7 @@ from service.http.models import common
 from service.http.route import Route, read, write
 from service.http.waiting import Versioned
 from service.mergequeue.api import changes, pull_requests, responses
-from service.mergequeue.api.encoded import EncodedAnswers
+from service.mergequeue.api.encoded import QueueAnswers
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import queues as models
 from service.mergequeue.api.models.answers import queues as answers
@@ -50,7 +50,7 @@ async def get(call: Call, request: models.GetQueue) -> bytes:
 
     async def found() -> Versioned:
         view = await queues.read(call.runtime, queue)
-        return call.cache(EncodedAnswers).queue(view, call.runtime.clock.now())
+        return call.cache(QueueAnswers).answer(view, call.runtime.clock.now())
 
     return await changes.newest(call, f"queue/{queue.id}", request.awaited(), found)
 

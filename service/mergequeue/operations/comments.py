@@ -17,6 +17,7 @@ from service.database.outbox import OutboxItem
 from service.database.records import Lane, RepositoryRecord
 from service.errors import Conflict, Invalid, NotFound
 from service.mergequeue.operations import chains, comment_commands, consents, turn
+from service.mergequeue.operations.command_limits import CommandLimits
 from service.mergequeue.operations.comment_commands import AlreadyAnswered, CommentCommand, Place
 from service.mergequeue.operations.turn import QueueGone
 from service.mergequeue.store import answered_commands, queues
@@ -358,7 +359,7 @@ def _denial_of(runtime: Runtime, command: CommentCommand) -> Answer | None:
         )
     )
     belongs = command.level >= AccessLevel.TRIAGE or command.is_by_author
-    gets_reply = belongs or runtime.commands.is_first_denial(_person_key(command))
+    gets_reply = belongs or runtime.memory.of(CommandLimits).is_first_denial(_person_key(command))
     return refusal if gets_reply else replace(refusal, text=None)
 
 
@@ -397,9 +398,9 @@ def _flood_refusal(runtime: Runtime, command: CommentCommand) -> Answer | None:
     if at is None or is_press:
         person, pull = f"press {person}", f"press {pull}"
     clock = now if at is None or is_press else at.at
-    until = runtime.commands.until(person, pull, clock)
+    until = runtime.memory.of(CommandLimits).until(person, pull, clock)
     if until is None:
         return None
     refusal = replies.flood(until, clock)
-    is_first = runtime.commands.is_first_refusal(person, pull, clock, until)
+    is_first = runtime.memory.of(CommandLimits).is_first_refusal(person, pull, clock, until)
     return refusal if is_first else replace(refusal, text=None)

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from cachetools import LRUCache
+
 from service.database.database import Tx
 from service.errors import NotFound
+from service.memory import QUEUES_MAX
 from service.mergequeue.engine.explaining import rates
 from service.mergequeue.engine.explaining.estimates import OwnCi, Signs, Track
 from service.mergequeue.engine.explaining.rates import Outcomes
@@ -35,6 +38,13 @@ class KnownPast:
     version: int
 
 
+class Pasts(LRUCache[int, KnownPast]):
+    """What ended submissions say, by queue; read again on a clock."""
+
+    def __init__(self) -> None:
+        super().__init__(QUEUES_MAX)
+
+
 NO_PAST = KnownPast(Track(), Judged((), {}, 0), 0)
 
 
@@ -51,7 +61,7 @@ async def refresh(runtime: Runtime) -> bool:
         try:
             changed.append(await _refresh_one(runtime, queue))
         except NotFound:
-            runtime.memory.pasts.pop(queue.id, None)
+            runtime.memory.of(Pasts).pop(queue.id, None)
 
     every = await runtime.store.read(queues.all_queues)
     await sweeping.one_by_one(refresh_queue(queue) for queue in every)
@@ -64,7 +74,7 @@ async def _refresh_one(runtime: Runtime, queue: QueueRef) -> bool:
     if kept is not None and kept.version == value.version:
         return False
     read = await runtime.store.read(_read, queue)
-    runtime.memory.pasts[queue.id] = known = _known(read.judged, value.version)
+    runtime.memory.of(Pasts)[queue.id] = known = _known(read.judged, value.version)
     changes = [*_estimates(value, known, read.seen_at), *_rates(value, read.rates)]
     if changes:
         await turn.take(runtime, queue.id, changes)
@@ -113,8 +123,7 @@ def _rates(value: MergeQueue, found: Rates) -> Iterator[Input]:
 
 
 def _kept(runtime: Runtime, queue_id: int) -> KnownPast | None:
-    kept = runtime.memory.pasts.get(queue_id)
-    return kept if isinstance(kept, KnownPast) else None
+    return runtime.memory.of(Pasts).get(queue_id)
 
 
 def _of_entry(known: KnownPast, entry: Entry, seen_at: datetime | None) -> float:

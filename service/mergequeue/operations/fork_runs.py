@@ -9,8 +9,12 @@ that callers without a token have, and a refused run is remembered for a minute.
 """
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import NoReturn
 
+from cachetools import LRUCache
+
+from service.accounts.access import AccessVersion
 from service.accounts.store import access as stored_access
 from service.database.records import RepositoryRecord
 from service.errors import NotAllowed, Unauthenticated
@@ -43,13 +47,35 @@ class Claim:
     head: Sha
 
 
+class RefusedRuns:
+    """CI runs that were refused as a credential a short time ago.
+
+    Kept for a minute, so that repeating one asks the provider once; a run may start again.
+    """
+
+    KEPT = timedelta(minutes=1)
+    KEYS_MAX = 10_000
+
+    def __init__(self) -> None:
+        self._refused: LRUCache[tuple[int, str], datetime] = LRUCache(self.KEYS_MAX)
+
+    def holds(self, repository_id: int, run_id: str, now: datetime) -> bool:
+        """Whether the run was refused within the last minute."""
+        at = self._refused.get((repository_id, run_id))
+        return at is not None and now - at < self.KEPT
+
+    def put(self, repository_id: int, run_id: str, now: datetime) -> None:
+        """Remember a refused run."""
+        self._refused[repository_id, run_id] = now
+
+
 async def caller_of(runtime: Runtime, run_id: str, claim: Claim) -> Caller:
     """Return the caller for a fork's CI run: role `ci` in this repository only.
 
     Raises Unauthenticated while the run is not proved, NotAllowed(not_own_pull_request) when it
     is proved and the pull request is another's, Throttled and the provider's other errors.
     """
-    runtime.memory.access_version = await runtime.store.access_version()
+    runtime.memory.of(AccessVersion).newest = await runtime.store.access_version()
     record = await runtime.store.read(stored_access.repository_by_ref, None, claim.repo)
     if record is None or claim.repo.host not in runtime.providers:
         raise Unauthenticated(callers.NO_TOKEN)
@@ -58,7 +84,7 @@ async def caller_of(runtime: Runtime, run_id: str, claim: Claim) -> Caller:
     provider = runtime.providers[claim.repo.host]
     run = await provider.claimed_run(record.ref, run_id)
     if run is None or not run.of_fork or not run.is_running:
-        runtime.memory.refused_runs.put(record.id, run_id, runtime.clock.now())
+        runtime.memory.of(RefusedRuns).put(record.id, run_id, runtime.clock.now())
         _refuse(run_id)
     if run.head_sha != claim.head:
         _refuse(run_id)
@@ -78,7 +104,7 @@ async def _is_plausible(
     runtime: Runtime, record: RepositoryRecord, run_id: str, claim: Claim
 ) -> bool:
     """Return whether stored data agrees with the claim; makes no request to the provider."""
-    if runtime.memory.refused_runs.holds(record.id, run_id, runtime.clock.now()):
+    if runtime.memory.of(RefusedRuns).holds(record.id, run_id, runtime.clock.now()):
         return False
     queue = await runtime.store.read(queues.queue_ref, record.org_id, record.id, claim.branch)
     if queue is None:

@@ -17,6 +17,7 @@ from service.mergequeue.engine.inputs import SetImpactedTargets
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations import pull_requests, turn
+from service.mergequeue.operations.queue_views import QueueViews
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store import queues as stored
 from service.mergequeue.store import target_sets
@@ -98,7 +99,7 @@ async def set_targets(
     targets = await asyncio.to_thread(target_sets.shared, upload.targets)
     row = pull_requests.audit_row(runtime, queue, actor, "pull_request.set_targets", upload.number)
     await runtime.store.run(_store, place, targets, replace(row, data={"head": head}))
-    runtime.memory.forget()
+    runtime.memory.of(QueueViews).forget()
     change = SetImpactedTargets(upload.number, head, targets, actor)
     for ref in await runtime.store.read(stored.queues_of, queue.repository_id):
         if _has_head(await turn.last_value(runtime, ref.id), change):

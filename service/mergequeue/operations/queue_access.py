@@ -5,6 +5,7 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.http.callers import Caller
+from service.memory import VersionedCache
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations import chains, pull_requests, queue_views
 from service.mergequeue.store import queues
@@ -16,6 +17,10 @@ SUBMITTERS = frozenset({Role.QUEUE, Role.ADMIN})
 """Only these roles cost a call of the provider, as they do when they submit."""
 
 
+class QueueRefCache(VersionedCache[tuple[object, ...], QueueRef]):
+    """Queues by caller and branch, valid while the store's access version is unchanged."""
+
+
 async def branches_with_queue(runtime: Runtime, repository: RepositoryRecord) -> tuple[str, ...]:
     """Return the branches of a repository that have a queue, sorted."""
     refs = await runtime.store.read(queues.queues_of, repository.id)
@@ -24,15 +29,16 @@ async def branches_with_queue(runtime: Runtime, repository: RepositoryRecord) ->
 
 async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str) -> QueueRef:
     """Return the queue of a branch. Raises NotFound: repository_not_found, queue_not_found."""
-    version = runtime.memory.access_version
+    version = runtime.memory.of(access.AccessVersion).newest
     # Strings remember their hashes; a `RepoRef` computes its own each time.
     question = (caller.org_id, caller.repositories, ref.host, ref.owner, ref.name, branch)
-    known = runtime.memory.places.get(version, question)
-    if isinstance(known, QueueRef):
+    cache = runtime.memory.of(QueueRefCache)
+    known = cache.get(version, question)
+    if known is not None:
         return known
     repository = await access.find_repository(runtime, caller, ref)
     queue = await queue_in(runtime, repository, branch)
-    runtime.memory.places.put(version, question, queue)
+    cache.put(version, question, queue)
     return queue
 
 

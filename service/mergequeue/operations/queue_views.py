@@ -1,26 +1,23 @@
 """Views of queues and submissions, made from queue values and rows.
 
-Views are cached per version of the queue. After a change, a queue view is built from the
-cached one: most changes affect one entry among hundreds, and dashboards read the queue after
-each of them.
+Views are cached per version of the queue: pages and clients read one version many times.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import compress
-from operator import is_not
+
+from cachetools import LRUCache
 
 from service.accounts.store import access
 from service.database.database import Tx
-from service.memory import Stamp
+from service.memory import QUEUES_MAX
 from service.mergequeue.engine.checked import judging_run_of
-from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.explaining import acting, eta, explain
 from service.mergequeue.engine.explaining.eta import TimeLeftRange
 from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, MergeQueue, RequiredSet, Run
-from service.mergequeue.engine.states import FINAL, EntryState, RunStatus
+from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations import checked_names, turn
 from service.mergequeue.operations.views import (
     Conclusion,
@@ -36,6 +33,37 @@ from service.vocabulary import CheckOutcome, QueueRef
 
 ETA_STEP_S = 5
 """Estimates are refreshed this often; until then the cached view is returned."""
+
+
+CacheKey = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class CachedViews:
+    """Views of a queue under one key; `whole` is the queue itself, with all of its entries."""
+
+    key: CacheKey
+    by_number: dict[int, PullRequestView]
+    whole: QueueView | None = None
+
+
+class QueueViews:
+    """Views of queues; `targets_revision` grows when impacted targets are uploaded."""
+
+    def __init__(self) -> None:
+        self.targets_revision = 0
+        self._of_queue: LRUCache[int, CachedViews] = LRUCache(QUEUES_MAX)
+
+    def views(self, queue_id: int, key: CacheKey) -> CachedViews:
+        """Return the views of a queue under exactly this key; those under another are dropped."""
+        kept = self._of_queue.get(queue_id)
+        if kept is None or kept.key != key:
+            kept = self._of_queue[queue_id] = CachedViews(key, {})
+        return kept
+
+    def forget(self) -> None:
+        """Build every view anew."""
+        self.targets_revision += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +84,15 @@ def explain_entry(queue: MergeQueue, entry: Entry, now: datetime) -> Explained:
     if live is None or live.id != entry.id:
         return explain.of_final(entry)
     return explain.explain(queue, entry.pr, now)
+
+
+def explain_entries(
+    queue: MergeQueue, entries: Iterable[Entry], now: datetime
+) -> dict[str, Explained]:
+    """Explain open entries of a value, by id."""
+    shown = {entry.pr: entry.id for entry in entries}
+    found = explain.explain_each(queue, shown, now)
+    return {shown[pr]: explained for pr, explained in found.items()}
 
 
 def entries_in_order(value: MergeQueue) -> tuple[Entry, ...]:
@@ -85,9 +122,10 @@ def position_of(value: MergeQueue, entry: Entry) -> int | None:
     return 1 + sum(1 for one in value.entries.values() if sort_key(one) < own)
 
 
-def cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> Stamp:
+def cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> CacheKey:
     """Return the cache key of a queue's views."""
-    return (current.version, int(now.timestamp()) // ETA_STEP_S, runtime.memory.generation)
+    revision = runtime.memory.of(QueueViews).targets_revision
+    return (current.version, int(now.timestamp()) // ETA_STEP_S, revision)
 
 
 def view_context(
@@ -163,15 +201,15 @@ async def _pull_request_view(
 ) -> PullRequestView | None:
     """Build and cache the view by itself: a change of one entry costs no view of the queue."""
     now = runtime.clock.now()
-    kept = runtime.memory.views(ref.id, cache_key(runtime, current, now))
-    known = kept.get(number)
-    if isinstance(known, PullRequestView) and entry_id in {None, known.entry.id}:
+    kept = runtime.memory.of(QueueViews).views(ref.id, cache_key(runtime, current, now))
+    known = kept.by_number.get(number)
+    if known is not None and entry_id in {None, known.entry.id}:
         return known
     entry = current.entries.get(number)
     if entry is not None and entry_id in {None, entry.id}:
         context = await runtime.store.read(view_context, ref, current, now, (entry,))
         view = live_view(context, entry, position_of(current, entry), queue_length(current))
-        kept[number] = view
+        kept.by_number[number] = view
         return view
     return await runtime.store.read(_ended_view, ref, current, number, entry_id)
 
@@ -255,22 +293,6 @@ def _with_timeline(session: Tx, view: PullRequestView) -> PullRequestView:
     return replace(view, timeline=events, tables=tables)
 
 
-ByNumber = Mapping[int | None, PullRequestView]
-
-
-@dataclass(frozen=True, slots=True)
-class CachedQueueView:
-    """A queue view with its inputs.
-
-    `by_number` is in the order of the queue, its keys as `Memory.views` has them.
-    """
-
-    stamp: Stamp
-    context: ViewContext
-    by_number: ByNumber
-    view: QueueView
-
-
 async def queue_view(runtime: Runtime, ref: QueueRef) -> QueueView:
     """Return the queue with all entries that are not final; the same object until a change.
 
@@ -286,104 +308,19 @@ async def last_queue_view(runtime: Runtime, ref: QueueRef) -> QueueView:
 
 async def _whole_view(runtime: Runtime, ref: QueueRef, current: MergeQueue) -> QueueView:
     now = runtime.clock.now()
-    stamp = cache_key(runtime, current, now)
-    kept = runtime.memory.views(ref.id, stamp)
-    known = kept.get(None)
-    if isinstance(known, QueueView):
-        return known
-    before = runtime.memory.wholes.get(ref.id)
-    whole = _updated(before, ref, current, stamp) if isinstance(before, CachedQueueView) else None
-    if whole is None:
-        entries = tuple(current.entries.values())
-        context = await runtime.store.read(view_context, ref, current, now, entries)
-        whole = _queue_view(stamp, context, _all_views(context))
-    runtime.memory.wholes[ref.id] = whole
-    kept.update(whole.by_number)
-    kept[None] = whole.view
-    return whole.view
-
-
-def _all_views(context: ViewContext) -> ByNumber:
-    size = queue_length(context.value)
-    return {
+    kept = runtime.memory.of(QueueViews).views(ref.id, cache_key(runtime, current, now))
+    if kept.whole is not None:
+        return kept.whole
+    entries = entries_in_order(current)
+    context = await runtime.store.read(view_context, ref, current, now, entries)
+    size = queue_length(current)
+    views = {
         one.pr: live_view(context, one, place if place <= size else None, size)
-        for place, one in enumerate(entries_in_order(context.value), start=1)
+        for place, one in enumerate(entries, start=1)
     }
-
-
-def _updated(
-    before: CachedQueueView, ref: QueueRef, current: MergeQueue, stamp: Stamp
-) -> CachedQueueView | None:
-    """Return the cached view with only the changed entries replaced.
-
-    None if the change may affect other entries, so that the view must be built from scratch.
-    """
-    if before.stamp[1:] != stamp[1:] or before.view.queue != ref:
-        return None
-    changed = _changed_entries(before.view.value, current)
-    if changed is None:
-        return None
-    context = replace(before.context, value=current)
-    anew: dict[int | None, PullRequestView] = {}
-    for one in changed:
-        old = before.by_number[one.pr]
-        anew[one.pr] = live_view(context, one, old.position, old.length)
-    return _queue_view(stamp, context, {**before.by_number, **anew})
-
-
-def _queue_view(stamp: Stamp, context: ViewContext, by_number: ByNumber) -> CachedQueueView:
-    current = context.value
-    view = QueueView(
-        queue=context.queue,
-        value=current,
-        required=current.required or RequiredSet(),
-        entries=tuple(by_number.values()),
-    )
-    return CachedQueueView(stamp, context, by_number, view)
-
-
-def _changed_entries(old: MergeQueue, new: MergeQueue) -> list[Entry] | None:
-    """Return the entries that changed in place; None if anything else changed."""
-    if (
-        len(old.entries) != len(new.entries)
-        or old.config != new.config
-        or old.state is not new.state
-        or old.holds != new.holds
-    ):
-        return None
-    if old.runs is not new.runs and _visible_of_runs(old.runs) != _visible_of_runs(new.runs):
-        return None
-    known = old.entries.get
-    # A comparison by index in C; an entry that only moved within the mapping is unchanged.
-    others = map(is_not, new.entries.values(), old.entries.values())
-    moved = compress(new.entries.values(), others)
-    changed = [one for one in moved if known(one.pr) is not one]
-    if all(_keeps_its_place(known(one.pr), one) for one in changed):
-        return changed
-    return None
-
-
-def _visible_of_runs(runs: Mapping[str, Run]) -> dict[str, tuple[object, ...]]:
-    """Return the parts of runs that views and estimates depend on."""
-    return {
-        run.id: (
-            *(run.status, run.phase, run.sha is None),
-            *(acting.is_blocked(run), failing.failing_of(run)),
-            run.checks if run.status is RunStatus.SUCCEEDED else None,
-        )
-        for run in runs.values()
-    }
-
-
-def _keeps_its_place(old: Entry | None, new: Entry) -> bool:
-    """Return whether the entry keeps its head, targets and position."""
-    return (
-        old is not None
-        and old.id == new.id
-        and old.head == new.head
-        and old.targets is new.targets
-        and sort_key(old) == sort_key(new)
-    )
+    view = QueueView(ref, current, current.required or RequiredSet(), tuple(views.values()))
+    kept.by_number, kept.whole = views, view
+    return view
 
 
 def _time_left(left: TimeLeftRange | None, now: datetime) -> TimeLeft | None:

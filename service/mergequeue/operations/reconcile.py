@@ -38,6 +38,7 @@ from service.mergequeue.operations import (
     sweeping,
     turn,
 )
+from service.mergequeue.operations.check_reads import CheckReadScheduler
 from service.mergequeue.store import queues
 from service.provider.errors import (
     Gone,
@@ -98,7 +99,8 @@ def _is_swept(runtime: Runtime, queue: QueueRef, run: Run) -> bool:
     if not waits or run.phase is not RunPhase.TESTING or not run_reports.is_reported_on(run):
         return False
     began_at = run.built_at or run.created_at
-    return runtime.looks.is_swept(queue.id, run.id, began_at, runtime.clock.now())
+    scheduler = runtime.memory.of(CheckReadScheduler)
+    return scheduler.is_swept(queue.id, run.id, began_at, runtime.clock.now())
 
 
 async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -> None:
@@ -114,7 +116,7 @@ async def _sweep_checks(runtime: Runtime, queue: QueueRef, due: Sequence[Run]) -
                 await _guarded(runtime, queue, _sweep_checks(runtime, queue, [run]))
             return
         for run in due:
-            runtime.looks.forget(queue.id, run.id)
+            runtime.memory.of(CheckReadScheduler).forget(queue.id, run.id)
         raise
     await turn.take(runtime, queue.id, inputs)
     await _read_reporters(runtime, queue, [run.id for run in due])
@@ -431,7 +433,7 @@ async def _pass_time_of(runtime: Runtime, queue_id: int) -> None:
 async def next_wake(runtime: Runtime) -> datetime | None:
     """Return when the next queue must wake up or a postponed read is due."""
     wake = await runtime.store.read(queues.next_wake)
-    times = [at for at in (wake, runtime.looks.next_at()) if at is not None]
+    times = [at for at in (wake, runtime.memory.of(CheckReadScheduler).next_at()) if at is not None]
     return min(times, default=None)
 
 

@@ -13,10 +13,12 @@ from datetime import timedelta
 from typing import cast
 
 import structlog
+from cachetools import LRUCache
 
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
 from service.errors import Overloaded
+from service.memory import QUEUES_MAX
 from service.mergequeue.engine.config import ConfigValue, QueueConfig, changed
 from service.mergequeue.engine.inputs import Input, RepositoryFileRead
 from service.mergequeue.engine.model import FileFault, MergeQueue, RepositoryFile
@@ -217,13 +219,20 @@ def with_file(queue: MergeQueue, reading: Reading) -> MergeQueue:
     return replace(queue, config=config, own_config=queue.config, file=file)
 
 
+class FilesRead(LRUCache[int, tuple[str, str]]):
+    """Branch and commit at which this process has read the files last, by queue."""
+
+    def __init__(self) -> None:
+        super().__init__(QUEUES_MAX)
+
+
 async def look(runtime: Runtime, queue: QueueRef, *, is_touched: bool = False) -> None:
     """Read the files at the target's tip and report what differs; once for each commit.
 
     `is_touched`: a push may have changed them. Raises the provider's errors.
     """
     value = await turn.value(runtime, queue.id)
-    known = runtime.memory.files_read.get(queue.id)
+    known = runtime.memory.of(FilesRead).get(queue.id)
     if not is_touched and value.tip is not None and (queue.branch, value.tip.sha) == known:
         return
     tip = await runtime.providers[queue.repo.host].tip(queue.repo, queue.branch)
@@ -236,7 +245,7 @@ async def look(runtime: Runtime, queue: QueueRef, *, is_touched: bool = False) -
     if inputs:
         await turn.take(runtime, queue.id, inputs)
         log.info("repository_file_read", queue=queue.id, faults=len(reading.faults))
-    runtime.memory.files_read[queue.id] = (queue.branch, tip.sha)
+    runtime.memory.of(FilesRead)[queue.id] = (queue.branch, tip.sha)
 
 
 async def _inputs(runtime: Runtime, queue: QueueRef, reading: Reading) -> list[Input]:

@@ -11,8 +11,11 @@ also from test branches (docs/design/provider.md 8.3).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from cachetools import LRUCache
+
+from service.memory import QUEUES_MAX
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import Input, PlaceHold, ReleaseHold, RequiredChanged
@@ -234,9 +237,16 @@ def _of(read: Mapping[Sha, Checks], sha: Sha) -> tuple[Check, ...]:
     return read[sha].items if sha in read else ()
 
 
+class ReportersRead(LRUCache[int, tuple[tuple[str, ...], datetime]]):
+    """Commits from which reporters were learned last, with the time, by queue."""
+
+    def __init__(self) -> None:
+        super().__init__(QUEUES_MAX)
+
+
 def _is_due(runtime: Runtime, queue: MergeQueue, commits: Sequence[Sha]) -> bool:
     """Return whether these commits have not been read for this lately, and note that they are."""
-    memory, now = runtime.memory.reporters_read, runtime.clock.now()
+    memory, now = runtime.memory.of(ReportersRead), runtime.clock.now()
     known = memory.get(queue.id)
     if known is not None and known[0] == tuple(commits) and now < known[1] + READ_AGAIN:
         return False

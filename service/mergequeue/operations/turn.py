@@ -20,6 +20,7 @@ from service.database.database import Tx
 from service.database.outbox import OutboxItem
 from service.database.records import Lane
 from service.errors import Conflict, InvariantBroken, NotFound, Stale
+from service.locks import LocksByNumber
 from service.mergequeue.engine import engine
 from service.mergequeue.engine.inputs import Command, Input, PlaceHold, Report, TimePassed
 from service.mergequeue.engine.model import MergeQueue
@@ -84,6 +85,10 @@ class Along:
 ALONE = Along()
 
 
+class QueueLocks(LocksByNumber):
+    """Serializes the turns of a queue within this process."""
+
+
 class QueueGone(NotFound):
     """The queue was deleted: nothing enters or changes it any more."""
 
@@ -102,7 +107,7 @@ async def take(
     if len(inputs) > INPUTS_MAX:
         head = await take(runtime, queue_id, inputs[:INPUTS_MAX], along)
         return head + await take(runtime, queue_id, inputs[INPUTS_MAX:])
-    async with runtime.gates.of(queue_id):
+    async with runtime.memory.of(QueueLocks).of(queue_id):
         try:
             return await _take(runtime, queue_id, inputs, along)
         except InvariantBroken as broken:

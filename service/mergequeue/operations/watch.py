@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
+from cachetools import LRUCache
 
 from service.database.database import Tx
 from service.database.records import Lane
 from service.errors import DatabaseUnavailable, InvariantBroken, NotFound
+from service.memory import QUEUES_MAX
 from service.mergequeue.engine.explaining import standstill
 from service.mergequeue.engine.explaining.standstill import OpenEffect, Standstill, StandstillKind
 from service.mergequeue.engine.model import MergeQueue
@@ -64,17 +66,26 @@ def _open(session: Tx) -> Open:
     return Open(backlog.open_effects(session), backlog.wakes(session), queues.live_queues(session))
 
 
+class SeenQueues:
+    """Versions of queues that the watchdog saw last, and what is stalled, both by queue."""
+
+    def __init__(self) -> None:
+        self.versions: LRUCache[int, Seen] = LRUCache(QUEUES_MAX)
+        self.stalled: dict[int, frozenset[str]] = {}
+
+
 def _unchanged_since(runtime: Runtime, value: MergeQueue) -> datetime:
     """Return since when this process has seen the queue unchanged."""
-    seen = runtime.memory.seen_queues.get(value.id)
-    if not isinstance(seen, Seen) or seen.version != value.version:
-        seen = runtime.memory.seen_queues[value.id] = Seen(value.version, runtime.clock.now())
+    versions = runtime.memory.of(SeenQueues).versions
+    seen = versions.get(value.id)
+    if seen is None or seen.version != value.version:
+        seen = versions[value.id] = Seen(value.version, runtime.clock.now())
     return seen.since
 
 
 def _report(runtime: Runtime, found: dict[int, tuple[Standstill, ...]], there: Open) -> None:
     """Log stalled queues that are new or have recovered, and set the metrics."""
-    before, now = runtime.memory.stalled, runtime.clock.now()
+    before, now = runtime.memory.of(SeenQueues).stalled, runtime.clock.now()
     for queue_id, stalls in found.items():
         for one in stalls:
             if one.subject not in before.get(queue_id, frozenset()):
@@ -88,7 +99,7 @@ def _report(runtime: Runtime, found: dict[int, tuple[Standstill, ...]], there: O
                 )
     for queue_id in before.keys() - found.keys():
         log.info("queue_moves_again", queue=queue_id)
-    runtime.memory.stalled = {
+    runtime.memory.of(SeenQueues).stalled = {
         queue_id: frozenset(one.subject for one in stalls) for queue_id, stalls in found.items()
     }
     kinds = [one.kind for stalls in found.values() for one in stalls]

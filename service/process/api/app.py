@@ -44,7 +44,7 @@ from service.http.route import (
     Streamed,
 )
 from service.http.waiting import Waiting
-from service.memory import Window
+from service.limits import EventLimit
 from service.process.api import routes
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
@@ -160,7 +160,7 @@ class Door:
         self._admission = admission or Admission(runtime, readiness)
         self._caches = Caches(runtime.options)
         self._replies = Replies(runtime)
-        self._visits = Window(VISITS_MAX, VISITS_WITHIN)
+        self._visits = EventLimit(VISITS_MAX, VISITS_WITHIN)
         self._bodies = limits.Bodies(runtime.clock, runtime.unproved)
         self._prefix = runtime.ids.uuid().replace("-", "")[:16]
         self._count = 0

@@ -4,9 +4,8 @@ Health depends on a test's own evidence, on the evidence clock and on the reposi
 (docs/design/detector.md 6). The index follows all three, so that only tests are judged again whose
 health may have changed. The result equals judging all tests anew.
 
-Judging from rows instead costs too much: 500 of 3,000 failing tests, with 900 uploads in 45 days,
-take at least 0.9 to 1.0 s of CPU (all rows: 5 to 6 s), and 0.3 to 0.4 s with the index. An upload
-may cost 0.5 s more than it does without (`tests/bench/judging.py`).
+Judging 500 of 3,000 failing tests from their rows misses the goal of 0.5 s of CPU in an upload: at
+least 2.8 s with 1,800 uploads in 45 days, with the index 0.5 s (`tests/bench/judging.py`).
 """
 
 from bisect import bisect_left

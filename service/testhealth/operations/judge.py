@@ -13,6 +13,7 @@ from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
 from service.database.records import Lane
+from service.locks import LocksByNumber
 from service.notifications import notifications
 from service.runtime import Runtime
 from service.testhealth.detector import figures, health, history, noise, score
@@ -81,6 +82,10 @@ class RepositoryTests:
         return figures.beginning_of(figures.day_of(self.home.now) - KEPT_DAYS)
 
 
+class JudgingLocks(LocksByNumber):
+    """Serializes judging the tests of a repository within this process."""
+
+
 async def alone(
     runtime: Runtime,
     repository_id: int,
@@ -97,7 +102,7 @@ async def alone(
     seconds for a large repository, and other transactions could not write on SQLite meanwhile.
     """
     cache = runtime.store.caches.of(IndexCache)
-    async with runtime.upload_gates.of(repository_id):
+    async with runtime.memory.of(JudgingLocks).of(repository_id):
         ready = await runtime.store.read(_made_ready, runtime, repository_id)
         if ready is not None:
             cache.put(repository_id, ready)

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from threading import Lock
 from typing import NamedTuple
+
+from cachetools import LRUCache
 
 from service.database import page_tokens, paging
 from service.database.database import Tx
@@ -101,15 +104,41 @@ def _stored(span: Span, now: datetime) -> Span:
     return Span(max(span.since, oldest), max(span.until, oldest))
 
 
+FAILING_COUNTS_MAX = 8
+"""Counted spans kept: some 5 MB each of 100,000 failing tests."""
+
+CountKey = tuple[int, Span, int]
+"""A repository, a span, and the revision of the repository's tests."""
+
+
+class FailingCounts:
+    """The failing tests of spans that were counted last. Used from several threads."""
+
+    def __init__(self) -> None:
+        self._kept: LRUCache[CountKey, FailingTests] = LRUCache(FAILING_COUNTS_MAX)
+        self._lock = Lock()
+
+    def get(self, key: CountKey) -> FailingTests | None:
+        """Return the failing tests kept under a key."""
+        with self._lock:
+            return self._kept.get(key)
+
+    def put(self, key: CountKey, counted: FailingTests) -> None:
+        """Keep the failing tests of a span."""
+        with self._lock:
+            self._kept[key] = counted
+
+
 def _counted(session: Tx, runtime: Runtime, repository_id: int, span: Span) -> FailingTests:
     """Count the failing tests of a span; further pages of it are read from memory."""
     shared = test_cases.shared_by(session, repository_id)
     key = (repository_id, span, shared.revision)
-    kept = runtime.memory.failing_tests.get(key)
-    if isinstance(kept, FailingTests):
+    cache = runtime.memory.of(FailingCounts)
+    kept = cache.get(key)
+    if kept is not None:
         return kept
     counted = failing_tests.counted(session, repository_id, span, shared.last_no)
-    runtime.memory.failing_tests.put(key, counted)
+    cache.put(key, counted)
     return counted
 
 

@@ -6,11 +6,11 @@ less than half the time that grouping rows takes the database.
 """
 
 import heapq
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import neg
 
 from sqlalchemy import BindParameter, Connection, and_, bindparam, func, select
 
@@ -25,11 +25,6 @@ from service.testhealth.store.uploads import uploads
 
 SHOWN_MAX = 5
 """Ways to fail that are shown of a test."""
-
-SHIFT = 32
-"""A test's place is one number: minus its failed attempts, and its number in the lowest bits."""
-
-MASK = (1 << SHIFT) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +44,20 @@ class CommonFailure:
 class FailingTests:
     """The tests that failed in a span, those first that failed most often, then by number.
 
-    `places` are in the order of their numbers.
+    `nos` are their numbers in order, `counts` the failed attempts of each.
     """
 
-    places: "array[int]"
+    nos: tuple[int, ...]
+    counts: tuple[int, ...]
 
     def count(self, _session: Connection) -> int:
         """Return how many tests failed."""
-        return len(self.places)
+        return len(self.nos)
 
     def top(self, _session: Connection, limit: int) -> list[int]:
         """Return the first numbers in the order of the list."""
-        return list(map(_number, heapq.nsmallest(limit, self.places)))
+        placed = zip(map(neg, self.counts), self.nos, strict=True)
+        return [no for _, no in heapq.nsmallest(limit, placed)]
 
     def among(self, _session: Connection, nos: Sequence[int]) -> set[int]:
         """Return those of these numbers that are in the list."""
@@ -68,17 +65,13 @@ class FailingTests:
 
     def after(self, _session: Connection, no: int, limit: int) -> list[int]:
         """Return the lowest numbers above this one, the lowest first."""
-        first = bisect_right(self.places, no, key=_number)
-        return list(map(_number, self.places[first : first + limit]))
+        first = bisect_right(self.nos, no)
+        return list(self.nos[first : first + limit])
 
     def before(self, _session: Connection, no: int, limit: int) -> list[int]:
         """Return the highest numbers below this one, the lowest first."""
-        end = bisect_left(self.places, no, key=_number)
-        return list(map(_number, self.places[max(0, end - limit) : end]))
-
-
-def _number(place: int) -> int:
-    return place & MASK
+        end = bisect_left(self.nos, no)
+        return list(self.nos[max(0, end - limit) : end])
 
 
 failure_daily = FailureDailyRow.__table__
@@ -131,8 +124,8 @@ def counted(session: Connection, repository_id: int, span: Span, last_no: int) -
         for (packed,) in session.execute(SELECT_FAILED, asked):
             for no in bitmaps.numbers_in(packed):
                 counts[no] += 1
-    places = ((-count << SHIFT) + no for no, count in enumerate(counts) if count)
-    return FailingTests(array("q", places))
+    nos = tuple(no for no, count in enumerate(counts) if count)
+    return FailingTests(nos, tuple(filter(None, counts)))
 
 
 def common_failures(

@@ -55,8 +55,16 @@ def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
 
     Raises KeyError when it is not in the queue: a final entry explains itself by `of_final`.
     """
+    return explain_each(queue, (pr,), now)[pr]
+
+
+def explain_each(queue: MergeQueue, prs: Iterable[int], now: datetime) -> dict[int, Explained]:
+    """Explain several queued pull requests, by number: `explain` of each, from one draft."""
     draft = Draft(queue, now, SYSTEM)
-    entry = draft.entries[pr]
+    return {pr: _explained(draft, draft.entries[pr]) for pr in prs}
+
+
+def _explained(draft: Draft, entry: Entry) -> Explained:
     found = tuple(_CONDITIONS[entry.state](draft, entry))
     if entry.state in _LANDS_LATER:
         found += tuple(conditions.landing_holds(draft))

@@ -124,11 +124,12 @@ def _missing(
 
 def _forgotten(queue: MergeQueue, since: datetime, now: datetime) -> Iterator[Standstill]:
     """Return entries that wait for no event, and a plan that a plain step would change."""
-    for entry in queue.entries.values():
-        waits = entry.state in (EntryState.PENDING, EntryState.TESTS_PASSED)
-        if waits and explain.explain(queue, entry.pr, now).next is None:
-            name = f"entry {entry.id}"
-            yield Standstill(StandstillKind.ENTRY_FORGOTTEN, name, since, (entry.pr,))
+    states = (EntryState.PENDING, EntryState.TESTS_PASSED)
+    waiting = [entry.pr for entry in queue.entries.values() if entry.state in states]
+    for pr, explained in explain.explain_each(queue, waiting, now).items():
+        if explained.next is None:
+            name = f"entry {queue.entries[pr].id}"
+            yield Standstill(StandstillKind.ENTRY_FORGOTTEN, name, since, (pr,))
     # Plain values carry no memory of what was planned before: everything is planned anew.
     plain = replace(queue, entries=dict(queue.entries), runs=dict(queue.runs))
     if engine.step(plain, TimePassed(), now).actions:

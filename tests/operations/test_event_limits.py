@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.memory import Commands, Window
+from service.limits import EventLimit
+from service.mergequeue.operations.command_limits import CommandLimits
 
 T0 = datetime(2026, 3, 2, 14, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -15,7 +16,7 @@ def at(seconds: float) -> datetime:
 
 
 def test_one_too_many_is_told_when_the_next_is_allowed():
-    window = Window(2, MINUTE)
+    window = EventLimit(2, MINUTE)
     assert [window.count("alice", at(second)) for second in (0, 20)] == [None, None]
     assert window.count("alice", at(30)) == at(60)
     assert window.count("bob", at(30)) is None
@@ -25,7 +26,7 @@ def test_one_too_many_is_told_when_the_next_is_allowed():
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_events_heard_of_together_count_when_they_happened(order):
-    window = Window(2, MINUTE)
+    window = EventLimit(2, MINUTE)
     spread = [at(40 * place) for place in range(20)][::order]
     assert [window.count("alice", one) for one in spread] == [None] * 20
     flood = [window.count("alice", at(5000 - place / 10)) for place in range(9)]
@@ -33,6 +34,6 @@ def test_events_heard_of_together_count_when_they_happened(order):
 
 
 def test_commands_of_an_hour_without_webhooks_are_no_flood():
-    commands = Commands()
+    commands = CommandLimits()
     found = [commands.until("alice", f"#{n}", at(60 * n)) for n in range(60)]
     assert found == [None] * 60

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.memory import Looks
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, queues, reconcile, turn
+from service.mergequeue.operations.check_reads import CheckReadScheduler
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest
 from service.process import signals
@@ -27,12 +27,12 @@ def at(seconds: float) -> datetime:
     return T0 + timedelta(seconds=seconds)
 
 
-def postponed() -> Looks:
+def postponed() -> CheckReadScheduler:
     """One read at once, and one that is due two seconds later."""
-    looks = Looks()
-    assert looks.now_or_later(1, "run", T0)
+    looks = CheckReadScheduler()
+    assert looks.should_read_now(1, "run", T0)
     assert not looks.is_open
-    assert not looks.now_or_later(1, "run", at(0.5))
+    assert not looks.should_read_now(1, "run", at(0.5))
     return looks
 
 
@@ -50,7 +50,7 @@ def test_a_postponed_read_is_open_until_it_ended():
 def test_an_event_during_a_postponed_read_causes_another_one():
     looks = postponed()
     begun = looks.due(at(2))
-    assert not looks.now_or_later(1, "run", at(2.5))
+    assert not looks.should_read_now(1, "run", at(2.5))
     looks.ended(begun)
     assert looks.is_open
     assert looks.next_at() == at(4)
@@ -61,18 +61,18 @@ async def test_the_worker_keeps_a_postponed_read_open_while_it_reads(
     runtime: Runtime, clock: WaitingClock
 ):
     for _ in range(2):
-        runtime.looks.now_or_later(1, "run", clock.now())
+        runtime.memory.of(CheckReadScheduler).should_read_now(1, "run", clock.now())
     await clock.sleep(2)
     reading = asyncio.ensure_future(signals.look_again(runtime))
     await asyncio.wait({reading}, timeout=0)
-    assert runtime.looks.next_at() is None
-    assert runtime.looks.is_open
+    assert runtime.memory.of(CheckReadScheduler).next_at() is None
+    assert runtime.memory.of(CheckReadScheduler).is_open
     assert await reading
-    assert not runtime.looks.is_open
+    assert not runtime.memory.of(CheckReadScheduler).is_open
 
 
 def test_a_sweep_reads_a_run_less_often_the_longer_it_lasts():
-    looks = Looks()
+    looks = CheckReadScheduler()
     swept = [m for m in range(1, 61) if looks.is_swept(1, "run", T0, at(m * 60))]
     assert swept[:6] == [1, 2, 4, 8, 13, 18]
     assert swept[6:] == [23, 28, 33, 38, 43, 48, 53, 58]
@@ -131,7 +131,7 @@ async def test_a_postponed_read_that_failed_is_made_by_the_next_sweep(
     provider.reads = 0
     await clock.sleep(600)
     for _ in range(2):
-        runtime.looks.now_or_later(queue.id, run, clock.now())
+        runtime.memory.of(CheckReadScheduler).should_read_now(queue.id, run, clock.now())
     await clock.sleep(2)
     provider.is_throttled = True
     assert await signals.look_again(runtime)
@@ -156,7 +156,7 @@ async def test_a_commit_that_cannot_be_read_stops_the_sweep_of_no_other_run(
 
 
 def test_a_read_after_an_event_counts_for_the_sweep():
-    looks = Looks()
-    assert looks.now_or_later(1, "run", at(590))
+    looks = CheckReadScheduler()
+    assert looks.should_read_now(1, "run", at(590))
     assert not looks.is_swept(1, "run", T0, at(800))
     assert looks.is_swept(1, "run", T0, at(900))
