@@ -8,7 +8,7 @@ from collections.abc import Callable
 from service.errors import InvariantBroken
 from service.mergequeue.engine.culprits import bisecting
 from service.mergequeue.engine.planning import (
-    doubting,
+    confirming_runs,
     dropping,
     hedging,
     landing,
@@ -18,7 +18,6 @@ from service.mergequeue.engine.planning import (
     starting,
     trying,
     untested,
-    witnesses,
 )
 from service.mergequeue.engine.state import holds, ledger, readiness
 from service.mergequeue.engine.state.draft import Draft
@@ -29,13 +28,13 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     trying.review,
     settling.settle,
     ledger.review,
-    doubting.review,
+    screening.review_failed_groups,
     bisecting.bisect,
     starting.interrupt,
     hedging.review,
     screening.review_second_looks,
     dropping.drop,
-    witnesses.review,
+    confirming_runs.review,
     landing.land,
     untested.review,
     modes.switch,
