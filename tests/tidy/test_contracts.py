@@ -38,11 +38,6 @@ PLANTED = [
     (INSIDE, "service.testhealth.operations.planted", "service.testhealth.api.planted"),
     (INSIDE, "service.testhealth.reports.planted", "service.testhealth.detector.planted"),
     (INSIDE, "service.process.store.planted", "service.process.workers.planted"),
-    (
-        ENGINE,
-        "service.mergequeue.engine.policy.planted",
-        "service.mergequeue.engine.planning.planted",
-    ),
     (ENGINE, f"{CORE}.policy.planted", f"{CORE}.planning.planted"),
     (ENGINE, f"{CORE}.state.planted", f"{CORE}.policy.planted"),
     (POLICY, f"{CORE}.planning.planted", f"{CORE}.policy.planted"),

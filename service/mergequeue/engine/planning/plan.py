@@ -1,9 +1,10 @@
-"""The order of the passes, and nothing else: what follows from the state alone.
+"""The table of the passes: what follows from the state alone, in which order, and by which rule.
 
 See docs/design/engine.md 1.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from service.errors import InvariantBroken
 from service.mergequeue.engine.culprits import bisecting
@@ -22,28 +23,155 @@ from service.mergequeue.engine.planning import (
 from service.mergequeue.engine.state import holds, ledger, readiness
 from service.mergequeue.engine.state.draft import Draft
 
-PASSES: tuple[Callable[[Draft], None], ...] = (
-    holds.expire,
-    readiness.ready,
-    trying.review,
-    settling.settle,
-    ledger.review,
-    screening.review_failed_groups,
-    bisecting.bisect,
-    starting.interrupt,
-    hedging.review,
-    screening.review_second_looks,
-    dropping.drop,
-    confirming_runs.review,
-    landing.land,
-    untested.review,
-    modes.switch,
-    starting.start,
-    modes.note_drained,
+_MOVED = "state state_since reason detail"
+"""An entry changes its state, or the reason for it."""
+
+_BACK = f"{_MOVED} run batch verified_by kept wide restarts"
+"""An entry returns to the waiting ones, or to its place in the line."""
+
+_ENDED = "status finished_at deadline leaves"
+"""A run is released, cancelled if it is still under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass: what it looks at, the page of its rule, and the fields that it may change.
+
+    `leaves` stands for an entry or run that ends, `begins` for a new run.
+    """
+
+    apply: Callable[[Draft], None]
+    looks_at: str
+    rule: str
+    queue: str = ""
+    entry: str = ""
+    run: str = ""
+
+
+PASSES = (
+    Pass(holds.expire, "holds that end by themselves", "docs/design/engine.md 4.2", queue="holds"),
+    Pass(
+        readiness.ready,
+        "facts, conditions and commands of entries",
+        "docs/design/engine.md 5",
+        queue="next_seq",
+        entry=f"{_BACK} leaves seq rank unmet unready_since barred refusal cancel cancel_detail"
+        " held_by build_after",
+        run=_ENDED,
+    ),
+    Pass(
+        trying.review,
+        "tries under a breaker hold",
+        "docs/design/testing.md 6",
+        queue="breaker",
+        entry="restarts",
+        run=_ENDED,
+    ),
+    Pass(
+        settling.settle,
+        "runs whose reports changed or whose clock ran out",
+        "docs/design/testing.md 4",
+        queue="bisections breaker greens holds next_hold records untested",
+        entry=f"{_BACK} leaves rank bisection screened retries taken_apart fresh barred"
+        " build_after",
+        run=f"{_ENDED} kind cause attempt rerun_at rerun_ids start_clock failed_at evidence"
+        " asked_evidence excused is_flaky",
+    ),
+    Pass(
+        ledger.review,
+        "records of those that left",
+        "docs/design/testing.md 11",
+        queue="records",
+    ),
+    Pass(
+        screening.review_failed_groups,
+        "failed groups in the line; asks the policy which leave it",
+        "docs/design/testing.md 11",
+        entry=f"{_BACK} leaves rank",
+        run=f"{_ENDED} cause",
+    ),
+    Pass(
+        bisecting.bisect,
+        "searches for culprits; asks the policy whether new ones are opened",
+        "docs/design/testing.md 8",
+        queue="bisections next_bisection",
+        entry=f"{_BACK} leaves rank bisection failed_batches",
+        run=f"{_ENDED} cause",
+    ),
+    Pass(
+        starting.interrupt,
+        "waiting entries that are urgent",
+        "docs/design/testing.md 1",
+        entry=f"{_BACK} rank",
+        run=_ENDED,
+    ),
+    Pass(
+        hedging.review,
+        "hedges whose case is decided",
+        "docs/design/testing.md 10",
+        entry=_BACK,
+        run=f"{_ENDED} kind without",
+    ),
+    Pass(
+        screening.review_second_looks,
+        "second looks; asks the policy which are wanted",
+        "docs/design/testing.md 11",
+        queue="records",
+        entry=f"{_BACK} leaves rank screened",
+        run=f"{_ENDED} cause kind",
+    ),
+    Pass(
+        dropping.drop,
+        "runs whose base may hold no more; asks the policy for witnesses",
+        "docs/design/testing.md 2",
+        entry=_BACK,
+        run=f"{_ENDED} cause kind witness_of",
+    ),
+    Pass(
+        confirming_runs.review,
+        "witnesses",
+        "docs/design/testing.md 11",
+        queue="records",
+        entry=f"{_BACK} leaves screened",
+        run=f"{_ENDED} cause",
+    ),
+    Pass(
+        landing.land,
+        "the first unit that has passed",
+        "docs/design/landing.md 1",
+        queue="landed landing land_after next_landing",
+        entry=f"{_MOVED} leaves",
+        run=_ENDED,
+    ),
+    Pass(
+        untested.review,
+        "a tip without a passed test",
+        "docs/design/landing.md 10",
+        queue="holds next_hold next_run untested",
+        run=f"{_ENDED} begins",
+    ),
+    Pass(
+        modes.switch,
+        "a mode that is asked for",
+        "docs/design/engine.md 3.3",
+        queue="bisections config state state_by state_reason state_since target_mode",
+        entry=f"{_BACK} rank bisection unmet",
+        run=_ENDED,
+    ),
+    Pass(
+        starting.start,
+        "free slots; asks the policy what starts in them",
+        "docs/design/testing.md 3",
+        queue="bisections breaker greens holds next_run",
+        entry=f"{_BACK} rank bisection build_after",
+        run=f"{_ENDED} begins",
+    ),
+    Pass(modes.note_drained, "a queue without runs", "docs/design/engine.md 3.3"),
 )
 """In this order; whenever one of them changed something, all begin again.
 
 So nothing lands or starts while anything else is still to be drawn from the state.
+`tests/mergequeue/test_passes.py` checks that no pass changes more than its row says.
 """
 
 
@@ -58,8 +186,8 @@ def settle(draft: Draft) -> None:
 
 def _has_changed(draft: Draft) -> bool:
     before = draft.revision
-    for run_pass in PASSES:
-        run_pass(draft)
+    for each in PASSES:
+        each.apply(draft)
         if draft.revision != before:
             return True
     return False

@@ -199,6 +199,11 @@ UNKNOWN_P_FAIL = 0.05  # probability
 """The chance that a change fails for which the queue keeps no estimate.
 From: not recorded."""
 
+TAKEN_BACK_MAX = 6  # failures
+"""Failures that a hold has taken back from an entry before its next one is expected. Else several
+broken entries would place the hold again and again while nothing else is left.
+From: not recorded."""
+
 TRIES_MORE_FOR = 30  # entries
 """A queue with this many entries that can be tried begins one more try in each period. So a large
 queue finds a pass sooner, and still tries each entry less often than a small one.

@@ -20,12 +20,6 @@ RUNS_MAX = 3
 OTHERS_MAX = 20
 """Other pull requests of one run that are kept, the first in the order of the run."""
 
-TAKEN_BACK_MAX = 6
-"""Failures that a hold has taken back from an entry before its next one is expected.
-
-Else several broken entries would place the hold again and again while nothing else is left.
-"""
-
 UNDECIDED_PERCENT_MAX = 99
 """Only a verdict makes it certain."""
 
@@ -162,4 +156,4 @@ def chance_of_failure(draft: Draft, run: Run) -> float:
 
 def _was_taken_back(entry: Entry) -> bool:
     """Return whether breaker holds took back `TAKEN_BACK_MAX` failures of an entry or more."""
-    return entry.restarts.get(Reason.BASE_RED.value, 0) >= TAKEN_BACK_MAX
+    return entry.restarts.get(Reason.BASE_RED.value, 0) >= constants.TAKEN_BACK_MAX
