@@ -26,8 +26,14 @@ from service.mergequeue.engine.state.draft import Draft
 _MOVED = "state state_since reason detail"
 """An entry changes its state, or the reason for it."""
 
-_BACK = f"{_MOVED} run batch verified_by kept wide restarts"
+_BACK = f"{_MOVED} run batch verified_by bisection kept wide held_by restarts rank"
 """An entry returns to the waiting ones, or to its place in the line."""
+
+_LEFT = f"{_BACK} leaves"
+"""An entry leaves, and the others of its batch return."""
+
+_ASIDE = f"{_LEFT} barred retries unready_since build_after"
+"""An entry leaves, or is set aside until it is ready again."""
 
 _ENDED = "status finished_at deadline leaves"
 """A run is released, cancelled if it is still under way."""
@@ -54,17 +60,16 @@ PASSES = (
         readiness.ready,
         "facts, conditions and commands of entries",
         "docs/design/engine.md 5",
-        queue="next_seq",
-        entry=f"{_BACK} leaves seq rank unmet unready_since barred refusal cancel cancel_detail"
-        " held_by build_after",
+        queue="next_seq bisections",
+        entry=f"{_ASIDE} seq unmet refusal cancel cancel_detail facts",
         run=_ENDED,
     ),
     Pass(
         trying.review,
         "tries under a breaker hold",
         "docs/design/testing.md 6",
-        queue="breaker",
-        entry="restarts",
+        queue="breaker holds",
+        entry=_ASIDE,
         run=_ENDED,
     ),
     Pass(
@@ -72,67 +77,66 @@ PASSES = (
         "runs whose reports changed or whose clock ran out",
         "docs/design/testing.md 4",
         queue="bisections breaker greens holds next_hold records untested",
-        entry=f"{_BACK} leaves rank bisection screened retries taken_apart fresh barred"
-        " build_after",
+        entry=f"{_ASIDE} screened taken_apart fresh build_tries",
         run=f"{_ENDED} kind cause attempt rerun_at rerun_ids start_clock failed_at evidence"
         " asked_evidence excused is_flaky",
     ),
     Pass(
         ledger.review,
-        "records of those that left",
+        "records of failed runs whose entries have left",
         "docs/design/testing.md 11",
         queue="records",
     ),
     Pass(
         screening.review_failed_groups,
-        "failed groups in the line; asks the policy which leave it",
+        "failed groups in the line; the policy says which leave it",
         "docs/design/testing.md 11",
-        entry=f"{_BACK} leaves rank",
+        entry=_LEFT,
         run=f"{_ENDED} cause",
     ),
     Pass(
         bisecting.bisect,
-        "searches for culprits; asks the policy whether new ones are opened",
+        "searches for culprits; the policy says whether new ones are opened",
         "docs/design/testing.md 8",
         queue="bisections next_bisection",
-        entry=f"{_BACK} leaves rank bisection failed_batches",
+        entry=f"{_LEFT} failed_batches",
         run=f"{_ENDED} cause",
     ),
     Pass(
         starting.interrupt,
         "waiting entries that are urgent",
         "docs/design/testing.md 1",
-        entry=f"{_BACK} rank",
+        entry=_BACK,
         run=_ENDED,
     ),
     Pass(
         hedging.review,
-        "hedges whose case is decided",
+        "hedges",
         "docs/design/testing.md 10",
-        entry=_BACK,
+        entry=f"{_MOVED} run batch verified_by kept fresh",
         run=f"{_ENDED} kind without",
     ),
     Pass(
         screening.review_second_looks,
-        "second looks; asks the policy which are wanted",
+        "second looks; the policy says which may count",
         "docs/design/testing.md 11",
         queue="records",
-        entry=f"{_BACK} leaves rank screened",
-        run=f"{_ENDED} cause kind",
+        entry=f"{_LEFT} screened fresh",
+        run=f"{_ENDED} kind cause",
     ),
     Pass(
         dropping.drop,
-        "runs whose base may hold no more; asks the policy for witnesses",
+        "runs whose base may hold no more; the policy chooses witnesses",
         "docs/design/testing.md 2",
         entry=_BACK,
-        run=f"{_ENDED} cause kind witness_of",
+        run=f"{_ENDED} kind cause witness_of",
     ),
     Pass(
         confirming_runs.review,
         "witnesses",
         "docs/design/testing.md 11",
         queue="records",
-        entry=f"{_BACK} leaves screened",
+        entry=f"{_LEFT} screened",
         run=f"{_ENDED} cause",
     ),
     Pass(
@@ -140,14 +144,14 @@ PASSES = (
         "the first unit that has passed",
         "docs/design/landing.md 1",
         queue="landed landing land_after next_landing",
-        entry=f"{_MOVED} leaves",
+        entry=f"{_LEFT} facts",
         run=_ENDED,
     ),
     Pass(
         untested.review,
         "a tip without a passed test",
         "docs/design/landing.md 10",
-        queue="holds next_hold next_run untested",
+        queue="breaker holds next_hold next_run untested",
         run=f"{_ENDED} begins",
     ),
     Pass(
@@ -155,15 +159,15 @@ PASSES = (
         "a mode that is asked for",
         "docs/design/engine.md 3.3",
         queue="bisections config state state_by state_reason state_since target_mode",
-        entry=f"{_BACK} rank bisection unmet",
+        entry=f"{_BACK} unmet unready_since build_after",
         run=_ENDED,
     ),
     Pass(
         starting.start,
-        "free slots; asks the policy what starts in them",
+        "free slots; the policy says what starts in them",
         "docs/design/testing.md 3",
         queue="bisections breaker greens holds next_run",
-        entry=f"{_BACK} rank bisection build_after",
+        entry=f"{_BACK} build_after build_tries fresh",
         run=f"{_ENDED} begins",
     ),
     Pass(modes.note_drained, "a queue without runs", "docs/design/engine.md 3.3"),
