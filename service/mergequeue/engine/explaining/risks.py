@@ -11,7 +11,6 @@ from enum import StrEnum
 from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
 from service.mergequeue.engine.model import Entry, Run
 from service.mergequeue.engine.policy import (
-    admitting,
     constants,
     policies,
     retesting_failed_groups,
@@ -71,7 +70,7 @@ def _why_apart(draft: Draft, entry: Entry) -> Why:
     if entry.run is not None or not draft.queue.config.can_optimistically_merge:
         # Why the line did not admit a pull request under test is not known any more.
         return Why.RISKY
-    return Why.OTHERS_WAIT if admitting.is_within(draft, entry) else Why.LINE_BUSY
+    return Why.OTHERS_WAIT if screening.is_admitted(draft, entry) else Why.LINE_BUSY
 
 
 def _why_in_line(entry: Entry) -> Why | None:

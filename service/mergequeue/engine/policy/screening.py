@@ -7,12 +7,12 @@ as not, until what is believed of each clears or convicts it. No entry in the li
 from bisect import bisect_left
 
 from service.mergequeue.engine.model import Entry
-from service.mergequeue.engine.policy import admitting, batching, constants, suspecting
+from service.mergequeue.engine.policy import batching, constants, suspecting
 from service.mergequeue.engine.records import Suspect
 from service.mergequeue.engine.state import bases, line, slots
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.readiness import is_startable
-from service.mergequeue.engine.states import RunKind
+from service.mergequeue.engine.states import EntryState, RunKind
 
 _SCREENS = frozenset({RunKind.SCREEN})
 
@@ -36,7 +36,7 @@ class Due:
         if not _is_apart(draft, entry):
             return False
         is_suspect = suspecting.belief_of(draft).is_suspect(entry.id)
-        return is_suspect or self._others_wait or not admitting.is_within(draft, entry)
+        return is_suspect or self._others_wait or not is_admitted(draft, entry)
 
 
 def is_due(draft: Draft, entry: Entry) -> bool:
@@ -52,6 +52,28 @@ def _is_apart(draft: Draft, entry: Entry) -> bool:
     is_risky = entry.p_fail > constants.RISK_MAX and not is_exempt
     # The head of one with others below it contains them, so alone it would be tested with those.
     return (is_risky or suspecting.belief_of(draft).is_suspect(entry.id)) and not entry.facts.below
+
+
+def is_admitted(draft: Draft, entry: Entry) -> bool:
+    """Whether a risky entry may enter the line at once, where a follower that passes clears it.
+
+    Alone first, an entry takes two runs, one after the other, though most risky ones pass. In the
+    line it takes one, but if it fails, what started on it restarts.
+    """
+    config = draft.queue.config
+    if not config.can_optimistically_merge:
+        return False
+    if slots.unused(draft) < constants.ADMITTED_FREE_MIN * config.concurrency:
+        return False
+    placed = (draft.entries[pr] for _, pr in draft.places.line)
+    tested = [other for other in placed if other.state is not EntryState.TESTS_PASSED]
+    for run in draft.runs.of_kind(RunKind.SCREEN):
+        tested += draft.own(run)
+    chance = suspecting.failing(draft, entry)
+    if chance * (1 + len(tested)) <= constants.ADMITTED_DISTURBED_MAX:
+        return True
+    expected = chance + sum(suspecting.failing(draft, one) for one in tested)
+    return expected <= constants.ADMITTED_FAILURES_MAX
 
 
 def is_overtaken(draft: Draft, entry: Entry, due: Due) -> bool:
