@@ -1,11 +1,12 @@
-"""What is believed of a pull request after failed runs (service/mergequeue/engine/belief.py)."""
+"""What is believed of a pull request after failed runs (engine/policy/belief.py)."""
 
 import itertools
 
 import pytest
 
-from service.mergequeue.engine import belief, blame
-from service.mergequeue.engine.belief import Belief
+from service.mergequeue.engine import blame
+from service.mergequeue.engine.policy import constants
+from service.mergequeue.engine.policy.belief import Belief
 from service.mergequeue.engine.records import (
     RECORDS_MAX,
     Record,
@@ -73,7 +74,7 @@ def test_a_failure_with_others_may_be_a_conflict(p_fail: float, is_convicted: bo
     # Those ahead have passed: alone the first failure says that it is broken or in conflict.
     records = cleared((a_record("r1", "c", base="ab"),), ["a", "b"])
     believed = Belief((*records, a_record("r2", "c")), Rates())
-    assert believed.failing("c", PRIOR) >= belief.CONVICTED_MIN
+    assert believed.failing("c", PRIOR) >= constants.CONVICTED_MIN
     assert believed.is_convicted("c", p_fail, has_passed=False) == is_convicted
 
 

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from service.mergequeue.engine import blame
-from service.mergequeue.engine.belief import Belief
+from service.mergequeue.engine.policy.belief import Belief
 from service.mergequeue.engine.records import Record, Suspect, cleared, with_failure
 from service.mergequeue.engine.reported import Rates
 

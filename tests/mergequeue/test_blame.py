@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from service.mergequeue.engine import belief, blame
-from service.mergequeue.engine.belief import Belief
+from service.mergequeue.engine import blame
+from service.mergequeue.engine.policy import belief
+from service.mergequeue.engine.policy.belief import Belief
 from service.mergequeue.engine.records import FailedTest, Record, Suspect, cleared, merged
 from service.mergequeue.engine.reported import Rates
 

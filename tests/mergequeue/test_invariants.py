@@ -149,7 +149,7 @@ def test_planning_that_never_rests_is_our_mistake(monkeypatch: pytest.MonkeyPatc
     def restless(draft: Draft) -> None:
         draft.revision += 1
 
-    monkeypatch.setattr(plan, "PASSES", (restless,))
+    monkeypatch.setattr(plan, "PASSES", (plan.Pass(restless, "", ""),))
     with pytest.raises(InvariantBroken):
         plan.settle(a_draft()[0])
 

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from service.mergequeue.engine import suspicion
-from service.mergequeue.engine.belief import Belief
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.policy import suspecting
+from service.mergequeue.engine.policy.belief import Belief
 from service.mergequeue.engine.records import Record, Suspect, cleared, merged
 from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.states import EntryState
@@ -70,9 +70,9 @@ def test_the_percentage_is_whole_and_100_only_after_a_verdict() -> None:
     assert found is not None
     assert found.percent == 99
     charges = Belief(records, Rates()).charges_against("e1")
-    convicted = suspicion.made_of(charges, 0.9999, lambda one: Fate.UNDECIDED, is_convicted=True)
+    convicted = suspecting.made_of(charges, 0.9999, lambda one: Fate.UNDECIDED, is_convicted=True)
     assert convicted.percent == 100
-    believed_good = suspicion.made_of(
+    believed_good = suspecting.made_of(
         charges, 0.001, lambda one: Fate.UNDECIDED, is_convicted=False
     )
     assert believed_good.percent == 1
@@ -94,7 +94,7 @@ def test_what_is_listed_is_bounded() -> None:
     assert found.together == 8
     assert [one.run for one in found.newest_together] == ["r5", "r6", "r7"]
     for one in found.newest_together:
-        assert (len(one.others), one.more) == (suspicion.OTHERS_MAX, 38 - suspicion.OTHERS_MAX)
+        assert (len(one.others), one.more) == (suspecting.OTHERS_MAX, 38 - suspecting.OTHERS_MAX)
 
 
 def test_a_rejection_keeps_what_was_believed_and_its_comment_says_it() -> None:

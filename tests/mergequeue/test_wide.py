@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.mergequeue.engine.planning import wide
+from service.mergequeue.engine.policy import constants
 from tests.mergequeue.script import Script
 
 QUEUE = "queue PARALLEL batch=4 concurrency=40 batch_sizing=ADAPTIVE"
@@ -14,7 +14,7 @@ FEW = 8
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight may follow one that impacts all, so that a story about more of them is short."""
-    monkeypatch.setattr(wide, "FOLLOWERS_MAX", FEW)
+    monkeypatch.setattr(constants, "FOLLOWERS_OF_ALL_MAX", FEW)
 
 
 def a_busy_queue() -> Script:
@@ -29,9 +29,9 @@ def a_crowd_behind_one(more: int = 0, risk: float = 0.0) -> Script:
     """One that impacts all is under test, and as many as may follow it, and so many more."""
     script = Script(ROOMY)
     script.play(f"submit 1 t=ALL risk={risk}")
-    for pr in range(2, wide.FOLLOWERS_MAX + 2):
+    for pr in range(2, constants.FOLLOWERS_OF_ALL_MAX + 2):
         assert runs_of(script.play(f"submit {pr} t=t{pr}"))
-    for pr in range(wide.FOLLOWERS_MAX + 2, wide.FOLLOWERS_MAX + 2 + more):
+    for pr in range(constants.FOLLOWERS_OF_ALL_MAX + 2, constants.FOLLOWERS_OF_ALL_MAX + 2 + more):
         assert runs_of(script.play(f"submit {pr} t=t{pr}")) == []
     return script
 
@@ -156,7 +156,7 @@ def test_fixed_batches_follow_however_many_there_are(few: None) -> None:
 def test_a_failed_one_that_waits_for_others_to_clear_it_lets_them_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wide, "FOLLOWERS_MAX", 1)
+    monkeypatch.setattr(constants, "FOLLOWERS_OF_ALL_MAX", 1)
     queue = ROOMY.replace("PARALLEL", "PARALLEL optimistic")
     script = Script(f"{queue} pending_failure_depth=2 check_start_timeout_minutes=60")
     for line in ("submit 1 t=a", "submit 2 t=ALL", "submit 3 t=b", "submit 4 t=b", "+18m"):

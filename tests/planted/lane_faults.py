@@ -131,7 +131,9 @@ _settle = settling.settle
 
 
 def _settles_failures_first(patch: Patch) -> None:
-    passes = tuple(_failures_first if one is _settle else one for one in plan.PASSES)
+    passes = tuple(
+        replace(one, apply=_failures_first) if one.apply is _settle else one for one in plan.PASSES
+    )
     patch.setattr(plan, "PASSES", passes)
 
 

@@ -5,8 +5,9 @@ import random
 
 import pytest
 
-from service.mergequeue.engine import belief, records
-from service.mergequeue.engine.belief import Belief
+from service.mergequeue.engine import records
+from service.mergequeue.engine.policy import constants
+from service.mergequeue.engine.policy.belief import Belief
 from service.mergequeue.engine.records import Record, Suspect
 from service.mergequeue.engine.reported import Rates
 from tests.planted.planting import Fault, replaced
@@ -29,7 +30,7 @@ FAULTS: dict[str, tuple[Fault, float, float]] = {
         0.02,
     ),
     "a measured flake rate of 0 is taken as it is": (
-        replaced(belief, "FLAKE_MIN", 1e-9),
+        replaced(constants, "FLAKE_MIN", 1e-9),
         0.005,
         0.0,
     ),
@@ -87,7 +88,7 @@ class _Case:
     def _fails_alone(self) -> bool:
         while self._fails(self.is_bad):
             self._note(one=BROKEN)
-            if Belief(self.records, self.rates).failing("one", BROKEN) >= belief.CONVICTED_MIN:
+            if Belief(self.records, self.rates).failing("one", BROKEN) >= constants.CONVICTED_MIN:
                 return True
         self.records = records.cleared(self.records, ["one"])
         return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from service.mergequeue.engine import blame
-from service.mergequeue.engine.belief import Belief
+from service.mergequeue.engine.policy.belief import Belief
 from service.mergequeue.engine.records import FailedTest, Record, Suspect
 from service.mergequeue.engine.reported import Rates
 from tests.planted.planting import Fault, Patch, replaced

@@ -17,6 +17,9 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"][
 ]
 
 INSIDE = "each capability has the same layers inside"
+ENGINE = "the engine stands in floors"
+POLICY = "the core asks a policy by its questions"
+CORE = "service.mergequeue.engine"
 PURE = "pure packages do no I/O and own no clock"
 DOORS = "the adapter enters by the front doors"
 FACES = "faces and loops go through operations"
@@ -35,6 +38,10 @@ PLANTED = [
     (INSIDE, "service.testhealth.operations.planted", "service.testhealth.api.planted"),
     (INSIDE, "service.testhealth.reports.planted", "service.testhealth.detector.planted"),
     (INSIDE, "service.process.store.planted", "service.process.workers.planted"),
+    (ENGINE, f"{CORE}.policy.planted", f"{CORE}.planning.planted"),
+    (ENGINE, f"{CORE}.state.planted", f"{CORE}.policy.planted"),
+    (POLICY, f"{CORE}.planning.planted", f"{CORE}.policy.planted"),
+    (POLICY, f"{CORE}.culprits.planted", f"{CORE}.policy.screening"),
     ("bot stands in floors", "bot.commands", "bot.github.planted"),
     ("bot stands in floors", "bot.uploader", "bot.commands"),
     ("service never learns of a provider", "service.mergequeue.planted", "bot.commands"),

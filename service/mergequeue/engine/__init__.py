@@ -22,6 +22,7 @@ Last, `invariants.py` checks the new value and raises if an invariant is broken.
     state/        the queue while a step changes it: entries, their line, bases, holds, readiness
     culprits/     what a run shows, and which pull request caused a failure
     planning/     what follows from the state: settle, drop, land, start
+    policy/       which of what may follow is best: the answers of `batchSizing` FIXED and ADAPTIVE
     explaining/   why an entry waits, when it will merge, what a command would do
 
 `state/draft.py` is the only place where a state changes: it looks the step up in `states.py`,
@@ -43,12 +44,10 @@ has passed, because then it is the only unproven change of a tree that failed. A
 bisected in cumulative parts on the same base; proven parts land, unless that would disturb an
 entry that went ahead. With optimistic merging a failed group stays in bases for a while: a
 follower that passes on top of it clears it, and both land as one unit. With adaptive batches
-risky entries are first tested beside the line (`planning/screening.py`) unless it is idle
-(`planning/admitting.py`), and a failed group leaves it when that costs less than to wait
-(`planning/doubting.py`). Its entries are tested apart until what is believed of each
-(`belief.py`) clears or convicts it, so that no other entry waits for the verdict. Idle slots
-hedge (`planning/hedging.py`): they test a group on the base that it would have if an entry ahead
-failed.
+risky entries are first tested beside the line unless it is idle, and a failed group leaves it when
+that costs less than to wait. Its entries are tested apart until what is believed of each clears or
+convicts it, so that no other entry waits for the verdict. Idle slots hedge: they test a group on
+the base that it would have if an entry ahead failed.
 
 A worked example, two slots. 1 and 2 are submitted: run 1 tests 1 on the tip, run 2 tests 2 on
 the tip with 1. Run 2 passes: 2 waits for 1. Run 1 fails: 1 was tested on the tip alone, so it is

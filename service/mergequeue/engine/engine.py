@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from service.mergequeue.engine import invariants
 from service.mergequeue.engine.applying import apply
-from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import breaker
 from service.mergequeue.engine.inputs import Command, Input, Report
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
-from service.mergequeue.engine.planning import grouping, plan, refreshing
+from service.mergequeue.engine.planning import plan, refreshing
+from service.mergequeue.engine.policy import policies
 from service.mergequeue.engine.state import readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import SYSTEM, Actor
@@ -117,9 +117,12 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
 def _of_batches(draft: Draft) -> Iterator[datetime]:
     """When waiting entries have waited for company for long enough."""
     config = draft.queue.config
-    if config.batch and config.batch_sizing is BatchSizing.FIXED:
-        for _, _, pr in draft.places.waiting:
-            yield grouping.waits_until(config, (draft.entries[pr],))
+    waits_until = policies.of(config).waits_until
+    for _, _, pr in draft.places.waiting if config.batch else ():
+        until = waits_until(config, (draft.entries[pr],))
+        if until is None:
+            return
+        yield until
 
 
 def _of_entries(draft: Draft) -> Iterator[datetime]:

@@ -237,7 +237,7 @@ def _size(draft: Draft, run: Run) -> None:
     limit = config.batching_min_size if config.batch else 1
     own = draft.own(run)
     if all(stacks.is_member(draft, entry) for entry in own):
-        if len(run.entries) > 1 and any(map(grouping.is_apart, own)):
+        if len(run.entries) > 1 and any(map(stacks.is_apart, own)):
             raise InvariantBroken("E4", f"run {run.number} tests a member that must be alone")
         return
     if len(run.entries) > limit:

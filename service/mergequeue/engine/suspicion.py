@@ -1,23 +1,11 @@
 """What is believed of a pull request whose tests failed, with the evidence for it.
 
-docs/explanation/belief.md. Values and what makes them; the sentences for people are in `wording`.
+docs/explanation/belief.md. `policy/suspecting.py` makes these values; the sentences for people are
+in `wording`.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-
-from service.mergequeue.engine.belief import Charge
-from service.mergequeue.engine.records import Suspect
-
-RUNS_MAX = 3
-"""Failed runs with others that are kept, the newest."""
-
-OTHERS_MAX = 20
-"""Other pull requests of one run that are kept, the first in the order of the run."""
-
-UNDECIDED_PERCENT_MAX = 99
-"""Only a verdict makes it certain."""
 
 
 class Fate(StrEnum):
@@ -59,26 +47,3 @@ class Suspicion:
     alone: int
     together: int
     newest_together: tuple[FailedTogether, ...] = ()
-
-
-def made_of(
-    charges: Sequence[Charge],
-    chance: float,
-    fate_of: Callable[[Suspect], Fate],
-    *,
-    is_convicted: bool,
-) -> Suspicion:
-    """Return what these charges say of the entry that they are against."""
-    together = [charge for charge in charges if not charge.is_alone]
-    percent = max(1, round(100 * chance))
-    return Suspicion(
-        percent=percent if is_convicted else min(percent, UNDECIDED_PERCENT_MAX),
-        alone=len(charges) - len(together),
-        together=len(together),
-        newest_together=tuple(_others(one, fate_of) for one in together[-RUNS_MAX:]),
-    )
-
-
-def _others(charge: Charge, fate_of: Callable[[Suspect], Fate]) -> FailedTogether:
-    shown = tuple(Other(one.pr, fate_of(one)) for one in charge.others[:OTHERS_MAX])
-    return FailedTogether(charge.record.run, shown, len(charge.others) - len(shown))

@@ -6,20 +6,21 @@ See docs/design/testing.md 11.
 from service.mergequeue.engine.explaining.conditions import Condition
 from service.mergequeue.engine.explaining.risks import Why
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.engine.planning import admitting
+from service.mergequeue.engine.policy import constants
 from service.text import phrases
 from service.text.phrases import Phrase, phrase
 
 _ADMITTED = (
-    f"it enters the line at once only while {100 * admitting.FREE_MIN:g} % of the test slots are "
-    f"free and it is expected to disturb at most {admitting.DISTURBED_MAX:g} PR by failing, or at "
-    f"most {admitting.FAILURES_MAX:g} failures are expected of all PRs under test"
+    f"it enters the line at once only while {100 * constants.ADMITTED_FREE_MIN:g} % of the test "
+    f"slots are free and it is expected to disturb at most {constants.ADMITTED_DISTURBED_MAX:g} PR "
+    f"by failing, or at most {constants.ADMITTED_FAILURES_MAX:g} failures are expected of all PRs "
+    "under test"
 )
 
 _IN_THE_LINE: dict[Why, str] = {
     Why.IDLE_LINE: (
-        f"no other PR waited for the line, and at most {admitting.FAILURES_MAX:g} failures were "
-        "expected of all PRs under test"
+        f"no other PR waited for the line, and at most {constants.ADMITTED_FAILURES_MAX:g} "
+        "failures were expected of all PRs under test"
     ),
     Why.URGENT: "it is urgent",
     Why.STACKED: "its head contains the PRs below it in its stack",

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from service import check_reports
-from service.mergequeue.engine.config import BatchSizing, ConfirmFailures, OptimizationMode
+from service.mergequeue.engine.config import ConfirmFailures, OptimizationMode
 from service.mergequeue.engine.culprits import failed_tests, optimism, verdict
 from service.mergequeue.engine.model import Bisection, Detail, Entry, Member, Run
 from service.mergequeue.engine.outputs import BisectionNarrowed, BisectionOpened, PlacedWhy
+from service.mergequeue.engine.policy import policies
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving, line
@@ -43,7 +44,7 @@ def bisect(draft: Draft) -> None:
             leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
     if holds.is_view_stale(draft.queue):
         return
-    if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
+    if policies.of(draft.queue.config).suspects(draft).are_searched:
         for run in _undecided(draft):
             if run.id in draft.runs and _is_due(draft, run):
                 _open(draft, run)

@@ -4,12 +4,10 @@ docs/design/testing.md 6. Under a breaker hold single entries are tried (plannin
 lifts the hold.
 """
 
-import math
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from service.mergequeue.engine.config import BatchSizing
-from service.mergequeue.engine.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
+from service.mergequeue.engine.model import Breaker, Detail, Failure, MergeQueue, Run
+from service.mergequeue.engine.policy import policies
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving, ledger
@@ -25,29 +23,6 @@ GROUPS_MIN = 2
 WINDOW = timedelta(minutes=60)
 """Age from which a failure places no hold. It is kept while nothing has passed since."""
 
-JOINT_CHANCE_MAX = 0.008
-"""Failures of one required check whose joint chance is smaller have a cause in common."""
-
-JOINT_CHANCE_ADAPTIVE_MAX = 0.001
-"""The same with `batchSizing: ADAPTIVE`: at the assumed rates the third failure, not the second.
-
-There an outage rejects hardly anybody until then, because a verdict waits while nothing passes
-(planning/screening.py). F 10 x 8, seeds 911 to 918: P95 1.82 with 0.008, and 1.72.
-"""
-
-OUTAGE_PERIOD = timedelta(days=3)
-"""How often CI is assumed to break so that everything fails.
-
-F 30 x 24 with an outage and test results, seeds 911 to 922: of the good ones 0.03 % were rejected,
-and 0.09 % with seven days. Without the outage P95 was 1.69 and 1.68.
-"""
-
-UNSEEN_MAX = timedelta(days=1)
-"""The longest time since the last pass that counts, also if nothing has ever passed."""
-
-UNKNOWN_P_FAIL = 0.05
-"""The chance that a change fails for which the queue keeps no estimate."""
-
 CHECK = "check "
 """Begins the fingerprint of a failure without test results: the name of the check follows."""
 
@@ -59,12 +34,6 @@ TRY_PERIOD = timedelta(minutes=15)
 
 TRIES_MAX = 3
 """Failed tries after which an entry waits beside the line, longer each time."""
-
-TAKEN_BACK_MAX = 6
-"""Failures that a hold has taken back from an entry before its next one is expected.
-
-Else several broken entries would place the hold again and again while nothing else is left.
-"""
 
 FAILURES_KEPT = 100
 
@@ -101,26 +70,6 @@ def note_pass(draft: Draft, run: Run) -> None:
     holds.release_all(draft, BREAKER_HOLDS, "a test run passed again")
     if held and run.kind is RunKind.TRY:
         _restart_older(draft, run, memory, _RETURN_REASONS[held[0]])
-
-
-def outage_odds(draft: Draft, entry: Entry, run_id: str) -> float:
-    """The odds that this run failed because CI fails everything; 0 if something passed since.
-
-    They are the chance that CI broke after the last pass, divided by the chance that the failures
-    of other pull requests since then have causes of their own.
-    """
-    memory = draft.queue.breaker
-    at = next((one.at for one in memory.failures if one.run == run_id), None)
-    if at is None or (memory.passed_at is not None and memory.passed_at >= at):
-        return 0.0
-    unseen = UNSEEN_MAX if memory.passed_at is None else min(at - memory.passed_at, UNSEEN_MAX)
-    others = [
-        one
-        for one in memory.failures
-        if entry.pr not in (*one.entries, *one.base)
-        and (memory.passed_at is None or one.at > memory.passed_at)
-    ]
-    return unseen / OUTAGE_PERIOD / _joint_chance(_independent_ones(draft, others))
 
 
 def takes(draft: Draft, run: Run, finding: Finding) -> bool:
@@ -324,7 +273,9 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
         if hold.reason is HoldReason.REPEATED_FAILURE and hold.evidence == fingerprint:
             return True
     memory: Breaker = draft.queue.breaker
-    newest = Failure(run.id, run.prs, run.base_prs, fingerprint, draft.now, _chance(draft, run))
+    suspects = policies.of(draft.queue.config).suspects(draft)
+    chance = suspects.chance_of_failure(run)
+    newest = Failure(run.id, run.prs, run.base_prs, fingerprint, draft.now, chance)
     others = [
         old
         for old in memory.failures
@@ -335,11 +286,11 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
     _put(draft, replace(memory, failures=kept))
     like = {fingerprint} - {UNLIKE_ANY}
     alike = [old for old in others if old.fingerprint in like and _is_young(draft, old)]
-    rivals = [old for old in alike if _independent(draft, old, newest)]
+    rivals = [old for old in alike if ledger.are_independent(draft, old, newest)]
     if fingerprint.startswith(CHECK):
-        return _is_improbable(draft, newest, rivals)
+        return suspects.are_improbable(newest, rivals)
     return any(
-        _independent(draft, first, second)
+        ledger.are_independent(draft, first, second)
         for index, first in enumerate(rivals)
         for second in rivals[index + 1 :]
     )
@@ -347,58 +298,3 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
 
 def _is_young(draft: Draft, failure: Failure) -> bool:
     return failure.at + WINDOW > draft.now
-
-
-def _chance(draft: Draft, run: Run) -> float:
-    """Return how probable it was that the run fails because of its changes, or by a flake.
-
-    A change that failed before is expected to fail again, which says little about the others.
-    """
-    members = [draft.entry_of(member) for member in (*run.base, *run.entries)]
-    entries = [entry for entry in members if entry is not None]
-    believed = ledger.belief_of(draft)
-    if run.bisection is not None or any(
-        believed.is_suspect(entry.id) or _was_taken_back(entry) for entry in entries
-    ):
-        return 1.0
-    passes = 1.0 - believed.flake
-    for entry in entries:
-        if entry.state is not EntryState.TESTS_PASSED:
-            passes *= 1.0 - believed.prior(entry.p_fail or UNKNOWN_P_FAIL, has_passed=False)
-    return 1.0 - passes
-
-
-def _was_taken_back(entry: Entry) -> bool:
-    """Return whether breaker holds took back `TAKEN_BACK_MAX` failures of an entry or more."""
-    return entry.restarts.get(Reason.BASE_RED.value, 0) >= TAKEN_BACK_MAX
-
-
-def _is_improbable(draft: Draft, newest: Failure, rivals: Sequence[Failure]) -> bool:
-    """Whether so many independent failures together would be too much of a coincidence."""
-    chosen = _independent_ones(draft, rivals, newest)
-    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
-    limit = JOINT_CHANCE_ADAPTIVE_MAX if is_adaptive else JOINT_CHANCE_MAX
-    return len(chosen) > 1 and _joint_chance(chosen) < limit
-
-
-def _independent_ones(
-    draft: Draft, failures: Sequence[Failure], *chosen: Failure
-) -> tuple[Failure, ...]:
-    """Add those that are independent of all that are chosen, the least probable first."""
-    for one in sorted(failures, key=lambda failure: failure.chance):
-        if all(_independent(draft, one, other) for other in chosen):
-            chosen = (*chosen, one)
-    return chosen
-
-
-def _joint_chance(failures: Sequence[Failure]) -> float:
-    return math.prod(one.chance for one in failures)
-
-
-def _independent(draft: Draft, first: Failure, second: Failure) -> bool:
-    """Whether nothing that is undecided can have caused both."""
-    mine, others = set(first.entries), set(second.entries)
-    if mine & others or mine & set(second.base) or others & set(first.base):
-        return False
-    shared = (draft.entries.get(pr) for pr in set(first.base) & set(second.base))
-    return all(one is None or one.state is EntryState.TESTS_PASSED for one in shared)

@@ -5,10 +5,10 @@
 
 from collections.abc import Sequence, Set
 
-from service.mergequeue.engine import belief
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.culprits.verdict import Standing
 from service.mergequeue.engine.model import Entry, Named, Run
+from service.mergequeue.engine.policy import constants, policies
 from service.mergequeue.engine.records import UNKNOWN, FailedTest, Record, Suspect
 from service.mergequeue.engine.reported import Evidence
 from service.mergequeue.engine.state import bases, ledger
@@ -78,12 +78,13 @@ def _suspects_of(draft: Draft, run: Run, checks: Set[str]) -> tuple[Suspect, ...
         and member.pr not in landed
         and entry.state is not EntryState.TESTS_PASSED
     ]
+    suspects = policies.of(draft.queue.config).suspects(draft)
     weights = run.evidence.weights if run.evidence is not None else {}
     return tuple(
         Suspect(
             entry.id,
             entry.pr,
-            chance=min(belief.CHANCE_MAX, ledger.failing(draft, entry)),
+            chance=min(constants.CHANCE_MAX, suspects.failing(entry)),
             is_tested=entry in own,
             weight=max(1.0, weights.get(entry.pr, 1.0)),
             fails_alone=fails_alone(run, entry, checks),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.mergequeue.engine import targets
-from service.mergequeue.engine.config import BatchSizing, Mode
+from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining import conditions, risks
 from service.mergequeue.engine.explaining.conditions import (
     Condition,
@@ -18,10 +18,12 @@ from service.mergequeue.engine.explaining.conditions import (
     NextEvent,
 )
 from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
-from service.mergequeue.engine.planning import grouping, wide
+from service.mergequeue.engine.planning import grouping
+from service.mergequeue.engine.policy import constants, policies, suspecting
+from service.mergequeue.engine.policy import entries_on_all_targets as on_all
 from service.mergequeue.engine.reasons import Reason, WhoMustAct
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import bases, ledger
+from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
     LANDS,
@@ -73,7 +75,7 @@ def _explained(draft: Draft, entry: Entry) -> Explained:
         entry.reason,
         found,
         _next(draft, entry, found),
-        ledger.suspicion_of(draft, entry),
+        suspecting.suspicion_of(draft, entry),
     )
 
 
@@ -127,27 +129,27 @@ def _pending(draft: Draft, entry: Entry) -> Iterator[Condition]:
 
 def _few_runs(draft: Draft, entry: Entry) -> Iterator[Condition]:
     """That few runs are under way, for one that impacts every target."""
-    if wide.is_subject(draft, entry):
+    if on_all.is_subject(draft, entry):
         yield Condition(
             ConditionCode.FEW_RUNS,
-            not wide.waits(draft, entry),
+            not on_all.waits(draft, entry),
             since=entry.state_since,
-            count=wide.runs(draft),
-            total=wide.RUNS_MAX,
+            count=on_all.runs(draft),
+            total=constants.RUNS_BEFORE_ALL_MAX,
         )
 
 
 def _few_on_all(draft: Draft, entry: Entry) -> Iterator[Condition]:
     """That few follow an undecided one that impacts every target."""
-    found = wide.followers(draft) if wide.is_follower(draft, entry) else None
+    found = on_all.followers(draft) if on_all.is_follower(draft, entry) else None
     if found is not None:
         yield Condition(
             ConditionCode.FEW_ON_ALL,
-            found.count < wide.FOLLOWERS_MAX,
+            found.count < constants.FOLLOWERS_OF_ALL_MAX,
             since=entry.state_since,
             prs=(found.pr,),
             count=found.count,
-            total=wide.FOLLOWERS_MAX,
+            total=constants.FOLLOWERS_OF_ALL_MAX,
         )
 
 
@@ -156,7 +158,7 @@ def _before(draft: Draft, entry: Entry) -> list[Entry]:
     placed = [one for one in _placed(draft) if entry.rank is None or _rank(one) < entry.rank]
     if entry.rank is not None:
         return placed
-    order = wide.in_order(draft, [pr for _, _, pr in draft.places.waiting])
+    order = on_all.in_order(draft, [pr for _, _, pr in draft.places.waiting])
     return placed + [draft.entries[pr] for pr in order[: order.index(entry.pr)]]
 
 
@@ -210,16 +212,15 @@ def _group(draft: Draft, entry: Entry) -> tuple[Entry, ...]:
 
 
 def _is_apart(draft: Draft, entry: Entry) -> bool:
-    return grouping.is_isolated(draft.queue.config, entry) or wide.waits(draft, entry)
+    return grouping.is_isolated(draft.queue.config, entry) or on_all.waits(draft, entry)
 
 
 def _batch(draft: Draft, entry: Entry, group: tuple[Entry, ...]) -> Iterator[Condition]:
     """That a waiting entry's batch is full, or has waited for long enough."""
     config = draft.queue.config
-    is_fixed = config.batch_sizing is BatchSizing.FIXED
-    if entry.rank is not None or grouping.is_isolated(config, entry) or not is_fixed:
+    starts = policies.of(config).waits_until(config, group)
+    if entry.rank is not None or grouping.is_isolated(config, entry) or starts is None:
         return
-    starts = grouping.waits_until(config, group)
     full = len(group) >= config.batching_min_size or _is_closed(draft, group)
     met = full or starts <= draft.now
     yield Condition(

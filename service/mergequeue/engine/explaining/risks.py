@@ -8,11 +8,15 @@ import math
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
 from service.mergequeue.engine.model import Entry, Run
-from service.mergequeue.engine.planning import admitting, doubting, screening
-from service.mergequeue.engine.state import ledger
+from service.mergequeue.engine.policy import (
+    constants,
+    policies,
+    retesting_failed_groups,
+    screening,
+    suspecting,
+)
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.line import URGENT
 from service.mergequeue.engine.states import RunKind
@@ -39,7 +43,7 @@ def alone_first(draft: Draft, entry: Entry) -> Iterator[Condition]:
 
     Empty for all others. The condition is always met: it says what was decided.
     """
-    if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
+    if not _is_adaptive(draft):
         return
     run = draft.runs.get(entry.run or "")
     is_apart = screening.is_due(draft, entry) if run is None else run.kind is RunKind.SCREEN
@@ -56,23 +60,23 @@ def alone_first(draft: Draft, entry: Entry) -> Iterator[Condition]:
         prs=tuple(pr for pr in prs if pr != entry.pr),
         word=why.value,
         count=percent_of(entry.p_fail),
-        total=percent_of(screening.RISK_MAX),
+        total=percent_of(constants.RISK_MAX),
     )
 
 
 def _why_apart(draft: Draft, entry: Entry) -> Why:
-    if ledger.belief_of(draft).is_suspect(entry.id):
+    if suspecting.belief_of(draft).is_suspect(entry.id):
         return Why.HAS_FAILED
     if entry.run is not None or not draft.queue.config.can_optimistically_merge:
         # Why the line did not admit a pull request under test is not known any more.
         return Why.RISKY
-    return Why.OTHERS_WAIT if admitting.is_within(draft, entry) else Why.LINE_BUSY
+    return Why.OTHERS_WAIT if screening.is_admitted(draft, entry) else Why.LINE_BUSY
 
 
 def _why_in_line(entry: Entry) -> Why | None:
     """Return why a risky entry needs no test apart; None if it is not risky, or has its place."""
     has_place = entry.run is None and entry.rank is not None
-    if entry.screened or entry.p_fail <= screening.RISK_MAX or has_place:
+    if entry.screened or entry.p_fail <= constants.RISK_MAX or has_place:
         return None
     if entry.facts.below:
         return Why.STACKED
@@ -84,8 +88,7 @@ def awaited_followers(draft: Draft, entry: Entry, running: Sequence[Run]) -> Ite
 
     `running` are those that are under way. Empty if there are none.
     """
-    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
-    if not is_adaptive or not entry.kept or not running:
+    if not _is_adaptive(draft) or not entry.kept or not running:
         return
     run = draft.runs[entry.run or ""]
     yield Condition(
@@ -93,27 +96,30 @@ def awaited_followers(draft: Draft, entry: Entry, running: Sequence[Run]) -> Ite
         met=False,
         since=run.finished_at,
         prs=tuple(pr for one in running for pr in one.prs),
-        count=percent_of(ledger.any_failing(draft, draft.own(run))),
+        count=percent_of(suspecting.any_failing(draft, draft.own(run))),
     )
 
 
 def cause_ahead(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
     """Why a failed group stays in the line: by the tests that failed, others caused it."""
-    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
-    if not is_adaptive or not entry.kept:
+    if not _is_adaptive(draft) or not entry.kept:
         return
-    prs = ledger.belief_of(draft).charged_with(run.id)
-    if prs and not doubting.is_suspect(draft, run):
+    prs = suspecting.belief_of(draft).charged_with(run.id)
+    if prs and not retesting_failed_groups.is_suspect(draft, run):
         yield Condition(ConditionCode.CAUSE_AHEAD, met=False, since=run.finished_at, prs=prs)
 
 
 def suspects_ahead(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
     """Why a failed group stays in the line: others under test ahead may have caused it."""
-    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
-    ahead = doubting.suspects_ahead(draft, run) if is_adaptive and entry.kept else []
+    is_kept = _is_adaptive(draft) and entry.kept
+    ahead = retesting_failed_groups.suspects_ahead(draft, run) if is_kept else []
     if ahead:
         prs = tuple(pr for one in ahead for pr in one.prs)
         yield Condition(ConditionCode.SUSPECTS_DECIDED, met=False, since=run.finished_at, prs=prs)
+
+
+def _is_adaptive(draft: Draft) -> bool:
+    return policies.of(draft.queue.config) is policies.ADAPTIVE
 
 
 def percent_of(chance: float) -> int:

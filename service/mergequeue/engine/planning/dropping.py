@@ -3,7 +3,7 @@
 from bisect import bisect_left
 
 from service.mergequeue.engine.model import Detail, Run
-from service.mergequeue.engine.planning import witnesses
+from service.mergequeue.engine.planning import confirming_runs
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, leaving
@@ -36,7 +36,7 @@ def drop(draft: Draft) -> None:
         detail = Detail(prs=why.prs)
         backs += [leaving.Back(entry.pr, why.reason, detail) for entry in draft.own(run)]
     if backs:
-        witnesses.keep(draft, restarting)
+        confirming_runs.keep(draft, restarting)
         leaving.send_back(draft, backs)
 
 

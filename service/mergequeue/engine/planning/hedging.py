@@ -1,21 +1,18 @@
-"""Hedge: idle slots test a group on the base that it would have if an entry ahead failed.
+"""What follows from hedges (docs/design/testing.md 10): they take over, end, or give way.
 
 A hedge delays nothing: any other run that may start takes its slot. It blames no entry and
 lands nothing before it has become the group's own run.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from service.mergequeue.engine import targets
-from service.mergequeue.engine.config import Hedging
 from service.mergequeue.engine.culprits import optimism
-from service.mergequeue.engine.model import Detail, Entry, Member, Run
+from service.mergequeue.engine.model import Detail, Entry, Run
+from service.mergequeue.engine.policy import policies
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft, Finding
-from service.mergequeue.engine.state.graph import Graph, Node, places
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
 
 _STATES = {
@@ -23,15 +20,6 @@ _STATES = {
     RunStatus.SUCCEEDED: (EntryState.TESTS_PASSED, Reason.RUN_PASSED),
     RunStatus.FAILED: (EntryState.PENDING_FAILURE, Reason.CHECK_FAILED),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Hedge:
-    """A run worth having: the group, its other base, and the entries it is without."""
-
-    members: tuple[Member, ...]
-    base: tuple[Member, ...]
-    without: tuple[str, ...]
 
 
 def review(draft: Draft) -> None:
@@ -50,29 +38,6 @@ def review(draft: Draft) -> None:
             draft.retire(run, Reason.AHEAD_CHANGED)
 
 
-def wanted(draft: Draft, slots: int) -> list[Hedge]:
-    """The hedges worth most, best first, for at most so many free slots."""
-    config = draft.queue.config
-    if slots < 1 or config.hedging is not Hedging.SPARE_SLOTS:
-        return []
-    hedges = draft.runs.of_kind(RunKind.HEDGE)
-    standing = sum(run.status is not RunStatus.CANCELLED for run in hedges)
-    room = min(slots, config.concurrency // 2 - standing)
-    if room < 1:
-        return []
-    hedged = {run.entries for run in hedges}
-    drawn = bases.graph(draft)
-    risky = _risky(draft, drawn)
-    found = [
-        one
-        for node in (drawn.nodes if risky else ())
-        if node.ahead & risky and node.members not in hedged
-        for one in _best(draft, drawn, node)
-    ]
-    found.sort(key=lambda pair: -pair[0])
-    return [hedge for _, hedge in found[:room]]
-
-
 def give_way(draft: Draft) -> None:
     """End what is worth least in a spare slot: something real starts there."""
     running = [
@@ -81,8 +46,7 @@ def give_way(draft: Draft) -> None:
         for run in draft.runs.of_kind(kind)
         if run.status is RunStatus.IN_PROGRESS
     ]
-    drawn = bases.graph(draft)
-    least = min(running, key=lambda run: (_worth(draft, drawn, run), -run.number))
+    least = policies.of(draft.queue.config).confirms(draft).least_worth(running)
     draft.retire(least, Reason.AHEAD_CHANGED)
 
 
@@ -97,83 +61,6 @@ def give_up(draft: Draft, run: Run, reason: Reason) -> None:
         draft.finish(run, RunStatus.CANCELLED, Finding())
     elif run.status is not RunStatus.CANCELLED:
         draft.retire(run, reason)
-
-
-def _risky(draft: Draft, drawn: Graph) -> int:
-    """The undecided nodes below others that fail often enough for a run without them."""
-    least = draft.queue.config.hedge_threshold
-    mask = 0
-    for place in places(drawn.below):
-        node = drawn.nodes[place]
-        if not _has_passed(draft, node) and _p_fail(draft, node) >= least:
-            mask |= 1 << place
-    return mask
-
-
-def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge]]:
-    """Return the best hedge of one group on top of a risky node, None if it may have none."""
-    first = draft.entries[node.members[0].pr]
-    run = draft.runs.get(first.run or "")
-    if run is None or run.status is not RunStatus.IN_PROGRESS or run.kind is not RunKind.MAIN:
-        return
-    if first.facts.below:
-        return
-    # One that brought nothing may have left its batch: what is left is no group of its own.
-    if run.entries != node.members:
-        return
-    undecided = {
-        ahead: _p_fail(draft, drawn.nodes[ahead])
-        for ahead in places(node.ahead)
-        if not _has_passed(draft, drawn.nodes[ahead])
-    }
-    best = max(undecided, key=lambda ahead: (undecided[ahead], -ahead))
-    base = _base_without(drawn, node, best)
-    left = {member.pr for member in drawn.nodes[best].members}
-    if not all(_may_stay(draft.entries[member.pr], left) for member in base):
-        return
-    score = undecided[best]
-    for other, chance in undecided.items():
-        if other != best:
-            score *= 1.0 - chance
-    without = tuple(member.entry for member in drawn.nodes[best].members)
-    yield score, Hedge(run.entries, base, without)
-
-
-def _may_stay(entry: Entry, left: set[int]) -> bool:
-    """Whether an entry of a base is under test and goes on when these are not ahead of it.
-
-    A member of a stack contains those below it, and leaves the line with them.
-    """
-    return entry.state is not EntryState.PENDING and left.isdisjoint(entry.facts.below)
-
-
-def _base_without(drawn: Graph, node: Node, left: int) -> tuple[Member, ...]:
-    """The base of a node if one ahead of it were not there."""
-    others = node.ahead & ~(1 << left)
-    if drawn.single:
-        return drawn.members(others)
-    taken = [node]
-    mask = 0
-    for ahead in reversed(list(places(others))):
-        other = drawn.nodes[ahead]
-        if any(targets.meet(one.touches, other.touches) for one in taken):
-            taken.append(other)
-            mask |= 1 << ahead
-    return drawn.members(mask)
-
-
-def _worth(draft: Draft, drawn: Graph, run: Run) -> float:
-    numbers = [member.pr for member in run.entries]
-    place = drawn.of.get(numbers[0])
-    if place is None:
-        return 0.0
-    score = 1.0
-    for ahead in places(drawn.nodes[place].ahead):
-        node = drawn.nodes[ahead]
-        if not _has_passed(draft, node):
-            chance = _p_fail(draft, node)
-            score *= chance if node.members[0].entry in run.without else 1.0 - chance
-    return score
 
 
 def _main_of(draft: Draft, run: Run) -> Run | None:
@@ -244,15 +131,3 @@ def _take_over(draft: Draft, run: Run, main: Run) -> None:
             draft.move(mine, state, reason, Detail(run=run.id))
     if has_passed:
         optimism.clear(draft, draft.runs[run.id])
-
-
-def _has_passed(draft: Draft, node: Node) -> bool:
-    return draft.entries[node.members[0].pr].state is EntryState.TESTS_PASSED
-
-
-def _p_fail(draft: Draft, node: Node) -> float:
-    passes = 1.0
-    for member in node.members:
-        entry = draft.entries[member.pr]
-        passes *= 1.0 - (0.0 if entry.screened else entry.p_fail)
-    return 1.0 - passes

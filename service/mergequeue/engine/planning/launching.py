@@ -11,9 +11,9 @@ from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RunS
 from service.mergequeue.engine.planning import hedging, reuse
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
+from service.mergequeue.engine.state import slots
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
-    MAIN_SLOTS,
     PROBE_SLOTS,
     SPARE,
     EntryState,
@@ -22,8 +22,6 @@ from service.mergequeue.engine.states import (
     RunStatus,
 )
 from service.vocabulary import RequiredName
-
-_ALL_SLOTS = MAIN_SLOTS | PROBE_SLOTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +45,6 @@ class Plan:
     without: tuple[str, ...] = ()
 
 
-def free_slots(draft: Draft) -> int:
-    """Main slots that are free, or used by runs that give way to everything."""
-    return unused(draft) + draft.runs.in_progress(SPARE)
-
-
-def unused(draft: Draft) -> int:
-    """Main slots that nothing uses."""
-    return draft.queue.config.concurrency - draft.runs.in_progress(_in_main_slots(draft))
-
-
-def _in_main_slots(draft: Draft) -> frozenset[RunKind]:
-    """The kinds of runs that share the main slots."""
-    return _ALL_SLOTS if draft.queue.config.bisection_concurrency == 0 else MAIN_SLOTS
-
-
-def probe_slots(draft: Draft) -> int:
-    """Slots that are free for probes and confirmations."""
-    own = draft.queue.config.bisection_concurrency
-    if own == 0:
-        return free_slots(draft)
-    return own - draft.runs.in_progress(PROBE_SLOTS)
-
-
 def begin(draft: Draft, plan: Plan, group: Sequence[Entry] = (), *, fresh: bool) -> Run:
     """Start a run that tests this group from now on, and order its test branch.
 
@@ -87,9 +62,9 @@ def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
 
     Each start has found a slot that is free, or used by a run in a spare slot.
     """
-    if plan.kind in _in_main_slots(draft) - SPARE:
+    if plan.kind in slots.in_main(draft) - SPARE:
         # More than one, where there are fewer slots now than when they began.
-        while unused(draft) < 1:
+        while slots.unused(draft) < 1:
             hedging.give_way(draft)
     queue = draft.queue
     run = Run(

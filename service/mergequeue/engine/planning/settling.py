@@ -3,19 +3,18 @@
 See docs/design/testing.md 4; docs/design/engine.md 1.
 """
 
-from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import bisecting, breaker, failed_tests, optimism, verdict
 from service.mergequeue.engine.culprits.verdict import Verdict, Word
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
 from service.mergequeue.engine.outputs import AskEvidence, RerunChecks, RunRetried
 from service.mergequeue.engine.planning import (
-    doubting,
     head_checks,
     hedging,
     reuse,
     screening,
     untested,
 )
+from service.mergequeue.engine.policy import policies
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, leaving, ledger
@@ -250,11 +249,11 @@ def _failed(draft: Draft, run: Run, one: Verdict) -> None:
 
 
 def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
-    is_adaptive = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
-    if is_adaptive and bases.broken(draft, run) is None:
+    suspects = policies.of(draft.queue.config).suspects(draft)
+    if not suspects.are_searched and bases.broken(draft, run) is None:
         failed_tests.note_failure(draft, run, one.failed)
-        if doubting.is_out(draft, run):
-            doubting.doubt(draft, run, one.failed)
+        if suspects.leaves(run):
+            screening.retest(draft, run, one.failed)
             return
     reason = Reason.RUN_TIMED_OUT if one.cause is Cause.TIMEOUT else Reason.CHECK_FAILED
     kept = draft.queue.config.can_optimistically_merge

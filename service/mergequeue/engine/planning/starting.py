@@ -7,29 +7,24 @@ from collections.abc import Callable, Iterator, Sequence
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.culprits import bisecting, breaker
 from service.mergequeue.engine.model import Detail, Entry, Run, RunStep
-from service.mergequeue.engine.outputs import EntryPlaced, PlacedWhy
+from service.mergequeue.engine.outputs import EntryPlaced
 from service.mergequeue.engine.planning import (
     grouping,
-    hedging,
     landing,
     launching,
     reuse,
-    screening,
     settling,
     trying,
-    wide,
 )
+from service.mergequeue.engine.policy import constants, policies
+from service.mergequeue.engine.policy.questions import Confirms, Starts
 from service.mergequeue.engine.reasons import BREAKER_HOLDS, Reason
 from service.mergequeue.engine.replacing import replace
-from service.mergequeue.engine.state import bases, holds, leaving, line, stacks
+from service.mergequeue.engine.state import bases, holds, leaving, line, slots, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
+from service.mergequeue.engine.state.readiness import is_startable
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
-
-_SCREENS = frozenset({RunKind.SCREEN})
-
-LANE_SHARE = 0.5
-"""This part of the slots is for tests apart from the line, before new entries start in it."""
 
 STEPS_MAX = 200
 """Heads in one test branch, base included (docs/design/engine.md 6)."""
@@ -63,7 +58,7 @@ def start(draft: Draft) -> None:
     if shares:
         _bisect(draft, ground)
     if draft.places.waiting:
-        _screen(draft, ground, share=LANE_SHARE)
+        _screen(draft, ground, share=constants.APART_SHARE)
         _start_each(draft, ground, _waiting, blocked)
         _screen(draft, ground, share=1.0)
     if draft.revision != draft.spare_used_at:
@@ -97,7 +92,7 @@ def _make_room(draft: Draft, urgent: Entry) -> None:
 
     If no entry of the line is in progress, the last one that is screened.
     """
-    if launching.free_slots(draft) > 0:
+    if slots.free(draft) > 0:
         return
     detail = Detail(prs=(urgent.pr,))
     nodes = bases.graph(draft).nodes
@@ -138,7 +133,7 @@ def _ground(draft: Draft) -> launching.Ground | None:
 def _start_each(
     draft: Draft,
     ground: launching.Ground,
-    order_of: Callable[[Draft], Sequence[int]],
+    order_of: Callable[[Draft, Starts], Sequence[int]],
     blocked: grouping.Reach,
 ) -> None:
     """Start groups in order; none starts before one that it overlaps and that could not start.
@@ -146,36 +141,32 @@ def _start_each(
     When a group is gathered, runs behind it lose their base. In PARALLEL mode nothing more starts
     before they have been let go: it might start on top of them.
     """
-    slots = launching.free_slots(draft)
+    free = slots.free(draft)
     may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
-    order = order_of(draft) if slots > 0 or may_be_direct else ()
-    limit, due = wide.Limit(draft), screening.Due(draft)
+    starts = policies.of(draft.queue.config).starts(draft)
+    order = order_of(draft, starts) if free > 0 or may_be_direct else ()
     for index, pr in enumerate(order):
-        is_full = slots < 1 and not may_be_direct
+        is_full = free < 1 and not may_be_direct
         if is_full or blocked.meets_all or _has_lost_bases(draft):
             return
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
             continue
-        if due.has(first) or not stacks.may_start(draft, first):
+        if starts.is_apart(first) or not stacks.may_start(draft, first):
             continue
-        if limit.holds_back(first):
+        if starts.holds_back(first):
             # Those behind are held back too, or impact every target and so meet this one.
             return
-        if (
-            wide.waits(draft, first)
-            or not grouping.is_startable(draft, first)
-            or blocked.meets(first.touches)
-        ):
+        if starts.waits(first) or not is_startable(draft, first) or blocked.meets(first.touches):
             blocked.add(first.touches)
         elif _is_direct(draft, ground, first):
-            _begin_directly(draft, ground, first, due)
-        elif slots < 1 or not (group := _group(draft, order[index:], slots, blocked, due)):
+            _begin_directly(draft, ground, first, starts)
+        elif free < 1 or not (group := _group(draft, order[index:], free, blocked, starts)):
             blocked.add(first.touches)
         else:
-            _begin(draft, ground, _placed_together(draft, group, due))
-            limit.note_start(group)
-            slots -= 1
+            _begin(draft, ground, _placed_together(draft, group, starts))
+            starts.note_start(group)
+            free -= 1
 
 
 def _has_lost_bases(draft: Draft) -> bool:
@@ -190,20 +181,20 @@ def _has_lost_bases(draft: Draft) -> bool:
 def _group(
     draft: Draft,
     order: Sequence[int],
-    slots: int,
+    free: int,
     blocked: grouping.Reach,
-    due: screening.Due,
+    starts: Starts,
 ) -> list[Entry]:
     """The group to start with the first of these; empty while it has to wait."""
     first = draft.entries[order[0]]
-    size = grouping.size_of(draft, len(draft.places.waiting) + len(draft.places.idle), slots)
-    room = grouping.Room(size, is_last_slot=slots == 1, blocked=blocked)
-    behind = _behind(draft, order, due)
-    others = itertools.takewhile(lambda one: not wide.waits(draft, one), behind)
+    size = starts.size(len(draft.places.waiting) + len(draft.places.idle), free)
+    room = grouping.Room(size, free == 1, blocked, starts)
+    behind = _behind(draft, order, starts)
+    others = itertools.takewhile(lambda one: not starts.waits(one), behind)
     group = grouping.form(draft, first, others, room)
     waits = False
     if first.rank is None:
-        behind = _behind(draft, order, due)
+        behind = _behind(draft, order, starts)
         follower = next(itertools.islice(behind, len(group) - 1, None), None)
         waits = not grouping.is_complete(draft, group, follower, size)
     while len(group) > 1 and len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
@@ -216,7 +207,7 @@ def _group(
     return group if may_start else []
 
 
-def _behind(draft: Draft, order: Sequence[int], due: screening.Due) -> Iterator[Entry]:
+def _behind(draft: Draft, order: Sequence[int], starts: Starts) -> Iterator[Entry]:
     """The entries behind the first of these: if it is placed, also those of the line with runs."""
     first = draft.entries[order[0]]
     if first.rank is None:
@@ -227,24 +218,20 @@ def _behind(draft: Draft, order: Sequence[int], due: screening.Due) -> Iterator[
     for pr in numbers:
         entry = draft.entries[pr]
         is_there = entry.state is EntryState.PENDING if first.rank is None else is_expected(entry)
-        if is_there and not due.has(entry):
+        if is_there and not starts.is_apart(entry):
             yield entry
 
 
-def _placed_together(draft: Draft, group: Sequence[Entry], due: screening.Due) -> list[Entry]:
+def _placed_together(draft: Draft, group: Sequence[Entry], starts: Starts) -> list[Entry]:
     if group[0].rank is None:
-        return [_appended(draft, entry, due) for entry in group]
+        return [_appended(draft, entry, starts) for entry in group]
     line.gather(draft, group)
     return [draft.entries[entry.pr] for entry in group]
 
 
-def _appended(draft: Draft, entry: Entry, due: screening.Due) -> Entry:
+def _appended(draft: Draft, entry: Entry, starts: Starts) -> Entry:
     placed = line.append(draft, entry)
-    why = None
-    if screening.is_overtaken(draft, placed, due):
-        why = PlacedWhy.SCREENED
-    elif wide.is_ahead_of_order(draft, placed):
-        why = PlacedWhy.IMPACTS_ALL
+    why = starts.why_placed(placed)
     if why is not None:
         draft.record(EntryPlaced(placed.pr, placed.id, placed.rank, why))
     return placed
@@ -258,18 +245,18 @@ def _is_direct(draft: Draft, ground: launching.Ground, entry: Entry) -> bool:
     return not bases.ahead(draft, (entry,))
 
 
-def _placed(draft: Draft) -> list[int]:
+def _placed(draft: Draft, _: Starts) -> list[int]:
     idle = (draft.entries[pr] for pr in draft.places.idle)
     return [entry.pr for entry in sorted(idle, key=lambda entry: entry.rank or 0)]
 
 
-def _waiting(draft: Draft) -> Sequence[int]:
-    return wide.in_order(draft, [pr for _, _, pr in draft.places.waiting])
+def _waiting(_: Draft, starts: Starts) -> Sequence[int]:
+    return starts.in_order()
 
 
 def _bisect(draft: Draft, ground: launching.Ground) -> None:
     """Start the runs that the searches want."""
-    for probe in bisecting.wanted(draft, launching.probe_slots(draft)):
+    for probe in bisecting.wanted(draft, slots.for_probes(draft)):
         failed = probe.failed
         added = tuple(one for one in ground.required.names if one not in failed.required)
         plan = launching.Plan(
@@ -287,15 +274,7 @@ def _bisect(draft: Draft, ground: launching.Ground) -> None:
 
 def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     """Try suspects and risky entries apart from the line, in at most this share of the slots."""
-    limit = int(draft.queue.config.concurrency * share)
-    if limit < 1 and screening.is_first(draft):
-        # Half of one slot is none: an entry to be screened gets it in its turn, else it may never.
-        limit = 1
-    slots = min(
-        launching.free_slots(draft),
-        limit - draft.runs.in_progress(_SCREENS),
-    )
-    for group in screening.wanted(draft, slots):
+    for group in policies.of(draft.queue.config).retests(draft, share):
         members = tuple(draft.member_of(entry) for entry in group)
         plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
         launching.begin(draft, plan, group, fresh=True)
@@ -311,7 +290,7 @@ def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Ru
 
 def _hedge(draft: Draft, ground: launching.Ground) -> None:
     """Use slots that nothing else can."""
-    for hedge in hedging.wanted(draft, launching.unused(draft)):
+    for hedge in _confirms(draft).hedges(slots.unused(draft)):
         plan = launching.Plan(
             kind=RunKind.HEDGE,
             members=hedge.members,
@@ -324,20 +303,22 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
         launching.begin(draft, plan, fresh=fresh)
 
 
+def _confirms(draft: Draft) -> Confirms:
+    return policies.of(draft.queue.config).confirms(draft)
+
+
 def _look_twice(draft: Draft, ground: launching.Ground) -> None:
     """Start a second look at entries that will probably fail."""
-    for entry in screening.wanted_second_looks(draft):
+    for entry in _confirms(draft).second_looks():
         members = (draft.member_of(entry),)
         plan = launching.Plan(RunKind.SECOND_LOOK, members, (), ground.tip, ground.required.names)
         launching.begin(draft, plan, fresh=True)
 
 
-def _begin_directly(
-    draft: Draft, ground: launching.Ground, entry: Entry, due: screening.Due
-) -> None:
+def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry, starts: Starts) -> None:
     """A run that passed already: the head is the tip with this change, and its checks passed."""
     if entry.rank is None:
-        entry = _appended(draft, entry, due)
+        entry = _appended(draft, entry, starts)
     facts = entry.facts
     member = draft.member_of(entry)
     plan = launching.Plan(RunKind.DIRECT, (member,), (), ground.tip, ground.required.names)

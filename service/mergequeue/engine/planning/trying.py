@@ -9,26 +9,16 @@ from datetime import timedelta
 
 from service.mergequeue.engine.culprits import breaker
 from service.mergequeue.engine.model import Detail, Entry, Run
-from service.mergequeue.engine.planning import grouping, launching
+from service.mergequeue.engine.planning import launching
+from service.mergequeue.engine.policy import constants, policies
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.state import leaving, ledger
+from service.mergequeue.engine.state import leaving, slots
 from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.readiness import is_startable
 from service.mergequeue.engine.states import SPARE, EntryState, RunKind, RunStatus
-
-ONE_MORE_FOR = 30
-"""A queue with this many entries that can be tried begins one more try in each period.
-
-So a large queue finds a pass sooner, and still tries each entry less often than a small one.
-"""
 
 WAIT_MIN = timedelta(minutes=1)
 """The least time between two tries."""
-
-SHARE = 0.25
-"""This part of the slots is for tries, and at least one."""
-
-RISK_MAX = 0.1
-"""An entry that fails with a greater chance is tried after the others."""
 
 
 def review(draft: Draft) -> None:
@@ -55,15 +45,15 @@ def start(draft: Draft, ground: launching.Ground) -> None:
         _without_candidates(draft)
         return
     under_way = {run.entries for run in draft.runs.of_kind(RunKind.TRY)}
-    most = max(1, int(draft.queue.config.concurrency * SHARE))
-    if len(under_way) >= most or launching.unused(draft) < 1:
+    most = max(1, int(draft.queue.config.concurrency * constants.TRY_SHARE))
+    if len(under_way) >= most or slots.unused(draft) < 1:
         return
     for entry in candidates:
         members = (draft.member_of(entry),)
         if members not in under_way:
             plan = launching.Plan(RunKind.TRY, members, (), ground.tip, ground.required.names)
             launching.begin(draft, plan, fresh=True)
-            in_period = 1 + len(candidates) // ONE_MORE_FOR
+            in_period = 1 + len(candidates) // constants.TRIES_MORE_FOR
             breaker.note_try(draft, max(WAIT_MIN, breaker.TRY_PERIOD / in_period))
             return
 
@@ -82,15 +72,14 @@ def _candidates(draft: Draft) -> list[Entry]:
     idle = sorted((draft.entries[pr] for pr in draft.places.idle), key=lambda one: one.rank or 0)
     waiting = (draft.entries[pr] for _, _, pr in draft.places.waiting)
     found = [
-        entry
-        for entry in (*idle, *waiting)
-        if not entry.facts.below and grouping.is_startable(draft, entry)
+        entry for entry in (*idle, *waiting) if not entry.facts.below and is_startable(draft, entry)
     ]
+    suspects = policies.of(draft.queue.config).suspects(draft)
     tries, minutes = draft.queue.breaker.tries, draft.queue.breaker.minutes
 
     def precedence(entry: Entry) -> tuple[int, bool, float]:
         key = str(entry.pr)
-        is_risky = ledger.failing(draft, entry) > RISK_MAX
+        is_risky = suspects.failing(entry) > constants.TRY_RISK_MAX
         took = minutes.get(key, entry.facts.own_minutes)
         return tries.get(key, 0), is_risky, float("inf") if took is None else took
 

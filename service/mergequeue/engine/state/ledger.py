@@ -1,76 +1,16 @@
-"""Keep the records of failed runs, and answer what is believed of an entry (engine/belief.py)."""
+"""Keep the records of failed runs, from which follows what is believed of an entry."""
 
 from collections.abc import Collection, Sequence
 
-from service.mergequeue.engine import blame, records, suspicion
-from service.mergequeue.engine.belief import Belief
-from service.mergequeue.engine.model import Entry
+from service.mergequeue.engine import blame, records
+from service.mergequeue.engine.model import Entry, Failure
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.records import Record, Suspect
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.engine.suspicion import Fate, Suspicion
 
 _CONVICTED = frozenset({Reason.REQUIRED_STATUS_FAILED, Reason.RUN_TIMED_OUT, Reason.INTERACTION})
-
-
-def belief_of(draft: Draft) -> Belief:
-    """What the records say; kept until they change."""
-    known = draft.entries.belief
-    queue = draft.queue
-    if known is None or known.records is not queue.records or known.rates is not queue.rates:
-        known = draft.entries.belief = Belief(queue.records, queue.rates)
-    return known
-
-
-def failing(draft: Draft, entry: Entry) -> float:
-    """The chance that the entry fails by itself, after everything seen of it."""
-    return belief_of(draft).failing(entry.id, prior(draft, entry))
-
-
-def prior(draft: Draft, entry: Entry) -> float:
-    """The chance that the entry fails by itself, before any failure."""
-    return belief_of(draft).prior(entry.p_fail, has_passed=entry.screened)
-
-
-def is_convicted(draft: Draft, entry: Entry, more: int = 0) -> bool:
-    """Whether its failures alone reject the entry, after so many more of them."""
-    return belief_of(draft).is_convicted(
-        entry.id, 0.0 if entry.screened else entry.p_fail, has_passed=entry.screened, more=more
-    )
-
-
-def suspicion_of(draft: Draft, entry: Entry, *, is_convicted: bool = False) -> Suspicion | None:
-    """What is believed of the entry, with its evidence; None if it is no suspect."""
-    believed = belief_of(draft)
-    if not believed.is_suspect(entry.id):
-        return None
-    return suspicion.made_of(
-        believed.charges_against(entry.id),
-        failing(draft, entry),
-        lambda one: _fate(draft, one),
-        is_convicted=is_convicted,
-    )
-
-
-def _fate(draft: Draft, one: Suspect) -> Fate:
-    if one.has_merged:
-        return Fate.MERGED
-    entry = draft.entries.get(one.pr)
-    is_here = entry is not None and entry.id == one.entry
-    has_passed = is_here and entry is not None and entry.state is EntryState.TESTS_PASSED
-    if not one.chance or has_passed:
-        return Fate.PASSED
-    return Fate.UNDECIDED if is_here else Fate.LEFT
-
-
-def any_failing(draft: Draft, group: Sequence[Entry]) -> float:
-    """The chance that one of these fails by itself."""
-    passes = 1.0
-    for entry in group:
-        passes *= 1.0 - failing(draft, entry)
-    return 1.0 - passes
 
 
 def note_failure(draft: Draft, newest: Record) -> None:
@@ -117,3 +57,12 @@ def _live(draft: Draft, kept: tuple[Record, ...]) -> tuple[Record, ...]:
 def _put(draft: Draft, kept: tuple[Record, ...]) -> None:
     if kept != draft.queue.records:
         draft.put_queue(replace(draft.queue, records=kept))
+
+
+def are_independent(draft: Draft, first: Failure, second: Failure) -> bool:
+    """Whether nothing that is undecided can have caused both."""
+    mine, others = set(first.entries), set(second.entries)
+    if mine & others or mine & set(second.base) or others & set(first.base):
+        return False
+    shared = (draft.entries.get(pr) for pr in set(first.base) & set(second.base))
+    return all(one is None or one.state is EntryState.TESTS_PASSED for one in shared)

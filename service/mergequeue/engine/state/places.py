@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from service.mergequeue.engine.belief import Belief
 from service.mergequeue.engine.model import Entry, LandedStep
 from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import EntryState
@@ -172,7 +171,8 @@ class IndexedEntries(dict[int, Entry]):
 
     Equal to a plain mapping of the same entries; a value that was loaded or made by hand has a
     plain one, and its first step builds the index. Until `rests_until` time alone lets nothing
-    start that did not start in the last step; None: nothing is known of that.
+    start that did not start in the last step; None: nothing is known of that. `belief` is what
+    the policy has computed of the records.
     """
 
     __slots__ = ("belief", "graph", "places", "progress", "rests_until")
@@ -189,7 +189,7 @@ class IndexedEntries(dict[int, Entry]):
         self.graph = graph
         self.progress = dict(progress)
         self.rests_until: datetime | None = None
-        self.belief: Belief | None = None
+        self.belief: object = None
 
 
 def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:

@@ -263,3 +263,9 @@ def reason_of(blocker: Blocker) -> Reason | None:
         workflows = blocker.name == WORKFLOWS
         return Reason.WORKFLOWS_PERMISSION_MISSING if workflows else Reason.RULE_UNMET
     return _BLOCKERS.get(blocker.code)
+
+
+def is_startable(draft: Draft, entry: Entry) -> bool:
+    """Whether nothing about the entry itself keeps it from being tested now."""
+    is_early = entry.build_after is not None and entry.build_after > draft.now
+    return not (entry.unmet or entry.cancel is not None or is_early)

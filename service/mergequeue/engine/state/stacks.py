@@ -6,6 +6,9 @@ from service.mergequeue.engine.state.places import is_expected
 from service.mergequeue.engine.states import EntryState
 from service.vocabulary import BlockerCode
 
+FAILED_BATCHES_MAX = 3
+"""Failed batches after which an entry is tested alone (docs/design/engine.md 6)."""
+
 
 def is_member(draft: Draft, entry: Entry) -> bool:
     """Return whether it has members of its stack, or of its chain, below or above it."""
@@ -56,3 +59,8 @@ def _goes_first(draft: Draft, entry: Entry, pr: int) -> bool:
     is_before = entry.rank is None or other.rank < entry.rank
     are_together = entry.run is not None and entry.run == other.run
     return is_before and (is_expected(other) or are_together)
+
+
+def is_apart(entry: Entry) -> bool:
+    """Whether a member of a stack is tested by a run of its own."""
+    return entry.no_batch or entry.taken_apart or entry.failed_batches >= FAILED_BATCHES_MAX

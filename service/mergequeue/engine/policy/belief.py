@@ -25,26 +25,9 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from service.mergequeue.engine import blame
+from service.mergequeue.engine.policy import constants
 from service.mergequeue.engine.records import UNKNOWN, Record, Suspect
 from service.mergequeue.engine.reported import Rates
-
-CONVICTED_MIN = 0.98
-"""The least belief by which a failure alone rejects: one in fifty of such is a flake."""
-
-FLAKE_MIN = 0.005
-"""The least chance of a flake that is assumed: no CI is so good that one failure is proof."""
-
-FLAKE_MAX = 0.25
-"""The greatest chance of a flake that is assumed.
-
-At it, five failures alone convict at the assumed rates, and seven even at `PRIOR_MIN`.
-"""
-
-PRIOR_MIN, CHANCE_MAX = 0.01, 0.98
-"""The least and the greatest chance before a failure; the greatest also of others in a record."""
-
-BELIEF_MAX = 0.9999
-"""Nothing is believed for certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +60,7 @@ class Belief:
     def __init__(self, records: tuple[Record, ...], rates: Rates) -> None:
         self.records = records
         self.rates = rates
-        self.flake = min(max(rates.flake, FLAKE_MIN), FLAKE_MAX)
+        self.flake = min(max(rates.flake, constants.FLAKE_MIN), constants.FLAKE_MAX)
         self._charges: dict[str, list[Charge]] = {}
         self._suspects: set[str] = set()
         self._together: dict[str, list[frozenset[str]]] = {}
@@ -93,7 +76,7 @@ class Belief:
         odds = odds_of(prior) * max(charge.suspect.weight for charge in charges)
         for charge in charges:
             odds /= 1.0 - (1.0 - self.flake) * charge.others_pass
-        return min(BELIEF_MAX, odds / (1.0 + odds))
+        return min(constants.BELIEF_MAX, odds / (1.0 + odds))
 
     def is_convicted(self, entry: str, p_fail: float, *, has_passed: bool, more: int = 0) -> bool:
         """Whether its failures alone, and so many more of them, are enough to reject this one.
@@ -116,15 +99,15 @@ class Belief:
                 on_target *= factor
             else:
                 together *= factor
-        rather = p_fail / max(self.rates.conflict, PRIOR_MIN)
+        rather = p_fail / max(self.rates.conflict, constants.PRIOR_MIN)
         odds = min(together, max(prior, rather)) * on_target * alone
-        return alone > 1.0 and odds / (1.0 + odds) >= CONVICTED_MIN
+        return alone > 1.0 and odds / (1.0 + odds) >= constants.CONVICTED_MIN
 
     def prior(self, p_fail: float, *, has_passed: bool) -> float:
         """The chance that one fails before any failure; `has_passed`: it did alone."""
         conflict = self.rates.conflict
         chance = conflict / 2 if has_passed else 1.0 - (1.0 - p_fail) * (1.0 - conflict)
-        return min(max(chance, PRIOR_MIN), CHANCE_MAX)
+        return min(max(chance, constants.PRIOR_MIN), constants.CHANCE_MAX)
 
     def is_suspect(self, entry: str) -> bool:
         """Whether a run that tested this one failed, and it is not cleared of that."""

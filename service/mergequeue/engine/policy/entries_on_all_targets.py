@@ -13,29 +13,12 @@ from dataclasses import dataclass
 
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.model import Entry
-from service.mergequeue.engine.planning import grouping, screening
+from service.mergequeue.engine.policy import constants, screening
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.line import URGENT
 from service.mergequeue.engine.state.places import is_expected, is_wide
+from service.mergequeue.engine.state.readiness import is_startable
 from service.mergequeue.engine.states import EntryState, RunKind
-
-RUNS_MAX = 12
-"""The most runs of the line under way on which an entry that impacts every target is built.
-
-S 300 x 300 with 1 % of them, 1,000 pull requests, with this limit alone: 1.03 / 1.52 at 1.84 runs
-per merge with seed 901, 1.98 / 6.26 at 7.22 with 902. Without it the same cell took 16 to 42.
-"""
-
-FOLLOWERS_MAX = 128
-"""The most undecided entries that follow an undecided one that impacts every target.
-
-The batch that starts last may exceed it.
-
-S 300 x 300 with 1 % of them, 1,000 pull requests, mean of seeds 901 to 905 (in brackets the worst):
-1.58 / 1.75 (2.71 / 2.05) at 1.49 runs per merge. With 64: 1.38 / 2.01 (1.75 / 2.64) at 1.38,
-without a limit: 1.32 / 2.58 (1.98 / 6.27) at 2.89. On seeds 7301 to 7305 1.57 / 1.61 at 1.51 with
-128, 1.72 / 1.72 at 1.39 with 64, 1.49 / 1.43 at 2.18 without.
-"""
 
 _MAIN = frozenset({RunKind.MAIN})
 
@@ -65,7 +48,7 @@ class Limit:
             return False
         if not self._is_counted:
             found = followers(self._draft)
-            self._left = None if found is None else FOLLOWERS_MAX - found.count
+            self._left = None if found is None else constants.FOLLOWERS_OF_ALL_MAX - found.count
             self._is_counted = True
         return self._left is not None and self._left < 1
 
@@ -111,7 +94,9 @@ def is_subject(draft: Draft, entry: Entry) -> bool:
 
 def waits(draft: Draft, entry: Entry) -> bool:
     """Whether an entry waits until fewer runs are under way."""
-    return is_subject(draft, entry) and runs(draft) > RUNS_MAX and not _is_last_wide(draft)
+    if not is_subject(draft, entry) or _is_last_wide(draft):
+        return False
+    return runs(draft) > constants.RUNS_BEFORE_ALL_MAX
 
 
 def runs(draft: Draft) -> int:
@@ -144,7 +129,7 @@ def is_ahead_of_order(draft: Draft, entry: Entry) -> bool:
 def _may_start(draft: Draft, entry: Entry) -> bool:
     if not is_subject(draft, entry) or screening.is_due(draft, entry):
         return False
-    return grouping.is_startable(draft, entry)
+    return is_startable(draft, entry)
 
 
 def _matters(draft: Draft) -> bool:
