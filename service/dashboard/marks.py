@@ -7,8 +7,9 @@ from service.mergequeue.engine.checked import CheckedName, Ended
 from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.culprits.verdict import Standing
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, WhoMustAct
+from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, QueueState, RunPhase, RunStatus
+from service.mergequeue.reasons.record import HoldScope, WhoMustAct
 from service.mergequeue.wording import checked_names
 from service.vocabulary import CheckOutcome
 

@@ -19,7 +19,7 @@ from service.mergequeue.engine.explaining.conditions import (
 )
 from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
 from service.mergequeue.engine.planning import grouping, wide
-from service.mergequeue.engine.reasons import Reason, WhoMustAct
+from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, ledger
 from service.mergequeue.engine.state.draft import Draft
@@ -33,6 +33,7 @@ from service.mergequeue.engine.states import (
     RunStatus,
 )
 from service.mergequeue.engine.suspicion import Suspicion
+from service.mergequeue.reasons.record import WhoMustAct
 from service.vocabulary import SYSTEM
 
 
