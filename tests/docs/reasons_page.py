@@ -1,39 +1,41 @@
 """The page of reasons and the lists of codes, written from the records."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from service.mergequeue.engine.reasons import NEEDS, Cause, HoldReason, Reason
 from service.mergequeue.reasons.record import Record
-from service.text import phrases
-from service.text.phrases import Argument, Phrase, phrase
+from service.text import markdown, phrases
+from service.text.markdown import Links
+from service.text.phrases import Argument, Code, Pull, phrase
 
 INTRODUCTION = """\
 # Reasons
 
-Written by `make docs` from the records in `service/mergequeue/reasons`. Edit the records and not this
-page. A code never changes its meaning; new codes may come. The texts are shown as they are when
-nothing else is known: they name checks, pull requests and people where they can.
+Written by `make docs` from the records in `service/mergequeue/reasons`. Edit the records and not
+this page. A code never changes its meaning; new codes may come. The target branch is `main` in the
+texts. Where Headgate knows checks, pull requests, people or commits, it names them.
 
 "Again" means that queueing the pull request again unchanged may help.
 """
 
+LINKS = Links("https://github.com")
 HEAD = "| Code | Meaning | Who must act | Again |\n|---|---|---|---|"
 
 VALUES: dict[str, Argument] = {
-    "target": phrase("the target branch"),
+    "target": "main",
     "merge": "/merge",
     "test_branches": "headgate/merge/**",
     "tries": phrase("several times"),
     "submitter": phrase("the submitter"),
     "since": phrase("some time"),
-    "upper": phrase("the PR"),
-    "lower": phrase("the PR below it"),
-    "rebase": phrase("the command that the answer shows"),
-    "moved": phrase("the target branch"),
+    "upper": Pull(2),
+    "lower": Pull(1),
+    "rebase": Code("git rebase --onto origin/main …"),
+    "moved": "main",
     "unheld_tries": phrase("several times"),
 }
-"""What stands for a place that always has a value."""
+"""What stands for a place that always has a value. The target branch is `main`."""
 
 SECTIONS: dict[str, Callable[[Record], str]] = {
     "Submitted": lambda record: record.submitted,
@@ -56,7 +58,9 @@ def page() -> str:
 def codes(kind: str, listed: Iterable[str], text: str) -> str:
     """Return a module with the members of one of its enums written anew."""
     members = "".join(f'    {code.upper()} = "{code}"\n' for code in listed)
-    members_of = re.compile(rf'(class {kind}\(StrEnum\):\n    """.*?"""\n\n)(?:    [A-Z_]+ = .*\n)*')
+    members_of = re.compile(
+        rf'(class {kind}\(StrEnum\):\n    """.*?"""\n\n)(?:    [A-Z_]+ = .*\n)*'
+    )
     return members_of.sub(lambda match: match[1] + members, text, count=1)
 
 
@@ -66,7 +70,7 @@ def _lines() -> Iterator[str]:
     yield "In this order, the first open one is the reason that is shown.\n"
     yield HEAD
     for reason, need in NEEDS.items():
-        yield _row(reason, need.goal)
+        yield _row(reason, need.goal, but=("rebase",))
     for title, text_of in SECTIONS.items():
         yield f"\n## {title}\n"
         yield HEAD
@@ -84,17 +88,13 @@ def _lines() -> Iterator[str]:
         yield f"| `{cause}` | {_bare(cause.record.text)} |"
 
 
-def _row(reason: Reason, text: str) -> str:
+def _row(reason: Reason, text: str, but: Collection[str] = ()) -> str:
     record = reason.record
     again = "yes" if record.retryable else "no"
-    return f"| `{reason}` | {_bare(text) or 'see its page'} | {record.who} | {again} |"
+    return f"| `{reason}` | {_bare(text, but)} | {record.who} | {again} |"
 
 
-def _bare(template: str) -> str:
+def _bare(template: str, but: Collection[str] = ()) -> str:
     """Return the text as it is when nothing but the constant places is known."""
-    return _markdown(phrases.filled(template, VALUES.get))
-
-
-def _markdown(text: Phrase) -> str:
-    found = "".join(p if isinstance(p, str) else f"`{getattr(p, 'text', p)}`" for p in text.parts)
-    return found.replace("|", "\\|")
+    text = phrases.filled(template, lambda name: None if name in but else VALUES.get(name))
+    return markdown.markdown(phrases.capitalized(text), LINKS).replace("|", "\\|")

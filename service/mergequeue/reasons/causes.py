@@ -28,11 +28,16 @@ RECORDS = (
         is_outside=True,
     ),
     CauseRecord(code="timeout", text="The checks did not finish in time."),
-    CauseRecord(code="ahead_fault", text="The cause is {prs|a PR ahead}, not this PR."),
-    CauseRecord(code="interaction", text="It fails only together with {prs|the PRs ahead}."),
+    CauseRecord(
+        code="ahead_fault", text="The cause is {prs|a PR ahead}, not this PR.", blames_one=True
+    ),
+    CauseRecord(
+        code="interaction", text="It fails only together with {prs|the PRs ahead}.", blames_one=True
+    ),
     CauseRecord(
         code="pr_fault",
         text="All PRs ahead passed, so the cause is probably in this PR or in its combination "
         "with {target}.",
+        blames_one=True,
     ),
 )

@@ -8,6 +8,7 @@ _STOPPED = " The queue stopped itself; a person must check what happened."
 RECORDS = (
     HoldRecord(
         code="freeze",
+        is_own_stop=False,
         who=WhoMustAct.MAINTAINER,
         is_lifted_by_person=True,
         quotes_note=False,
@@ -123,6 +124,7 @@ RECORDS = (
     ),
     HoldRecord(
         code="recovering",
+        is_own_stop=False,
         who=WhoMustAct.NOBODY,
         text="Headgate restarted and is checking what happened in the meantime.",
     ),

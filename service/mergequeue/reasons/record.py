@@ -183,8 +183,9 @@ class HoldScope(StrEnum):
 class HoldRecord:
     """One hold: who must act, its default scope, who may lift it, and its sentences.
 
-    `is_breaker`: single pull requests are tested under it. `quotes_note`: what the queue noted
-    follows the sentences.
+    `is_breaker`: single pull requests are tested under it. `is_own_stop`: the queue stopped itself,
+    other than for a person or a start of Headgate. `quotes_note`: what the queue noted follows the
+    sentences.
     """
 
     code: str
@@ -193,6 +194,7 @@ class HoldRecord:
     scope: HoldScope = HoldScope.BOTH
     is_lifted_by_person: bool = False
     is_breaker: bool = False
+    is_own_stop: bool = True
     quotes_note: bool = True
 
 
@@ -200,9 +202,11 @@ class HoldRecord:
 class CauseRecord:
     """One verdict cause and the sentence about the pull request.
 
-    `is_outside`: retried, never counted against the pull request.
+    `is_outside`: retried, never counted against the pull request. `blames_one`: said of the only
+    pull request of a run.
     """
 
     code: str
     text: str
     is_outside: bool = False
+    blames_one: bool = False
