@@ -37,6 +37,7 @@ from service.mergequeue.wording import (
     endings,
     history,
     holds,
+    places,
     readiness,
     reasons,
     refusals,
@@ -86,6 +87,40 @@ def test_each_reason_has_a_text():
     told = {reason for table in TABLES.values() for reason in table}
     assert told | set(builders.REFUSALS) == set(Reason)
     assert set(builders.REFUSALS) & told == {Reason.FORK_NEEDS_PERSON}
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{who|somebody} left", "somebody left"),
+        ("merged[ by {who}]", "merged"),
+        ("merged[ by {name}]", "merged by `octo`"),
+        ("[{who} failed|its batch was split]", "its batch was split"),
+        ("[{name} failed|its batch was split]", "`octo` failed"),
+        ("merged[ by {who|somebody}]", "merged by somebody"),
+        ("comment `/merge`[ or {nothing}].", "comment `/merge`."),
+    ],
+)
+def test_a_template_says_what_is_known(template: str, text: str):
+    known = {"name": "octo", "who": None, "nothing": Phrase()}
+    assert shown(phrases.filled(template, known.__getitem__)) == text
+
+
+def test_a_place_that_must_be_known_is_missed():
+    with pytest.raises(phrases.Unknown):
+        phrases.filled("merged into {target}", {}.get)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_each_sentence_of_a_record_can_be_said_when_nothing_is_known(reason: Reason):
+    record = reason.record
+    bare = Situation("main", EntryState.PENDING, reason)
+    texts = [record.submitted, record.pending, record.testing, record.passed, record.undecided]
+    for ending in filter(None, (record.failed, record.cancelled, record.merged)):
+        texts += [ending.clause, ending.next, ending.note]
+    texts += [record.aside.clause, record.aside.step] if record.aside else []
+    for text in texts:
+        assert "{" not in shown(places.filled(text, bare))
 
 
 def test_each_condition_each_next_event_and_each_outcome_has_a_text():
