@@ -1,7 +1,6 @@
 """What lands next and what its answer means, as values: one landing, by its rules.
 
 Refusals that come again and again are in test_stops.py, units that land whole in test_units.py.
-
 See docs/design/landing.md 1, 5.
 """
 
