@@ -75,7 +75,7 @@ async def _of_other_ci(runtime: Runtime, token: str, named: str) -> Caller:
     owner, _, name = rest.rpartition("/")
     if not (host and owner and name):
         raise Unauthenticated(UNNAMED)
-    runtime.memory.access_version = await runtime.store.access_version()
+    runtime.memory.of(AccessVersion).newest = await runtime.store.access_version()
     found = await runtime.store.read(_bound, runtime, RepoRef(host, owner, name))
     # A repository that is not here is answered like one that names no issuer.
     accepted = () if found is None else found[2]

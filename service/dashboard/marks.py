@@ -7,8 +7,8 @@ from service.mergequeue.engine.checked import CheckedName, Ended
 from service.mergequeue.engine.culprits import failing
 from service.mergequeue.engine.culprits.verdict import Standing
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, WhoMustAct
 from service.mergequeue.engine.states import EntryState, QueueState, RunPhase, RunStatus
+from service.mergequeue.reasons.record import HoldScope, WhoMustAct
 from service.mergequeue.wording import checked_names
 from service.vocabulary import CheckOutcome
 
@@ -42,8 +42,6 @@ _QUEUES: Mapping[QueueState, Mark] = {
     QueueState.DRAINING: Mark("Draining", "drain", "wait"),
     QueueState.SWITCHING_MODES: Mark("Switching mode", "replay", "wait"),
 }
-_PASSING = frozenset({HoldReason.FREEZE, HoldReason.RECOVERING})
-"""Holds that people or a start of Headgate place; the queue stopped itself for all others."""
 
 _RUNS: Mapping[RunStatus, Mark] = {
     RunStatus.IN_PROGRESS: Mark("Testing", "testing", "test"),
@@ -99,7 +97,7 @@ def of_entry(entry: Entry, *, is_failing: bool = False) -> Mark:
 def of_queue(queue: MergeQueue) -> Mark:
     """Return the mark of a queue; a hold that stops everything comes before the state."""
     stops = [hold for hold in queue.holds if hold.scope is HoldScope.BOTH]
-    if any(hold.reason not in _PASSING for hold in stops):
+    if any(hold.reason.record.is_own_stop for hold in stops):
         return _STOPPED
     if queue.state is not QueueState.RUNNING:
         return _QUEUES[queue.state]

@@ -12,7 +12,7 @@ from service.errors import Malformed
 from service.mergequeue.engine.explaining.rates import MINUTE_S
 from service.mergequeue.operations import overview, queue_access, statistics
 from service.mergequeue.operations.statistics import Bucket, Part, Statistics
-from service.mergequeue.wording import causes
+from service.mergequeue.wording import endings
 from service.runtime import Runtime
 
 SPANS: Mapping[str, int] = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
@@ -75,7 +75,7 @@ class HealthPage:
         counts = self.numbers.ejections
         most = max(counts.values(), default=1)
         return tuple(
-            Cause(causes.LABELS.get(reason, reason.value), count, max(1, count * 100 // most))
+            Cause(endings.label(reason), count, max(1, count * 100 // most))
             for reason, count in counts.items()
         )
 

@@ -13,9 +13,10 @@ from service.mergequeue.engine.checked import CheckedName
 from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode
 from service.mergequeue.engine.model import PRIORITY_NAMES, Entry, MergeQueue
 from service.mergequeue.engine.outputs import Event, Recorded
-from service.mergequeue.engine.reasons import NOT_READY_ORDER, WhoMustAct
+from service.mergequeue.engine.reasons import NOT_READY_ORDER
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations.page_of_pull_request import PageOfPullRequest
+from service.mergequeue.reasons.record import WhoMustAct
 from service.mergequeue.wording import (
     aftermath,
     bodies,

@@ -14,11 +14,12 @@ from service.mergequeue.api import responses
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue
-from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, WhoMustAct
+from service.mergequeue.engine.reasons import LIFTED_BY_PERSON
 from service.mergequeue.engine.states import MAIN_SLOTS, PROBE_SLOTS, EntryState, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.operations.page_of_queue import LeftEntry, PageOfQueue
 from service.mergequeue.operations.views import PullRequestView, QueueView
+from service.mergequeue.reasons.record import WhoMustAct
 from service.mergequeue.wording import endings, holds, readiness, reasons, rule_notes, situation
 from service.mergequeue.wording.rule_notes import RuleNote
 from service.text import phrases

@@ -11,12 +11,12 @@ from service.dashboard.queue_actions import PAUSES
 from service.dashboard.visitors import Rights
 from service.database.records import LandingRecord
 from service.mergequeue.engine.model import Entry
-from service.mergequeue.engine.reasons import WhoMustAct
 from service.mergequeue.engine.state.holds import who_lifts
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import overview
 from service.mergequeue.operations.overview import LastDay, Overview, QueueInBrief, UsualDay
 from service.mergequeue.operations.page_of_queue import LeftEntry
+from service.mergequeue.reasons.record import WhoMustAct
 from service.mergequeue.wording import holds
 from service.runtime import Options, Runtime
 from service.testhealth.operations.all_tests import TestAmongOthers, WorstTest

@@ -9,7 +9,6 @@ from service.mergequeue.api import testing as answers
 from service.mergequeue.engine.checked import CheckedName, Ended
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import MergeQueue, Run
-from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.operations import testing
 from service.mergequeue.operations.page_of_run import PageOfRun
 from service.mergequeue.operations.views import TestingView
@@ -17,8 +16,6 @@ from service.mergequeue.wording import checked_names, endings, history, warnings
 from service.text import phrases
 from service.text.phrases import Phrase
 from service.vocabulary import Check, CheckKind
-
-_BLAMES_ONE = frozenset({Cause.PR_FAULT, Cause.AHEAD_FAULT, Cause.INTERACTION})
 
 _NAMED_IN_COUNTS = (Ended.EXCUSED, Ended.OPTIONAL, Ended.SKIPPED, Ended.FAILED)
 
@@ -115,7 +112,7 @@ _KINDS = {
 def _cause(page: PageOfRun) -> Phrase:
     """Return the verdict in a sentence; empty where it would blame one of several."""
     run = page.view.run
-    if run.cause is None or (len(run.entries) > 1 and run.cause in _BLAMES_ONE):
+    if run.cause is None or (len(run.entries) > 1 and run.cause.record.blames_one):
         return Phrase()
     return endings.verdict(run.cause, page.queue.branch)
 

@@ -36,37 +36,13 @@ _TYPES = (MAIN, BISECTION)
 _LIVE = tuple(state for state in EntryState if state not in FINAL)
 
 ENDINGS: Mapping[EntryState, tuple[Reason, ...]] = {
-    EntryState.MERGED: (
-        *(Reason.LANDED, Reason.LANDED_DIRECTLY),
-        *(Reason.MERGED_BY_HAND, Reason.ALREADY_CONTAINED),
-    ),
-    EntryState.FAILED: (
-        *(Reason.REQUIRED_STATUS_FAILED, Reason.INTERACTION, Reason.RUN_TIMED_OUT),
-        *(Reason.CONFLICT_TARGET, Reason.REBASE_DIFFERS),
-        *(Reason.BUILD_REFUSED, Reason.MERGE_REFUSED),
-    ),
-    EntryState.CANCELLED: (
-        *(Reason.USER_REQUESTED, Reason.ADMIN_REQUESTED, Reason.API_REQUESTED),
-        *(Reason.LABEL_REMOVED, Reason.PR_CLOSED, Reason.MERGED_INTO_OTHER_BRANCH),
-        *(Reason.HEAD_CHANGED, Reason.BASE_CHANGED, Reason.CONVERTED_TO_DRAFT),
-        *(Reason.NOT_READY_TIMEOUT, Reason.AUTHORIZATION_LOST, Reason.FLAKY_RETRIES_SPENT),
-        *(Reason.CI_INTERRUPTED, Reason.INFRASTRUCTURE, Reason.CHECK_NEVER_STARTED),
-        *(Reason.TEST_BRANCH_TAMPERED, Reason.PR_GONE),
-    ),
+    EntryState.MERGED: tuple(one for one in Reason if one.record.merged),
+    EntryState.FAILED: tuple(one for one in Reason if one.record.failed),
+    EntryState.CANCELLED: tuple(one for one in Reason if one.record.cancelled),
 }
 """Final states and the reasons that lead there (docs/design/engine.md 4)."""
 
-RESTARTS = (
-    *(Reason.RESTARTED_BY_USER, Reason.RESTARTED_BY_API, Reason.TARGET_MOVED),
-    *(Reason.AHEAD_FAILED, Reason.AHEAD_CANCELLED, Reason.AHEAD_MERGED_BY_HAND),
-    *(Reason.AHEAD_OUT, Reason.AHEAD_RETURNED, Reason.AHEAD_CHANGED),
-    *(Reason.INTERRUPTED_BY_URGENT, Reason.BISECTION_REQUIRED, Reason.BISECTION_PASSED),
-    *(Reason.SCREEN_PASSED, Reason.SCREEN_FAILED),
-    *(Reason.BATCH_MEMBER_LEFT, Reason.BATCH_TAKEN_APART, Reason.BASE_RED),
-    *(Reason.CONFLICT_AHEAD, Reason.CONFLICT_CLEARED, Reason.RETRY_ON_NEW_BRANCH),
-    *(Reason.TEST_BRANCH_LOST, Reason.BUILD_RETRY, Reason.LANDING_STOPPED),
-    *(Reason.REQUIRED_STATUS_ADDED, Reason.MODE_SWITCHED),
-)
+RESTARTS = tuple(one for one in Reason if one.record.pending and one is not Reason.NOW_READY)
 """Reasons that lead back to pending (docs/design/engine.md 4)."""
 
 

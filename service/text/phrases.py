@@ -22,7 +22,10 @@ SHA_SHOWN = 7
 _LOGIN = re.compile(r"(?!.*gh-\d)[a-z0-9][a-z0-9_-]{0,38}", re.IGNORECASE)
 
 
-_PLACE = re.compile(r"\{(\w+)(?:\|([^}]*))?\}")
+# `{name|words}` and a text between backticks; `[clause|other clause]` around them.
+_PLACE = re.compile(r"\{(?P<name>\w+)(?:\|(?P<words>[^}]*))?\}|`(?P<code>[^`]*)`")
+_CLAUSE = r"(?:\{[^}]*\}|[^\]|{])*"
+_OPTIONAL = re.compile(rf"\[({_CLAUSE})(?:\|({_CLAUSE}))?\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ class Phrase:
         return Phrase(self.parts + other.parts)
 
 
+class Unknown(LookupError):
+    """A place of a template outside its optional clauses has no value."""
+
+
 Argument = str | int | Code | Pull | Page | Phrase
 """What may be put into a template; a `str` counts as foreign."""
 
@@ -74,13 +81,39 @@ def phrase(template: str, *arguments: Argument) -> Phrase:
     return Phrase(tuple(part for part in parts if part != ""))
 
 
-def filled(template: str, fill: Callable[[str, str], Argument]) -> Phrase:
-    """The template with each `{name}` or `{name|words}` replaced by `fill(name, words)`.
+def filled(template: str, fill: Callable[[str], Argument | None]) -> Phrase:
+    """Return the template with its places filled.
 
-    The words are our own, for a value that is missing.
+    `{name}` is `fill(name)`; a value that is None or empty is not known, and `{name|words}` has
+    our own words then. A text between backticks is a command or a name to type. Of `[clause|other]`
+    the clause is shown if each of its places is known, else the other one, which may be left out.
     """
-    arguments = [fill(name, words) for name, words in _PLACE.findall(template)]
-    return phrase(_PLACE.sub("{}", template), *arguments)
+    parts: list[Part] = []
+    end = 0
+    for optional in _OPTIONAL.finditer(template):
+        parts += _filled(template[end : optional.start()], fill)
+        clause, other = optional.groups("")
+        try:
+            parts += _filled(clause, fill)
+        except Unknown:
+            parts += _filled(other, fill)
+        end = optional.end()
+    parts += _filled(template[end:], fill)
+    return Phrase(tuple(parts))
+
+
+def _filled(template: str, fill: Callable[[str], Argument | None]) -> tuple[Part, ...]:
+    """Return the parts of a template without optional clauses. Raises Unknown."""
+    arguments: list[Argument] = []
+    for place in _PLACE.finditer(template):
+        code, words = place["code"], place["words"]
+        argument = fill(place["name"]) if code is None else Code(code)
+        if argument is None or argument == Phrase():
+            if words is None:
+                raise Unknown(place["name"])
+            argument = phrase(words)
+        arguments.append(argument)
+    return phrase(_PLACE.sub("{}", template), *arguments).parts
 
 
 def joined(phrases: Sequence[Phrase], between: str = " ") -> Phrase:

@@ -9,9 +9,10 @@ from bot.sandbox.acts import seeds
 from bot.sandbox.records import Actor, CheckRun, CheckSuite
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.inputs import PlaceHold, ReleaseHold
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.operations import turn
+from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import SYSTEM
 from tests.adversary.judge import files_on, landed_on
 from tests.harness import gates

@@ -15,8 +15,8 @@ from service.mergequeue.api.models.lists import ListPullRequests
 from service.mergequeue.api.models.statistics import GetMergeQueueStatistics
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import BatchingRule, BatchSizing, Mode, Toggle
-from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
+from service.mergequeue.reasons.record import HoldScope
 from service.testhealth.api.models.tests import ListFailingTests
 from service.vocabulary import MergeMethod
 

@@ -16,8 +16,9 @@ from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.model import Detail, Entry, Hold, MergeQueue, Named, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.reasons.record import HoldScope
 from service.notifications import endpoints, notifications
 from service.notifications.endpoints import EndpointChange
 from service.notifications.sender import HttpSender

@@ -15,7 +15,6 @@ from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import statistics
 from service.mergequeue.operations.statistics import Part
 from service.mergequeue.store import statistics as stored
-from service.mergequeue.wording import causes, endings
 from service.vocabulary import SYSTEM
 from tests.dashboard import queue_stage
 from tests.dashboard.queue_stage import a_queue, an_entry, at, ended, passed
@@ -176,10 +175,6 @@ async def test_the_page_and_the_endpoint_name_the_rates_that_the_queue_plans_wit
     found = await statistics.read(stage.runtime, stage.queue, 7)
     shown = answers.MeasuredRates.of(found.rates).model_dump()
     assert shown == {"flake": 0.019, "conflict": 0.0412, "minutes": minutes}
-
-
-def test_every_reason_to_leave_has_a_label():
-    assert set(causes.LABELS) == set(endings.FAILED) | set(endings.CANCELLED)
 
 
 def test_the_only_value_of_a_line_is_a_stroke_that_can_be_seen():

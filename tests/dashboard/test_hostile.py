@@ -12,8 +12,9 @@ from service.http import documents
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.model import Detail, Hold, Named
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.reasons.record import HoldScope
 from service.testhealth.operations import flags, overrides, tickets
 from service.testhealth.operations.flags import FlagRequest
 from service.testhealth.operations.overrides import OverrideRequest

@@ -9,8 +9,9 @@ from service.dashboard import line
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.model import Hold
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import QueueState, RunStatus
+from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import SYSTEM, Role
 from tests.dashboard import queue_stage
 from tests.dashboard.browsing import parsed, token_of

@@ -13,10 +13,11 @@ from service.dashboard.rendering import Rendering
 from service.dashboard.visitors import Levels, Rights, Visitor
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Hold, Landing, LandMode
-from service.mergequeue.engine.reasons import HoldReason, HoldScope
+from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import overview, turn
 from service.mergequeue.operations.overview import Scope
+from service.mergequeue.reasons.record import HoldScope
 from service.provider.values import AccessLevel
 from service.vocabulary import SYSTEM, Role
 from tests.dashboard import queue_stage

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from service.mergequeue.engine.config import Mode
-from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
 from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.queues import HoldRequest
+from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import SYSTEM
 from tests.end_to_end.test_chains import a_chain
 from tests.end_to_end.test_lanes import in_lane

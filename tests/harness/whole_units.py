@@ -3,7 +3,8 @@
 from collections.abc import Set
 
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.engine.reasons import HoldReason, HoldScope
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import Sha
 
 HOLDS = frozenset({HoldReason.UNTESTED_TIP, HoldReason.BASE_RED})

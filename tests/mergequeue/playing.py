@@ -10,9 +10,10 @@ from datetime import timedelta
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.explaining import explain
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import QueueState
+from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import (
     SYSTEM,
     Blocker,

@@ -15,7 +15,7 @@ from service.mergequeue.engine.explaining.conditions import ConditionCode
 from service.mergequeue.engine.model import Entry, Green, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import BuildTestBranch, RetireRun, Tell
 from service.mergequeue.engine.planning import plan, starting
-from service.mergequeue.engine.reasons import NOT_READY_ORDER, HoldReason, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.reported import Rates
 from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
@@ -48,10 +48,6 @@ def test_every_input_has_one_applier() -> None:
 
 def test_every_pass_is_a_function_of_its_own() -> None:
     assert len(set(plan.PASSES)) == len(plan.PASSES)
-
-
-def test_every_readiness_reason_is_a_condition() -> None:
-    assert {reason.value for reason in NOT_READY_ORDER} <= set(ConditionCode)
 
 
 def test_the_same_inputs_give_the_same_ids() -> None:

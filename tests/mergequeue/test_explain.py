@@ -24,7 +24,7 @@ from service.mergequeue.engine.model import (
     Run,
     RunStep,
 )
-from service.mergequeue.engine.reasons import HOLD_SCOPES, HoldReason, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome, Mergeability
@@ -378,7 +378,7 @@ def test_the_next_try_of_an_ill_ci_is_named_until_it_may_begin(
     minutes: float, is_named: bool
 ) -> None:
     reason, at = HoldReason.CI_UNHEALTHY, START + timedelta(minutes=15)
-    held = Hold("h1", reason, HOLD_SCOPES[reason], SYSTEM, "", START)
+    held = Hold("h1", reason, reason.record.scope, SYSTEM, "", START)
     queue = a_queue(QueueConfig(), an_entry(1))
     queue = replace(queue, holds=(held,), breaker=Breaker(try_at=at))
     assert the(ConditionCode.NO_HOLD, queue, 1, minutes).at == (at if is_named else None)
@@ -386,7 +386,7 @@ def test_the_next_try_of_an_ill_ci_is_named_until_it_may_begin(
 
 def test_what_is_tried_now_is_named() -> None:
     reason = HoldReason.BASE_RED
-    held = Hold("h1", reason, HOLD_SCOPES[reason], SYSTEM, "", START)
+    held = Hold("h1", reason, reason.record.scope, SYSTEM, "", START)
     tries = [a_run(number, (number,), kind=RunKind.TRY) for number in (1, 2)]
     queue = a_queue(QueueConfig(), *waiting(3), *tries)
     assert the(ConditionCode.NO_HOLD, replace(queue, holds=(held,)), 3).prs == (1, 2)

@@ -1,7 +1,6 @@
 """What lands next and what its answer means, as values: one landing, by its rules.
 
 Refusals that come again and again are in test_stops.py, units that land whole in test_units.py.
-
 See docs/design/landing.md 1, 5.
 """
 
@@ -30,10 +29,11 @@ from service.mergequeue.engine.model import (
 )
 from service.mergequeue.engine.outputs import Event, Land, LandingHalted, TipMoved
 from service.mergequeue.engine.planning import landing, landing_stops
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import (
     SYSTEM,
     Blocker,

@@ -24,8 +24,9 @@ from service.mergequeue.engine.outputs import (
     RunRetired,
     TipMoved,
 )
-from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
+from service.mergequeue.reasons.record import HoldScope
 from service.mergequeue.wording import payloads
 from service.mergequeue.wording.payloads import Scene, Subject
 from service.notifications import messages

@@ -20,10 +20,11 @@ from service.database.records import LandingState, Lane
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.model import Hold, LandMode, MergeQueue
 from service.mergequeue.engine.outputs import Step, Tell
-from service.mergequeue.engine.reasons import HoldReason, HoldScope
+from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, RunKind
 from service.mergequeue.operations import head_branches, landing
 from service.mergequeue.operations.head_branches import DeleteHeadBranch
+from service.mergequeue.reasons.record import HoldScope
 from service.mergequeue.store import landings
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache

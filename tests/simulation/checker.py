@@ -31,7 +31,7 @@ from service.mergequeue.engine.outputs import (
     PlacedWhy,
     Step,
 )
-from service.mergequeue.engine.reasons import MEANINGS, HoldReason, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import SPARE, EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
@@ -313,7 +313,7 @@ class Checker:
             order.judge_landing(entry, self.entries.values(), self._lanes())
         if event.state is EntryState.PENDING_FAILURE:
             self._failing(event, step)
-        if event.state is EntryState.FAILED and MEANINGS[event.reason].blames:
+        if event.state is EntryState.FAILED and event.reason.record.blames:
             self._blamed(event, step)
             self._was_not_cleared(event, one, step)
         if event.state is EntryState.PENDING and event.origin in _COUNTED_ON:

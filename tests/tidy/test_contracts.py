@@ -21,6 +21,7 @@ ENGINE = "the engine stands in floors"
 POLICY = "the core asks a policy by its questions"
 CORE = "service.mergequeue.engine"
 PURE = "pure packages do no I/O and own no clock"
+RECORDS = "records of reasons import the vocabulary alone"
 DOORS = "the adapter enters by the front doors"
 FACES = "faces and loops go through operations"
 CIRCLE = "no package holds a circle"
@@ -34,6 +35,7 @@ PLANTED = [
     ("capabilities stand in layers", "service.testhealth.planted", "service.mergequeue.planted"),
     ("capabilities stand in layers", "service.accounts.planted", "service.notifications.planted"),
     (INSIDE, "service.mergequeue.engine.planted", "service.mergequeue.wording.planted"),
+    (INSIDE, "service.mergequeue.reasons.planted", "service.mergequeue.engine.planted"),
     (INSIDE, "service.mergequeue.store.planted", "service.mergequeue.operations.planted"),
     (INSIDE, "service.testhealth.operations.planted", "service.testhealth.api.planted"),
     (INSIDE, "service.testhealth.reports.planted", "service.testhealth.detector.planted"),
@@ -49,6 +51,7 @@ PLANTED = [
     (PURE, "bot.commands", "logging"),
     (PURE, "service.errors", "sqlite3"),
     (PURE, "service.mergequeue.engine.planted", "time"),
+    (PURE, "service.mergequeue.reasons.planted", "time"),
     (PURE, "service.mergequeue.wording.planted", "asyncio"),
     (PURE, "service.provider.planted", "socket"),
     (PURE, "service.repofile.planted", "random"),
@@ -56,6 +59,7 @@ PLANTED = [
     (PURE, "service.testhealth.reports.planted", "subprocess"),
     (PURE, "service.text.planted", "threading"),
     (PURE, "service.vocabulary", "secrets"),
+    (RECORDS, "service.mergequeue.reasons.planted", "service.text.planted"),
     ("simulation and metrics do no I/O", "service.metrics.planted", "os"),
     ("simulation and metrics do no I/O", "service.mergequeue.simulation.planted", "threading"),
     ("only stores speak SQL", "bot.wiring", "sqlite3"),

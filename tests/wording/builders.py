@@ -1,12 +1,13 @@
 """One queue, one pull request, one run; tests say only what differs."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import Detail, Entry, Hold, MergeQueue, Named, RequiredSet
-from service.mergequeue.engine.reasons import HOLD_SCOPES, HoldReason, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import EntryState
 from service.text.markdown import Links
@@ -51,6 +52,20 @@ EVIDENCE = Detail(
     sha=NEW_HEAD,
 )
 """A detail in which everything is known."""
+
+
+def before(place: Reason, moved: Reason, codes: Iterable[Reason]) -> list[Reason]:
+    """The codes with one of them moved before another, where a catalog shows it."""
+    rest = [code for code in codes if code is not moved]
+    index = rest.index(place)
+    return [*rest[:index], moved, *rest[index:]]
+
+
+REFUSALS = before(
+    Reason.NO_REQUIRED_STATUSES,
+    Reason.FORK_NEEDS_PERSON,
+    [code for code in Reason if code.record.refused],
+)
 
 
 def minutes(count: float) -> timedelta:
@@ -110,7 +125,7 @@ def a_hold(reason: HoldReason, **changes: Any) -> Hold:
     hold = Hold(
         id="hold-1",
         reason=reason,
-        scope=HOLD_SCOPES[reason],
+        scope=reason.record.scope,
         by=Actor(ActorKind.SYSTEM, ""),
         text="",
         since=datetime(2026, 3, 2, 13, 50, tzinfo=UTC),

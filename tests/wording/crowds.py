@@ -226,7 +226,7 @@ def without_targets() -> PullRequestText:
     """Waits in PARALLEL mode until somebody says what it touches."""
     missing = Reason.IMPACTED_TARGETS_MISSING
     entry = builders.an_entry(EntryState.NOT_READY, Reason.USER_REQUESTED, unmet=(missing,))
-    condition = Condition(ConditionCode.IMPACTED_TARGETS_MISSING, met=False)
+    condition = Condition(Reason.IMPACTED_TARGETS_MISSING, met=False)
     queue = builders.a_queue(config=PARALLEL)
     return shown(entry, condition, following=Next.FACTS_CHANGE, queue=queue, position=None)
 

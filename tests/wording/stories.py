@@ -201,12 +201,12 @@ def not_ready() -> PullRequestText:
         facts=builders.facts(blockers=blockers),
     )
     conditions = (
-        Condition(ConditionCode.DRAFT, met=True),
-        Condition(ConditionCode.CONFLICT_TARGET, met=True),
-        Condition(ConditionCode.REVIEW_REQUIRED, met=False),
-        Condition(ConditionCode.CHECK_PENDING, met=False, name="lint"),
-        Condition(ConditionCode.CHECK_FAILING, met=True),
-        Condition(ConditionCode.RULE_UNMET, met=True),
+        Condition(Reason.DRAFT, met=True),
+        Condition(Reason.CONFLICT_TARGET, met=True),
+        Condition(Reason.REVIEW_REQUIRED, met=False),
+        Condition(Reason.CHECK_PENDING, met=False, name="lint"),
+        Condition(Reason.CHECK_FAILING, met=True),
+        Condition(Reason.RULE_UNMET, met=True),
     )
     following = NextEvent(Next.FACTS_CHANGE)
     return view(entry, position=None, explained=explained(entry, *conditions, following=following))

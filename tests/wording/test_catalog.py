@@ -37,6 +37,7 @@ from service.mergequeue.wording import (
     endings,
     history,
     holds,
+    places,
     readiness,
     reasons,
     refusals,
@@ -56,15 +57,18 @@ from tests.wording.builders import HEAD
 from tests.wording.test_markdown import foreign
 
 TABLES: dict[EntryState, Collection[Reason]] = {
-    EntryState.NOT_READY: [*reasons.SUBMISSION, *readiness.GOALS],
-    EntryState.PENDING: reasons.PENDING,
-    EntryState.TESTING: reasons.TESTING,
-    EntryState.TESTS_PASSED: reasons.PASSED,
-    EntryState.PENDING_FAILURE: reasons.PENDING_FAILURE,
-    EntryState.FAILED: endings.FAILED,
-    EntryState.CANCELLED: endings.CANCELLED,
-    EntryState.MERGED: endings.MERGED,
+    EntryState.NOT_READY: [one for one in Reason if one.record.submitted or one.record.need],
+    EntryState.PENDING: [one for one in Reason if one.record.pending],
+    EntryState.TESTING: [one for one in Reason if one.record.testing],
+    EntryState.TESTS_PASSED: [one for one in Reason if one.record.passed],
+    EntryState.PENDING_FAILURE: [one for one in Reason if one.record.undecided],
+    EntryState.FAILED: [one for one in Reason if one.record.failed],
+    EntryState.CANCELLED: [one for one in Reason if one.record.cancelled],
+    EntryState.MERGED: [one for one in Reason if one.record.merged],
 }
+STATES_OF_CLAUSES = [state for state in EntryState if state is not EntryState.NOT_READY]
+NEEDS = builders.before(Reason.RULE_UNMET, Reason.MERGE_REFUSED, NOT_READY_ORDER)
+CONDITIONS = [*NOT_READY_ORDER, *ConditionCode]
 STANDINGS = [
     (state, reason) for state, table in TABLES.items() for reason in Reason if reason in table
 ]
@@ -79,16 +83,44 @@ def shown(text: Phrase) -> str:
     return markdown.markdown(text, builders.LINKS)
 
 
-def test_each_reason_has_a_text_and_each_text_a_reason():
+def test_each_reason_has_a_text():
     told = {reason for table in TABLES.values() for reason in table}
-    assert told | set(refusals.REFUSALS) == set(Reason)
-    assert set(refusals.REFUSALS) & told == {Reason.FORK_NEEDS_PERSON}
-    assert set(readiness.GOALS) == set(NOT_READY_ORDER)
+    assert told | set(builders.REFUSALS) == set(Reason)
+    assert set(builders.REFUSALS) & told == {Reason.FORK_NEEDS_PERSON}
 
 
-def test_each_hold_and_each_cause_has_a_text():
-    assert set(holds.HOLDS) == set(HoldReason)
-    assert set(endings.CAUSES) == set(Cause)
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{who|somebody} left", "somebody left"),
+        ("merged[ by {who}]", "merged"),
+        ("merged[ by {name}]", "merged by `octo`"),
+        ("[{who} failed|its batch was split]", "its batch was split"),
+        ("[{name} failed|its batch was split]", "`octo` failed"),
+        ("merged[ by {who|somebody}]", "merged by somebody"),
+        ("comment `/merge`[ or {nothing}].", "comment `/merge`."),
+    ],
+)
+def test_a_template_says_what_is_known(template: str, text: str):
+    known = {"name": "octo", "who": None, "nothing": Phrase()}
+    assert shown(phrases.filled(template, known.__getitem__)) == text
+
+
+def test_a_place_that_must_be_known_is_missed():
+    with pytest.raises(phrases.Unknown):
+        phrases.filled("merged into {target}", lambda _: None)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_each_sentence_of_a_record_can_be_said_when_nothing_is_known(reason: Reason):
+    record = reason.record
+    bare = Situation("main", EntryState.PENDING, reason)
+    texts = [record.submitted, record.pending, record.testing, record.passed, record.undecided]
+    for ending in filter(None, (record.failed, record.cancelled, record.merged)):
+        texts += [ending.clause, ending.next, ending.note]
+    texts += [record.aside.clause, record.aside.step] if record.aside else []
+    for text in texts:
+        assert "{" not in shown(places.filled(text, bare))
 
 
 def test_each_condition_each_next_event_and_each_outcome_has_a_text():
@@ -102,7 +134,7 @@ def test_each_condition_each_next_event_and_each_outcome_has_a_text():
 def test_the_text_of_every_condition_met_and_open():
     queue = builders.a_queue(state=QueueState.PAUSED)
     lines = []
-    for code in ConditionCode:
+    for code in CONDITIONS:
         lines.append(code.value)
         for met in (True, False):
             known = WORDS.get(code, Condition(code, met))
@@ -247,7 +279,7 @@ def test_the_text_of_every_step_of_a_search():
 
 def test_what_a_pull_request_still_needs_is_named_as_what_comes_next():
     following = NextEvent(Next.FACTS_CHANGE)
-    codes = list(readiness.GOALS)
+    codes = list(NEEDS)
     lines = []
     for code in codes:
         for wanted in (Wanted(code, "main", "develop", "", builders.HEAD), Wanted(code, "main")):
@@ -296,7 +328,7 @@ def test_what_to_do_after_every_ending():
 
 def test_what_a_pull_request_needs_before_it_may_enter():
     lines = []
-    for code in readiness.GOALS:
+    for code in NEEDS:
         for wanted in (Wanted(code, "main", "develop", "", builders.HEAD), Wanted(code, "main")):
             whole, brief = shown(readiness.goal(wanted)), shown(readiness.brief(wanted))
             lines.append(f"{code.value}: {whole} | {brief}")
@@ -331,7 +363,7 @@ def test_the_text_of_every_cause():
 
 def test_the_text_of_every_refusal():
     lines = []
-    for reason in refusals.REFUSALS:
+    for reason in builders.REFUSALS:
         refused = Refused(reason, "must be between 1 and 1000", "concurrency", (480, 482), HEAD)
         lines.append(f"{reason.value}: {shown(refusals.text(refused, 'main'))}")
     expect("\n".join(lines)).matches("catalog-refusals.txt")
@@ -346,9 +378,10 @@ details = st.builds(
     sha=st.none() | st.just(builders.NEW_HEAD),
 )
 LENGTH_MAX = 12_000
+USUAL = sorted({one for state in STATES_OF_CLAUSES for one in TABLES[state]})
 
 
-@given(st.sampled_from(EntryState), st.sampled_from(sorted(reasons.ANY)), details)
+@given(st.sampled_from(EntryState), st.sampled_from(USUAL), details)
 def test_any_state_with_any_reason_and_any_evidence_has_an_inert_sentence(state, reason, detail):
     # A final state takes only its own codes.
     if state in FINAL and reason not in TABLES[state]:
@@ -382,9 +415,9 @@ def test_holds_causes_refusals_and_conditions_of_entry_are_inert(text):
     shown_texts += [shown(endings.verdict(cause, text, (478,))) for cause in Cause]
     shown_texts += [
         shown(refusals.text(Refused(reason, text, text, (478,)), text))
-        for reason in refusals.REFUSALS
+        for reason in builders.REFUSALS
     ]
-    wanted = [Wanted(code, text, text) for code in readiness.GOALS]
+    wanted = [Wanted(code, text, text) for code in NEEDS]
     shown_texts += [shown(each(one)) for one in wanted for each in (readiness.goal, readiness.step)]
     assert not [each for each in shown_texts if hygiene.faults(each) or len(each) > LENGTH_MAX]
 

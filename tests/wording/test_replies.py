@@ -10,7 +10,7 @@ from service.mergequeue.engine.model import RequiredSet
 from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.wording import refusals, replies
+from service.mergequeue.wording import replies
 from service.mergequeue.wording.replies import Answer, Denial, Reprioritized, Right
 from service.provider.signals import AskCancel, AskRetry, AskUnclear, Unclear
 from service.provider.values import (
@@ -114,7 +114,7 @@ ANSWERS = {
         f"refused {reason.value}": replies.refused(
             Refused(reason, "must be 1 to 1000", "concurrency", (480, 482), HEAD), "main"
         )
-        for reason in refusals.REFUSALS
+        for reason in builders.REFUSALS
     },
 }
 CALLED = ("bob", "mallory")

@@ -11,9 +11,9 @@ from service.mergequeue.api.encoded import QueueAnswers
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import queues as models
 from service.mergequeue.api.models.answers import queues as answers
-from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.operations import lists, queues
 from service.mergequeue.operations.queues import HoldRequest, QueueRequest
+from service.mergequeue.reasons.record import HoldScope
 from service.runtime import Compatibility
 from service.vocabulary import Role
 

@@ -24,7 +24,6 @@ from service.mergequeue.engine.outputs import (
     QueueStateChanged,
     Recorded,
 )
-from service.mergequeue.engine.reasons import MEANINGS
 from service.mergequeue.engine.states import FINAL
 from service.mergequeue.operations.views import PullRequestView, QueueView, TimelineEvent
 from service.mergequeue.wording import checked_names, history, holds, reasons, rule_notes, situation
@@ -121,7 +120,7 @@ def _reporter(reporter: Reporter | None) -> run_answers.CheckReporter | None:
 
 def acting_of(view: PullRequestView) -> Acting:
     """Return who must act and whether submitting again helps; of an ended one by its reason."""
-    meaning = MEANINGS[view.entry.reason]
+    meaning = view.entry.reason.record
     return view.acting or Acting(meaning.retryable, meaning.who)
 
 

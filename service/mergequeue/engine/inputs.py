@@ -10,10 +10,11 @@ from enum import StrEnum
 
 from service.mergequeue.engine.config import ConfigValue
 from service.mergequeue.engine.model import RepositoryFile, RequiredSet, RunStep, Tip
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.reported import Evidence, Facts
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.engine.targets import Targets
+from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import Actor, Blocker, Check, Sha
 
 

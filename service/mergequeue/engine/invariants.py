@@ -14,7 +14,7 @@ from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import NOTHING, Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, RunStarted
 from service.mergequeue.engine.planning import grouping, landing
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import CONVICTED
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, holds, stacks
 from service.mergequeue.engine.state.draft import Draft
@@ -35,9 +35,6 @@ _NEEDS_RUN = {
     EntryState.PENDING_FAILURE: RunStatus.FAILED,
 }
 _NEEDS_DETAIL = frozenset({EntryState.FAILED, EntryState.CANCELLED})
-_BLAMED_BY_TESTS = frozenset(
-    {Reason.REQUIRED_STATUS_FAILED, Reason.RUN_TIMED_OUT, Reason.INTERACTION}
-)
 
 
 def check(draft: Draft) -> None:
@@ -163,7 +160,7 @@ def _final(draft: Draft, entry: Entry) -> None:
     has_evidence = entry.detail != NOTHING or entry.canceller is not None
     if entry.state in _NEEDS_DETAIL and not has_evidence:
         raise InvariantBroken("E7", f"{_name(entry)} left without evidence")
-    if entry.state is not EntryState.FAILED or entry.reason not in _BLAMED_BY_TESTS:
+    if entry.state is not EntryState.FAILED or entry.reason not in CONVICTED:
         return
     run = draft.finished_runs.get(entry.run or "")
     if run is None or run.status is not RunStatus.FAILED:

@@ -11,12 +11,13 @@ from enum import StrEnum
 from functools import cached_property
 
 from service.mergequeue.engine.config import Mode, QueueConfig
-from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.records import Record, UntestedTip
 from service.mergequeue.engine.reported import CheckHistory, Evidence, Facts, Rates
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
 from service.mergequeue.engine.suspicion import Suspicion
 from service.mergequeue.engine.targets import Targets
+from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import Actor, Blocker, Check, Foreign, RequiredName, RequiredSource, Sha
 
 PRIORITY_NAMES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}

@@ -35,6 +35,7 @@ from service.mergequeue.operations import (
     turn,
 )
 from service.mergequeue.operations.views import CommandResult, PullRequestView
+from service.mergequeue.reasons.record import RefusalKind
 from service.mergequeue.store import consents as stored_consents
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.wording import refusals
@@ -48,14 +49,6 @@ from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoR
 
 LANDING_WAIT_S = 20.0
 """A cancellation waits at most this long for a landing that has its permit."""
-CONFLICTS = frozenset(
-    {
-        Reason.ALREADY_LANDED,
-        Reason.QUEUE_NOT_EMPTY,
-        Reason.MODE_SWITCH_IN_PROGRESS,
-    }
-)
-MISSING = frozenset({Reason.NOT_IN_QUEUE, Reason.HOLD_NOT_FOUND})
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +241,11 @@ def refusal_error(refused: Refused, branch: str, member: int | None = None) -> S
         detail = f"Pull request {member}, which is below it in its stack: {detail}"
     members: Mapping[str, object] = {"pull_requests": list(refused.prs)} if refused.prs else {}
     code = refused.reason.value
-    if refused.reason in MISSING:
+    record = refused.reason.record.refused
+    kind = RefusalKind.INVALID if record is None else record.kind
+    if kind is RefusalKind.MISSING:
         return NotFound(detail, code=code, members=members)
-    if refused.reason in CONFLICTS:
+    if kind is RefusalKind.CONFLICT:
         return Conflict(detail, code=code, members=members)
     return Invalid(detail, code=code, members=members)
 

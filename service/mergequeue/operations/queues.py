@@ -33,7 +33,7 @@ from service.mergequeue.engine.inputs import (
 )
 from service.mergequeue.engine.model import Hold, MergeQueue, Tip
 from service.mergequeue.engine.outputs import Step
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import (
     building,
@@ -49,6 +49,7 @@ from service.mergequeue.operations.announcements import TurnResult
 from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.repository_files import Target
 from service.mergequeue.operations.views import QueueView
+from service.mergequeue.reasons.record import HoldScope
 from service.mergequeue.store import queues as stored
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, MergeMethod, QueueRef

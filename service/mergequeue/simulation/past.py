@@ -6,27 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.mergequeue.engine.model import Entry, Run
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import CONVICTED, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
+from service.mergequeue.reasons.record import Ender
 from service.mergequeue.simulation.history import GOOD, Arrival, Fate, History, history_of
 from service.vocabulary import Sha
 
 Head = tuple[int, Sha]
 """A pull request at one commit."""
-
-BROKEN = frozenset({Reason.REQUIRED_STATUS_FAILED, Reason.RUN_TIMED_OUT})
-"""Verdicts on a change by itself."""
-
-BY_CI = frozenset(
-    {
-        Reason.FLAKY_RETRIES_SPENT,
-        Reason.CI_INTERRUPTED,
-        Reason.INFRASTRUCTURE,
-        Reason.CHECK_NEVER_STARTED,
-    }
-)
-"""Cancellations that no person requested and no change caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +63,7 @@ def history_of_past(past: Past) -> History:
 
 def _arrival(past: Past, entry: Entry, merged: set[Head], seconds: Sequence[float]) -> Arrival:
     head = (entry.pr, entry.head)
-    is_withdrawn = entry.state is EntryState.CANCELLED and entry.reason not in BY_CI
+    is_withdrawn = entry.state is EntryState.CANCELLED and not _is_by_ci(entry.reason)
     return Arrival(
         at=past.ready_at[entry.id],
         pr=entry.pr,
@@ -94,12 +82,16 @@ def _arrival(past: Past, entry: Entry, merged: set[Head], seconds: Sequence[floa
 def _fate_of(entry: Entry) -> Fate:
     if entry.state is not EntryState.FAILED:
         return GOOD
-    if entry.reason in BROKEN:
-        return Fate(breaks=True)
     if entry.reason is Reason.INTERACTION:
         partners = frozenset(entry.detail.prs) - {entry.pr}
         return Fate(breaks=not partners, breaks_with=partners)
-    return Fate(conflicts=True)
+    is_broken = entry.reason in CONVICTED
+    return Fate(breaks=is_broken, conflicts=not is_broken)
+
+
+def _is_by_ci(reason: Reason) -> bool:
+    """Return whether no person requested a cancellation and no change caused it."""
+    return reason.record.cancelled is not None and reason.record.cancelled.by is Ender.CI
 
 
 def _heads_of(run: Run) -> set[Head]:

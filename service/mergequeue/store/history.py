@@ -24,7 +24,7 @@ from service.database.codec import JsonCodec
 from service.mergequeue.engine.explaining.estimates import OwnCi, Signs
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import EntryMoved
-from service.mergequeue.engine.reasons import MEANINGS, Reason
+from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.targets import Targets
@@ -172,7 +172,7 @@ def judged(session: Connection, queue: QueueRef) -> Judged:
     interactions = 0
     for row in reversed(session.execute(SELECT_JUDGED, binds).all()):
         reason = Reason(row.reason)
-        failed = row.state == EntryState.FAILED and MEANINGS[reason].blames
+        failed = row.state == EntryState.FAILED and reason.record.blames
         if failed or reason in (Reason.LANDED, Reason.LANDED_DIRECTLY):
             samples.append((_signs_of(row, failures[row.pr]), failed))
         failures[row.pr] += failed

@@ -9,14 +9,17 @@ request numbers and links between them. It is rendered as Markdown for comments 
 text can only enter as an argument of `phrase`, and an argument is always a code span: the easy
 way is the safe way.
 
-Each catalog has one text per reason, hold, cause or condition:
+The sentences about reasons, holds and causes are templates in their records
+(`service/mergequeue/reasons`); these modules choose and fill them:
 
     readiness.py    what a pull request needs before it may enter
     reasons.py      why an entry stands where it stands
     endings.py      why it left the queue, why its test run failed, and what to do next
+    places.py       what the places of these templates stand for
+    skipped.py      why skipped checks do not count
     refusals.py     why a command was refused
-    unclear_commands.py  why a command line cannot be run
     holds.py        why the queue is stopped
+    unclear_commands.py  why a command line cannot be run
     conditions.py   what an entry waits for, and what happens next
     failed_tests.py which tests failed, and what they were before
 

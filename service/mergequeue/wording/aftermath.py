@@ -17,7 +17,7 @@ from service.mergequeue.engine.outputs import (
     RunFinished,
     RunStarted,
 )
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import CONVICTED, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.mergequeue.wording import suspicions
 from service.mergequeue.wording.situation import Landed, PullRequestText
@@ -26,7 +26,6 @@ from service.text.phrases import Page, Phrase, phrase
 
 Span = tuple[datetime, datetime]
 
-_BLAMED = frozenset({Reason.REQUIRED_STATUS_FAILED, Reason.INTERACTION})
 _STANDS_STILL = (EntryState.NOT_READY, EntryState.PENDING, EntryState.TESTS_PASSED)
 """States in which nothing of it runs, so that a pause is a wait."""
 
@@ -45,7 +44,7 @@ def how_found(view: PullRequestText) -> Phrase:
         return Phrase()
     if view.entry.detail.suspicion is not None:
         return suspicions.sentence(view.entry.detail.suspicion)
-    if view.entry.reason not in _BLAMED:
+    if view.entry.reason not in CONVICTED - {Reason.RUN_TIMED_OUT}:
         return Phrase()
     prs, proven = _searched(view)
     if prs:

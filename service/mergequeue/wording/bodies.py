@@ -7,6 +7,7 @@ from service.mergequeue.engine.model import Named, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase
+from service.mergequeue.reasons.testing import FAILED
 from service.mergequeue.wording import (
     aftermath,
     checked_names,
@@ -57,22 +58,24 @@ def body(view: PullRequestText, check_run: str | None = None) -> str:
 def tests(view: PullRequestText) -> str:
     """Return the failed tests of its run, if they matter in its present state."""
     entry = view.entry
-    if entry.state not in _TESTED and entry.reason not in (*_MARKS, Reason.LANDED):
+    if entry.state not in _TESTED and not (
+        entry.reason.record.mark or entry.reason is Reason.LANDED
+    ):
         return ""
     return failed_tests.section(view.tests, view.links, view.now)
 
 
 def failed_checks(view: PullRequestText) -> tuple[Named, ...]:
     """Return the checks because of which it failed or left; empty if none was the reason."""
-    return view.entry.detail.checks if view.entry.reason in _MARKS else ()
+    return view.entry.detail.checks if view.entry.reason.record.mark else ()
 
 
 def logs(view: PullRequestText) -> str:
     """Return the checks in the evidence, each with its result and log; at most five."""
-    checks = failed_checks(view)
-    if not checks:
+    checks, mark = failed_checks(view), view.entry.reason.record.mark
+    if not checks or mark is None:
         return ""
-    glyph, did = _MARKS[view.entry.reason]
+    glyph, did = mark
     lines = [
         f"- {glyph} {markdown.code(each.name)}{_did(each, did)}{markdown.log(each.url, view.links)}"
         for each in checks[: phrases.NAMES_SHOWN_MAX]
@@ -83,7 +86,7 @@ def logs(view: PullRequestText) -> str:
 
 
 def _did(check: Named, words: str) -> str:
-    if check.because and words == _FAILED[1]:
+    if check.because and words == FAILED[1]:
         return f" was skipped because {markdown.code(check.because)} failed"
     return words
 
@@ -118,17 +121,6 @@ def required(view: PullRequestText) -> Phrase:
 
 
 _TESTED = (EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE)
-_FAILED = ("❌", " failed")
-_MARKS = {
-    Reason.CHECK_FAILED: _FAILED,
-    Reason.REQUIRED_STATUS_FAILED: _FAILED,
-    Reason.INTERACTION: _FAILED,
-    Reason.FLAKY_RETRIES_SPENT: _FAILED,
-    Reason.INFRASTRUCTURE: _FAILED,
-    Reason.CI_INTERRUPTED: ("⚠️", " was stopped"),
-    Reason.RUN_TIMED_OUT: ("⌛", " did not pass in time"),
-}
-"""The mark and verb of each reason whose evidence is a list of checks."""
 
 
 def _written(text: Phrase, view: PullRequestText) -> str:
@@ -357,17 +349,10 @@ def _undecided(view: PullRequestText) -> str:
 
 
 def _merged(view: PullRequestText) -> list[str]:
-    reason = view.entry.reason
-    if reason is Reason.ALREADY_CONTAINED:
-        text = "Its commits are already in the target branch, so there was nothing to merge."
-        return [text, aftermath.duration(view)]
-    if reason is Reason.MERGED_BY_HAND:
-        return ["PRs behind it are tested again where needed."]
-    proof = _written(aftermath.proof(view), view)
-    if reason is Reason.LANDED_DIRECTLY:
-        direct = endings.written(reasons.PASSED[Reason.OWN_CHECKS_PASSED], view.situation)
-        return [_written(phrases.sentence(direct), view), proof, aftermath.duration(view)]
-    return [proof, aftermath.duration(view)]
+    note = _written(phrases.sentence(endings.note(view.situation)), view)
+    if view.entry.reason is Reason.MERGED_BY_HAND:
+        return [note]
+    return [note, _written(aftermath.proof(view), view), aftermath.duration(view)]
 
 
 TITLE_CHARACTERS_MAX = 70

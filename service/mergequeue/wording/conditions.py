@@ -20,9 +20,10 @@ from service.mergequeue.engine.explaining.conditions import (
     NextEvent,
 )
 from service.mergequeue.engine.model import Hold, MergeQueue
-from service.mergequeue.engine.reasons import BREAKER_HOLDS, HoldReason, Reason
+from service.mergequeue.engine.reasons import BREAKER_HOLDS, NEEDS, HoldReason, Reason
 from service.mergequeue.engine.state.holds import stops_landings
 from service.mergequeue.engine.states import LANDS, EntryState
+from service.mergequeue.reasons.record import Listed
 from service.mergequeue.wording import checked_names, holds, readiness, reporters, risks
 from service.mergequeue.wording.situation import PullRequestText, Wanted
 from service.text import markdown, phrases, times
@@ -40,23 +41,24 @@ def message(condition: Condition, queue: MergeQueue) -> str:
 
 def clause(condition: Condition, queue: MergeQueue) -> Phrase:
     """Return the condition; while it is open, with the present situation in parentheses."""
+    if isinstance(condition.code, Reason):
+        return _ready(condition, condition.code, queue)
     text = CONDITIONS[condition.code]
     if not isinstance(text, tuple):
         return text(condition, queue)
     met, still_open = text
     words = met if condition.met or not condition.prs else still_open
-    return phrases.filled(words, lambda name, _: _FIELDS[name](condition.prs))
+    return phrases.filled(words, lambda name: _FIELDS[name](condition.prs))
 
 
 def lines(view: PullRequestText) -> list[tuple[bool, Phrase]]:
     """Return the rows of a checklist: whether each is met, and its clause."""
     found: list[tuple[bool, Phrase]] = []
     for each in view.explained.conditions:
-        if each.code in _READINESS and not each.met:
-            code = _READINESS[each.code]
-            wanted = [one for one in view.situation.wanted if one.code is code]
+        if isinstance(each.code, Reason) and not each.met:
+            wanted = [one for one in view.situation.wanted if one.code is each.code]
             found.extend((False, readiness.goal(one)) for one in wanted)
-        elif each.code not in _READINESS or each.code in _SHOWN_WHEN_MET:
+        elif isinstance(each.code, ConditionCode) or NEEDS[each.code].listed is Listed.ALWAYS:
             found.append((each.met, clause(each, view.queue)))
     return found
 
@@ -129,10 +131,9 @@ def _stopping(view: PullRequestText) -> list[Hold]:
     return [hold for hold in view.queue.holds if hold.id in wanted]
 
 
-def _ready(condition: Condition, queue: MergeQueue) -> Phrase:
-    is_stacked = condition.code is ConditionCode.STACKED
-    state = " ".join(map(str, condition.prs)) if is_stacked else ""
-    wanted = Wanted(_READINESS[condition.code], queue.branch, condition.name, state)
+def _ready(condition: Condition, code: Reason, queue: MergeQueue) -> Phrase:
+    state = " ".join(map(str, condition.prs)) if code is Reason.STACKED else ""
+    wanted = Wanted(code, queue.branch, condition.name, state)
     return readiness.met(wanted) if condition.met else readiness.goal(wanted)
 
 
@@ -328,14 +329,9 @@ _FIELDS: dict[str, Callable[[Sequence[int]], Phrase]] = {
     "are": lambda prs: Phrase((phrases.are(prs),)),
 }
 
-_READINESS: dict[ConditionCode, Reason] = {
-    code: Reason(code.value) for code in ConditionCode if code.value in set(readiness.GOALS)
-}
-
 _RESULTS_ARE_IN = "the results of the failed tests have arrived"
 
 CONDITIONS: dict[ConditionCode, Text] = {
-    **dict.fromkeys(_READINESS, _ready),
     ConditionCode.QUEUE_RUNNING: _running,
     ConditionCode.NO_HOLD: _no_hold,
     ConditionCode.NO_CONFLICT_AHEAD: (
@@ -379,18 +375,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.STILL_READY: _still_ready,
     ConditionCode.LANDING_FREE: _landing_free,
 }
-"""Every condition."""
-
-_SHOWN_WHEN_MET = frozenset(
-    {
-        ConditionCode.DRAFT,
-        ConditionCode.CONFLICT_TARGET,
-        ConditionCode.REVIEW_REQUIRED,
-        ConditionCode.CHECK_PENDING,
-        ConditionCode.CHECK_FAILING,
-    }
-)
-"""Conditions of readiness that a list shows also when they are met: those that people expect."""
+"""Every condition but those of readiness."""
 
 _AHEAD = frozenset({ConditionCode.AHEAD_DECIDED, ConditionCode.AHEAD_LANDED})
 
@@ -413,7 +398,7 @@ def what_next(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> Phr
     if isinstance(words, tuple):
         words = words[min(len(following.prs), 2)]
     fields = {"prs": phrases.pulls(following.prs), "resume": phrase("{}", "/merge resume")}
-    return phrases.filled(words, lambda name, _: fields[name])
+    return phrases.filled(words, fields.get)
 
 
 NEXT: dict[Next, str | tuple[str, str, str]] = {

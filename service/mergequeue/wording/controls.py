@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import FINAL, EntryState
+from service.mergequeue.wording import endings
 from service.mergequeue.wording.situation import PullRequestText
 from service.provider import controls
 from service.provider.controls import Control
@@ -23,16 +23,6 @@ TEXTS: dict[Control, tuple[str, str, str]] = {
 
 _RETRIED = frozenset({EntryState.TESTING, EntryState.PENDING_FAILURE})
 _WAITS = frozenset({EntryState.NOT_READY, EntryState.PENDING})
-
-# It is closed, or this queue is not the queue of its base any more.
-_NOT_QUEUED_AGAIN = frozenset(
-    {
-        Reason.PR_CLOSED,
-        Reason.PR_GONE,
-        Reason.MERGED_INTO_OTHER_BRANCH,
-        Reason.BASE_CHANGED,
-    }
-)
 
 
 def boxes(view: PullRequestText) -> str:
@@ -62,6 +52,6 @@ def possible(view: PullRequestText) -> Iterator[Control]:
         return
     if state in _WAITS and entry.priority > controls.SOONER:
         yield Control.SOONER
-    is_out = state in (EntryState.FAILED, EntryState.CANCELLED)
-    if is_out and entry.reason not in _NOT_QUEUED_AGAIN:
+    ending = endings.ending_of(state, entry.reason)
+    if ending is not None and ending.may_return:
         yield Control.REQUEUE

@@ -415,7 +415,7 @@ def _closed(event: BisectionClosed) -> Phrase:
         return phrase("the cause is found: {}", phrases.pulls((event.culprit,)))
     if event.why is Reason.BISECTION_PASSED:
         return phrase("the search ended without a cause: what had failed passes now")
-    if event.why not in reasons.PENDING:
+    if not event.why.record.pending:
         return phrase("the search was given up because a PR that it needs left the queue")
     why = reasons.because(Situation("", EntryState.PENDING, event.why))
     return phrase("the search was given up because {}", why)

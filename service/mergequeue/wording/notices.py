@@ -6,6 +6,7 @@ from urllib.parse import quote
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
 from service.mergequeue.engine.states import FINAL, EntryState
+from service.mergequeue.reasons.record import Ender
 from service.mergequeue.wording import (
     aftermath,
     bodies,
@@ -27,19 +28,6 @@ from service.vocabulary import Actor, ActorKind
 
 COMMENT_CHARACTERS_MAX = 60_000
 """GitHub takes 65,536 (docs/design/provider.md 14)."""
-
-# Reasons to leave that nobody who follows the pull request has brought about himself.
-_ANNOUNCED = frozenset(
-    {
-        Reason.NOT_READY_TIMEOUT,
-        Reason.AUTHORIZATION_LOST,
-        Reason.FLAKY_RETRIES_SPENT,
-        Reason.CI_INTERRUPTED,
-        Reason.INFRASTRUCTURE,
-        Reason.CHECK_NEVER_STARTED,
-        Reason.TEST_BRANCH_TAMPERED,
-    }
-)
 
 
 def status_marker(branch: str) -> str:
@@ -107,7 +95,8 @@ def is_announced(view: PullRequestText) -> bool:
     entry = view.entry
     if entry.state is EntryState.FAILED:
         return True
-    return entry.state is EntryState.CANCELLED and entry.reason in _ANNOUNCED
+    ending = endings.ending_of(entry.state, entry.reason)
+    return ending is not None and ending.is_announced
 
 
 def version(view: PullRequestText) -> Phrase:
@@ -146,18 +135,6 @@ _STATUS = {
     EntryState.FAILED: CheckReportStatus.FAILURE,
     EntryState.CANCELLED: CheckReportStatus.NEUTRAL,
 }
-
-# What only a person does, even where nobody knows who it was.
-_BY_A_PERSON = frozenset(
-    {
-        Reason.LABEL_REMOVED,
-        Reason.PR_CLOSED,
-        Reason.HEAD_CHANGED,
-        Reason.BASE_CHANGED,
-        Reason.CONVERTED_TO_DRAFT,
-    }
-)
-
 
 _LABELS = {
     EntryState.NOT_READY: "headgate:waiting",
@@ -216,7 +193,8 @@ def _is_required(view: PullRequestText) -> bool:
 
 def _is_by_a_person(view: PullRequestText) -> bool:
     asked = view.entry.reason in SUBMITTED and view.situation.by.kind is ActorKind.PERSON
-    return asked or view.entry.reason in _BY_A_PERSON
+    ending = view.entry.reason.record.cancelled
+    return asked or (ending is not None and ending.by is Ender.PERSON)
 
 
 def _check_summary(view: PullRequestText) -> str:

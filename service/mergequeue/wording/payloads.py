@@ -27,7 +27,7 @@ from service.mergequeue.engine.outputs import (
     RunFinished,
     RunRetired,
 )
-from service.mergequeue.engine.reasons import MEANINGS, Cause
+from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.wording import reasons, situation
 from service.notifications.messages import Message, common_fields, message_of, time_text
@@ -258,7 +258,7 @@ def _of_run(run: Run | None, vehicle: int | None) -> Json:
 
 
 def _why(scene: Scene, entry: Entry, run: Run | None, word: Word) -> Json:
-    meaning = MEANINGS[entry.reason]
+    meaning = entry.reason.record
     wire = {} if word[1] is None else {word[1]: meaning.wire}
     is_over = entry.state in {EntryState.FAILED, EntryState.CANCELLED, EntryState.PENDING_FAILURE}
     cause = run.cause if run is not None and is_over else None

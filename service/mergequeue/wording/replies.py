@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from service.mergequeue.engine.applying import commands
 from service.mergequeue.engine.model import MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.reasons import Reason
@@ -20,7 +21,7 @@ from service.mergequeue.wording import (
     suspicions,
     unclear_commands,
 )
-from service.mergequeue.wording.endings import MERGE
+from service.mergequeue.wording.names import MERGE
 from service.mergequeue.wording.situation import PullRequestText
 from service.provider.signals import AskCancel, AskRetry, AskUnclear
 from service.provider.stacks import MergedFrom
@@ -206,13 +207,7 @@ def nothing_runs(position: int | None, length: int) -> Answer:
 
 def not_open(state: PullRequestState) -> Answer:
     """The pull request is closed or merged."""
-    return refused(Refused(_not_open_reason(state), ""), "")
-
-
-def _not_open_reason(state: PullRequestState) -> Reason:
-    if state is PullRequestState.MERGED:
-        return Reason.PULL_REQUEST_MERGED
-    return Reason.PULL_REQUEST_CLOSED
+    return refused(Refused(commands.not_open(state), ""), "")
 
 
 def refused(refusal: Refused, branch: str) -> Answer:
@@ -273,7 +268,7 @@ def status(view: PullRequestText) -> Answer:
 def never_submitted(branch: str, state: PullRequestState) -> Answer:
     """There is nothing to explain: it was never queued."""
     if state is not PullRequestState.OPEN:
-        return _accepted(refusals.text(Refused(_not_open_reason(state), ""), branch))
+        return _accepted(refusals.text(Refused(commands.not_open(state), ""), branch))
     return _accepted(
         phrase("This PR is not in the queue for {}. Comment {} to add it.", branch, MERGE)
     )

@@ -13,26 +13,18 @@ from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import NOTHING, Bisection, Detail, Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state.readiness import blocker_names
 from service.mergequeue.engine.states import EntryState, RunStatus
 from service.mergequeue.wording import failed_tests
 from service.mergequeue.wording.failed_tests import FailedTests
 from service.text.markdown import Links
 from service.text.times import TimeLeft
-from service.vocabulary import SYSTEM, Actor, Blocker, BlockerCode, Sha
+from service.vocabulary import SYSTEM, Actor, Sha
 
 Tables = Mapping[str, tuple[CheckedName, ...]]
 """The required checks of runs with their evidence, by the id of the run."""
 
 NO_TABLES: Tables = MappingProxyType({})
-
-_NAMED = {
-    Reason.CHECK_PENDING: BlockerCode.CHECK_PENDING,
-    Reason.CHECK_FAILING: BlockerCode.CHECK_FAILING,
-    Reason.CHECK_MISSING: BlockerCode.CHECK_MISSING,
-    Reason.REVIEW_REQUIRED: BlockerCode.REVIEW_REQUIRED,
-    Reason.RULE_UNMET: BlockerCode.OTHER,
-    Reason.STACKED: BlockerCode.STACKED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +160,7 @@ def _names(code: Reason, entry: Entry) -> tuple[str, ...]:
         return (entry.rested_on,) if entry.rested_on else ()
     if entry.refusal is not None and entry.refusal.reason is code:
         return (entry.refusal.name,) if entry.refusal.name else ()
-    blockers: tuple[Blocker, ...] = entry.facts.blockers
-    wanted = _NAMED.get(code)
-    return tuple(each.name for each in blockers if each.code is wanted and each.name)
+    return blocker_names(entry, code)
 
 
 def _who_moved(entry: Entry, history: tuple[Recorded, ...]) -> Actor:

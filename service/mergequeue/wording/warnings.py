@@ -6,7 +6,7 @@ from datetime import datetime
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Run
 from service.mergequeue.wording import reporters
-from service.mergequeue.wording.endings import TEST_BRANCHES
+from service.mergequeue.wording.names import TEST_BRANCHES
 from service.text import phrases, times
 from service.text.phrases import Phrase, phrase
 from service.vocabulary import RequiredName

@@ -13,9 +13,9 @@ from service.http.models.common import Integer, Moment, Named, Reason, Request
 from service.http.models.shared import Uuid
 from service.mergequeue.api.models.answers import queues as answers
 from service.mergequeue.engine.config import SETTINGS, ConfigValue
-from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import setting_types
+from service.mergequeue.reasons.record import HoldScope
 
 NULLABLE = frozenset({"requiredStatuses", "stateReason"})
 """Where an update takes null for a value (docs/design/http.md 2)."""

@@ -23,7 +23,7 @@ from service.mergequeue.engine.outputs import (
     Refused,
     Tell,
 )
-from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, Reason
+from service.mergequeue.engine.reasons import CANCELLING, LIFTED_BY_PERSON, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving, line, target
 from service.mergequeue.engine.state.draft import Draft
@@ -38,22 +38,11 @@ HOLDS_MAX = 20
 
 PRIORITY_MAX = 255
 
-CANCELLING = frozenset(
-    {
-        Reason.USER_REQUESTED,
-        Reason.ADMIN_REQUESTED,
-        Reason.API_REQUESTED,
-        Reason.LABEL_REMOVED,
-        Reason.PR_CLOSED,
-        Reason.MERGED_INTO_OTHER_BRANCH,
-        Reason.HEAD_CHANGED,
-        Reason.BASE_CHANGED,
-        Reason.CONVERTED_TO_DRAFT,
-        Reason.AUTHORIZATION_LOST,
-        Reason.PR_GONE,
-    }
-)
-"""Codes with which a pull request may be taken out from outside."""
+
+def not_open(state: PullRequestState) -> Reason:
+    """Return why a pull request that is not open is refused."""
+    is_merged = state is PullRequestState.MERGED
+    return Reason.PULL_REQUEST_MERGED if is_merged else Reason.PULL_REQUEST_CLOSED
 
 
 def submit(draft: Draft, one: Submit) -> Refused | None:
@@ -77,9 +66,7 @@ def _submit(draft: Draft, one: Submit) -> Refused | None:
         text = f"priority is 0 to {PRIORITY_MAX}, not {one.priority}"
         return Refused(Reason.INVALID_VALUE, text, field="priority")
     if facts.state is not PullRequestState.OPEN:
-        merged = facts.state is PullRequestState.MERGED
-        reason = Reason.PULL_REQUEST_MERGED if merged else Reason.PULL_REQUEST_CLOSED
-        return Refused(reason, f"pull request {facts.pr} is {facts.state.value}")
+        return Refused(not_open(facts.state), f"pull request {facts.pr} is {facts.state.value}")
     known = draft.entries.get(facts.pr)
     if known is not None and known.head == facts.head:
         _update(draft, known, one)

@@ -31,11 +31,6 @@ from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
 from service.vocabulary import BY_SETTING, Check, CheckOutcome, RequiredName
 
-_WORDS = {
-    Reason.CONVERTED_TO_DRAFT: "it became a draft",
-    Reason.AUTHORIZATION_LOST: "no person with write access approves this head any more",
-}
-
 
 def facts_changed(draft: Draft, one: FactsChanged) -> None:
     """A fresh read of a pull request: it may end the submission, or change its readiness."""
@@ -56,7 +51,7 @@ def facts_changed(draft: Draft, one: FactsChanged) -> None:
             leaving.try_again(draft, (entry,))
         _take_own_checks(draft, entry)
         return
-    detail = _why_it_left(reason, one)
+    detail = readiness.evidence_of_leaving(reason, facts)
     if reason is Reason.MERGED_BY_HAND and entry.cancel is None:
         # The target's move comes as a report of its own: with it, predicted trees can be kept.
         by = draft.now + readiness.MERGE_SEEN
@@ -162,19 +157,6 @@ def _still_old(run: Run, checks: tuple[Check, ...]) -> tuple[str, ...]:
     before = {check.id: check for check in run.checks}
     changed = {check.id for check in checks if before.get(check.id, check) != check}
     return tuple(known for known in run.rerun_ids if known not in changed)
-
-
-def _why_it_left(reason: Reason, one: FactsChanged) -> Detail:
-    facts = one.facts
-    if reason is Reason.HEAD_CHANGED:
-        return Detail(text="a commit was pushed", sha=facts.head)
-    if reason is Reason.BASE_CHANGED:
-        return Detail(text=facts.base)
-    if reason is Reason.MERGED_BY_HAND:
-        return Detail(sha=facts.merged_sha)
-    if reason is Reason.MERGED_INTO_OTHER_BRANCH:
-        return Detail(text=facts.base, sha=facts.merged_sha)
-    return Detail(text=_WORDS.get(reason, "the pull request was closed"))
 
 
 REFUSED_BY_RULES = frozenset(

@@ -7,15 +7,10 @@ decide: a record is read for hundreds of entries at once.
 from dataclasses import dataclass
 
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, Run
-from service.mergequeue.engine.reasons import (
-    MEANINGS,
-    NOT_READY_ORDER,
-    Meaning,
-    Reason,
-    WhoMustAct,
-)
+from service.mergequeue.engine.reasons import NOT_READY_ORDER, Reason
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.reasons.record import Record, WhoMustAct
 from service.vocabulary import CheckOutcome
 
 _NOBODY = WhoMustAct.NOBODY
@@ -39,20 +34,20 @@ def acting(queue: MergeQueue, entry: Entry, run: Run | None) -> Acting:
 
     `run` is the entry's live run.
     """
-    meaning = MEANINGS[entry.reason]
+    record = entry.reason.record
     if entry.state is EntryState.NOT_READY:
-        first = _first_unmet(entry, meaning)
+        first = _first_unmet(entry, record)
         return Acting(first.retryable, first.who)
     stopped, hold = _stops(queue, entry)
     parties = [
         WhoMustAct.MAINTAINER if stopped is not None else _NOBODY,
         holds.who_lifts(hold.reason) if hold is not None else _NOBODY,
-        MEANINGS[Reason.CONFLICT_AHEAD].who if entry.held_by else _NOBODY,
-        _first_unmet(entry, meaning).who,
+        Reason.CONFLICT_AHEAD.record.who if entry.held_by else _NOBODY,
+        _first_unmet(entry, record).who,
         WhoMustAct.MAINTAINER if _waits_for_approval(entry, run) else _NOBODY,
     ]
-    who = next((each for each in parties if each is not _NOBODY), meaning.who)
-    return Acting(meaning.retryable, who, stopped, hold)
+    who = next((each for each in parties if each is not _NOBODY), record.who)
+    return Acting(record.retryable, who, stopped, hold)
 
 
 def is_blocked(run: Run) -> bool:
@@ -60,9 +55,9 @@ def is_blocked(run: Run) -> bool:
     return any(check.outcome is CheckOutcome.BLOCKED for check in run.checks)
 
 
-def _first_unmet(entry: Entry, otherwise: Meaning) -> Meaning:
-    """Return the meaning of the first unmet condition that a person must meet, else the first."""
-    unmet = [MEANINGS[reason] for reason in NOT_READY_ORDER if reason in entry.unmet]
+def _first_unmet(entry: Entry, otherwise: Record) -> Record:
+    """Return the record of the first unmet condition that a person must meet, else the first."""
+    unmet = [reason.record for reason in NOT_READY_ORDER if reason in entry.unmet]
     of_people = [one for one in unmet if one.who is not _NOBODY]
     return next(iter([*of_people, *unmet]), otherwise)
 

@@ -14,44 +14,17 @@ from enum import StrEnum
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, Run
-from service.mergequeue.engine.reasons import (
-    BREAKER_HOLDS,
-    MEANINGS,
-    NOT_READY_ORDER,
-    Reason,
-    WhoMustAct,
-)
+from service.mergequeue.engine.reasons import ASIDE, BREAKER_HOLDS, NEEDS, Reason
 from service.mergequeue.engine.state import holds, leaving, readiness
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import QueueState, RunKind
+from service.mergequeue.reasons.record import Listed, WhoMustAct
 from service.vocabulary import BlockerCode, CheckOutcome, Foreign, Mergeability
 
 
 class ConditionCode(StrEnum):
-    """What must be true. Those of readiness are the reason codes of their opposite."""
+    """What must be true beside readiness, the conditions of which are named by their reasons."""
 
-    FACTS_UNKNOWN = "facts_unknown"
-    DRAFT = "draft"
-    BASE_MISMATCH = "base_mismatch"
-    CONFLICT_TARGET = "conflict_target"
-    MERGEABILITY_UNKNOWN = "mergeability_unknown"
-    REVIEW_REQUIRED = "review_required"
-    CHANGES_REQUESTED = "changes_requested"
-    CONVERSATIONS_UNRESOLVED = "conversations_unresolved"
-    CHECK_PENDING = "check_pending"
-    CHECK_FAILING = "check_failing"
-    CHECK_MISSING = "check_missing"
-    STACKED = "stacked"
-    PROVIDER_QUEUED = "provider_queued"
-    UNSIGNED = "unsigned"
-    RULE_UNMET = "rule_unmet"
-    IMPACTED_TARGETS_MISSING = "impacted_targets_missing"
-    FORK_NEEDS_PERSON = "fork_needs_person"
-    WORKFLOWS_PERMISSION_MISSING = "workflows_permission_missing"
-    NO_EVIDENCE = "no_evidence"
-    CI_INTERRUPTED = "ci_interrupted"
-    INFRASTRUCTURE = "infrastructure"
-    MERGE_REFUSED = "merge_refused"
     QUEUE_RUNNING = "queue_running"
     NO_HOLD = "no_hold"
     NO_CONFLICT_AHEAD = "no_conflict_ahead"
@@ -93,7 +66,7 @@ class Condition:
     `foreign`: another reporter's report of the check, which does not count.
     """
 
-    code: ConditionCode
+    code: ConditionCode | Reason
     met: bool
     who_must_act: WhoMustAct = WhoMustAct.NOBODY
     since: datetime | None = None
@@ -152,7 +125,7 @@ UNANSWERED = "unanswered"
 THROTTLED = "throttled"
 """The word for a test branch or an own landing that waits for the provider's limit until `at`."""
 
-_NEXT: Mapping[ConditionCode, Next] = {
+_NEXT: Mapping[ConditionCode | Reason, Next] = {
     ConditionCode.QUEUE_RUNNING: Next.QUEUE_RESUMES,
     ConditionCode.QUEUE_LANDS: Next.QUEUE_RESUMES,
     ConditionCode.NO_HOLD: Next.HOLD_LIFTED,
@@ -178,42 +151,6 @@ _NEXT: Mapping[ConditionCode, Next] = {
 }
 """What is awaited while a condition is open; of the others it is that facts change."""
 
-_BLOCKERS = {
-    Reason.CHECK_PENDING: BlockerCode.CHECK_PENDING,
-    Reason.CHECK_FAILING: BlockerCode.CHECK_FAILING,
-    Reason.CHECK_MISSING: BlockerCode.CHECK_MISSING,
-    Reason.REVIEW_REQUIRED: BlockerCode.REVIEW_REQUIRED,
-    Reason.RULE_UNMET: BlockerCode.OTHER,
-    Reason.STACKED: BlockerCode.STACKED,
-}
-
-
-_SHOWN_WHEN_OPEN = leaving.CI_WAITS | frozenset(
-    {
-        Reason.FACTS_UNKNOWN,
-        Reason.NO_EVIDENCE,
-        Reason.CHECK_MISSING,
-        Reason.STACKED,
-        Reason.PROVIDER_QUEUED,
-        Reason.UNSIGNED,
-        Reason.MERGE_REFUSED,
-        Reason.RULE_UNMET,
-    }
-)
-"""Predicates that most pull requests never meet, and rules of which the provider shows only that
-one is unmet: a list names them only while they are open."""
-
-
-_BY_RULES = frozenset(
-    {
-        Reason.CONVERSATIONS_UNRESOLVED,
-        Reason.CHECK_PENDING,
-        Reason.CHECK_FAILING,
-        Reason.CHECK_MISSING,
-    }
-)
-"""Predicates that follow from the rules of the branch: while these are not known, nothing does."""
-
 
 def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
     """Return every condition of readiness; impacted targets only if the queue needs them.
@@ -223,9 +160,9 @@ def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
     unknown = _unknown_of(draft.queue, entry)
     hours = draft.queue.config.not_ready_timeout_hours
     limit = entry.state_since + timedelta(hours=hours) if hours else None
-    for reason in NOT_READY_ORDER:
+    for reason, need in NEEDS.items():
         met = reason not in entry.unmet
-        is_unknown = reason in unknown or reason in _SHOWN_WHEN_OPEN
+        is_unknown = reason in unknown or need.listed is Listed.OPEN
         if met and (is_unknown or _is_idle(draft.queue, entry, reason)):
             continue
         waits_until = entry.build_after if reason in leaving.CI_WAITS else None
@@ -237,7 +174,7 @@ def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
             absent = tuple(pr for pr in listed if pr not in draft.entries)
             acts = acts if absent else WhoMustAct.NOBODY
         yield Condition(
-            code=ConditionCode(reason.value),
+            code=reason,
             met=met,
             who_must_act=acts,
             since=None if met else entry.state_since,
@@ -250,14 +187,14 @@ def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
 def _unknown_of(queue: MergeQueue, entry: Entry) -> Set[Reason]:
     """Return the reasons of which the absence says nothing: the facts about them are not known."""
     if Reason.FACTS_UNKNOWN in entry.unmet:
-        return frozenset(NOT_READY_ORDER)
+        return NEEDS.keys()
     found: set[Reason] = set()
     if entry.facts.mergeability not in (Mergeability.MERGEABLE, Mergeability.NOT_MERGEABLE):
         found.add(Reason.CONFLICT_TARGET)
     if any(blocker.code is BlockerCode.CHECK_MISSING for blocker in entry.facts.blockers):
         found.add(Reason.CHECK_PENDING)
     if queue.required is None or queue.required.source is None:
-        found |= _BY_RULES
+        found |= {reason for reason, need in NEEDS.items() if need.follows_rules}
     return found
 
 
@@ -283,7 +220,7 @@ def lost_readiness(entry: Entry, prs: tuple[int, ...] = ()) -> Iterator[Conditio
         yield Condition(
             ConditionCode.STILL_READY,
             met=False,
-            who_must_act=MEANINGS[reason].who,
+            who_must_act=reason.record.who,
             since=entry.unready_since,
             prs=prs,
             name=_name_of(entry, reason),
@@ -361,7 +298,7 @@ def may_land(draft: Draft, run: str | None, *, met: bool) -> Iterator[Condition]
 
 def who(reason: Reason, *, met: bool) -> WhoMustAct:
     """Return who must act while the reason exists."""
-    return WhoMustAct.NOBODY if met else MEANINGS[reason].who
+    return WhoMustAct.NOBODY if met else reason.record.who
 
 
 def _is_idle(queue: MergeQueue, entry: Entry, reason: Reason) -> bool:
@@ -378,13 +315,12 @@ def _is_idle(queue: MergeQueue, entry: Entry, reason: Reason) -> bool:
 def _name_of(entry: Entry, reason: Reason) -> str:
     if reason is Reason.BASE_MISMATCH:
         return entry.facts.base
-    if reason in leaving.CI_WAITS or reason is Reason.NO_EVIDENCE:
+    if reason in ASIDE:
         return ", ".join(check.name for check in entry.detail.checks)
     if entry.refusal is not None and entry.refusal.reason is reason:
         return entry.refusal.name
-    code = _BLOCKERS.get(reason)
-    names = [blocker.name for blocker in entry.facts.blockers if blocker.code is code]
-    return ", ".join(name for name in names if name and name != readiness.WORKFLOWS)
+    names = readiness.blocker_names(entry, reason)
+    return ", ".join(name for name in names if name != readiness.WORKFLOWS)
 
 
 def _queue_is(queue: MergeQueue, code: ConditionCode, *, met: bool) -> Condition:

@@ -21,7 +21,7 @@ from service.mergequeue.engine.model import Bisection, Entry, MergeQueue, Run
 from service.mergequeue.engine.planning import grouping
 from service.mergequeue.engine.policy import constants, policies, suspecting
 from service.mergequeue.engine.policy import entries_on_all_targets as on_all
-from service.mergequeue.engine.reasons import Reason, WhoMustAct
+from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases
 from service.mergequeue.engine.state.draft import Draft
@@ -35,6 +35,7 @@ from service.mergequeue.engine.states import (
     RunStatus,
 )
 from service.mergequeue.engine.suspicion import Suspicion
+from service.mergequeue.reasons.record import WhoMustAct
 from service.vocabulary import SYSTEM
 
 

@@ -8,11 +8,12 @@ from service.mergequeue.engine.inputs import LandingStopCode, LandingStopped
 from service.mergequeue.engine.model import Detail, Entry, Refusal, Unexplained
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.planning import landing
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import holds, leaving, readiness, target
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunKind
+from service.mergequeue.reasons.record import HoldScope
 
 LAND_AGAIN = timedelta(seconds=60)
 """How long a landing waits that found the provider not ready for it."""

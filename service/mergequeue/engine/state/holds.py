@@ -5,15 +5,10 @@ from datetime import datetime, timedelta
 
 from service.mergequeue.engine.model import Breaker, Hold, MergeQueue
 from service.mergequeue.engine.outputs import HoldPlaced, HoldReleased
-from service.mergequeue.engine.reasons import (
-    BREAKER_HOLDS,
-    HOLD_SCOPES,
-    HoldReason,
-    HoldScope,
-    WhoMustAct,
-)
+from service.mergequeue.engine.reasons import BREAKER_HOLDS, HoldReason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.reasons.record import HoldScope, WhoMustAct
 
 TRY_AGAIN = timedelta(minutes=15)
 """After this time a refusal by a rule is tried once more (docs/design/engine.md 4)."""
@@ -22,19 +17,6 @@ LOOKED_AT_BY_A_PERSON = frozenset({HoldReason.LANDING_MISMATCH, HoldReason.TARGE
 """Until these are lifted no move of the target is taken in (docs/design/landing.md 3)."""
 
 _MENDED_BY_THE_REST = frozenset({HoldReason.UNTESTED_TIP, HoldReason.BASE_RED})
-
-_WHO = {
-    HoldReason.FREEZE: WhoMustAct.MAINTAINER,
-    HoldReason.REQUIRED_STATUSES_MISSING: WhoMustAct.MAINTAINER,
-    HoldReason.RULE_DENIED: WhoMustAct.MAINTAINER,
-    HoldReason.STRICT_CHECKS: WhoMustAct.MAINTAINER,
-    HoldReason.METHOD_DENIED: WhoMustAct.MAINTAINER,
-    HoldReason.PROVIDER_QUEUE: WhoMustAct.MAINTAINER,
-    HoldReason.CONFIG_INVALID: WhoMustAct.MAINTAINER,
-    HoldReason.UNTESTED_TIP: WhoMustAct.NOBODY,
-    HoldReason.RECOVERING: WhoMustAct.NOBODY,
-    HoldReason.PROVIDER_LIMIT: WhoMustAct.NOBODY,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +36,7 @@ def place(draft: Draft, request: HoldRequest) -> None:
     hold = Hold(
         id=draft.name(f"hold {queue.next_hold}"),
         reason=request.reason,
-        scope=request.scope or HOLD_SCOPES[request.reason],
+        scope=request.scope or request.reason.record.scope,
         by=draft.actor,
         text=request.text,
         since=draft.now,
@@ -119,7 +101,7 @@ def has(queue: MergeQueue, reason: HoldReason) -> bool:
 
 def who_lifts(reason: HoldReason) -> WhoMustAct:
     """Return who must act while such a hold exists."""
-    return _WHO.get(reason, WhoMustAct.OPERATOR)
+    return reason.record.who
 
 
 def stops_starts(queue: MergeQueue) -> tuple[Hold, ...]:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from service.mergequeue.engine.model import NOTHING, Bisection, Detail, Entry, Run
 from service.mergequeue.engine.outputs import BisectionClosed
-from service.mergequeue.engine.reasons import BREAKER_HOLDS, Reason
+from service.mergequeue.engine.reasons import ASIDE, BREAKER_HOLDS, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state import bases, line
 from service.mergequeue.engine.state.draft import Draft
@@ -22,7 +22,7 @@ RESTARTS = frozenset(
 )
 """Reasons for new tests; kept during a landing like a leaving, and weaker than one."""
 
-CI_WAITS = frozenset({Reason.CI_INTERRUPTED, Reason.INFRASTRUCTURE})
+CI_WAITS = frozenset(one for one in ASIDE if one.record.aside and one.record.aside.is_for_ci)
 """Reasons for which an entry waits beside the line until its retry time."""
 
 CI_WAIT_FIRST = timedelta(minutes=5)
@@ -30,8 +30,6 @@ CI_WAIT_FIRST = timedelta(minutes=5)
 
 CI_WAIT_MAX = timedelta(hours=1)
 """The longest such wait."""
-
-_TRIED_AGAIN = CI_WAITS | {Reason.NO_EVIDENCE}
 
 _TO_THOSE_BEHIND = {
     EntryState.FAILED: Reason.AHEAD_FAILED,
@@ -176,7 +174,7 @@ def _waited_for_ci(entry: Entry) -> timedelta:
 def try_again(draft: Draft, entries: Iterable[Entry]) -> None:
     """Let entries that were set aside, for their tests or by a refusal, be tried again."""
     for entry in list(entries):
-        barred = tuple(reason for reason in entry.barred if reason not in _TRIED_AGAIN)
+        barred = tuple(reason for reason in entry.barred if reason not in ASIDE)
         if barred != entry.barred:
             draft.put(replace(draft.entries[entry.pr], barred=barred, build_after=None))
         if entry.refusal is not None:

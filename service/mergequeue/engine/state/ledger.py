@@ -4,13 +4,11 @@ from collections.abc import Collection, Sequence
 
 from service.mergequeue.engine import blame, records
 from service.mergequeue.engine.model import Entry, Failure
-from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reasons import CONVICTED
 from service.mergequeue.engine.records import Record, Suspect
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState
-
-_CONVICTED = frozenset({Reason.REQUIRED_STATUS_FAILED, Reason.RUN_TIMED_OUT, Reason.INTERACTION})
 
 
 def note_failure(draft: Draft, newest: Record) -> None:
@@ -40,7 +38,7 @@ def review(draft: Draft) -> None:
     culprits = [
         final.id
         for final in finals
-        if final.state is EntryState.FAILED and final.reason in _CONVICTED
+        if final.state is EntryState.FAILED and final.reason in CONVICTED
     ]
     kept = blame.explained(records.merged(kept, merged), culprits)
     _put(draft, _live(draft, kept))

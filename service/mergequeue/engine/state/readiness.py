@@ -5,13 +5,14 @@ from datetime import datetime, timedelta
 
 from service.mergequeue.engine.model import NOTHING, Detail, Entry
 from service.mergequeue.engine.outputs import Tell
-from service.mergequeue.engine.reasons import NOT_READY_ORDER, Reason
+from service.mergequeue.engine.reasons import NEEDS, NOT_READY_ORDER, Reason
 from service.mergequeue.engine.replacing import replace
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.state import leaving, stacks
 from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.state.places import is_expected
 from service.mergequeue.engine.states import EntryState, RunPhase
+from service.mergequeue.reasons.record import Grace
 from service.vocabulary import Blocker, BlockerCode, Mergeability, PullRequestState
 
 GRACE = timedelta(minutes=10)
@@ -23,37 +24,9 @@ GRACE_PASSED = timedelta(minutes=2)
 MERGE_SEEN = timedelta(seconds=60)
 """How long a merge by hand may be seen before the target's move is: one sweep of the tips."""
 
-_GRACELESS = frozenset({Reason.CONFLICT_TARGET, Reason.STACKED})
-"""Only a new commit or another move of the target ends a conflict, and a member of a stack must not
-hold up others while one below it is out."""
-
-WITHDRAWN = frozenset(
-    {
-        Reason.DRAFT,
-        Reason.CHANGES_REQUESTED,
-        Reason.REVIEW_REQUIRED,
-        Reason.CONVERSATIONS_UNRESOLVED,
-        Reason.FORK_NEEDS_PERSON,
-    }
-)
-"""People have decided that it must not land now, so it leaves the line at once: what is behind it
-must not wait for them to decide again."""
-
 WORKFLOWS = "workflows"
 
-_BLOCKERS = {
-    BlockerCode.DRAFT: Reason.DRAFT,
-    BlockerCode.CONFLICT: Reason.CONFLICT_TARGET,
-    BlockerCode.REVIEW_REQUIRED: Reason.REVIEW_REQUIRED,
-    BlockerCode.CHANGES_REQUESTED: Reason.CHANGES_REQUESTED,
-    BlockerCode.CONVERSATIONS_UNRESOLVED: Reason.CONVERSATIONS_UNRESOLVED,
-    BlockerCode.CHECK_PENDING: Reason.CHECK_PENDING,
-    BlockerCode.CHECK_FAILING: Reason.CHECK_FAILING,
-    BlockerCode.CHECK_MISSING: Reason.CHECK_MISSING,
-    BlockerCode.STACKED: Reason.STACKED,
-    BlockerCode.PROVIDER_QUEUED: Reason.PROVIDER_QUEUED,
-    BlockerCode.UNSIGNED: Reason.UNSIGNED,
-}
+_BLOCKERS = {need.blocker: reason for reason, need in NEEDS.items() if need.blocker is not None}
 
 
 def ready(draft: Draft) -> None:
@@ -113,6 +86,21 @@ def leaving_of(before: Facts, after: Facts, entry: Entry, branch: str) -> Reason
     if after.is_fork and was_authorized and after.authorized_head != entry.head:
         return Reason.AUTHORIZATION_LOST
     return None
+
+
+def evidence_of_leaving(reason: Reason, facts: Facts) -> Detail:
+    """Return the evidence of a submission that these facts end."""
+    match reason:
+        case Reason.HEAD_CHANGED:
+            return Detail(text=reason.record.evidence, sha=facts.head)
+        case Reason.BASE_CHANGED:
+            return Detail(text=facts.base)
+        case Reason.MERGED_BY_HAND:
+            return Detail(sha=facts.merged_sha)
+        case Reason.MERGED_INTO_OTHER_BRANCH:
+            return Detail(text=facts.base, sha=facts.merged_sha)
+        case _:
+            return Detail(text=reason.record.evidence)
 
 
 def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
@@ -189,7 +177,7 @@ def gives_up_at(entry: Entry, hours: float) -> datetime | None:
 
 
 def _is_over(draft: Draft, entry: Entry) -> bool:
-    if entry.state is EntryState.PENDING and not _GRACELESS.isdisjoint(entry.unmet):
+    if entry.state is EntryState.PENDING and Grace.IN_A_RUN in _graces(entry):
         return True
     ends = gives_up_at(entry, 0)
     return ends is not None and ends <= draft.now
@@ -197,9 +185,13 @@ def _is_over(draft: Draft, entry: Entry) -> bool:
 
 def grace_of(entry: Entry) -> timedelta:
     """How long this placed entry may be unready."""
-    if not WITHDRAWN.isdisjoint(entry.unmet):
+    if Grace.NONE in _graces(entry):
         return timedelta(0)
     return GRACE_PASSED if entry.state is EntryState.TESTS_PASSED else GRACE
+
+
+def _graces(entry: Entry) -> set[Grace]:
+    return {NEEDS[reason].grace for reason in entry.unmet}
 
 
 def _leave_if_due(draft: Draft, entry: Entry) -> None:
@@ -259,9 +251,8 @@ def may_land(entry: Entry) -> bool:
 
 def reason_of(blocker: Blocker) -> Reason | None:
     """Return the condition that a blocker leaves open; None for one that ends the submission."""
-    if blocker.code is BlockerCode.OTHER:
-        workflows = blocker.name == WORKFLOWS
-        return Reason.WORKFLOWS_PERMISSION_MISSING if workflows else Reason.RULE_UNMET
+    if blocker.code is BlockerCode.OTHER and blocker.name == WORKFLOWS:
+        return Reason.WORKFLOWS_PERMISSION_MISSING
     return _BLOCKERS.get(blocker.code)
 
 
@@ -269,3 +260,12 @@ def is_startable(draft: Draft, entry: Entry) -> bool:
     """Whether nothing about the entry itself keeps it from being tested now."""
     is_early = entry.build_after is not None and entry.build_after > draft.now
     return not (entry.unmet or entry.cancel is not None or is_early)
+
+
+def blocker_names(entry: Entry, reason: Reason) -> tuple[str, ...]:
+    """Return the checks, rules and the like that the provider names for a condition."""
+    need = NEEDS[reason]
+    if not need.is_named:
+        return ()
+    blockers = entry.facts.blockers
+    return tuple(each.name for each in blockers if each.code is need.blocker and each.name)

@@ -13,8 +13,9 @@ from service.http.models.answers.common import (
     Time,
     open_word,
 )
-from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.reasons.record import HoldScope
 from service.notifications.api.models.answers.messages import RepositoryMessage
 from service.vocabulary import ActorKind
 

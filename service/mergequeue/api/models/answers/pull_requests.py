@@ -21,9 +21,10 @@ from service.http.models.shared import TAKE_MAX
 from service.mergequeue.api.models.answers.runs import IncompleteReport, RequiredCheckShown
 from service.mergequeue.api.models.lists import EVENTS_MAX
 from service.mergequeue.engine.explaining.conditions import ConditionCode
-from service.mergequeue.engine.reasons import Cause, Reason, WhoMustAct
+from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.engine.suspicion import Fate
+from service.mergequeue.reasons.record import WhoMustAct
 from service.mergequeue.wording.failed_tests import Standing
 from service.vocabulary import RequiredSource
 

@@ -22,9 +22,10 @@ from service.http.models.shared import TAKE_MAX
 from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
 from service.mergequeue.api.models.lists import EVENTS_MAX
 from service.mergequeue.engine.config import Mode, SettingSource
-from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations.setting_types import shows_settings
+from service.mergequeue.reasons.record import HoldScope
 from service.vocabulary import RequiredSource
 
 

@@ -1,0 +1,192 @@
+"""Why a submission left the queue without a failure of its own."""
+
+from service.mergequeue.reasons.record import (
+    Aside,
+    Ender,
+    Ending,
+    Listed,
+    Need,
+    Record,
+    WhoMustAct,
+)
+from service.mergequeue.reasons.testing import FAILED
+
+_AGAIN = "Comment {merge} to queue it again."
+_BY_ITSELF = "Headgate tests it again automatically."
+_INTERRUPTED = "CI stopped {checks|its checks} {tries}; your change is not at fault"
+_NO_RESULT = (
+    "[CI failed {unheld_tries} without a test result; your change is not at fault"
+    "|every test attempt failed while the queue was on hold]"
+)
+_RECOVERY = Need(goal="CI has had time to recover", brief="CI", listed=Listed.OPEN, rank=1)
+
+RECORDS = (
+    Record(
+        code="label_removed",
+        retryable=True,
+        cancelled=Ending(
+            clause="{by|somebody} removed the label",
+            label="the label was removed",
+            next="Put the label back or comment {merge} to queue it again.",
+            by=Ender.PERSON,
+        ),
+    ),
+    Record(
+        code="pr_closed",
+        who=WhoMustAct.AUTHOR,
+        evidence="the pull request was closed",
+        cancelled=Ending(
+            clause="the PR was closed",
+            label="closed",
+            next="Reopen it, then comment {merge} again.",
+            by=Ender.PERSON,
+            may_return=False,
+        ),
+    ),
+    Record(
+        code="merged_into_other_branch",
+        word="PR_MERGED_INTO_OTHER_BRANCH",
+        cancelled=Ending(
+            clause="it was merged into {text|another branch}",
+            label="merged into another branch",
+            by=Ender.PROVIDER,
+            may_return=False,
+        ),
+    ),
+    Record(
+        code="head_changed",
+        who=WhoMustAct.AUTHOR,
+        word="PR_PUSHED_TO",
+        retryable=True,
+        evidence="a commit was pushed",
+        cancelled=Ending(
+            clause="new commits were pushed[ ({old_head} → {new_head})]",
+            label="new commits were pushed",
+            next="Comment {merge} to queue the new commits.",
+            by=Ender.PERSON,
+        ),
+    ),
+    Record(
+        code="base_changed",
+        who=WhoMustAct.AUTHOR,
+        word="PR_BASE_BRANCH_CHANGED",
+        cancelled=Ending(
+            clause="the base branch changed[ to {text}]",
+            label="the base branch changed",
+            next="Comment {merge} to queue it for its new base.",
+            by=Ender.PERSON,
+            may_return=False,
+        ),
+    ),
+    Record(
+        code="converted_to_draft",
+        who=WhoMustAct.AUTHOR,
+        word="PR_CONVERTED_TO_DRAFT",
+        evidence="it became a draft",
+        cancelled=Ending(
+            clause="it became a draft",
+            label="became a draft",
+            next="Mark it ready for review, then comment {merge} again.",
+            by=Ender.PERSON,
+        ),
+    ),
+    Record(
+        code="not_ready_timeout",
+        word="NOT_READY_TIMEOUT_EXPIRED",
+        retryable=True,
+        cancelled=Ending(
+            clause="not ready for {hours|too long}",
+            label="never became ready",
+            next="[It was waiting until {goals}. ]Comment {merge} to queue it again.",
+            is_announced=True,
+        ),
+    ),
+    Record(
+        code="authorization_lost",
+        who=WhoMustAct.MAINTAINER,
+        evidence="no person with write access approves this head any more",
+        cancelled=Ending(
+            clause="{submitter} lost the right to queue it",
+            label="the submitter lost the right",
+            next="A person with write access can comment {merge} to queue it again.",
+            by=Ender.PROVIDER,
+            is_announced=True,
+        ),
+    ),
+    Record(
+        code="flaky_retries_spent",
+        retryable=True,
+        cancelled=Ending(
+            clause="only known flaky tests failed, and the retries are used up",
+            label="known flaky tests only",
+            next=_AGAIN,
+            by=Ender.CI,
+            is_announced=True,
+        ),
+        mark=FAILED,
+    ),
+    Record(
+        code="ci_interrupted",
+        who=WhoMustAct.OPERATOR,
+        retryable=True,
+        need=_RECOVERY,
+        aside=Aside(_INTERRUPTED, _BY_ITSELF, is_for_ci=True),
+        cancelled=Ending(
+            clause=_INTERRUPTED,
+            label="CI stopped its checks",
+            next=_AGAIN,
+            by=Ender.CI,
+            is_announced=True,
+        ),
+        mark=("⚠️", " was stopped"),
+    ),
+    Record(
+        code="infrastructure",
+        who=WhoMustAct.OPERATOR,
+        retryable=True,
+        need=_RECOVERY,
+        aside=Aside(_NO_RESULT, _BY_ITSELF, is_for_ci=True),
+        cancelled=Ending(
+            clause=_NO_RESULT,
+            label="CI failed without a result",
+            next=_AGAIN,
+            by=Ender.CI,
+            is_announced=True,
+        ),
+        mark=FAILED,
+    ),
+    Record(
+        code="check_never_started",
+        who=WhoMustAct.OPERATOR,
+        retryable=True,
+        cancelled=Ending(
+            clause="{checks|a required check} never reported",
+            label="a required check never reported",
+            next="[{foreign_reports} Then comment {merge} again.|Let CI run on {test_branches} and "
+            "report exactly this name, then comment {merge} again. An admin finds the cause with "
+            "`headgate doctor`.]",
+            by=Ender.CI,
+            is_announced=True,
+        ),
+    ),
+    Record(
+        code="test_branch_tampered",
+        who=WhoMustAct.OPERATOR,
+        retryable=True,
+        cancelled=Ending(
+            clause="somebody else deleted its test branch three times",
+            label="its test branch was deleted",
+            next="Find out what deletes {test_branches}, then comment {merge} again.",
+            is_announced=True,
+        ),
+    ),
+    Record(
+        code="pr_gone",
+        cancelled=Ending(
+            clause="the PR no longer exists",
+            label="no longer exists",
+            by=Ender.PROVIDER,
+            may_return=False,
+        ),
+    ),
+)
