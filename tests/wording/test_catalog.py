@@ -108,7 +108,7 @@ def test_a_template_says_what_is_known(template: str, text: str):
 
 def test_a_place_that_must_be_known_is_missed():
     with pytest.raises(phrases.Unknown):
-        phrases.filled("merged into {target}", {}.get)
+        phrases.filled("merged into {target}", lambda _: None)
 
 
 @pytest.mark.parametrize("reason", Reason)
