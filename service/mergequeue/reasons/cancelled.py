@@ -1,13 +1,15 @@
 """Why a submission left the queue without a failure of its own."""
 
 from service.mergequeue.reasons.record import (
+    AUTHOR,
+    MAINTAINER,
+    OPERATOR,
     Aside,
     Ender,
     Ending,
     Listed,
     Need,
     Record,
-    WhoMustAct,
 )
 from service.mergequeue.reasons.testing import FAILED
 
@@ -22,7 +24,7 @@ _RECOVERY = Need(goal="CI has had time to recover", brief="CI", listed=Listed.OP
 
 RECORDS = (
     Record(
-        code="label_removed",
+        "label_removed",
         retryable=True,
         cancelled=Ending(
             clause="{by|somebody} removed the label",
@@ -32,8 +34,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="pr_closed",
-        who=WhoMustAct.AUTHOR,
+        "pr_closed",
+        who=AUTHOR,
         evidence="the pull request was closed",
         cancelled=Ending(
             clause="the PR was closed",
@@ -44,7 +46,7 @@ RECORDS = (
         ),
     ),
     Record(
-        code="merged_into_other_branch",
+        "merged_into_other_branch",
         word="PR_MERGED_INTO_OTHER_BRANCH",
         cancelled=Ending(
             clause="it was merged into {text|another branch}",
@@ -54,8 +56,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="head_changed",
-        who=WhoMustAct.AUTHOR,
+        "head_changed",
+        who=AUTHOR,
         word="PR_PUSHED_TO",
         retryable=True,
         evidence="a commit was pushed",
@@ -67,8 +69,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="base_changed",
-        who=WhoMustAct.AUTHOR,
+        "base_changed",
+        who=AUTHOR,
         word="PR_BASE_BRANCH_CHANGED",
         cancelled=Ending(
             clause="the base branch changed[ to {text}]",
@@ -79,8 +81,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="converted_to_draft",
-        who=WhoMustAct.AUTHOR,
+        "converted_to_draft",
+        who=AUTHOR,
         word="PR_CONVERTED_TO_DRAFT",
         evidence="it became a draft",
         cancelled=Ending(
@@ -91,7 +93,7 @@ RECORDS = (
         ),
     ),
     Record(
-        code="not_ready_timeout",
+        "not_ready_timeout",
         word="NOT_READY_TIMEOUT_EXPIRED",
         retryable=True,
         cancelled=Ending(
@@ -102,8 +104,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="authorization_lost",
-        who=WhoMustAct.MAINTAINER,
+        "authorization_lost",
+        who=MAINTAINER,
         evidence="no person with write access approves this head any more",
         cancelled=Ending(
             clause="{submitter} lost the right to queue it",
@@ -114,7 +116,7 @@ RECORDS = (
         ),
     ),
     Record(
-        code="flaky_retries_spent",
+        "flaky_retries_spent",
         retryable=True,
         cancelled=Ending(
             clause="only known flaky tests failed, and the retries are used up",
@@ -126,8 +128,8 @@ RECORDS = (
         mark=FAILED,
     ),
     Record(
-        code="ci_interrupted",
-        who=WhoMustAct.OPERATOR,
+        "ci_interrupted",
+        who=OPERATOR,
         retryable=True,
         need=_RECOVERY,
         aside=Aside(_INTERRUPTED, _BY_ITSELF, is_for_ci=True),
@@ -141,8 +143,8 @@ RECORDS = (
         mark=("⚠️", " was stopped"),
     ),
     Record(
-        code="infrastructure",
-        who=WhoMustAct.OPERATOR,
+        "infrastructure",
+        who=OPERATOR,
         retryable=True,
         need=_RECOVERY,
         aside=Aside(_NO_RESULT, _BY_ITSELF, is_for_ci=True),
@@ -156,8 +158,8 @@ RECORDS = (
         mark=FAILED,
     ),
     Record(
-        code="check_never_started",
-        who=WhoMustAct.OPERATOR,
+        "check_never_started",
+        who=OPERATOR,
         retryable=True,
         cancelled=Ending(
             clause="{checks|a required check} never reported",
@@ -170,8 +172,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="test_branch_tampered",
-        who=WhoMustAct.OPERATOR,
+        "test_branch_tampered",
+        who=OPERATOR,
         retryable=True,
         cancelled=Ending(
             clause="somebody else deleted its test branch three times",
@@ -181,7 +183,7 @@ RECORDS = (
         ),
     ),
     Record(
-        code="pr_gone",
+        "pr_gone",
         cancelled=Ending(
             clause="the PR no longer exists",
             label="no longer exists",

@@ -1,12 +1,21 @@
 """Why a submission failed. Reasons that have a state before it are in the file of that state."""
 
-from service.mergequeue.reasons.record import Blame, Ending, Listed, Need, Record, WhoMustAct
+from service.mergequeue.reasons.record import (
+    AUTHOR,
+    MAINTAINER,
+    OPERATOR,
+    Blame,
+    Ending,
+    Listed,
+    Need,
+    Record,
+)
 from service.mergequeue.reasons.testing import FAILED
 
 RECORDS = (
     Record(
-        code="required_status_failed",
-        who=WhoMustAct.AUTHOR,
+        "required_status_failed",
+        who=AUTHOR,
         word="TEST_RUN_REQUIRED_STATUS_FAILED",
         blame=Blame.TESTS,
         failed=Ending(
@@ -17,8 +26,8 @@ RECORDS = (
         mark=FAILED,
     ),
     Record(
-        code="interaction",
-        who=WhoMustAct.AUTHOR,
+        "interaction",
+        who=AUTHOR,
         word="TEST_RUN_REQUIRED_STATUS_FAILED",
         blame=Blame.TESTS,
         failed=Ending(
@@ -30,8 +39,8 @@ RECORDS = (
         mark=FAILED,
     ),
     Record(
-        code="rebase_differs",
-        who=WhoMustAct.AUTHOR,
+        "rebase_differs",
+        who=AUTHOR,
         word="START_TEST_RUN_MERGE_CONFLICT",
         blame=Blame.CONFLICT,
         failed=Ending(
@@ -41,8 +50,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="build_refused",
-        who=WhoMustAct.OPERATOR,
+        "build_refused",
+        who=OPERATOR,
         word="START_TEST_RUN_RETRY_EXHAUSTED",
         retryable=True,
         failed=Ending(
@@ -53,8 +62,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="merge_refused",
-        who=WhoMustAct.MAINTAINER,
+        "merge_refused",
+        who=MAINTAINER,
         word="GITHUB_API_MERGE_PR_FAILED",
         retryable=True,
         need=Need(

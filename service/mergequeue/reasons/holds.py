@@ -1,27 +1,27 @@
 """Why a queue is on hold (docs/design/engine.md 4)."""
 
-from service.mergequeue.reasons.record import HoldRecord, HoldScope, WhoMustAct
+from service.mergequeue.reasons.record import MAINTAINER, NOBODY, HoldRecord, HoldScope
 
 _TRIES = " Headgate tests single PRs, at least one every 15 min, and continues when one passes."
 _STOPPED = " The queue stopped itself; a person must check what happened."
 
 RECORDS = (
     HoldRecord(
-        code="freeze",
+        "freeze",
         is_own_stop=False,
-        who=WhoMustAct.MAINTAINER,
+        who=MAINTAINER,
         is_lifted_by_person=True,
         quotes_note=False,
         text="Frozen[ by {by}] [until {until}|since {since}][: {reason}].",
     ),
     HoldRecord(
-        code="base_red",
+        "base_red",
         is_lifted_by_person=True,
         is_breaker=True,
         text="{target} itself fails its required checks." + _TRIES,
     ),
     HoldRecord(
-        code="repeated_failure",
+        "repeated_failure",
         is_lifted_by_person=True,
         is_breaker=True,
         text="3 unrelated PRs failed in the same way, so the cause is {target} or CI."
@@ -30,32 +30,32 @@ RECORDS = (
         "PR (title, labels, reviews) and not its tree, an admin adds it to `headOnlyStatuses`.]",
     ),
     HoldRecord(
-        code="ci_unhealthy",
+        "ci_unhealthy",
         is_lifted_by_person=True,
         is_breaker=True,
         text="CI gave no result 3 times in a row." + _TRIES,
     ),
     HoldRecord(
-        code="required_statuses_missing",
-        who=WhoMustAct.MAINTAINER,
+        "required_statuses_missing",
+        who=MAINTAINER,
         quotes_note=False,
         text="No required checks are known for {target}. Add one in branch protection, or set "
         "required checks for the queue.",
     ),
     HoldRecord(
-        code="required_statuses_unreadable",
+        "required_statuses_unreadable",
         text="The required checks of {target} cannot be read. Until they can, no test starts and "
         "no PR merges. An admin finds the cause with `headgate doctor`.",
     ),
     HoldRecord(
-        code="config_invalid",
-        who=WhoMustAct.MAINTAINER,
+        "config_invalid",
+        who=MAINTAINER,
         text="GitHub cannot do what a setting of this queue asks for. A maintainer changes the "
         "setting.",
     ),
     HoldRecord(
-        code="rule_denied",
-        who=WhoMustAct.MAINTAINER,
+        "rule_denied",
+        who=MAINTAINER,
         scope=HoldScope.LAND,
         is_lifted_by_person=True,
         quotes_note=False,
@@ -63,28 +63,28 @@ RECORDS = (
         "rules change.",
     ),
     HoldRecord(
-        code="permission_lost",
+        "permission_lost",
         text="The App is suspended or lacks a permission; an owner of the repository can restore "
         "it.",
     ),
     HoldRecord(
-        code="provider_unavailable",
+        "provider_unavailable",
         text="GitHub has been unreachable since {since}. Headgate tries again automatically.",
     ),
     HoldRecord(
-        code="provider_limit",
-        who=WhoMustAct.NOBODY,
+        "provider_limit",
+        who=NOBODY,
         scope=HoldScope.START,
         quotes_note=False,
         text="GitHub's limits for the App are used up. No test starts "
         "[before {until}|until GitHub allows more calls].",
     ),
     HoldRecord(
-        code="repository_unavailable",
+        "repository_unavailable",
         text="The repository is archived or gone. Headgate continues when it can use it again.",
     ),
     HoldRecord(
-        code="test_branch_denied",
+        "test_branch_denied",
         scope=HoldScope.START,
         is_lifted_by_person=True,
         quotes_note=False,
@@ -93,14 +93,14 @@ RECORDS = (
         "on which they are built.",
     ),
     HoldRecord(
-        code="provider_queue",
-        who=WhoMustAct.MAINTAINER,
+        "provider_queue",
+        who=MAINTAINER,
         quotes_note=False,
         text="{target} uses GitHub's merge queue. Remove that rule to use Headgate here.",
     ),
     HoldRecord(
-        code="strict_checks",
-        who=WhoMustAct.MAINTAINER,
+        "strict_checks",
+        who=MAINTAINER,
         scope=HoldScope.LAND,
         is_lifted_by_person=True,
         quotes_note=False,
@@ -111,8 +111,8 @@ RECORDS = (
         "every 15 min and when the rules change.",
     ),
     HoldRecord(
-        code="method_denied",
-        who=WhoMustAct.MAINTAINER,
+        "method_denied",
+        who=MAINTAINER,
         scope=HoldScope.LAND,
         is_lifted_by_person=True,
         quotes_note=False,
@@ -121,48 +121,48 @@ RECORDS = (
         "tried again every 15 min and when the rules change.",
     ),
     HoldRecord(
-        code="target_missing",
+        "target_missing",
         quotes_note=False,
         text="{target} no longer exists. Headgate continues when the branch is there again.",
     ),
     HoldRecord(
-        code="recovering",
+        "recovering",
         is_own_stop=False,
-        who=WhoMustAct.NOBODY,
+        who=NOBODY,
         text="Headgate restarted and is checking what happened in the meantime.",
     ),
     HoldRecord(
-        code="untested_tip",
-        who=WhoMustAct.NOBODY,
+        "untested_tip",
+        who=NOBODY,
         is_lifted_by_person=True,
         text="{target} has a tree that no test run had: only a part of a tested unit has merged. "
         "Headgate tests {target} now. Until it passes, no test starts, and only the rest of that "
         "unit merges.",
     ),
     HoldRecord(
-        code="landing_mismatch",
+        "landing_mismatch",
         is_lifted_by_person=True,
         quotes_note=False,
         text="What landed on {target} is not what was tested." + _STOPPED,
     ),
     HoldRecord(
-        code="landing_unresolved",
+        "landing_unresolved",
         is_lifted_by_person=True,
         text="Headgate sent a merge into {target} and cannot tell whether it happened." + _STOPPED,
     ),
     HoldRecord(
-        code="invariant_breach",
+        "invariant_breach",
         is_lifted_by_person=True,
         text="Headgate detected an internal error." + _STOPPED,
     ),
     HoldRecord(
-        code="target_rewritten",
+        "target_rewritten",
         is_lifted_by_person=True,
         quotes_note=False,
         text="The history of {target} was rewritten, so commits may be gone." + _STOPPED,
     ),
     HoldRecord(
-        code="foreign_deployment",
+        "foreign_deployment",
         is_lifted_by_person=True,
         text="Another Headgate installation also manages {target}." + _STOPPED,
     ),

@@ -1,6 +1,9 @@
 """What an entry waits for before it may be tested, in the order in which conditions are shown."""
 
 from service.mergequeue.reasons.record import (
+    AUTHOR,
+    MAINTAINER,
+    OPERATOR,
     Aside,
     Blame,
     Ending,
@@ -9,13 +12,12 @@ from service.mergequeue.reasons.record import (
     Need,
     Record,
     Refusal,
-    WhoMustAct,
 )
 from service.vocabulary import BlockerCode
 
 RECORDS = (
     Record(
-        code="facts_unknown",
+        "facts_unknown",
         need=Need(
             goal="GitHub has answered about this PR",
             brief="GitHub's answer",
@@ -24,8 +26,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="draft",
-        who=WhoMustAct.AUTHOR,
+        "draft",
+        who=AUTHOR,
         need=Need(
             goal="the PR is marked ready for review",
             brief="ready for review",
@@ -35,8 +37,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="base_mismatch",
-        who=WhoMustAct.AUTHOR,
+        "base_mismatch",
+        who=AUTHOR,
         need=Need(
             goal="the base branch is {target}[ (now {name})]",
             brief="base branch {target}",
@@ -44,8 +46,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="conflict_target",
-        who=WhoMustAct.AUTHOR,
+        "conflict_target",
+        who=AUTHOR,
         word="START_TEST_RUN_MERGE_CONFLICT",
         blame=Blame.CONFLICT,
         need=Need(
@@ -66,7 +68,7 @@ RECORDS = (
         ),
     ),
     Record(
-        code="mergeability_unknown",
+        "mergeability_unknown",
         need=Need(
             goal="GitHub has computed whether it merges cleanly",
             brief="GitHub's merge check",
@@ -74,8 +76,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="review_required",
-        who=WhoMustAct.MAINTAINER,
+        "review_required",
+        who=MAINTAINER,
         need=Need(
             goal="the required reviews approve it[ ({approver} must approve it)]"
             "[ (its base was changed from {state} to {target}, and a rule that dismisses stale "
@@ -88,8 +90,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="changes_requested",
-        who=WhoMustAct.AUTHOR,
+        "changes_requested",
+        who=AUTHOR,
         need=Need(
             goal="no reviewer requests changes",
             brief="requested changes",
@@ -99,8 +101,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="conversations_unresolved",
-        who=WhoMustAct.MAINTAINER,
+        "conversations_unresolved",
+        who=MAINTAINER,
         need=Need(
             goal="all conversations are resolved",
             brief="open conversations",
@@ -110,7 +112,7 @@ RECORDS = (
         ),
     ),
     Record(
-        code="check_pending",
+        "check_pending",
         need=Need(
             goal="[check {name} passes (running)"
             "|the required checks of the PR itself have finished]",
@@ -123,8 +125,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="check_failing",
-        who=WhoMustAct.AUTHOR,
+        "check_failing",
+        who=AUTHOR,
         need=Need(
             goal="[check {name} of the PR itself passes (it failed; the author fixes the cause and "
             "pushes, or runs it again)"
@@ -140,8 +142,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="check_missing",
-        who=WhoMustAct.AUTHOR,
+        "check_missing",
+        who=AUTHOR,
         need=Need(
             goal="{name|every required check} has run on the PR itself, which GitHub requires "
             "before a merge (the author runs CI there)",
@@ -154,8 +156,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="stacked",
-        who=WhoMustAct.AUTHOR,
+        "stacked",
+        who=AUTHOR,
         need=Need(
             goal="[{below}, which {below_are} below it in its stack, {below_have} been merged"
             "|the PRs below it in its stack on GitHub have been merged]"
@@ -172,8 +174,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="provider_queued",
-        who=WhoMustAct.MAINTAINER,
+        "provider_queued",
+        who=MAINTAINER,
         need=Need(
             goal="a maintainer removes the PR from GitHub's own merge queue, or lets that queue "
             "merge it",
@@ -184,8 +186,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="unsigned",
-        who=WhoMustAct.AUTHOR,
+        "unsigned",
+        who=AUTHOR,
         need=Need(
             goal="the author signs all commits of the PR",
             brief="signatures",
@@ -195,8 +197,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="rule_unmet",
-        who=WhoMustAct.MAINTAINER,
+        "rule_unmet",
+        who=MAINTAINER,
         need=Need(
             goal="[rule {name} is satisfied|every rule of {target} is satisfied]",
             brief="[rule {name}|a rule]",
@@ -206,15 +208,14 @@ RECORDS = (
         ),
     ),
     Record(
-        code="impacted_targets_missing",
+        "impacted_targets_missing",
         need=Need(
-            goal="CI has uploaded the impacted targets[ of {head}]",
-            brief="impacted targets",
+            goal="CI has uploaded the impacted targets[ of {head}]", brief="impacted targets"
         ),
     ),
     Record(
-        code="fork_needs_person",
-        who=WhoMustAct.MAINTAINER,
+        "fork_needs_person",
+        who=MAINTAINER,
         need=Need(
             goal="a person with write access comments {merge}",
             brief="{merge} by a person with write access",
@@ -226,8 +227,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="workflows_permission_missing",
-        who=WhoMustAct.OPERATOR,
+        "workflows_permission_missing",
+        who=OPERATOR,
         need=Need(
             goal="Headgate has the permission “Workflows: write” (an owner of the repository "
             "grants it)",
@@ -237,8 +238,8 @@ RECORDS = (
         ),
     ),
     Record(
-        code="no_evidence",
-        who=WhoMustAct.MAINTAINER,
+        "no_evidence",
+        who=MAINTAINER,
         retryable=True,
         need=Need(
             goal="its skipped checks run on the test branch (change the workflow, then comment "

@@ -1,107 +1,93 @@
 """Why an entry waits for a test run, as clauses after "because" (docs/design/comments.md 5)."""
 
-from service.mergequeue.reasons.record import Record, WhoMustAct
+from service.mergequeue.reasons.record import AUTHOR, OPERATOR, Record
 
 RECORDS = (
     Record(
-        code="now_ready",
+        "now_ready",
         word="MERGE_ITEM_NOW_READY",
         pending="ready, and waiting for its turn",
         pending_lead="",
     ),
     Record(
-        code="restarted_by_user",
+        "restarted_by_user",
         word="TESTS_RESTARTED_BY_USER",
         pending="{by|somebody} asked for a restart",
     ),
     Record(
-        code="restarted_by_api",
+        "restarted_by_api",
         word="TESTS_RESTARTED_BY_API_REQUEST",
         pending="a restart was requested through the API",
     ),
     # Without a commit a landing stopped: it would not have been the tested change any more.
     Record(
-        code="target_moved",
+        "target_moved",
         word="MANUAL_PUSH_TO_TARGET_BRANCH",
         pending="[{moved} moved{moved_to|} outside the queue"
         "|it must be tested together with what has landed since]",
     ),
     Record(
-        code="ahead_failed",
-        word="PREREQUISITE_MERGE_ITEM_FAILED",
-        pending="{prs|a PR ahead} failed",
+        "ahead_failed", word="PREREQUISITE_MERGE_ITEM_FAILED", pending="{prs|a PR ahead} failed"
     ),
     Record(
-        code="ahead_cancelled",
+        "ahead_cancelled",
         word="PREREQUISITE_MERGE_ITEM_CANCELLED",
         pending="{prs|a PR ahead} left the queue",
     ),
     Record(
-        code="ahead_merged_by_hand",
+        "ahead_merged_by_hand",
         word="PREREQUISITE_MERGE_ITEM_MANUALLY_MERGED",
         pending="somebody merged {prs|a PR ahead} outside the queue",
     ),
+    Record("ahead_out", pending="the queue continues without {prs|a PR ahead} for now"),
+    Record("ahead_returned", pending="{prs|a PR} came back ahead of it"),
     Record(
-        code="ahead_out",
-        pending="the queue continues without {prs|a PR ahead} for now",
-    ),
-    Record(code="ahead_returned", pending="{prs|a PR} came back ahead of it"),
-    Record(
-        code="ahead_changed",
+        "ahead_changed",
         pending="the order or the impacted targets changed[, and it builds on {prs} now]",
     ),
     Record(
-        code="interrupted_by_urgent",
+        "interrupted_by_urgent",
         word="SKIP_THE_LINE_INTERRUPTED",
         pending="{prs|another PR} went ahead as urgent",
     ),
+    Record("bisection_required", pending="[{prs} made its batch fail|its batch was split]"),
     Record(
-        code="bisection_required",
-        pending="[{prs} made its batch fail|its batch was split]",
-    ),
-    Record(
-        code="bisection_passed",
+        "bisection_passed",
         word="BISECTION_TEST_RUN_PASSED",
         pending="it passed in the search for the cause, and others went ahead meanwhile",
         passed="it passed in the search for the cause of a failure[; {specials}]",
     ),
     Record(
-        code="screen_passed",
+        "screen_passed",
         pending="its tests passed alone, and it waits for its turn",
         pending_lead="",
     ),
     Record(
-        code="screen_failed",
+        "screen_failed",
         pending="its tests failed, and another run has to show whether it is the cause",
     ),
-    Record(code="batch_member_left", pending="{prs|another PR} left the batch"),
+    Record("batch_member_left", pending="{prs|another PR} left the batch"),
     Record(
-        code="batch_taken_apart",
+        "batch_taken_apart",
         pending="its batch failed for a reason outside its PRs; it is tested alone now",
     ),
-    Record(code="base_red", who=WhoMustAct.OPERATOR, pending="{target} itself fails"),
+    Record("base_red", who=OPERATOR, pending="{target} itself fails"),
     Record(
-        code="conflict_ahead",
-        who=WhoMustAct.AUTHOR,
+        "conflict_ahead",
+        who=AUTHOR,
         pending="it conflicts with {any_pr|a PR ahead}",
         pending_lead="on hold because ",
     ),
     # One of those it may conflict with has landed or left; the next build decides.
+    Record("conflict_cleared", pending="{any_pr|a PR ahead}, with which it conflicted, is decided"),
+    Record("retry_on_new_branch", pending="CI gave no result for {checks|a required check}"),
+    Record("test_branch_lost", pending="its test branch was lost"),
+    Record("build_retry", pending="its test branch could not be created"),
+    Record("landing_stopped", pending="the merge was stopped"),
     Record(
-        code="conflict_cleared",
-        pending="{any_pr|a PR ahead}, with which it conflicted, is decided",
-    ),
-    Record(
-        code="retry_on_new_branch",
-        pending="CI gave no result for {checks|a required check}",
-    ),
-    Record(code="test_branch_lost", pending="its test branch was lost"),
-    Record(code="build_retry", pending="its test branch could not be created"),
-    Record(code="landing_stopped", pending="the merge was stopped"),
-    Record(
-        code="required_status_added",
+        "required_status_added",
         pending="{checks|another check} became required",
         testing="waits for {checks|another check}, which became required",
     ),
-    Record(code="mode_switched", pending="the queue changed its mode"),
+    Record("mode_switched", pending="the queue changed its mode"),
 )

@@ -3,7 +3,7 @@
 A sentence is a template of `service/text/phrases.py:filled`. The packages above know its places.
 """
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum, StrEnum, auto
 
 from service.vocabulary import BlockerCode
@@ -16,6 +16,10 @@ class WhoMustAct(StrEnum):
     AUTHOR = "author"
     MAINTAINER = "maintainer"
     OPERATOR = "operator"
+
+
+NOBODY, AUTHOR = WhoMustAct.NOBODY, WhoMustAct.AUTHOR
+MAINTAINER, OPERATOR = WhoMustAct.MAINTAINER, WhoMustAct.OPERATOR
 
 
 class Blame(Enum):
@@ -128,7 +132,7 @@ class Refusal:
 TESTED_AGAIN = "to be tested again because "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """One reason: its code and all that follows from it.
 
@@ -141,7 +145,8 @@ class Record:
     """
 
     code: str
-    who: WhoMustAct = WhoMustAct.NOBODY
+    _: KW_ONLY
+    who: WhoMustAct = NOBODY
     word: str = ""
     retryable: bool = False
     blame: Blame = Blame.NOTHING
@@ -179,7 +184,7 @@ class HoldScope(StrEnum):
     BOTH = "BOTH"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class HoldRecord:
     """One hold: who must act, its default scope, who may lift it, and its sentences.
 
@@ -189,8 +194,9 @@ class HoldRecord:
     """
 
     code: str
+    _: KW_ONLY
     text: str
-    who: WhoMustAct = WhoMustAct.OPERATOR
+    who: WhoMustAct = OPERATOR
     scope: HoldScope = HoldScope.BOTH
     is_lifted_by_person: bool = False
     is_breaker: bool = False
@@ -198,7 +204,7 @@ class HoldRecord:
     quotes_note: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CauseRecord:
     """One verdict cause and the sentence about the pull request.
 
@@ -208,5 +214,6 @@ class CauseRecord:
 
     code: str
     text: str
+    _: KW_ONLY
     is_outside: bool = False
     blames_one: bool = False

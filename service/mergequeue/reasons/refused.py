@@ -1,16 +1,16 @@
 """Why a command was refused. The API has an error code of the same name for each."""
 
-from service.mergequeue.reasons.record import Record, Refusal, RefusalKind, WhoMustAct
+from service.mergequeue.reasons.record import AUTHOR, MAINTAINER, Record, Refusal, RefusalKind
 
 RECORDS = (
     Record(
-        code="pull_request_closed",
+        "pull_request_closed",
         refused=Refusal("This PR is closed. Reopen it, then comment {merge}."),
     ),
-    Record(code="pull_request_merged", refused=Refusal("This PR is already merged.")),
+    Record("pull_request_merged", refused=Refusal("This PR is already merged.")),
     Record(
-        code="no_required_statuses",
-        who=WhoMustAct.MAINTAINER,
+        "no_required_statuses",
+        who=MAINTAINER,
         refused=Refusal(
             "I found no required checks for {target}, so I would merge untested code. Add one in "
             "branch protection, or set required checks for the queue."
@@ -18,8 +18,8 @@ RECORDS = (
     ),
     # Why members of a chain cannot land one after the other, and every way out.
     Record(
-        code="conflict_after_landing",
-        who=WhoMustAct.AUTHOR,
+        "conflict_after_landing",
+        who=AUTHOR,
         refused=Refusal(
             "{upper} builds on {lower}, which lands as new commits. After that {upper} conflicts "
             "with {target}[ in {paths}], so the two cannot be merged together. Comment {merge} on "
@@ -29,19 +29,13 @@ RECORDS = (
         ),
     ),
     Record(
-        code="limit_reached",
+        "limit_reached",
         refused=Refusal("The queue for {target} is full. Try again when PRs have left it."),
     ),
+    Record("not_in_queue", refused=Refusal("This PR is not in the queue.", RefusalKind.MISSING)),
+    Record("already_landed", refused=Refusal("This PR has already landed.", RefusalKind.CONFLICT)),
     Record(
-        code="not_in_queue",
-        refused=Refusal("This PR is not in the queue.", RefusalKind.MISSING),
-    ),
-    Record(
-        code="already_landed",
-        refused=Refusal("This PR has already landed.", RefusalKind.CONFLICT),
-    ),
-    Record(
-        code="queue_not_empty",
+        "queue_not_empty",
         refused=Refusal(
             "[{count} still in the queue for {target}: {prs}. Cancel or merge them first."
             "|The queue for {target} is not empty.]",
@@ -49,24 +43,21 @@ RECORDS = (
         ),
     ),
     Record(
-        code="mode_switch_in_progress",
+        "mode_switch_in_progress",
         refused=Refusal(
             "The queue for {target} is switching its mode. Try again when the switch is done.",
             RefusalKind.CONFLICT,
         ),
     ),
     Record(
-        code="hold_not_found",
+        "hold_not_found",
         refused=Refusal(
             "This hold does not exist; it may already have been released.", RefusalKind.MISSING
         ),
     ),
     Record(
-        code="hold_not_liftable",
+        "hold_not_liftable",
         refused=Refusal("This hold cannot be released by hand. It ends when its cause is gone."),
     ),
-    Record(
-        code="invalid_value",
-        refused=Refusal("{field|a setting} cannot have this value[: {text}]."),
-    ),
+    Record("invalid_value", refused=Refusal("{field|a setting} cannot have this value[: {text}].")),
 )

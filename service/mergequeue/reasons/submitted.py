@@ -2,33 +2,23 @@
 
 from service.mergequeue.reasons.record import Ender, Ending, Record
 
-_QUEUED = "queued[ by {requester}]"
-_BY_REQUEST = "by {by|somebody}[: {words}]"
-_AGAIN = "Comment {merge} to queue it again."
+
+def _requested(code: str, label: str) -> Record:
+    return Record(
+        code,
+        retryable=True,
+        submitted="queued[ by {requester}]",
+        cancelled=Ending(
+            clause="by {by|somebody}[: {words}]",
+            label=label,
+            next="Comment {merge} to queue it again.",
+            by=Ender.COMMAND,
+        ),
+    )
+
 
 RECORDS = (
-    Record(
-        code="user_requested",
-        retryable=True,
-        submitted=_QUEUED,
-        cancelled=Ending(
-            clause=_BY_REQUEST, label="removed by a person", next=_AGAIN, by=Ender.COMMAND
-        ),
-    ),
-    Record(
-        code="admin_requested",
-        retryable=True,
-        submitted=_QUEUED,
-        cancelled=Ending(
-            clause=_BY_REQUEST, label="removed by a maintainer", next=_AGAIN, by=Ender.COMMAND
-        ),
-    ),
-    Record(
-        code="api_requested",
-        retryable=True,
-        submitted=_QUEUED,
-        cancelled=Ending(
-            clause=_BY_REQUEST, label="removed over the API", next=_AGAIN, by=Ender.COMMAND
-        ),
-    ),
+    _requested("user_requested", "removed by a person"),
+    _requested("admin_requested", "removed by a maintainer"),
+    _requested("api_requested", "removed over the API"),
 )

@@ -1,6 +1,6 @@
 """Reasons of an entry that is tested, has passed, or has failed without a known cause yet."""
 
-from service.mergequeue.reasons.record import Blame, Ending, Record, WhoMustAct
+from service.mergequeue.reasons.record import AUTHOR, Blame, Ending, Record
 
 FAILED = ("❌", " failed")
 """How a check that failed is listed."""
@@ -9,39 +9,28 @@ OWN_CHECKS = "its own head contains the newest {target} and needed no test run[:
 _TIMED_OUT = "timed out[ after {testing_minutes} min]"
 
 RECORDS = (
-    Record(code="test_started", testing="its required checks run on a test branch"),
+    Record("test_started", testing="its required checks run on a test branch"),
+    Record("run_passed", word="TEST_RUN_PASSED", passed="{checked|its test run passed}"),
     Record(
-        code="run_passed",
-        word="TEST_RUN_PASSED",
-        passed="{checked|its test run passed}",
-    ),
-    Record(
-        code="passed_excused",
+        "passed_excused",
         passed="{checked|only quarantined tests failed, so the run counts as passed}",
     ),
     Record(
-        code="successor_passed",
+        "successor_passed",
         word="SUCCESSOR_TEST_RUN_PASSED",
         passed="the tests of {prs|a PR behind it}, which contain it, passed[; {specials}]",
     ),
     Record(
-        code="result_reused",
+        "result_reused",
         word="PASSED_BY_OPTIMIZATION",
         passed="the same code passed before, and that result is reused",
     ),
+    Record("own_checks_passed", passed=OWN_CHECKS),
+    Record("late_success", passed="{checked|its test run passes now}"),
+    Record("check_failed", undecided="{checks|a required check} failed", mark=FAILED),
     Record(
-        code="own_checks_passed",
-        passed=OWN_CHECKS,
-    ),
-    Record(code="late_success", passed="{checked|its test run passes now}"),
-    Record(
-        code="check_failed",
-        undecided="{checks|a required check} failed",
-        mark=FAILED,
-    ),
-    Record(
-        code="run_timed_out",
-        who=WhoMustAct.AUTHOR,
+        "run_timed_out",
+        who=AUTHOR,
         word="TEST_RUN_TIMEOUT",
         retryable=True,
         blame=Blame.TESTS,

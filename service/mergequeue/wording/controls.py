@@ -53,5 +53,5 @@ def possible(view: PullRequestText) -> Iterator[Control]:
     if state in _WAITS and entry.priority > controls.SOONER:
         yield Control.SOONER
     ending = endings.ending_of(state, entry.reason)
-    if ending is not None and ending.may_return:
+    if state is not EntryState.MERGED and ending is not None and ending.may_return:
         yield Control.REQUEUE
