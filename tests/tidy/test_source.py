@@ -26,7 +26,7 @@ def test_every_file_keeps_every_rule():
 LONG = "\n".join(["def f():", *["    x = 1"] * 60])
 
 PLANTED = [
-    (rules.file_sizes, "service/x.py", "x = 1\n" * 501),
+    (rules.file_sizes, "service/x.py", "x = 1\n" * 601),
     (rules.file_sizes, "tests/test_x.py", "x = 1\n" * 701),
     (rules.function_sizes, "service/x.py", LONG),
     (rules.parameters, "service/x.py", "def f(a, b, c, *, d, e, f): ..."),
