@@ -245,7 +245,7 @@ class Settings(BaseSettings):
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether the state is one file on this machine."""
+        """Return whether the state is one file on this machine."""
         return self.database_address.startswith("sqlite:")
 
     @property
@@ -278,13 +278,13 @@ class Settings(BaseSettings):
 
     @property
     def provider_is_loopback(self) -> bool:
-        """Whether the only provider is on this machine."""
+        """Return whether the only provider is on this machine."""
         address = self.github_url or f"https://{self.github_host}"
         return forms.is_loopback(urlsplit(address).hostname or "")
 
     @property
     def is_for_this_machine(self) -> bool:
-        """Whether it listens to this machine alone, and is reached under a name of it."""
+        """Return whether it listens to this machine alone, and is reached under a name of it."""
         reached = urlsplit(self.public_url or "").hostname or ""
         return forms.is_loopback(self.host) and forms.is_loopback(reached)
 

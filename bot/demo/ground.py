@@ -91,7 +91,7 @@ class Ground:
 
     @property
     def is_over(self) -> bool:
-        """Whether the visitor has ended it."""
+        """Return whether the visitor has ended it."""
         return self.ending.locked() or self.proofs is not None
 
     @property

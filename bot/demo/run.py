@@ -55,7 +55,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether every proof holds and every expectation is met."""
+        """Return whether every proof holds and every expectation is met."""
         return not self.faults and all(each.ok for each in self.proofs)
 
 

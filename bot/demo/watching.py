@@ -43,7 +43,7 @@ class Event(Answer):
 
     @property
     def is_silent(self) -> bool:
-        """Whether another event says the same."""
+        """Return whether another event says the same."""
         return self.event in SILENT or (self.before, self.after) in SILENT_MOVES
 
     @property
@@ -73,17 +73,17 @@ class Submission(Answer):
 
     @property
     def is_final(self) -> bool:
-        """Whether the submission has ended."""
+        """Return whether the submission has ended."""
         return self.state in FINAL
 
     @property
     def is_being_tested(self) -> bool:
-        """Whether CI tests it now."""
+        """Return whether CI tests it now."""
         return self.state == "TESTING" and self.test_run_id is not None
 
     @property
     def was_tested(self) -> bool:
-        """Whether a test run of it has ended."""
+        """Return whether a test run of it has ended."""
         return any(each.event == "RunFinished" for each in self.timeline)
 
 

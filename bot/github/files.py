@@ -77,7 +77,7 @@ class Item:
 
     @property
     def is_tree(self) -> bool:
-        """Whether it is a folder."""
+        """Return whether it is a folder."""
         return self.mode == TREE_MODE
 
 

@@ -116,7 +116,7 @@ class SmartHttp:
 
 
 def _is_beyond_limit(repository: Repository) -> bool:
-    """Whether a push is one too many within a minute; count it otherwise."""
+    """Return whether a push is one too many within a minute; count it otherwise."""
     world = repository.world
     now, most = world.timeline.now(), world.knobs.pushes_minute_max
     recent = sum((now - at).total_seconds() < MINUTE_S for at in repository.pushes)

@@ -291,7 +291,7 @@ class PullRequest(Issue):
 
     @property
     def merged(self) -> bool:
-        """Whether it was merged."""
+        """Return whether it was merged."""
         return self.merged_at is not None
 
     @property

@@ -74,7 +74,7 @@ class Outcome:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every report was read to its end, so that no failure can be hidden."""
+        """Return whether every report was read to its end, so that no failure can be hidden."""
         return not self.unread and all(each.is_whole for each in self.answers)
 
     def add(self, received: Json) -> Answer:

@@ -53,7 +53,7 @@ def checksum(body: str) -> str:
 
 
 def is_well_formed(token: str) -> bool:
-    """Whether the text has a token's shape and checksum; no database is asked."""
+    """Return whether the text has a token's shape and checksum; no database is asked."""
     if len(token) != TOKEN_LENGTH or not token.startswith(PREFIX):
         return False
     body, check = token[:-CHECKSUM_LENGTH], token[-CHECKSUM_LENGTH:]
@@ -148,7 +148,7 @@ async def _touch(runtime: Runtime, caller: Caller, now: datetime) -> None:
 
 
 def is_valid(record: TokenRecord, now: datetime) -> bool:
-    """Whether the token still opens anything at `now`."""
+    """Return whether the token still opens anything at `now`."""
     expired = record.expires_at is not None and record.expires_at <= now
     return not expired and record.revoked_at is None
 
@@ -203,7 +203,7 @@ async def store_denial(runtime: Runtime, entry: AuditRow, reason: str) -> None:
 
 
 def sees(caller: Caller, repository_id: int) -> bool:
-    """Whether a repository of the caller's organization lies in its scope."""
+    """Return whether a repository of the caller's organization lies in its scope."""
     return caller.repositories is None or repository_id in caller.repositories
 
 

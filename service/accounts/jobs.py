@@ -38,7 +38,7 @@ _JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
 
 
 def is_oidc(token: str) -> bool:
-    """Whether the text has the shape of a JSON web token, which none of our tokens has."""
+    """Return whether the text has the shape of a JSON web token, which none of our tokens has."""
     return _JWT.fullmatch(token) is not None
 
 

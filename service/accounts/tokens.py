@@ -134,7 +134,7 @@ def _scope(
 
 
 def _reaches(asker: TokenRecord | None, token: TokenRecord) -> bool:
-    """Whether the token is of the asker's organization and sees nothing that it does not."""
+    """Return whether the token is of the asker's organization and sees nothing that it does not."""
     if asker is None:
         return True
     if token.org_id != asker.org_id:

@@ -62,7 +62,7 @@ class LineRow:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no run tests it yet."""
+        """Return whether no run tests it yet."""
         return self.run is None
 
 
@@ -99,7 +99,7 @@ class Line:
 
     @property
     def is_last(self) -> bool:
-        """Whether nothing comes behind it."""
+        """Return whether nothing comes behind it."""
         return self.after + ENTRIES_MAX >= self.total
 
 

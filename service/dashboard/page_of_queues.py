@@ -114,7 +114,7 @@ class QueuesPage:
 
     @property
     def may_pause(self) -> bool | None:
-        """Whether the visitor may pause a queue that is not paused; None: all are paused."""
+        """Return whether the visitor may pause a queue that is not paused; None: all are paused."""
         may = [row.may_pause for row in self.rows if not row.is_paused]
         return any(may) if may else None
 

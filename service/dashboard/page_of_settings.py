@@ -66,12 +66,12 @@ class Trial:
 
     @property
     def can_be_saved(self) -> bool:
-        """Whether no file sets one of them."""
+        """Return whether no file sets one of them."""
         return not any(each.file for each in self.tried)
 
     @property
     def is_better(self) -> bool:
-        """Whether no figure is worse."""
+        """Return whether no figure is worse."""
         return all(row.look != "worse" for row in self.rows)
 
 

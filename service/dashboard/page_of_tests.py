@@ -69,7 +69,7 @@ class TestsPage:
 
     @property
     def is_by_cost(self) -> bool:
-        """Whether the tests come first that lost most CI time."""
+        """Return whether the tests come first that lost most CI time."""
         return ORDERS[self.given.get("sort", "")] is TestOrder.CI_TIME
 
     def sorted_by(self, order: str) -> str:

@@ -155,7 +155,7 @@ def password_of(authorization: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, with or without a port, is this machine by its name.
+    """Return whether a host, with or without a port, is this machine by its name.
 
     A name of others that leads here is not: a page of theirs could else read ours (rebinding).
     """

@@ -216,7 +216,7 @@ def firsts(kind: type[TypeEngine[T]]) -> Select[*tuple[object, ...]]:
 
 
 def among(number: ColumnElement[int], name: str) -> ColumnElement[bool]:
-    """Whether a number is one of a sequence, which is told by name as one parameter."""
+    """Return whether a number is one of a sequence, which is told by name as one parameter."""
     return _Among(number, bindparam(name, type_=_Numbers()))
 
 

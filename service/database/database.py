@@ -314,7 +314,7 @@ def _name_deployment(session: Connection, fresh: str) -> None:
 
 
 async def is_behind(url: str) -> bool:
-    """Whether the schema is older than this program's, or not there yet; changes nothing.
+    """Return whether the schema is older than this program's, or not there yet; changes nothing.
 
     Raises StartRefused when it is newer and this program does not run on it, or the database cannot
     be opened.

@@ -179,7 +179,7 @@ class PostgresqlRunner:
         return (await self._newest.answer()).access_version
 
     async def is_newest(self, queue_id: int, version: int, /) -> bool:
-        """Whether no process has committed a newer one."""
+        """Return whether no process has committed a newer one."""
         return (await self._newest.answer(queue_id)).queues.get(queue_id) == version
 
     async def _probe_versions(self, queue_ids: Set[int]) -> Newest:
@@ -257,12 +257,12 @@ def _commit(connection: Connection) -> None:
 
 
 def is_lost(error: DBAPIError) -> bool:
-    """Whether the connection broke, or never came about."""
+    """Return whether the connection broke, or never came about."""
     return error.connection_invalidated or sqlstate_of(error) is None
 
 
 def is_away(error: DBAPIError) -> bool:
-    """Whether a database that cannot be opened may be opened later.
+    """Return whether a database that cannot be opened may be opened later.
 
     A server that refuses for good says so in words alone: libpq gives no code at the connecting.
     """

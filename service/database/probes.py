@@ -58,7 +58,7 @@ class KeptConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was opened and not closed since."""
+        """Return whether it was opened and not closed since."""
         return self._open is not None
 
     def close(self) -> None:

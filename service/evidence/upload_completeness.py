@@ -77,7 +77,7 @@ def _parsed(item: str) -> tuple[str, str]:
 
 
 def _is_called(job: str, pattern: str) -> bool:
-    """Whether a pattern fits a job key, with or without its platform and its workflow."""
+    """Return whether a pattern fits a job key, with or without its platform and its workflow."""
     plain = job.partition(PLATFORM)[0]
     return any(globs.matches(pattern, name) for name in (job, plain, plain.rpartition(" / ")[2]))
 

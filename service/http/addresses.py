@@ -53,7 +53,7 @@ def _client_of(request: web.BaseRequest, trusted: Sequence[Network]) -> str:
 
 
 def is_among(address: str, networks: Sequence[Network]) -> bool:
-    """Whether an address lies in one of these networks."""
+    """Return whether an address lies in one of these networks."""
     found = parsed(address)
     return found is not None and any(found in network for network in networks)
 

@@ -356,7 +356,7 @@ _JSON_TYPES = ("application/json", "application/problem+json")
 
 
 def prefers(content_type: str, accept: str | None) -> bool:
-    """Whether a type of text ranks above every JSON type (docs/design/http.md 5)."""
+    """Return whether a type of text ranks above every JSON type (docs/design/http.md 5)."""
     if not accept or "text" not in accept.lower():
         return False
     weights = {}

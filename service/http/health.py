@@ -95,17 +95,17 @@ class Readiness:
 
     @property
     def is_recovering(self) -> bool:
-        """Whether the recovery after the start still runs."""
+        """Return whether the recovery after the start still runs."""
         return self._words[Check.RECOVERY] is not Word.OK
 
     @property
     def is_stalled(self) -> bool:
-        """Whether a queue stands still although something in it could move."""
+        """Return whether a queue stands still although something in it could move."""
         return bool(self._stalled())
 
     @property
     def is_ready(self) -> bool:
-        """Whether requests may be sent here."""
+        """Return whether requests may be sent here."""
         return all(word is Word.OK for word in self._words.values())
 
     def checks(self) -> Mapping[Check, Word]:

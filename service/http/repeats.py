@@ -36,7 +36,7 @@ def key_of(request: web.BaseRequest) -> str | None:
 
 
 def lasts(problem: Problem) -> bool:
-    """Whether a refusal would be the same again.
+    """Return whether a refusal would be the same again.
 
     Not when it belongs to the moment: it says when to come back, or is our own trouble.
     """

@@ -61,7 +61,7 @@ class Family:
 
     @property
     def is_rolling(self) -> bool:
-        """Whether it is of the page's first table."""
+        """Return whether it is of the page's first table."""
         return self.name.startswith("mq_")
 
     @property

@@ -98,7 +98,7 @@ class Piece:
     oldest: datetime | None
 
     def stands(self, stamp: tuple[Shown, Place], now: datetime) -> bool:
-        """Whether it may be shown again."""
+        """Return whether it may be shown again."""
         return self.stamp == stamp and (self.until is None or now < self.until)
 
 

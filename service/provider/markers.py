@@ -5,7 +5,7 @@ Only as the first: texts of ours quote strangers, and a stranger may write what 
 
 
 def is_marked(text: str, marker: str) -> bool:
-    """Whether the text is the one that the marker stands for."""
+    """Return whether the text is the one that the marker stands for."""
     return text.startswith(marker)
 
 

@@ -173,7 +173,7 @@ class Provider(Protocol):
         ...
 
     async def contains(self, repo: RepoRef, ancestor: Sha, commit: Sha) -> bool:
-        """Whether `ancestor` is `commit` or reachable from it."""
+        """Return whether `ancestor` is `commit` or reachable from it."""
         ...
 
     async def position(self, repo: RepoRef, sha: Sha) -> int | None:
@@ -199,7 +199,7 @@ class Provider(Protocol):
         ...
 
     async def repeats_commits(self, repo: RepoRef, target: str) -> bool:
-        """Whether a build gives the same commits as another one that merges the same heads.
+        """Return whether a build gives the same commits as another one that merges the same heads.
 
         Then none has to wait for another. Asks the provider for nothing that it knows already.
         """
@@ -253,13 +253,13 @@ class Provider(Protocol):
     async def same_change(
         self, repo: RepoRef, tested: Change, landed: Change
     ) -> Same | Different | Unproven:
-        """Whether two changes leave the same files behind (docs/design/provider.md 12)."""
+        """Return whether two changes leave the same files behind (docs/design/provider.md 12)."""
         ...
 
     async def overlap(
         self, repo: RepoRef, one: Change, other: Change
     ) -> Disjoint | Overlapping | Unproven:
-        """Whether two changes touch the same paths (docs/design/provider.md 12)."""
+        """Return whether two changes touch the same paths (docs/design/provider.md 12)."""
         ...
 
     async def settle_merged(

@@ -19,7 +19,7 @@ class Ticket:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has closed it."""
+        """Return whether nobody has closed it."""
         return self.closed_at is None
 
 

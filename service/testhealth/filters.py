@@ -37,7 +37,7 @@ class TestFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether anything but the status is filtered."""
+        """Return whether anything but the status is filtered."""
         flags = (self.quarantined, self.has_ticket)
         return bool(self.search or self.owner or self.variant) or flags != (None, None)
 

@@ -147,7 +147,7 @@ class Mirror:
 
     @property
     def is_blobless(self) -> bool:
-        """Whether file contents are fetched only when a merge needs them."""
+        """Return whether file contents are fetched only when a merge needs them."""
         return self.folder.name.endswith(BLOBLESS)
 
     @property

@@ -290,7 +290,7 @@ def repositories_of(session: Connection, org_id: int | None) -> tuple[Repository
 def set_repository_available(
     session: Connection, repository_id: int, available: bool, archived: bool | None = None
 ) -> None:
-    """Whether the provider lets us work on it; `archived` None leaves that as it is."""
+    """Return whether the provider lets us work on it; `archived` None leaves that as it is."""
     values = {"available": available}
     if archived is not None:
         values["archived"] = archived

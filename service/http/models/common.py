@@ -495,5 +495,5 @@ _GIT_REFUSES = re.compile(
 
 
 def git_would_refuse(branch: str) -> bool:
-    """Whether no git repository can hold a branch of this name."""
+    """Return whether no git repository can hold a branch of this name."""
     return _GIT_REFUSES.search(branch) is not None

@@ -198,7 +198,7 @@ def _starts(draft: Draft) -> None:
 
 
 def _went_back_after_start(draft: Draft, run: Run, entry: Entry) -> bool:
-    """Whether an entry came back to PENDING in this step after a run had begun on top of it.
+    """Return whether an entry came back to PENDING in this step after a run had begun on top of it.
 
     A failed urgent entry does: it takes its place in the line again, so the run's base holds.
     """

@@ -75,5 +75,5 @@ class CheckReadScheduler:
 
     @property
     def is_open(self) -> bool:
-        """Whether a read is postponed or under way."""
+        """Return whether a read is postponed or under way."""
         return bool(self._later or self._reading)

@@ -95,7 +95,7 @@ class CommentCommand(Place):
 
     @property
     def is_queued(self) -> bool:
-        """Whether its pull request is in the queue."""
+        """Return whether its pull request is in the queue."""
         return self.value is not None and self.pull.number in self.value.entries
 
     @property

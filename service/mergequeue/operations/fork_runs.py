@@ -60,7 +60,7 @@ class RefusedRuns:
         self._refused: LRUCache[tuple[int, str], datetime] = LRUCache(self.KEYS_MAX)
 
     def holds(self, repository_id: int, run_id: str, now: datetime) -> bool:
-        """Whether the run was refused within the last minute."""
+        """Return whether the run was refused within the last minute."""
         at = self._refused.get((repository_id, run_id))
         return at is not None and now - at < self.KEPT
 

@@ -65,7 +65,7 @@ class Reading:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a file that says something, rightly or wrongly."""
+        """Return whether there is a file that says something, rightly or wrongly."""
         return bool(self.settings or self.faults)
 
 

@@ -172,7 +172,7 @@ class Record:
 
     @property
     def blames(self) -> bool:
-        """Whether it blames the pull request."""
+        """Return whether it blames the pull request."""
         return self.blame is not Blame.NOTHING
 
 

@@ -23,7 +23,7 @@ class Fate:
 
     @property
     def is_good(self) -> bool:
-        """Whether it passes on every base."""
+        """Return whether it passes on every base."""
         return not (self.breaks or self.breaks_with or self.conflicts)
 
 

@@ -58,7 +58,7 @@ class Target:
         return tuple(steps)
 
     def breaks(self, base_tip: Tip, heads: Sequence[HeadToMerge]) -> bool:
-        """Whether the tests fail on that tree for what is in it.
+        """Return whether the tests fail on that tree for what is in it.
 
         Two changes that break each other and have both landed are taken as mended: else
         nothing would pass ever after.
@@ -161,7 +161,7 @@ class Ci:
         return sum(own) / len(own)
 
     def flakes(self, run: str, number: int) -> bool:
-        """Whether this attempt of the run fails although its tree is good."""
+        """Return whether this attempt of the run fails although its tree is good."""
         if not self._history.flake_rate:
             return False
         chance = random.Random(f"{self._seed}/flake/{run}/{number}")

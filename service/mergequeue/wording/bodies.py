@@ -398,7 +398,7 @@ def place(position: int | None, length: int) -> Phrase:
 
 
 def has_restarted(view: PullRequestText) -> bool:
-    """Whether its tests have begun before."""
+    """Return whether its tests have begun before."""
     return any(view.entry.restarts.values())
 
 

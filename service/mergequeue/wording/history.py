@@ -290,7 +290,7 @@ def _of_queue(event: QueueEvent, target: str) -> Phrase:
 
 
 def _is_shown(recorded: Recorded, history: Sequence[Recorded]) -> bool:
-    """Whether a comment shows it: what happened to the pull request, each thing once."""
+    """Return whether a comment shows it: what happened to the pull request, each thing once."""
     event = recorded.event
     if isinstance(event, outputs.RunStarted):
         return event.kind is not RunKind.DIRECT
@@ -352,7 +352,7 @@ def search_clause(event: SearchEvent, history: Sequence[Recorded] = ()) -> Phras
 
 
 def is_search_shown(event: SearchEvent, history: Sequence[Recorded]) -> bool:
-    """Whether a comment shows it: the failure of one by itself is told by its test runs."""
+    """Return whether a comment shows it: the failure of one by itself is told by its test runs."""
     prs = event.prs if isinstance(event, BisectionOpened) else _searched(event, history)
     return len(prs) > 1
 

@@ -91,7 +91,7 @@ def failure_comment(view: PullRequestText) -> str:
 
 
 def is_announced(view: PullRequestText) -> bool:
-    """Whether leaving gets a comment of its own: it failed, or nobody meant it to leave."""
+    """Return whether leaving gets a comment of its own: it failed, or nobody meant it to leave."""
     entry = view.entry
     if entry.state is EntryState.FAILED:
         return True

@@ -37,7 +37,7 @@ def filled(template: str, situation: Situation) -> Phrase:
 
 
 def is_code(text: str) -> bool:
-    """Whether the text is no words, but a code of ours that stands in for silence."""
+    """Return whether the text is no words, but a code of ours that stands in for silence."""
     return _CODE.fullmatch(text) is not None
 
 

@@ -371,7 +371,7 @@ def no_required_checks(branch: str) -> Answer:
 
 
 def rules_unreadable(branch: str) -> Answer:
-    """Whether there are required checks could not be found out."""
+    """Return whether there are required checks could not be found out."""
     return _refused(
         phrase(
             "The required checks of {} cannot be read, so I did not create a queue. Give the App "

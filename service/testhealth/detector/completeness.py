@@ -130,7 +130,7 @@ class Expectation:
 
     @property
     def is_met(self) -> bool:
-        """Whether no change has to explain anything."""
+        """Return whether no change has to explain anything."""
         return not (self.missing or self.unnamed or self.skipped)
 
 
@@ -212,7 +212,7 @@ def is_sealed(parts: Iterable[Part]) -> bool:
 
 
 def _unproved(parts: Sequence[Part]) -> Iterable[str]:
-    """Whether another job may have made up results of a test run."""
+    """Return whether another job may have made up results of a test run."""
     if any(not is_enough(part.account.proof, part.needs) for part in parts):
         yield UNPROVED
 
@@ -271,7 +271,7 @@ def _oddly_ended(report: JobReport) -> Iterable[str]:
 
 
 def _was_excused(parts: Sequence[Part]) -> bool:
-    """Whether every command that failed was told to end with 0."""
+    """Return whether every command that failed was told to end with 0."""
     failed = [part.account for part in parts if part.account.exit_code]
     return bool(failed) and all(account.answered == 0 for account in failed)
 
@@ -328,7 +328,7 @@ def _usual_code(runner: str, failed: int) -> str:
 
 
 def _unexpected(report: JobReport, changes: Changes) -> Iterable[str]:
-    """Whether the tests of the report are those that the job should have reported."""
+    """Return whether the tests of the report are those that the job should have reported."""
     expectation = report.expectation
     if expectation is None:
         yield NO_HISTORY
@@ -356,7 +356,7 @@ def _unexpected(report: JobReport, changes: Changes) -> Iterable[str]:
 
 
 def _is_removed(test: MissingTest, changes: Changes) -> bool:
-    """Whether the change under test has removed a test: with its file, or in it."""
+    """Return whether the change under test has removed a test: with its file, or in it."""
     return changes.deletes(test) or (test.has_neighbors and changes.touches(test))
 
 

@@ -121,7 +121,7 @@ class Disagreement:
 
 
 def is_mass_failure(tests_run: int, failed: int) -> bool:
-    """Whether so much of an upload failed that it says nothing about single tests."""
+    """Return whether so much of an upload failed that it says nothing about single tests."""
     return tests_run >= MASS_TESTS and failed >= MASS_SHARE * tests_run
 
 

@@ -196,7 +196,7 @@ def judge(
 
 
 def _names_all(check: FailedCheck) -> bool:
-    """Whether the tests of a check are all that failed in it."""
+    """Return whether the tests of a check are all that failed in it."""
     is_known = check.is_reported and not check.is_mass and (check.failed_steps or 0) <= 1
     return is_known and 0 < len(check.tests) <= FAILED_TESTS_MAX
 
@@ -266,7 +266,7 @@ def _has_file_of(paths: Iterable[str], test: FailedTest | MissingTest) -> bool:
 
 
 def is_same_file(path: str, reported: str) -> bool:
-    """Whether a report means this path of the repository.
+    """Return whether a report means this path of the repository.
 
     A runner that was started in a folder names files from there, and some name them from the
     root of their machine; whose file it may be is asked about it.

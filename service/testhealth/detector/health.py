@@ -160,7 +160,7 @@ class _Stretch:
     numbers: Numbers = NO_NUMBERS
 
     def is_on(self, at: datetime) -> bool:
-        """Whether it has begun and not ended."""
+        """Return whether it has begun and not ended."""
         return self.since <= at and (self.until is None or self.until > at)
 
 

@@ -24,7 +24,7 @@ class Moment:
 
 
 def was_flaky(evidence: Evidence, scale: Scale, moment: Moment) -> bool:
-    """Whether the test was flaky before the run, without what its pull requests showed."""
+    """Return whether the test was flaky before the run, without what its pull requests showed."""
     others = tuple(each for each in evidence.events if each.upload not in moment.own)
     judged = health.judge(replace(evidence, events=others), scale)
     before = [change.value for change in judged.history if change.at <= moment.at]
@@ -32,7 +32,7 @@ def was_flaky(evidence: Evidence, scale: Scale, moment: Moment) -> bool:
 
 
 def was_red(evidence: Evidence, scale: Scale, moment: Moment) -> bool:
-    """Whether the test failed on the target branch before the run.
+    """Return whether the test failed on the target branch before the run.
 
     In one of the branch's jobs it was broken, or failed at its two newest verdicts; a job that
     ran no more by then, or without the test, says nothing.

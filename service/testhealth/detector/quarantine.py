@@ -40,7 +40,7 @@ def in_force(override: Override, expires_at: datetime | None, now: datetime) -> 
 
 
 def passes(*, failed: bool, quarantined: bool) -> bool:
-    """Whether a run of the test is marked as passed (docs/design/quarantine.md 1).
+    """Return whether a run of the test is marked as passed (docs/design/quarantine.md 1).
 
     The run keeps its own outcome all the same, or no quarantined test would ever heal.
     """

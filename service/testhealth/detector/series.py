@@ -235,7 +235,7 @@ def ran_on(tracks: Iterable[Track]) -> dict[str, frozenset[str]]:
 
 
 def is_red(track: Track, moment: Moment) -> bool:
-    """Whether the newest verdicts up to the moment failed, and the series still speaks.
+    """Return whether the newest verdicts up to the moment failed, and the series still speaks.
 
     It ends as a broken span does: the test is not run there any more, or nothing is.
     """
@@ -250,7 +250,7 @@ def is_red(track: Track, moment: Moment) -> bool:
 
 
 def may_be_broken(track: Track, settled: Mapping[tuple[str, str], datetime]) -> bool:
-    """Whether it failed often enough in a row, or was broken where the evidence is gone.
+    """Return whether it failed often enough in a row, or was broken where the evidence is gone.
 
     Most tests never fail so often: their points need not be looked at.
     """

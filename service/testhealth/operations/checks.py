@@ -54,7 +54,7 @@ class Checked:
 async def check(
     runtime: Runtime, caller: Caller, repository: RepositoryRecord, asked: Sequence[AskedTest]
 ) -> Checked:
-    """Whether each test is quarantined now; one that is not known is not."""
+    """Return whether each test is quarantined now; one that is not known is not."""
     now = runtime.clock.now()
     present = key_of(caller.org_slug, repository.ref)
 
@@ -102,7 +102,7 @@ def _ids_of(asked: AskedTest, names: Sequence[RepositoryKey], home: Home) -> lis
 
 
 def checked(home: Home, case: ListedCase) -> CheckedTest:
-    """Whether a known test is quarantined, and why."""
+    """Return whether a known test is quarantined, and why."""
     setting = records.setting_of(home, case)
     if setting is None:
         return CheckedTest(case.id, known=True)

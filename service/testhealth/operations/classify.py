@@ -278,7 +278,7 @@ async def _pull_request_of(look: Look, meta: UploadMeta, run: CiRun) -> int | No
 
 
 async def _is_of_branch(look: Look, number: int, branch: str) -> bool:
-    """Whether the pull request has this branch: a newer push may have moved its head on."""
+    """Return whether the pull request has this branch: a newer push may have moved its head on."""
     try:
         pull = await look.provider.pull_request(
             look.repository.ref, number, awaits_mergeability=False

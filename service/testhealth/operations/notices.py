@@ -37,6 +37,6 @@ def quarantine_large(session: Tx, home: Home) -> QuarantineLarge | None:
 
 
 def expires_soon(home: Home, test: ShownTest) -> bool:
-    """Whether what people said of its quarantine ends within three days."""
+    """Return whether what people said of its quarantine ends within three days."""
     until = test.case.expires_at
     return until is not None and home.now < until <= home.now + EXPIRES_SOON

@@ -114,7 +114,7 @@ def _read_files(names: Sequence[str], done: Sequence[Done]) -> tuple[ReadFile, .
 
 
 def is_small(contents: Sequence[bytes]) -> bool:
-    """Whether the files hold at most 256 KiB in all, unpacked."""
+    """Return whether the files hold at most 256 KiB in all, unpacked."""
     left = SMALL_BYTES - sum(map(len, contents))
     for content in contents:
         if left < 0:

@@ -115,5 +115,5 @@ class UploadAnswer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every file was read to its end."""
+        """Return whether every file was read to its end."""
         return all(each.status is FileStatus.ACCEPTED for each in self.files)

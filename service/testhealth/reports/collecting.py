@@ -50,12 +50,12 @@ class Ran:
 
 
 def is_wanted(name: str, patterns: Sequence[str]) -> bool:
-    """Whether an artifact of that name is read for reports; any letter case."""
+    """Return whether an artifact of that name is read for reports; any letter case."""
     return globs.any_matches([pattern.lower() for pattern in patterns], name.lower())
 
 
 def is_report(file: ReportFile) -> bool:
-    """Whether a file of an artifact was meant as a report, readable or not.
+    """Return whether a file of an artifact was meant as a report, readable or not.
 
     See docs/design/reports.md 10.
     """
@@ -110,7 +110,7 @@ def job_key(workflow: str, plain: str) -> str:
 
 
 def _is_passing(words: list[str], at: int, ran: Ran) -> bool:
-    """Whether a word of an artifact's name differs from run to run."""
+    """Return whether a word of an artifact's name differs from run to run."""
     word, before = words[at].lower(), words[at - 1].lower() if at else ""
     following = words[at + 1] if at + 1 < len(words) else ""
     attempt = str(ran.attempt)
@@ -126,7 +126,7 @@ def _is_passing(words: list[str], at: int, ran: Ran) -> bool:
 
 
 def names_job(plain: str, job: str) -> bool:
-    """Whether an artifact is called like a job, so that its machine is the job's.
+    """Return whether an artifact is called like a job, so that its machine is the job's.
 
     See docs/design/evidence.md 2.
     """

@@ -67,7 +67,7 @@ class Sorted(NamedTuple, Generic[K]):
         return len(self.passed) + len(self.others) - skipped
 
     def has(self, test: K) -> bool:
-        """Whether it is among them."""
+        """Return whether it is among them."""
         return test in self.passed or test in self.others
 
     def first_cases(self) -> dict[K, CaseResult]:
@@ -106,7 +106,7 @@ def _several(tests: Sequence[K], cases: Sequence[CaseResult]) -> dict[K, Result]
 
 
 def _are_adjacent(places: Sequence[int], cases: Sequence[CaseResult]) -> bool:
-    """Whether nothing stands between them, in one element of a suite."""
+    """Return whether nothing stands between them, in one element of a suite."""
     return places[-1] - places[0] == len(places) - 1 and not any(
         case.is_first for case in cases[1:]
     )
@@ -143,7 +143,7 @@ def bounded(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
 
 
 def is_one_test(cases: Sequence[CaseResult]) -> bool:
-    """Whether they are called the same; else only the `#` in their names made them one."""
+    """Return whether they are called the same; else only the `#` in their names made them one."""
     return len({results.fields_of(case) for case in cases}) == 1
 
 

@@ -138,14 +138,14 @@ def frame_of(line: str) -> tuple[Frame, bool] | None:
 
 
 def is_frame(line: str) -> bool:
-    """Whether the stripped line is a frame or the head of a list of them."""
+    """Return whether the stripped line is a frame or the head of a list of them."""
     if line.startswith(("Traceback (most recent call last)", "Stack trace:", "Backtrace:")):
         return True
     return frame_of(line[:LINE_CHARACTERS_MAX]) is not None
 
 
 def is_inside(file: str) -> bool:
-    """Whether a normalized path is one of the repository's own files."""
+    """Return whether a normalized path is one of the repository's own files."""
     if not file or is_absolute(file) or file.startswith(("../", "node:", "internal/", "<")):
         return False
     return not any(folder in FOREIGN for folder in file.split("/"))

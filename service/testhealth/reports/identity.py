@@ -122,7 +122,7 @@ def aliases_of(
 
 
 def is_claim(text: str) -> bool:
-    """Whether an id given by a report counts: an UUIDv5, or a text of a known prefix."""
+    """Return whether an id given by a report counts: an UUIDv5, or a text of a known prefix."""
     return text.startswith(CLAIM_PREFIXES) or uuid5_in(text) is not None
 
 
@@ -165,7 +165,7 @@ def resolved(path: str) -> str:
 
 
 def is_absolute(file: str) -> bool:
-    """Whether a normalized path names a place on one machine: `/src/a.py`, `C:/src/a.py`."""
+    """Return whether a normalized path names a place on one machine: `/src/a.py`, `C:/src/a.py`."""
     return file.startswith("/") or (file[1:3] == ":/" and file[:1].isalpha())
 
 

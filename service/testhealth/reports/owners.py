@@ -95,7 +95,7 @@ def words_in(names: Sequence[str], lengths: Sequence[int]) -> Iterator[str]:
 
 
 def fits(segments: Sequence[Segment], names: Sequence[str]) -> bool:
-    """Whether all names fit all segments, in time of their product at most."""
+    """Return whether all names fit all segments, in time of their product at most."""
     at = name_at = 0
     # Behind the last ANY_NUMBER, and the name at which it ends for now.
     again = resume = -1
@@ -114,7 +114,7 @@ def fits(segments: Sequence[Segment], names: Sequence[str]) -> bool:
 
 
 def fits_one(segment: Segment, name: str) -> bool:
-    """Whether one name fits one segment that stands for one."""
+    """Return whether one name fits one segment that stands for one."""
     if isinstance(segment, re.Pattern):
         return segment.fullmatch(name) is not None
     return segment == name
@@ -215,7 +215,7 @@ def rule_in(line: str) -> Rule | None:
 
 
 def is_owner(word: str) -> bool:
-    """Whether the word names somebody who may own a file."""
+    """Return whether the word names somebody who may own a file."""
     return len(word) <= OWNER_CHARACTERS_MAX and OWNER.fullmatch(word) is not None
 
 

@@ -241,7 +241,7 @@ class Reading:
         return ReportFile(self._format, FileStatus.PARTIAL, cases, tuple(warnings), fault, *marks)
 
     def takes_milliseconds(self) -> bool:
-        """Whether a case took longer than its job, so that the unit must be another one."""
+        """Return whether a case took longer than its job, so that the unit must be another one."""
         wall_s = self._read_options.wall_s
         if wall_s is None:
             return False

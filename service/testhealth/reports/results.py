@@ -164,12 +164,12 @@ class Declared:
 
     @property
     def is_matched(self) -> bool:
-        """Whether the report holds as many tests as it declares, in every suite."""
+        """Return whether the report holds as many tests as it declares, in every suite."""
         return not self.differing
 
     @property
     def is_short(self) -> bool:
-        """Whether tests that were declared are missing."""
+        """Return whether tests that were declared are missing."""
         return self.short > 0
 
 
@@ -203,7 +203,7 @@ class ReportFile:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it was read to its end, and its runner wrote all that it had to."""
+        """Return whether it was read to its end, and its runner wrote all that it had to."""
         is_short = self.declared is not None and self.declared.is_short
         return self.status is FileStatus.ACCEPTED and not self.is_interrupted and not is_short
 

@@ -138,7 +138,7 @@ def _name_of(suite: SuiteCases) -> str:
 
 
 def _are_projects(cases: Sequence[CaseResult], suites: Sequence[SuiteCases]) -> bool:
-    """Whether these suites of one name hold one test under different hosts."""
+    """Return whether these suites of one name hold one test under different hosts."""
     if len({suite.hostname for suite in suites}) < 2:
         return False
     host_of: dict[tuple[str, ...], str] = {}

@@ -178,7 +178,7 @@ def held(text: Text) -> Text:
 
 
 def holds(text: Text) -> bool:
-    """Whether every byte means something; a character cut off at the end is no breach."""
+    """Return whether every byte means something; a character cut off at the end is no breach."""
     try:
         for _ in decoded(text):
             pass

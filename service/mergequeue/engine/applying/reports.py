@@ -259,7 +259,7 @@ def workflows_changed(draft: Draft, one: WorkflowsChanged) -> None:
 
 
 def repository_changed(draft: Draft, one: RepositoryChanged) -> None:
-    """Whether we can work on the repository at all, and whether it sends test results."""
+    """Return whether we can work on the repository at all, and whether it sends test results."""
     sends = one.sends_results
     if sends is not None and sends != draft.queue.sends_results:
         draft.put_queue(replace(draft.queue, sends_results=sends))

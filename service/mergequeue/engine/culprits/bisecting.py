@@ -211,7 +211,7 @@ def _is_gone(draft: Draft, bisection: Bisection) -> bases.Broken | None:
 
 
 def _is_doubted(draft: Draft, bisection: Bisection) -> bool:
-    """Whether it is not decided yet what becomes of a failure of a proven entry."""
+    """Return whether it is not decided yet what becomes of a failure of a proven entry."""
     proven = map(draft.entry_of, bisection.entries[: bisection.lo])
     return any(one is not None and one.state is EntryState.PENDING_FAILURE for one in proven)
 
@@ -230,7 +230,7 @@ def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
 
 
 def _is_proven(draft: Draft, bisection: Bisection) -> bool:
-    """Whether the failed runs of this one tree are enough (docs/design/testing.md 8.2)."""
+    """Return whether the failed runs of this one tree are enough (docs/design/testing.md 8.2)."""
     runs = [draft.runs[run_id] for run_id in bisection.reds.get(bisection.hi, ())]
     # A failure taken over from more entries of an equal tree is not enough to convict.
     if not any(_cut(bisection, run) == bisection.hi for run in runs):
@@ -291,7 +291,7 @@ def _blame(bisection: Bisection, runs: Sequence[Run], *, together: bool) -> tupl
 
 
 def _passes_without(suspect: Entry, run: Run) -> bool:
-    """Whether the suspect is known to pass without those it fails with.
+    """Return whether the suspect is known to pass without those it fails with.
 
     See docs/design/testing.md 4.
     """
@@ -311,7 +311,7 @@ def _of(draft: Draft, run: Run) -> Bisection:
 
 
 def skips_known(draft: Draft, run: Run) -> bool:
-    """Whether a probe may go by what is known of its tree: never a confirmation.
+    """Return whether a probe may go by what is known of its tree: never a confirmation.
 
     See docs/design/testing.md 9.
     """
@@ -339,7 +339,7 @@ def _fails_by(draft: Draft, bisection: Bisection, run: Run, red: Run) -> None:
 
 
 def is_examining(draft: Draft, run: Run) -> bool:
-    """Whether the run serves a search now and proves no entries."""
+    """Return whether the run serves a search now and proves no entries."""
     return run.bisection is not None and not draft.own(run)
 
 
@@ -350,7 +350,7 @@ def undecided(draft: Draft, bisection: Bisection) -> tuple[Entry, ...]:
 
 
 def _is_delayed(draft: Draft, bisection: Bisection) -> bool:
-    """Whether a probe was refused so lately that the next one has to wait."""
+    """Return whether a probe was refused so lately that the next one has to wait."""
     waits = [entry.build_after for entry in undecided(draft, bisection)]
     return any(at is not None and at > draft.now for at in waits)
 

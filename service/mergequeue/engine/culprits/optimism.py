@@ -51,7 +51,7 @@ def clear_by_follower(draft: Draft, run: Run) -> None:
 
 
 def is_window_closed(draft: Draft, run: Run) -> bool:
-    """Whether nothing that still runs or may start could clear this failed run.
+    """Return whether nothing that still runs or may start could clear this failed run.
 
     A follower's level is how many followers are between it and the failed run, plus one. The
     window closes when none of a level up to the depth is in progress, and one of that depth has
@@ -100,7 +100,7 @@ def _cleared(draft: Draft, run: Run) -> list[Entry]:
 
 
 def _is_proved_with(draft: Draft, entry: Entry, ids: set[str]) -> bool:
-    """Whether the run that proves an entry tested one of these, itself or below it."""
+    """Return whether the run that proves an entry tested one of these, itself or below it."""
     proof = draft.runs.get(entry.verified_by or "")
     return proof is not None and any(one.entry in ids for one in proof.members)
 

@@ -116,7 +116,7 @@ class Verdict:
 
     @property
     def is_green(self) -> bool:
-        """Whether the run may count as passed."""
+        """Return whether the run may count as passed."""
         return self.word in (Word.PASSED, Word.EXCUSED)
 
 

@@ -82,7 +82,7 @@ def minutes_of(runs: Iterable[Run]) -> Mapping[str, Sequence[float]]:
 
 
 def have_changed(before: Rates, after: Rates) -> bool:
-    """Whether any rate is noticeably larger or smaller, or another check is known."""
+    """Return whether any rate is noticeably larger or smaller, or another check is known."""
     pairs = [(before.flake, after.flake), (before.conflict, after.conflict)]
     if before.minutes.keys() != after.minutes.keys():
         return True
@@ -91,7 +91,7 @@ def have_changed(before: Rates, after: Rates) -> bool:
 
 
 def is_noticeable(before: float, after: float) -> bool:
-    """Whether a rate differs enough to plan anew."""
+    """Return whether a rate differs enough to plan anew."""
     return abs(after - before) > NOTICEABLE * before
 
 

@@ -137,7 +137,7 @@ def _forgotten(queue: MergeQueue, since: datetime, now: datetime) -> Iterator[St
 
 
 def _is_busy(queue: MergeQueue) -> bool:
-    """Whether a test or a landing is in flight, whose end moves the others."""
+    """Return whether a test or a landing is in flight, whose end moves the others."""
     in_progress = any(run.status is RunStatus.IN_PROGRESS for run in queue.runs.values())
     return in_progress or queue.landing is not None
 

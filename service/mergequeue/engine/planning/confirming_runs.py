@@ -53,7 +53,7 @@ def review(draft: Draft) -> None:
 
 
 def _is_wanted(draft: Draft, run: Run, failed: Run, suspect: Entry) -> bool:
-    """Whether the result of a witness can still tell something of its suspect.
+    """Return whether the result of a witness can still tell something of its suspect.
 
     Not while CI fails everything, nor if another member of the run has left without landing.
     """

@@ -36,11 +36,11 @@ class Reach:
 
     @property
     def meets_all(self) -> bool:
-        """Whether any other entry meets one of them."""
+        """Return whether any other entry meets one of them."""
         return self.any and (self.single or self.everything)
 
     def meets(self, touches: Targets | None) -> bool:
-        """Whether any of them meets what touches this."""
+        """Return whether any of them meets what touches this."""
         if not self.any:
             return False
         if self.meets_all or touches is None or touches.everything:
@@ -59,7 +59,7 @@ class Room:
 
 
 def is_isolated(config: QueueConfig, entry: Entry) -> bool:
-    """Whether the entry is always tested alone."""
+    """Return whether the entry is always tested alone."""
     return policies.of(config).is_isolated(config, entry)
 
 
@@ -100,7 +100,7 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
 
 
 def is_complete(draft: Draft, group: Sequence[Entry], follower: Entry | None, size: int) -> bool:
-    """Whether a group of waiting entries need not wait for company any more."""
+    """Return whether a group of waiting entries need not wait for company any more."""
     config = draft.queue.config
     if stacks.is_member(draft, group[0]) or is_isolated(config, group[0]) or len(group) >= size:
         return True
@@ -132,7 +132,7 @@ def _with_those_above(
 
 
 def _may_join(draft: Draft, entry: Entry) -> bool:
-    """Whether the entry is free to be tested together with others."""
+    """Return whether the entry is free to be tested together with others."""
     if stacks.is_member(draft, entry) or entry.run is not None or not is_startable(draft, entry):
         return False
     return not is_isolated(draft.queue.config, entry)

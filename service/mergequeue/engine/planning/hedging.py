@@ -81,7 +81,7 @@ def _left_out(draft: Draft, run: Run, main: Run) -> tuple[Entry, ...]:
 
 
 def _is_decided(draft: Draft, run: Run, left_out: Sequence[Entry]) -> bool:
-    """Whether what the hedge is without passed or landed after all."""
+    """Return whether what the hedge is without passed or landed after all."""
     finals = [draft.finished_entries.get(entry) for entry in run.without]
     return any(entry.state is EntryState.TESTS_PASSED for entry in left_out) or any(
         final is not None and final.state is EntryState.MERGED for final in finals
@@ -89,7 +89,7 @@ def _is_decided(draft: Draft, run: Run, left_out: Sequence[Entry]) -> bool:
 
 
 def _is_still(draft: Draft, run: Run, main: Run) -> bool:
-    """Whether the rest of the hedge's base is as it was."""
+    """Return whether the rest of the hedge's base is as it was."""
     made = bases.progress(draft, run)
     if made is None or bases.broken(draft, main) is not None:
         return False

@@ -159,7 +159,7 @@ def _candidate(draft: Draft) -> Run | None:
 
 
 def _has_begun(draft: Draft, run: Run) -> bool:
-    """Whether what landed last was the beginning of this very unit."""
+    """Return whether what landed last was the beginning of this very unit."""
     landed = draft.queue.landed
     return bool(landed) and landed[-1].run == run.id
 

@@ -102,7 +102,7 @@ def known_trees(draft: Draft) -> Trees:
 
 
 def may_land_directly(draft: Draft, entry: Entry, required: tuple[RequiredName, ...]) -> bool:
-    """Whether the entry's own head is the tip with its change, and was tested as such."""
+    """Return whether the entry's own head is the tip with its change, and was tested as such."""
     tip, facts = draft.queue.tip, entry.facts
     if draft.queue.config.direct_merge_mode != Toggle.ALWAYS or entry.fresh:
         return False

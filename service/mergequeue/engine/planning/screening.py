@@ -130,7 +130,7 @@ def _let_count(draft: Draft, entry: Entry, look: Run) -> None:
 
 
 def _is_looked_at_again(draft: Draft, entry: Entry) -> bool:
-    """Whether an entry that failed alone may be tested alone once more now."""
+    """Return whether an entry that failed alone may be tested alone once more now."""
     # One that has become urgent has a place in the line, and is tested there.
     is_beside = entry.state is EntryState.PENDING and entry.rank is None
     return is_beside and is_startable(draft, entry) and _suspects(draft).has_failed_alone(entry)
@@ -175,7 +175,7 @@ def retest(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
 
 
 def _is_open(draft: Draft, run: Run) -> bool:
-    """Whether no search is after its group, and no follower may clear it any more."""
+    """Return whether no search is after its group, and no follower may clear it any more."""
     is_searched = any(entry.bisection is not None for entry in draft.own(run))
     return not is_searched and optimism.is_window_closed(draft, run)
 

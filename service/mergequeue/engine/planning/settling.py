@@ -115,7 +115,7 @@ def _rank(draft: Draft, run: Run) -> int:
 
 
 def _is_searched(draft: Draft, run: Run) -> bool:
-    """Whether a search looks for the culprit in this very run."""
+    """Return whether a search looks for the culprit in this very run."""
     own = draft.own(run)
     return bool(own) and own[0].bisection is not None
 
@@ -182,7 +182,7 @@ def _of_passed(draft: Draft, run: Run, one: Verdict) -> None:
 
 
 def _is_borrowed_proof(draft: Draft, run: Run) -> bool:
-    """Whether the run proves entries that it did not test as its own batch."""
+    """Return whether the run proves entries that it did not test as its own batch."""
     own = draft.own(run)
     return run.kind is not RunKind.MAIN or any(entry.batch != run.number for entry in own)
 

@@ -17,7 +17,7 @@ from service.mergequeue.engine.targets import Targets
 
 
 def is_isolated(config: QueueConfig, entry: Entry) -> bool:
-    """Whether the entry is always tested alone."""
+    """Return whether the entry is always tested alone."""
     if not config.batch or entry.priority == URGENT or stacks.is_apart(entry):
         return True
     return any(_matches(rule, entry.touches) for rule in config.batching_rules)
@@ -70,7 +70,7 @@ class JoinsByChance(Joins):
         return sorted((one for one in spare if self._share(one) >= constants.FASTER_MIN), key=adds)
 
     def admits(self, entry: Entry) -> bool:
-        """Whether the entry may join the group; if so it counts as a member.
+        """Return whether the entry may join the group; if so it counts as a member.
 
         More than half of what failed together is never put together again: two that fail only
         together pass alone each time.

@@ -45,12 +45,12 @@ class Charge:
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other pull request could have caused the failure when it happened."""
+        """Return whether no other pull request could have caused the failure when it happened."""
         return not self.others
 
     @property
     def have_others_merged(self) -> bool:
-        """Whether all other pull requests that could have caused it have merged since."""
+        """Return whether all other pull requests that could have caused it have merged since."""
         return all(one.has_merged for one in self.others)
 
 
@@ -110,7 +110,7 @@ class Belief:
         return min(max(chance, constants.PRIOR_MIN), constants.CHANCE_MAX)
 
     def is_suspect(self, entry: str) -> bool:
-        """Whether a run that tested this one failed, and it is not cleared of that."""
+        """Return whether a run that tested this one failed, and it is not cleared of that."""
         return entry in self._suspects
 
     def failures_alone(self, entry: str) -> tuple[Record, ...]:

@@ -81,7 +81,7 @@ def _is_first(run: Run) -> bool:
 
 
 def may_be_wanted(draft: Draft, entry: Entry) -> bool:
-    """Whether a second look at an entry may still count."""
+    """Return whether a second look at an entry may still count."""
     if entry.state is EntryState.PENDING:
         return bool(suspecting.belief_of(draft).failures_alone(entry.id))
     run = draft.runs.get(entry.run or "")

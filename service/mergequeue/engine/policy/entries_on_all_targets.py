@@ -43,7 +43,7 @@ class Limit:
         self._left: int | None = None
 
     def holds_back(self, entry: Entry) -> bool:
-        """Whether an entry waits because too many follow one that impacts every target."""
+        """Return whether an entry waits because too many follow one that impacts every target."""
         if not is_follower(self._draft, entry):
             return False
         if not self._is_counted:
@@ -61,7 +61,7 @@ class Limit:
 
 
 def is_follower(draft: Draft, entry: Entry) -> bool:
-    """Whether an entry has to wait while too many follow one that impacts every target."""
+    """Return whether an entry has to wait while too many follow one that impacts every target."""
     return _is_free(entry) and not is_wide(entry) and _matters(draft)
 
 
@@ -88,12 +88,12 @@ def followers(draft: Draft) -> Followers | None:
 
 
 def is_subject(draft: Draft, entry: Entry) -> bool:
-    """Whether an entry has to wait while too many runs are under way."""
+    """Return whether an entry has to wait while too many runs are under way."""
     return is_wide(entry) and _is_free(entry) and _matters(draft)
 
 
 def waits(draft: Draft, entry: Entry) -> bool:
-    """Whether an entry waits until fewer runs are under way."""
+    """Return whether an entry waits until fewer runs are under way."""
     if not is_subject(draft, entry) or _is_last_wide(draft):
         return False
     return runs(draft) > constants.RUNS_BEFORE_ALL_MAX
@@ -119,7 +119,7 @@ def in_order(draft: Draft, waiting: Sequence[int]) -> Sequence[int]:
 
 
 def is_ahead_of_order(draft: Draft, entry: Entry) -> bool:
-    """Whether a placed entry has gone ahead of one that waits and was ready before it."""
+    """Return whether a placed entry has gone ahead of one that waits and was ready before it."""
     if not is_wide(entry) or not _matters(draft):
         return False
     waiting = draft.places.waiting
@@ -137,11 +137,11 @@ def _matters(draft: Draft) -> bool:
 
 
 def _is_last_wide(draft: Draft) -> bool:
-    """Whether it would be right behind another one that impacts every target."""
+    """Return whether it would be right behind another one that impacts every target."""
     line = draft.places.line
     return bool(line) and is_wide(draft.entries[line[-1][1]])
 
 
 def _is_free(entry: Entry) -> bool:
-    """Whether it has no place in the line yet, and is not urgent."""
+    """Return whether it has no place in the line yet, and is not urgent."""
     return entry.rank is None and entry.priority != URGENT

@@ -94,7 +94,7 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
 
 
 def _may_stay(entry: Entry, left: set[int]) -> bool:
-    """Whether an entry of a base is under test and goes on when these are not ahead of it.
+    """Return whether an entry of a base is under test and goes on when these are not ahead of it.
 
     A member of a stack contains those below it, and leaves the line with them.
     """

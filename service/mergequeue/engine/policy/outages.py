@@ -32,7 +32,7 @@ def odds(draft: Draft, entry: Entry, run_id: str) -> float:
 
 
 def are_improbable(draft: Draft, newest: Failure, rivals: Sequence[Failure], limit: float) -> bool:
-    """Whether so many independent failures together would be too much of a coincidence."""
+    """Return whether so many independent failures together would be too much of a coincidence."""
     chosen = _independent_ones(draft, rivals, newest)
     return len(chosen) > 1 and _joint_chance(chosen) < limit
 

@@ -25,7 +25,7 @@ class Joins:
         return list(spare)
 
     def admits(self, entry: Entry) -> bool:
-        """Whether the entry may join the group; if so it counts as a member."""
+        """Return whether the entry may join the group; if so it counts as a member."""
         return True
 
 
@@ -40,19 +40,19 @@ class Starts:
         return [pr for _, _, pr in self._draft.places.waiting]
 
     def is_apart(self, entry: Entry) -> bool:
-        """Whether the entry has to be tested apart before it enters the line."""
+        """Return whether the entry has to be tested apart before it enters the line."""
         return False
 
     def is_suspect(self, entry: Entry) -> bool:
-        """Whether a member of a stack is tested by itself, on top of those below it."""
+        """Return whether a member of a stack is tested by itself, on top of those below it."""
         return False
 
     def waits(self, entry: Entry) -> bool:
-        """Whether the entry waits at its place, and what it meets behind it."""
+        """Return whether the entry waits at its place, and what it meets behind it."""
         return False
 
     def holds_back(self, entry: Entry) -> bool:
-        """Whether the entry waits, and everything behind it."""
+        """Return whether the entry waits, and everything behind it."""
         return False
 
     def note_start(self, group: Sequence[Entry]) -> None:
@@ -82,19 +82,19 @@ class Suspects:
         self._draft = draft
 
     def leaves(self, run: Run) -> bool:
-        """Whether the group of a failed run leaves the line now, to be retested."""
+        """Return whether the group of a failed run leaves the line now, to be retested."""
         return False
 
     def is_to_blame(self, run: Run) -> bool:
-        """Whether only the group of a failed run can have caused one of its failed tests."""
+        """Return whether only the group of a failed run can have caused one of its failed tests."""
         return False
 
     def is_suspect(self, entry: Entry) -> bool:
-        """Whether a run that tested this entry failed, and it is not cleared of that."""
+        """Return whether a run that tested this entry failed, and it is not cleared of that."""
         return suspecting.belief_of(self._draft).is_suspect(entry.id)
 
     def has_failed_alone(self, entry: Entry) -> bool:
-        """Whether a run failed that no other entry can have caused."""
+        """Return whether a run failed that no other entry can have caused."""
         return bool(suspecting.belief_of(self._draft).failures_alone(entry.id))
 
     def failing(self, entry: Entry) -> float:
@@ -106,7 +106,7 @@ class Suspects:
         return suspecting.suspicion_of(self._draft, entry, is_convicted=True)
 
     def is_rejected(self, entry: Entry, *, at_once: bool = False) -> bool:
-        """Whether its failures reject the entry."""
+        """Return whether its failures reject the entry."""
         return suspecting.is_rejected(self._draft, entry, at_once=at_once)
 
     def chance_of_failure(self, run: Run) -> float:
@@ -114,7 +114,7 @@ class Suspects:
         return suspecting.chance_of_failure(self._draft, run)
 
     def are_improbable(self, newest: Failure, rivals: Sequence[Failure]) -> bool:
-        """Whether so many failures together are no coincidence."""
+        """Return whether so many failures together are no coincidence."""
         return outages.are_improbable(self._draft, newest, rivals, self.joint_chance_max)
 
 
@@ -139,7 +139,7 @@ class Confirms:
         return []
 
     def is_look_wanted(self, entry: Entry) -> bool:
-        """Whether a second look at the entry may still count."""
+        """Return whether a second look at the entry may still count."""
         return False
 
     def witnesses(self, restarting: Iterable[Run]) -> Iterator[tuple[Run, Run]]:

@@ -15,7 +15,7 @@ from service.mergequeue.engine.states import RunStatus
 
 
 def is_out(draft: Draft, run: Run) -> bool:
-    """Whether a failed run's group leaves the line now.
+    """Return whether a failed run's group leaves the line now.
 
     It stays if others have caused all that failed, until what is ahead of it is decided. If the
     failed tests are known, it also stays while other suspects of each are under test ahead of it.
@@ -39,7 +39,7 @@ def is_out(draft: Draft, run: Run) -> bool:
 
 
 def is_suspect(draft: Draft, run: Run) -> bool:
-    """Whether the group of a failed run can have caused any of its failures."""
+    """Return whether the group of a failed run can have caused any of its failures."""
     believed = suspecting.belief_of(draft)
     if not any(believed.is_suspect(entry.id) for entry in draft.own(run)):
         return False
@@ -67,7 +67,7 @@ def suspects_ahead(draft: Draft, run: Run) -> list[Run]:
 
 
 def is_to_blame(draft: Draft, run: Run) -> bool:
-    """Whether only the group of a failed run can have caused one of its failed tests."""
+    """Return whether only the group of a failed run can have caused one of its failed tests."""
     others = suspecting.belief_of(draft).other_suspects(run.id, _ids(draft, run)) or []
     return (
         not all(others)
@@ -80,7 +80,7 @@ def _ids(draft: Draft, run: Run) -> frozenset[str]:
 
 
 def _is_calm(draft: Draft, run: Run) -> bool:
-    """Whether all entries that wait for the line find a slot, and some stay free if need be.
+    """Return whether all entries that wait for the line find a slot, and some stay free if need be.
 
     Conflicts need no free slots if the failed tests are known: the next result often shows the
     cause.

@@ -31,7 +31,7 @@ class Due:
         self._others_wait = any(not _is_apart(draft, one) for one in waiting)
 
     def has(self, entry: Entry) -> bool:
-        """Whether this one has to be tried apart."""
+        """Return whether this one has to be tried apart."""
         draft = self._draft
         if not _is_apart(draft, entry):
             return False
@@ -40,12 +40,12 @@ class Due:
 
 
 def is_due(draft: Draft, entry: Entry) -> bool:
-    """Whether a waiting entry has to be tried apart as things stand."""
+    """Return whether a waiting entry has to be tried apart as things stand."""
     return _is_apart(draft, entry) and Due(draft).has(entry)
 
 
 def _is_apart(draft: Draft, entry: Entry) -> bool:
-    """Whether a waiting entry is risky or suspected, and can be tested by itself."""
+    """Return whether a waiting entry is risky or suspected, and can be tested by itself."""
     if entry.rank is not None:
         return False
     is_exempt = entry.screened or entry.priority == line.URGENT

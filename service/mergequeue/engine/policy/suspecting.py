@@ -45,7 +45,7 @@ def prior(draft: Draft, entry: Entry) -> float:
 
 
 def is_convicted(draft: Draft, entry: Entry, more: int = 0) -> bool:
-    """Whether its failures alone reject the entry, after so many more of them."""
+    """Return whether its failures alone reject the entry, after so many more of them."""
     return belief_of(draft).is_convicted(
         entry.id, 0.0 if entry.screened else entry.p_fail, has_passed=entry.screened, more=more
     )
@@ -84,7 +84,7 @@ def any_failing(draft: Draft, group: Sequence[Entry]) -> float:
 
 
 def is_rejected(draft: Draft, entry: Entry, *, at_once: bool = False) -> bool:
-    """Whether its failures reject the entry; more are needed while CI may be what fails.
+    """Return whether its failures reject the entry; more are needed while CI may be what fails.
 
     One failure alone is enough without this question, unless the others came so soon after it that
     one outage can have caused them all (`at_once`).

@@ -78,7 +78,7 @@ def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
 
 
 def meets(draft: Draft, one: Entry, other: Entry) -> bool:
-    """Whether two entries may influence each other, in this queue's mode."""
+    """Return whether two entries may influence each other, in this queue's mode."""
     return not draft.is_parallel or targets.meet(one.touches, other.touches)
 
 
@@ -143,7 +143,7 @@ def doubt_unforeseen(draft: Draft, behind: set[str]) -> None:
 
 
 def is_sure(draft: Draft, run: Run) -> bool:
-    """Whether everything unlanded of a base that holds has passed, on bases that hold."""
+    """Return whether everything unlanded of a base that holds has passed, on bases that hold."""
     made = progress(draft, run)
     rest = _unlanded(draft, run.base, made) if made is not None else run.base
     if not all(has_passed(draft, member) for member in rest):
@@ -246,7 +246,7 @@ def _further(draft: Draft, run: Run, moves: tuple[LandedStep, ...]) -> Progress 
 
 
 def _meets_any(draft: Draft, run: Run, moves: Sequence[LandedStep]) -> bool:
-    """Whether one of these moves of the target may influence the run."""
+    """Return whether one of these moves of the target may influence the run."""
     if not draft.is_parallel or any(step.targets is None for step in moves):
         return True
     reach = _reach(draft, run)
@@ -282,7 +282,7 @@ def _unlanded(draft: Draft, members: tuple[Member, ...], made: Progress) -> tupl
 
 
 def has_passed(draft: Draft, member: Member) -> bool:
-    """Whether this entry is there still and has passed."""
+    """Return whether this entry is there still and has passed."""
     entry = draft.entry_of(member)
     return entry is not None and entry.state is EntryState.TESTS_PASSED
 
@@ -310,7 +310,7 @@ def _is_evidence(run: Run) -> bool:
 
 
 def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
-    """Whether the tip has the tree that the run foresaw.
+    """Return whether the tip has the tree that the run foresaw.
 
     Nothing is foreseen where others landed too, or lanes of the base in another order.
     """
@@ -330,7 +330,7 @@ def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
 
 
 def _is_live(draft: Draft, run: Run, pr: int) -> bool:
-    """Whether this one of the run or its base is there still."""
+    """Return whether this one of the run or its base is there still."""
     own = (member for member in run.members if member.pr == pr)
     return any(draft.entry_of(member) is not None for member in own)
 

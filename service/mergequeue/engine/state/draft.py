@@ -142,7 +142,7 @@ class Draft:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether lanes run beside each other by what they touch."""
+        """Return whether lanes run beside each other by what they touch."""
         return self.queue.config.mode is Mode.PARALLEL
 
     def put_bisection(self, bisection: Bisection) -> None:
@@ -384,7 +384,7 @@ class Draft:
         return not line or rank > line[-1][0]
 
     def _is_node_kept(self, old: Entry, new: Entry) -> bool:
-        """Whether a batch begins behind all that is drawn, or one alone stays alone."""
+        """Return whether a batch begins behind all that is drawn, or one alone stays alone."""
         graph = self.entries.graph
         if graph is None or old.rank is None:
             return False

@@ -126,7 +126,7 @@ def stops_landings(queue: MergeQueue, run: str | None = None) -> tuple[Hold, ...
 
 
 def is_waiting_for_a_look(queue: MergeQueue) -> bool:
-    """Whether what we know of the target is known to be wrong until a person has looked."""
+    """Return whether what we know of the target is known to be wrong until a person has looked."""
     return _any(queue, LOOKED_AT_BY_A_PERSON)
 
 

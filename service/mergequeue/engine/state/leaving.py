@@ -214,7 +214,7 @@ def state_after(reason: Reason) -> EntryState:
 
 
 def is_landing(draft: Draft, entry: Entry) -> bool:
-    """Whether a landing of this entry, or of its unit, is in flight."""
+    """Return whether a landing of this entry, or of its unit, is in flight."""
     landing = draft.queue.landing
     return landing is not None and landing.run == entry.verified_by
 
@@ -255,7 +255,7 @@ def _send_others(draft: Draft, run: Run, entry: Entry, behind: Reason) -> None:
 
 
 def _is_in_already(draft: Draft, run: Run, entry: Entry) -> bool:
-    """Whether the others of its run are as they were: it has landed, or brought nothing."""
+    """Return whether the others of its run are as they were: it has landed, or brought nothing."""
     made = bases.progress(draft, run)
     if made is not None and entry.pr in made.landed:
         return True

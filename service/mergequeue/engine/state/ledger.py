@@ -58,7 +58,7 @@ def _put(draft: Draft, kept: tuple[Record, ...]) -> None:
 
 
 def are_independent(draft: Draft, first: Failure, second: Failure) -> bool:
-    """Whether nothing that is undecided can have caused both."""
+    """Return whether nothing that is undecided can have caused both."""
     mine, others = set(first.entries), set(second.entries)
     if mine & others or mine & set(second.base) or others & set(first.base):
         return False

@@ -51,7 +51,7 @@ def is_expected(entry: Entry) -> bool:
 
 
 def is_wide(entry: Entry) -> bool:
-    """Whether an entry impacts every target."""
+    """Return whether an entry impacts every target."""
     touches = entry.touches
     return touches is None or touches.everything
 

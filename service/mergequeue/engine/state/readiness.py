@@ -257,7 +257,7 @@ def reason_of(blocker: Blocker) -> Reason | None:
 
 
 def is_startable(draft: Draft, entry: Entry) -> bool:
-    """Whether nothing about the entry itself keeps it from being tested now."""
+    """Return whether nothing about the entry itself keeps it from being tested now."""
     is_early = entry.build_after is not None and entry.build_after > draft.now
     return not (entry.unmet or entry.cancel is not None or is_early)
 

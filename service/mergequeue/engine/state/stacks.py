@@ -62,5 +62,5 @@ def _goes_first(draft: Draft, entry: Entry, pr: int) -> bool:
 
 
 def is_apart(entry: Entry) -> bool:
-    """Whether a member of a stack is tested by a run of its own."""
+    """Return whether a member of a stack is tested by a run of its own."""
     return entry.no_batch or entry.taken_apart or entry.failed_batches >= FAILED_BATCHES_MAX

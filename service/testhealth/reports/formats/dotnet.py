@@ -58,7 +58,7 @@ def counted(reading: Reading, attributes: Attributes) -> float | None:
 
 
 def nunit_failed_alone(attributes: Attributes, message: str, has_failed_inside: bool) -> bool:
-    """Whether a suite failed in its own set-up or tear-down, or without any failed test.
+    """Return whether a suite failed in its own set-up or tear-down, or without any failed test.
 
     NUnit 3 names the place as `site`; NUnit 2 says it in the message alone.
     """

@@ -179,13 +179,13 @@ def follows_subtests(seen: Mapping[tuple[str, str], Seen], key: tuple[str, str])
 
 
 def is_own(printed: str) -> bool:
-    """Whether a line is what a test says, and not what Go writes around it."""
+    """Return whether a line is what a test says, and not what Go writes around it."""
     said = printed.strip()
     return bool(said) and not said.startswith(FRAMING)
 
 
 def is_interrupted(seen: Mapping[tuple[str, str], Seen]) -> bool:
-    """Whether a test has begun and not ended, or a package whose tests ended has not."""
+    """Return whether a test has begun and not ended, or a package whose tests ended has not."""
     if any(each.is_open for each in seen.values()):
         return True
     ended = {package for (package, test), each in seen.items() if not test and each.attempts}
@@ -193,7 +193,7 @@ def is_interrupted(seen: Mapping[tuple[str, str], Seen]) -> bool:
 
 
 def has_failed(seen: Seen) -> bool:
-    """Whether any attempt failed."""
+    """Return whether any attempt failed."""
     return any(attempt.outcome is Outcome.FAILED for attempt in seen.attempts)
 
 
