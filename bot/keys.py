@@ -51,11 +51,11 @@ class KeyRing:
 
     def token_digest(self, token: str) -> bytes:
         """Return the hash under which a new token is stored: HMAC-SHA-256, 32 bytes."""
-        return keyed_hash(self._token_keys[0], token)
+        return _keyed_hash(self._token_keys[0], token)
 
     def token_digests(self, token: str) -> tuple[bytes, ...]:
         """Return the hashes that a given token may be stored under, the present key's first."""
-        return tuple(keyed_hash(key, token) for key in self._token_keys)
+        return tuple(_keyed_hash(key, token) for key in self._token_keys)
 
     def page_tag(self, payload: bytes) -> bytes:
         """Return the tag of a new page token: 16 bytes of HMAC-SHA-256."""
@@ -67,11 +67,11 @@ class KeyRing:
 
     def form_tag(self, credential: str) -> str:
         """Return the secret field of forms that are sent with this credential."""
-        return keyed_hash(self._form_key, credential).hex()
+        return _keyed_hash(self._form_key, credential).hex()
 
     def fingerprint(self, text: str) -> str:
         """Return a keyed hash of the settings as 32 hexadecimal digits."""
-        return keyed_hash(self._settings_key, text).hex()[:FINGERPRINT_LENGTH]
+        return _keyed_hash(self._settings_key, text).hex()[:FINGERPRINT_LENGTH]
 
     def sealed(self, text: str) -> bytes:
         """Encrypt a secret for storage: a fresh nonce, then AES-256-GCM; never twice the same."""
@@ -113,7 +113,7 @@ def page_tag(key: bytes, payload: bytes) -> bytes:
     return hmac.new(key, payload, hashlib.sha256).digest()[:PAGE_TAG_BYTES]
 
 
-def keyed_hash(key: bytes, text: str) -> bytes:
+def _keyed_hash(key: bytes, text: str) -> bytes:
     """Return the HMAC-SHA-256 of the text's UTF-8 bytes."""
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
 

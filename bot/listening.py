@@ -85,7 +85,7 @@ async def _opened(settings: Settings) -> tuple[socket.socket, ...]:
     except OSError as failed:
         for each in opened:
             each.close()
-        raise StartRefused(refused_address(failed, settings)) from failed
+        raise StartRefused(_refused_address(failed, settings)) from failed
     return tuple(opened)
 
 
@@ -112,7 +112,7 @@ def readers_of(settings: Settings) -> DashboardAuth:
     return settings.dashboard_auth
 
 
-def refused_address(failed: OSError, settings: Settings) -> str:
+def _refused_address(failed: OSError, settings: Settings) -> str:
     """Return why the system does not let us listen there, and what to do."""
     if failed.errno == errno.EADDRINUSE:
         return (

@@ -84,7 +84,7 @@ class FaultBoundary:
     strike: Strike
 
 
-def parse_database_url(value: SecretStr) -> SecretStr:
+def _parse_database_url(value: SecretStr) -> SecretStr:
     """Return the address as given; SQLite and PostgreSQL alone are supported."""
     address = value.get_secret_value()
     if address and not address.startswith(("sqlite:///", "postgresql://")):
@@ -111,7 +111,7 @@ def parse_issuer(value: str) -> str:
     return root
 
 
-def parse_secret_key(value: SecretStr) -> SecretStr:
+def _parse_secret_key(value: SecretStr) -> SecretStr:
     """Return a key that is long enough to be 32 random bytes as text."""
     if len(value.get_secret_value()) < SECRET_KEY_LENGTH_MIN:
         raise ValueError(
@@ -121,22 +121,22 @@ def parse_secret_key(value: SecretStr) -> SecretStr:
     return value
 
 
-def refuse_open_key(value: SecretStr) -> SecretStr:
+def _refuse_open_key(value: SecretStr) -> SecretStr:
     """Return a key, or its path if others cannot read the file."""
     text = value.get_secret_value()
     if "\n" not in text and len(text) <= PATH_LENGTH_MAX and Path(text).is_file():
-        refuse_open_file(Path(text))
+        _refuse_open_file(Path(text))
     return value
 
 
-def refuse_open_file(path: Path) -> None:
+def _refuse_open_file(path: Path) -> None:
     """Raise ValueError for a file of a secret that more than its group may read."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & ~SECRET_FILE_MODE_MAX:
         raise ValueError(f"{path} has mode {mode:04o}; others may read it. chmod 600 {path}")
 
 
-def parse_fault_boundary(value: object) -> object:
+def _parse_fault_boundary(value: object) -> object:
     """Parse `name:n:kill|stop|raise`."""
     if not isinstance(value, str):
         return value
@@ -149,7 +149,7 @@ def parse_fault_boundary(value: object) -> object:
     return FaultBoundary(name, int(nth), Strike(strike))
 
 
-def parse_dashboard_auth(value: object) -> object:
+def _parse_dashboard_auth(value: object) -> object:
     """Return the way as given; one that is not built is refused by name."""
     if value == "proxy":
         raise ValueError("is not available; use github, token, loopback or off")
@@ -163,8 +163,8 @@ def stripped(value: object) -> object:
 
 Period = Annotated[float, Field(ge=1, le=3600)]
 Secret = Annotated[SecretStr, BeforeValidator(stripped)]
-SecretKey = Annotated[Secret, AfterValidator(parse_secret_key)]
-KeyText = Annotated[Secret, AfterValidator(refuse_open_key)]
+SecretKey = Annotated[Secret, AfterValidator(_parse_secret_key)]
+KeyText = Annotated[Secret, AfterValidator(_refuse_open_key)]
 RateForm = Annotated[Rate | None, NoDecode, BeforeValidator(forms.parse_rate)]
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(forms.parse_networks)]
 Admins = Annotated[frozenset[str], NoDecode, BeforeValidator(forms.parse_account_ids)]
@@ -180,7 +180,7 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, env_file=DOTENV, env_ignore_empty=True, frozen=True, extra="ignore"
     )
 
-    database_url: Annotated[Secret, AfterValidator(parse_database_url)] = SecretStr("")
+    database_url: Annotated[Secret, AfterValidator(_parse_database_url)] = SecretStr("")
     database_pool: Annotated[int, Field(ge=1, le=100)] = 10
     data_dir: Path = Path("headgate-data")
     host: str = "127.0.0.1"
@@ -193,7 +193,7 @@ class Settings(BaseSettings):
     secret_key: SecretKey | None = None
     secret_key_previous: SecretKey | None = None
     auto_create_queues: bool = True
-    fault_boundary: Annotated[FaultBoundary, BeforeValidator(parse_fault_boundary)] | None = None
+    fault_boundary: Annotated[FaultBoundary, BeforeValidator(_parse_fault_boundary)] | None = None
 
     api_rate_read: RateForm = RATES.read
     api_rate_write: RateForm = RATES.write
@@ -203,7 +203,7 @@ class Settings(BaseSettings):
     api_enum_case: EnumCase = EnumCase.SPEC
     api_compatibility: Compatibility = Compatibility.NONE
     trusted_proxies: Networks = ()
-    dashboard_auth: Annotated[DashboardAuth, BeforeValidator(parse_dashboard_auth)] | None = None
+    dashboard_auth: Annotated[DashboardAuth, BeforeValidator(_parse_dashboard_auth)] | None = None
     admins: Admins = frozenset()
     security_contact: Annotated[str, AfterValidator(forms.parse_contact)] | None = None
     webhook_ports: Ports = frozenset()
@@ -321,7 +321,7 @@ class SecretFiles(PydanticBaseSettingsSource):
         """Return the contents of every such file. Raises StartRefused for an unreadable one."""
         environment = environment_of_headgate()
         return {
-            name: secret_in(f"{PREFIX}{name.upper()}_FILE", Path(path))
+            name: _secret_in(f"{PREFIX}{name.upper()}_FILE", Path(path))
             for name in SECRETS
             if (path := environment.get(f"{PREFIX}{name.upper()}_FILE"))
         }
@@ -337,12 +337,12 @@ def read(**options: str | int | bool | Path | None) -> Settings:
     Raises StartRefused naming the first wrong variable. Unknown names are refused first: a
     misspelled one is the likeliest reason for another that seems to lack.
     """
-    refuse_unknown(environment_of_headgate())
+    _refuse_unknown(environment_of_headgate())
     chosen = {name: value for name, value in options.items() if value is not None}
     try:
         settings = with_registered_app(Settings.model_validate(chosen))
     except ValidationError as refused:
-        raise StartRefused(first_fault(refused)) from None
+        raise StartRefused(_first_fault(refused)) from None
     if settings.fault_boundary and not settings.provider_is_loopback:
         raise StartRefused(
             f"{PREFIX}FAULT_BOUNDARY: crash tests run against a provider on this machine alone. "
@@ -361,7 +361,7 @@ def with_registered_app(settings: Settings) -> Settings:
     if settings.has_app or not path.exists():
         return settings
     try:
-        refuse_open_file(path)
+        _refuse_open_file(path)
         lines = DotEnvSettingsSource(Settings, env_file=path).env_vars
     except (OSError, ValueError) as failed:
         reason = failed.strerror if isinstance(failed, OSError) else str(failed)
@@ -425,7 +425,7 @@ def environment_of_headgate() -> dict[str, str]:
     return {name: value for name, value in named.items() if name.startswith(PREFIX)}
 
 
-def refuse_unknown(environment: Mapping[str, str]) -> None:
+def _refuse_unknown(environment: Mapping[str, str]) -> None:
     """Raise StartRefused for the first variable that is neither a setting nor known elsewhere."""
     settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
     settings |= {f"{PREFIX}{name.upper()}_FILE" for name in SECRETS}
@@ -445,17 +445,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ". Unset it"
 
 
-def secret_in(variable: str, path: Path) -> str:
+def _secret_in(variable: str, path: Path) -> str:
     """Return the text of a secret's file, without its last line end."""
     try:
-        refuse_open_file(path)
+        _refuse_open_file(path)
         return path.read_text("utf-8").strip()
     except (OSError, ValueError) as failed:
         reason = failed.strerror if isinstance(failed, OSError) else str(failed)
         raise StartRefused(f"{variable}: {path} cannot be used ({reason})") from None
 
 
-def first_fault(refused: ValidationError) -> str:
+def _first_fault(refused: ValidationError) -> str:
     """Return the first wrong setting: its variable, its value unless secret, what it must be."""
     fault = refused.errors(include_url=False, include_context=False)[0]
     name = str(fault["loc"][0])

@@ -84,8 +84,8 @@ def start(
         structlog.processors.add_log_level,
         Stamp(clock),
         structlog.processors.format_exc_info,
-        redact,
-        text_line if as_text else json_line,
+        _redact,
+        _text_line if as_text else _json_line,
     ]
     structlog.configure(
         processors=processors,
@@ -125,7 +125,7 @@ class Forwarded(logging.Handler):
         )
 
 
-def redact(_logger: object, _method: str, line: MutableMapping[str, object]) -> EventDict:
+def _redact(_logger: object, _method: str, line: MutableMapping[str, object]) -> EventDict:
     """Return the line without secrets, with plain values alone."""
     return {name: redacted(name, value) for name, value in line.items()}
 
@@ -150,7 +150,7 @@ def masked(text: str) -> str:
     return clean if len(clean) <= TEXT_MAX else clean[:TEXT_MAX] + "…"
 
 
-def json_line(_logger: object, _method: str, line: EventDict) -> str:
+def _json_line(_logger: object, _method: str, line: EventDict) -> str:
     """Return one JSON object: `ts level event` first, then the facts in the order given."""
     ordered = {name: line.pop(name) for name in ("ts", "level", "event") if name in line}
     ordered.update(line)
@@ -161,7 +161,7 @@ def json_line(_logger: object, _method: str, line: EventDict) -> str:
         return orjson.dumps({name: ascii(value) for name, value in ordered.items()}).decode()
 
 
-def text_line(_logger: object, _method: str, line: EventDict) -> str:
+def _text_line(_logger: object, _method: str, line: EventDict) -> str:
     """Return `14:02:11 info    turn  queue=… inputs=3`, with a stack below."""
     stamp = str(line.pop("ts"))[11:19]
     level, event = line.pop("level"), line.pop("event")

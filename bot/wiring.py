@@ -113,25 +113,25 @@ async def open_runtime(
     Takes the database's lock and migrates it, or with `migrate` false refuses one that is
     behind. Closes the address at the end. Raises StartRefused naming the setting that prevents it.
     """
-    options = github_options_of(settings)
+    options = _github_options_of(settings)
     keys = key_ring(settings)
     async with AsyncExitStack() as stack:
         stack.callback(address.close)
         how = StoreOptions(migrate=migrate, pool=settings.database_pool)
         store = await starting.store_once_there(
-            partial(opened_store, stack, settings, world, how), address, world.clock
+            partial(_opened_store, stack, settings, world, how), address, world.clock
         )
         meter = ProcessMeter(VERSION, platform.python_version())
         provider = GitHubProvider(options, world.clock, meter, parsers := Parsers())
         stack.push_async_callback(provider.close)
         translators = {options.host: provider.signals_of}
-        sender = opened_sender(stack, settings)
-        job_tokens = job_tokens_of(settings, options, world.clock)
+        sender = _opened_sender(stack, settings)
+        job_tokens = _job_tokens_of(settings, options, world.clock)
         parts = Parts(store, keys, {options.host: provider}, translators, sender, meter, job_tokens)
         signing_in = sign_in_of(settings, options, world.clock)
         audience = settings.oidc_audience or settings.public_url
         other_ci = audience and OtherCiTokens(audience, world.clock, sender.fetched)
-        made = assembled(settings, world, parts)
+        made = _assembled(settings, world, parts)
         yield replace(made, sign_in=signing_in, parsers=parsers, other_ci=other_ci or None)
 
 
@@ -145,9 +145,9 @@ async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
     keys = key_ring(settings)
     async with AsyncExitStack() as stack:
         how = StoreOptions(pool=1, alone=False)
-        store = await opened_store(stack, settings, world, how)
-        sender = opened_sender(stack, settings)
-        yield assembled(settings, world, Parts(store, keys, {}, {}, sender))
+        store = await _opened_store(stack, settings, world, how)
+        sender = _opened_sender(stack, settings)
+        yield _assembled(settings, world, Parts(store, keys, {}, {}, sender))
 
 
 @asynccontextmanager
@@ -236,7 +236,7 @@ async def serve(settings: Settings, *, migrate: bool = True) -> None:
 async def migrate(settings: Settings) -> None:
     """Bring the database up to date. Raises StartRefused when it is newer, or in use."""
     async with AsyncExitStack() as stack:
-        await opened_store(stack, settings, World(), StoreOptions(pool=1))
+        await _opened_store(stack, settings, World(), StoreOptions(pool=1))
 
 
 async def is_behind(settings: Settings) -> bool:
@@ -251,7 +251,7 @@ async def back_up(settings: Settings, copy: Path) -> None:
 
 def live_client(settings: Settings, repo: RepoRef, clock: Clock) -> RepositoryClient:
     """Return a client of its own for one repository, with the App's key; its user closes it."""
-    github = GitHubClient(github_options_of(settings), clock)
+    github = GitHubClient(_github_options_of(settings), clock)
     return RepositoryClient(github, repo, Priority.BUILD)
 
 
@@ -309,7 +309,7 @@ class Parts:
     job_tokens: OidcTokens | None = None
 
 
-def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
+def _assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
     """Return the runtime with these parts."""
     return Runtime(
         store=parts.store,
@@ -344,7 +344,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
     )
 
 
-def job_tokens_of(settings: Settings, options: GitHubOptions, clock: Clock) -> OidcTokens | None:
+def _job_tokens_of(settings: Settings, options: GitHubOptions, clock: Clock) -> OidcTokens | None:
     """Return the verifier of OIDC tokens of Actions jobs; None without an audience."""
     audience = settings.oidc_audience or settings.public_url
     if audience is None:
@@ -370,7 +370,7 @@ def sign_in_of(settings: Settings, options: GitHubOptions, clock: Clock) -> GitH
     return GitHubSignIn(options, OAuthClient(id_, secret, root), clock)
 
 
-async def opened_store(
+async def _opened_store(
     stack: AsyncExitStack, settings: Settings, world: World, how: StoreOptions
 ) -> Store:
     """Open the deployment's database; the stack closes it."""
@@ -385,7 +385,7 @@ async def opened_store(
     return store
 
 
-def opened_sender(stack: AsyncExitStack, settings: Settings) -> HttpSender:
+def _opened_sender(stack: AsyncExitStack, settings: Settings) -> HttpSender:
     """Return the sender of notifications; the stack closes it."""
     sender = HttpSender(Rules(settings.webhook_ports, settings.webhook_allow_networks))
     stack.callback(sender.close)
@@ -423,7 +423,7 @@ def key_ring(settings: Settings) -> KeyRing:
     return KeyRing(present or secret_key_in(settings.data_dir), previous)
 
 
-def github_options_of(settings: Settings) -> GitHubOptions:
+def _github_options_of(settings: Settings) -> GitHubOptions:
     """Return the App's credentials. Raises StartRefused naming the missing or wrong setting."""
     if settings.github_app_id is None:
         raise StartRefused(

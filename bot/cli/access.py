@@ -46,7 +46,7 @@ def create(
     as_json: options.AsJson = False,
 ) -> None:
     """Create a token; it is printed once, alone on stdout."""
-    days = parse_expiry(expires)
+    days = _parse_expiry(expires)
     if not 1 <= len(name) <= 100 or not name.isprintable():
         raise Failed(Exit.USAGE, "--name must be 1 to 100 printable characters")
     if ORG.fullmatch(org) is None:
@@ -80,7 +80,7 @@ def create(
         f"{view.role.value} token {view.id} for {view.org_slug}, {end_of(view)}. "
         "It is shown only once."
     )
-    print_secret(issued, as_json=as_json)
+    _print_secret(issued, as_json=as_json)
 
 
 @app.command(name="list")
@@ -110,7 +110,7 @@ def list_all(
                 view.id,
                 view.name,
                 view.role.value,
-                "all" if (slugs := slugs_of(view)) is None else ", ".join(slugs),
+                "all" if (slugs := _slugs_of(view)) is None else ", ".join(slugs),
                 f"{view.created_at:%Y-%m-%d}",
                 f"revoked {view.revoked_at:%Y-%m-%d}" if view.revoked_at else end_of(view),
                 f"{view.last_used_at:%Y-%m-%d %H:%M}" if view.last_used_at else "never",
@@ -143,7 +143,7 @@ def rotate(
         data_dir,
     )
     output.log(f"{issued.view.id} replaces {token_id}, which stays valid for {overlap_hours} h.")
-    print_secret(issued, as_json=as_json)
+    _print_secret(issued, as_json=as_json)
 
 
 @app.command()
@@ -168,7 +168,7 @@ def revoke(
         output.line(f"Revoked {view.id} ({view.name})")
 
 
-def print_secret(issued: IssuedToken, *, as_json: bool) -> None:
+def _print_secret(issued: IssuedToken, *, as_json: bool) -> None:
     """Print a new token alone, or with its record."""
     if as_json:
         output.print_json(record_of(issued.view) | {"token": issued.secret})
@@ -176,7 +176,7 @@ def print_secret(issued: IssuedToken, *, as_json: bool) -> None:
         output.line(issued.secret)
 
 
-def parse_expiry(text: str) -> int | None:
+def _parse_expiry(text: str) -> int | None:
     """Return the days, None for `never`. Raises Failed(USAGE)."""
     if text == "never":
         return None
@@ -192,7 +192,7 @@ def end_of(view: TokenView) -> str:
     return "never expires" if view.expires_at is None else f"until {view.expires_at:%Y-%m-%d}"
 
 
-def slugs_of(view: TokenView) -> list[str] | None:
+def _slugs_of(view: TokenView) -> list[str] | None:
     """Return the repositories that a token is limited to, None: all of the organization."""
     return None if view.repositories is None else [ref.slug for ref in view.repositories]
 
@@ -204,7 +204,7 @@ def record_of(view: TokenView) -> dict[str, object]:
         "name": view.name,
         "role": view.role.value,
         "organization": {"slug": view.org_slug, "host": view.host},
-        "repositories": slugs_of(view),
+        "repositories": _slugs_of(view),
         "created_at": view.created_at,
         "expires_at": view.expires_at,
         "last_used_at": view.last_used_at,

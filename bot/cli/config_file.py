@@ -71,7 +71,7 @@ def schema(as_json: AsJson = False) -> None:
 @options.queue_command(app)
 def diff(queue: Queue, file: File = DEFAULT_FILE) -> Result:
     """Compare a file with the settings of the queue; exit 1 if they differ."""
-    settings = settings_in(file, queue.branch)
+    settings = _settings_in(file, queue.branch)
     answer = queue.post("/getQueue", {})
     changes = differences(answer, settings, is_whole=True)
     end = typer.Exit(Exit.FALSE) if changes else None
@@ -86,7 +86,7 @@ def apply(
     """Set what a file has for the branch; creates the queue if there is none. Safe to repeat."""
     from bot.cli import queue_settings
 
-    settings = settings_in(file, queue.branch)
+    settings = _settings_in(file, queue.branch)
     answer = existing(queue)
     changes = differences(answer or {}, settings, is_whole=False)
     values = {each.setting: each.file for each in changes}
@@ -123,7 +123,7 @@ def read(file: Path) -> bytes:
         raise Failed(Exit.USAGE, f"{file} cannot be read ({failed.strerror})") from failed
 
 
-def settings_in(file: Path, branch: str) -> Mapping[str, object]:
+def _settings_in(file: Path, branch: str) -> Mapping[str, object]:
     """Return the settings that a file has for a branch, as JSON by their names in the API.
 
     Raises Failed(REFUSED) for a file with faults, Failed(USAGE) if it has nothing for the branch.

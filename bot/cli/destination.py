@@ -46,14 +46,14 @@ class Queue:
     @cached_property
     def branch(self) -> str:
         """The branch; the service is asked for it if none was given. Raises as `only_branch`."""
-        return self.given_branch or only_branch(self.client, self.repo)
+        return self.given_branch or _only_branch(self.client, self.repo)
 
     def branch_of(self, number: int) -> str:
         """Return the branch on which the pull request lands. Raises Refusal, and `only_branch`."""
         if self.given_branch is not None:
             return self.given_branch
         if number not in self.branches:
-            self.branches[number] = find_branch(self.client, self.repo, number)
+            self.branches[number] = _find_branch(self.client, self.repo, number)
         return self.branches[number]
 
     def post(self, path: str, members: Json) -> Json:
@@ -173,8 +173,8 @@ def find_repository(repo: str | None, client: Client | None = None) -> RepoRef:
     """
     given = repo or os.environ.get("GITHUB_REPOSITORY")
     if given:
-        needs_host = not begins_with_host(given.split("/")) and known_host() is None
-        host = host_of_token(client) if client is not None and needs_host else None
+        needs_host = not _begins_with_host(given.split("/")) and _known_host() is None
+        host = _host_of_token(client) if client is not None and needs_host else None
         return required_repository(given, host)
     ref = parse_remote(ci.git("remote", "get-url", "origin"))
     if ref is None:
@@ -198,22 +198,22 @@ def parse_repository(text: str, host: str | None = None) -> RepoRef | None:
     parts = text.strip("/").removesuffix(".git").split("/")
     if len(parts) < 2 or not all(parts):
         return None
-    named = parts.pop(0) if begins_with_host(parts) else host or known_host() or DEFAULT_HOST
+    named = parts.pop(0) if _begins_with_host(parts) else host or _known_host() or DEFAULT_HOST
     return RepoRef(named.lower(), "/".join(parts[:-1]), parts[-1])
 
 
-def begins_with_host(parts: Sequence[str]) -> bool:
+def _begins_with_host(parts: Sequence[str]) -> bool:
     """Return whether the first of three parts or more looks like a host."""
     return len(parts) > 2 and re.search(r"[.:]|^localhost$", parts[0]) is not None
 
 
-def known_host() -> str | None:
+def _known_host() -> str | None:
     """Return the host of repositories that the environment names: CI's own, or the setting."""
     server = os.environ.get("GITHUB_SERVER_URL")
     return (urlsplit(server).netloc if server else os.environ.get("HEADGATE_GITHUB_HOST")) or None
 
 
-def host_of_token(client: Client) -> str:
+def _host_of_token(client: Client) -> str:
     """Return the host of the organization that the token belongs to."""
     organization = client.get("/tokens/self")["organization"]
     return str(organization["host"]) if isinstance(organization, dict) else DEFAULT_HOST
@@ -244,7 +244,7 @@ def find_source_root() -> str:
     return root if len(root) <= SOURCE_ROOT_MAX else ""
 
 
-def find_branch(client: Client, repo: RepoRef, number: int) -> str:
+def _find_branch(client: Client, repo: RepoRef, number: int) -> str:
     """Return the branch of the queue that a pull request is in, or would be submitted to.
 
     A token that cannot submit does not find it for a pull request that was never submitted; then
@@ -256,10 +256,10 @@ def find_branch(client: Client, repo: RepoRef, number: int) -> str:
     except Refusal as refusal:
         if refusal.problem_code != "never_submitted":
             raise
-        return only_branch(client, repo)
+        return _only_branch(client, repo)
 
 
-def only_branch(client: Client, repo: RepoRef) -> str:
+def _only_branch(client: Client, repo: RepoRef) -> str:
     """Return the repository's only branch with a queue.
 
     Raises Failed(NOT_FOUND) without any, Failed(USAGE) naming them if there are several, and

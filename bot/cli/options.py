@@ -96,22 +96,22 @@ def seconds(text: str) -> float:
 def client_command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:
     """Register a command whose first argument is a `Client`; adds --json, --url, --token-file."""
     options = {"url": Url, "token_file": TokenFile}
-    return found_first(app, name, options, destination.find_client)
+    return _found_first(app, name, options, destination.find_client)
 
 
 def repository_command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:
     """Register a command whose first argument is a `Repository`; adds --repo as well."""
     options = {"url": Url, "token_file": TokenFile, "repo": Repo}
-    return found_first(app, name, options, destination.find_tests)
+    return _found_first(app, name, options, destination.find_tests)
 
 
 def queue_command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:
     """Register a command whose first argument is a `Queue`; adds --repo and --branch as well."""
     options = {"url": Url, "token_file": TokenFile, "repo": Repo, "branch": Branch}
-    return found_first(app, name, options, destination.find_queue)
+    return _found_first(app, name, options, destination.find_queue)
 
 
-def found_first(
+def _found_first(
     app: typer.Typer,
     name: str | None,
     options: Mapping[str, object],

@@ -96,7 +96,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(*text_and_style(cell)) for cell in row))
+        table.add_row(*(Text(*_text_and_style(cell)) for cell in row))
     render(table)
 
 
@@ -110,7 +110,7 @@ def print_facts(pairs: Iterable[tuple[str, object]]) -> None:
     table.add_column(overflow="fold")
     for name, value in pairs:
         if value not in (None, "", [], {}):
-            table.add_row(Text(name), Text(*text_and_style(value)))
+            table.add_row(Text(name), Text(*_text_and_style(value)))
     render(table)
 
 
@@ -132,7 +132,7 @@ def print_linked(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> N
         print_text(f"  {address}")
 
 
-def text_and_style(value: object) -> tuple[str, str]:
+def _text_and_style(value: object) -> tuple[str, str]:
     """Return what a cell shows, and its style on a terminal."""
     if isinstance(value, Colored):
         return plain(value.text), value.style
@@ -231,7 +231,7 @@ def print_pull_request(record: Json, repo: str) -> None:
     )
     explained = record.get("explanation")
     failures = explained.get("failures") if isinstance(explained, dict) else None
-    print_evidence(record.get("requiredChecks"), failures)
+    _print_evidence(record.get("requiredChecks"), failures)
 
 
 def print_explanation(answer: Json) -> None:
@@ -244,7 +244,7 @@ def print_explanation(answer: Json) -> None:
         line(f"  {'✓' if is_met else '○'} {condition['text']}", MET if is_met else OPEN)
     is_proceeding = state_of(answer) in PROCEEDING
     table = None if is_proceeding else answer.get("requiredChecks")
-    print_evidence(table, answer.get("failures"))
+    _print_evidence(table, answer.get("failures"))
     coming, believed = answer.get("next"), answer.get("suspicion")
     print_facts(
         [
@@ -259,24 +259,24 @@ def print_explanation(answer: Json) -> None:
     )
 
 
-def print_evidence(table: object, failures: object) -> None:
+def _print_evidence(table: object, failures: object) -> None:
     """Print how each required check ended, then the failures, each check once."""
     for one in objects(table):
         passed = one["state"] in ("passed", "reused")
         line(f"  {CHECK_GLYPHS.get(str(one['state']), '○')} {one['text']}", MET if passed else OPEN)
         if one["state"] == "failed":
-            print_urls(one, "url")
+            _print_urls(one, "url")
     if not isinstance(failures, dict):
         return
     named = {one["name"] for one in objects(table)}
     for check in objects(failures.get("checks")):
         if check["name"] not in named:
             line(f"  ✗ {check['name']}", STYLES["FAILED"])
-            print_urls(check, "url")
-    print_failed_tests(failures)
+            _print_urls(check, "url")
+    _print_failed_tests(failures)
 
 
-def print_failed_tests(failures: Json) -> None:
+def _print_failed_tests(failures: Json) -> None:
     """Print the tests that failed with their logs, and how the cause was found."""
     tests = objects(failures.get("tests"))
     for test in tests:
@@ -286,7 +286,7 @@ def print_failed_tests(failures: Json) -> None:
             line(f"      {test['message']}")
         if test["file"]:
             line(f"      {test['file']}" + (f":{test['line']}" if test["line"] else ""))
-        print_urls(test, "log", "page")
+        _print_urls(test, "log", "page")
     counts = (failures["failedTests"], failures["excusedTests"])
     more = sum(int(str(each)) for each in counts) - len(tests)
     if more > 0:
@@ -295,7 +295,7 @@ def print_failed_tests(failures: Json) -> None:
         line(f"  {failures['text']}")
 
 
-def print_urls(shown: Json, *names: str) -> None:
+def _print_urls(shown: Json, *names: str) -> None:
     """Print addresses on lines of their own, where a terminal can open them."""
     for name in names:
         if shown.get(name):

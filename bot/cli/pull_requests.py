@@ -67,9 +67,9 @@ def submit(
     """Submit a pull request to the queue, or change its options there."""
     timeout_s = options.seconds(timeout)
     with interruptible(number):
-        record = post_submission(queue, Submission(number, priority, no_batch, sha))
+        record = _post_submission(queue, Submission(number, priority, no_batch, sha))
         if wait:
-            record = wait_until_final(queue, record, timeout_s)
+            record = _wait_until_final(queue, record, timeout_s)
     is_merged = output.state_of(record) == "MERGED"
     return shown(queue, record, typer.Exit(Exit.FALSE) if wait and not is_merged else None)
 
@@ -102,7 +102,7 @@ def status(
     with interruptible(number):
         record = queue.post_pull_request("/getSubmittedPullRequest", number)
         if watch:
-            record = wait_until_final(queue, record, timeout_s)
+            record = _wait_until_final(queue, record, timeout_s)
     is_merged = output.state_of(record) == "MERGED"
     return shown(queue, record, typer.Exit(Exit.FALSE) if watch and not is_merged else None)
 
@@ -132,7 +132,7 @@ def land(
     if record["outcome"] in ("failed", "removed"):
         return shown(queue, record, typer.Exit(Exit.FALSE))
     is_late = wait and record["outcome"] == "timeout"
-    return shown(queue, record, still_queued(record) if is_late else None)
+    return shown(queue, record, _still_queued(record) if is_late else None)
 
 
 def submit_and_wait(queue: Queue, submission: Submission, timeout_s: float) -> Json:
@@ -142,11 +142,11 @@ def submit_and_wait(queue: Queue, submission: Submission, timeout_s: float) -> J
     the pull request is still queued.
     """
     try:
-        record = post_submission(queue, submission)
+        record = _post_submission(queue, submission)
     except Refusal as refusal:
         if refusal.problem_code not in OVER:
             raise
-        record = merged_record(queue, submission.number, refusal)
+        record = _merged_record(queue, submission.number, refusal)
     if timeout_s:
         record = poll(queue, record, timeout_s)
     explanation = queue.post_pull_request("/explainPullRequest", submission.number)
@@ -154,7 +154,7 @@ def submit_and_wait(queue: Queue, submission: Submission, timeout_s: float) -> J
     return {**record, "outcome": outcome, "explanation": explanation}
 
 
-def merged_record(queue: Queue, number: int, refusal: Refusal) -> Json:
+def _merged_record(queue: Queue, number: int, refusal: Refusal) -> Json:
     """Return the record of a pull request that the queue has merged; else raises the refusal."""
     try:
         record = queue.post_pull_request("/getSubmittedPullRequest", number)
@@ -165,18 +165,18 @@ def merged_record(queue: Queue, number: int, refusal: Refusal) -> Json:
     return record
 
 
-def post_submission(queue: Queue, submission: Submission) -> Json:
+def _post_submission(queue: Queue, submission: Submission) -> Json:
     """Submit, and return the record; a second call joins the first."""
     return queue.post_pull_request(
         "/submitPullRequest",
         submission.number,
         pr=None if submission.sha is None else {"sha": submission.sha},
-        priority=parse_priority(submission.priority),
+        priority=_parse_priority(submission.priority),
         noBatch=submission.no_batch,
     )
 
 
-def parse_priority(text: str | None) -> str | None:
+def _parse_priority(text: str | None) -> str | None:
     """Return the priority, a name in lower case. Raises Failed(USAGE) for any other word."""
     if text is None:
         return None
@@ -193,15 +193,15 @@ def parse_priority(text: str | None) -> str | None:
     return word
 
 
-def wait_until_final(queue: Queue, record: Json, timeout_s: float) -> Json:
+def _wait_until_final(queue: Queue, record: Json, timeout_s: float) -> Json:
     """Return the record in its final state. Raises Failed(TIMEOUT) if it is still queued then."""
     record = poll(queue, record, timeout_s)
     if output.state_of(record) not in OUTCOMES:
-        raise still_queued(record)
+        raise _still_queued(record)
     return record
 
 
-def still_queued(record: Json) -> Failed:
+def _still_queued(record: Json) -> Failed:
     """Return the error for a wait that was shorter than the queue."""
     number = record["prNumber"]
     status = output.status_line(record).rstrip(".")

@@ -68,11 +68,11 @@ def parse_pairs(
         member, kind = known[key]
         if member in settings:
             raise Failed(Exit.USAGE, f"{key!r} is set twice", "Keep one of them")
-        settings[member] = parse_value(kind, value.strip())
+        settings[member] = _parse_value(kind, value.strip())
     return settings
 
 
-def parse_value(kind: object, text: str) -> object:
+def _parse_value(kind: object, text: str) -> object:
     """Return a setting's value: JSON if it is JSON, an array for a comma list, else the text.
 
     A comma list of patterns stands for batching rules, `none` for null where a setting may be

@@ -17,7 +17,7 @@ from service.text import markdown, phrases
 from service.vocabulary import RequiredSource
 
 
-def print_summary(repo: str, answer: Json) -> None:
+def _print_summary(repo: str, answer: Json) -> None:
     """Print a queue's name, state, required checks, version and holds."""
     output.line(f"{repo} {answer['branch']}")
     output.print_facts(
@@ -33,7 +33,7 @@ def print_summary(repo: str, answer: Json) -> None:
         ]
     )
     for each in output.objects(answer.get("holds")):
-        output.line(hold_line(each))
+        output.line(_hold_line(each))
     file = answer.get("repositoryFile")
     for each in output.objects(file.get("faults") if isinstance(file, dict) else None):
         output.line(f"Fault, not in force: {config_file.place_of(each)}")
@@ -80,7 +80,7 @@ def source(origin: object) -> str:
     return markdown.plain(phrases.source(known.get(str(origin))))
 
 
-def hold_line(held: Json) -> str:
+def _hold_line(held: Json) -> str:
     """Return `Held (LAND, ID) by alice since 2026-03-02 14:02 UTC: release freeze`."""
     by = held.get("by")
     who = by.get("login") or by.get("kind") if isinstance(by, dict) else None
@@ -94,12 +94,12 @@ def hold_line(held: Json) -> str:
     )
 
 
-def print_entries(answer: Json) -> None:
+def _print_entries(answer: Json) -> None:
     """Print the pull requests in the queue, if there are any."""
     entries = output.objects(answer.get("enqueuedPullRequests"))
     if not entries:
         return
-    mates = [tested_with(entry, entries) for entry in entries]
+    mates = [_tested_with(entry, entries) for entry in entries]
     shared = ("With",) if any(mates) else ()
     output.print_table(
         ("Place", "PR", *shared, "State", "Title", "Because"),
@@ -117,14 +117,14 @@ def print_entries(answer: Json) -> None:
     )
 
 
-def tested_with(entry: Json, entries: Sequence[Json]) -> str:
+def _tested_with(entry: Json, entries: Sequence[Json]) -> str:
     """Return `#1, #2`: the others in the same test run; empty if it is tested alone."""
     run = entry.get("testRunId")
     mates = [each["prNumber"] for each in entries if run and each.get("testRunId") == run]
     return output.numbers([number for number in mates if number != entry["prNumber"]])
 
 
-def print_settings(answer: Json, *, are_all: bool) -> None:
+def _print_settings(answer: Json, *, are_all: bool) -> None:
     """Print the settings by name: all, or those that differ from their default."""
     settings = {name: value for name, value in answer.items() if name in DEFAULTS}
     chosen = {
@@ -230,19 +230,19 @@ def update(
 @options.queue_command(app)
 def pause(queue: Queue, reason: Reason) -> Result:
     """Start and land nothing until resumed; the order is kept."""
-    return change_state(queue, "PAUSED", reason)
+    return _change_state(queue, "PAUSED", reason)
 
 
 @options.queue_command(app)
 def resume(queue: Queue) -> Result:
     """Resume the queue. Holds stay in place."""
-    return change_state(queue, "RUNNING", None)
+    return _change_state(queue, "RUNNING", None)
 
 
 @options.queue_command(app)
 def drain(queue: Queue, reason: Reason) -> Result:
     """Land what is tested, start nothing new."""
-    return change_state(queue, "DRAINING", reason)
+    return _change_state(queue, "DRAINING", reason)
 
 
 @options.queue_command(app)
@@ -289,7 +289,7 @@ def delete(queue: Queue) -> Result:
 options.queue_command(app)(config_file.apply)
 
 
-def change_state(queue: Queue, state: str, reason: str | None) -> Result:
+def _change_state(queue: Queue, state: str, reason: str | None) -> Result:
     """Set the queue's state; the result shows its summary alone."""
     changes: Json = {"state": state}
     if reason is not None:
@@ -317,9 +317,9 @@ def shown(queue: Queue, answer: Json, *, are_all: bool = False, is_whole: bool =
 
     def show() -> None:
 
-        print_summary(queue.repo.slug, answer)
+        _print_summary(queue.repo.slug, answer)
         if is_whole:
-            print_entries(answer)
-            print_settings(answer, are_all=are_all)
+            _print_entries(answer)
+            _print_settings(answer, are_all=are_all)
 
     return Result(answer, show)

@@ -39,7 +39,7 @@ SAME_NAME = (
 def print_checks(files: Reports, wanted: Format | None, source_root: str, *, as_json: bool) -> int:
     """Print each report's content; return exit code 1 if one is incomplete, or there is none."""
     read = read_all(files, wanted, source_root)
-    between = volatile_names([report for _, report in read])
+    between = _volatile_names([report for _, report in read])
     if as_json:
         records = [record(name, report) for name, report in read]
         output.print_json({"files": records, "findings": between})
@@ -113,7 +113,7 @@ def keyed(
     return [results.fields_of(case) for case in cases], cases
 
 
-def volatile_names(read: Sequence[ReportFile]) -> list[str]:
+def _volatile_names(read: Sequence[ReportFile]) -> list[str]:
     """Return a finding about names that change with every run; it takes two reports to see it.
 
     Names that differ in their digits alone, equally many in each report, belong to one test if
@@ -148,7 +148,7 @@ def masked(tests: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[tuple
 def findings(report: ReportFile) -> list[str]:
     """Return what is wrong or odd about a file, each with its fix."""
     fault = report.fault
-    found = [] if fault is None else [with_position(fault)]
+    found = [] if fault is None else [_with_position(fault)]
     found += [each.text for each in report.warnings]
     if report.declared is not None and report.declared.is_short:
         missing = report.declared.tests - report.declared.held
@@ -159,7 +159,7 @@ def findings(report: ReportFile) -> list[str]:
     return found + counted(SAME_NAME, ambiguous(report.cases))
 
 
-def with_position(fault: Fault) -> str:
+def _with_position(fault: Fault) -> str:
     """Return the fault of a file with line and column, where they are known."""
     if fault.line is None:
         return fault.message

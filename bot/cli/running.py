@@ -69,7 +69,7 @@ def runner_of(command: Sequence[str], environment: Mapping[str, str] | None = No
         name = " ".join((name, *[word for word in rest if not word.startswith(("-", "+"))][:1]))
         return NAMES.get(name, name)[:RUNNER_MAX]
     given = os.environ if environment is None else environment
-    if name == PYTEST and has_coverage(rest, given.get("PYTEST_ADDOPTS", ""), Path.cwd()):
+    if name == PYTEST and _has_coverage(rest, given.get("PYTEST_ADDOPTS", ""), Path.cwd()):
         return PYTEST_WITH_COVERAGE
     return name[:RUNNER_MAX]
 
@@ -103,7 +103,7 @@ def _plain_name(word: str) -> str:
     return re.sub(r"\.(?:exe|cmd|bat|phar|m?js|py)$", "", name)
 
 
-def has_coverage(words: Sequence[str], more: str, folder: Path) -> bool:
+def _has_coverage(words: Sequence[str], more: str, folder: Path) -> bool:
     """Return whether pytest may measure coverage, by its options or a file of settings.
 
     `words` are its arguments, `more` those of the environment, `folder` is where it starts. Options

@@ -49,7 +49,7 @@ def run_sandbox(chosen: SandboxOptions, *, is_exposed: bool, as_json: bool) -> N
             "Use 127.0.0.1, or add --expose",
         )
     try:
-        asyncio.run(print_and_serve(chosen, as_json=as_json))
+        asyncio.run(_print_and_serve(chosen, as_json=as_json))
     except CannotRun as cannot:
         raise StartRefused(f"{cannot}. Install it") from cannot
     except OSError as taken:
@@ -59,7 +59,7 @@ def run_sandbox(chosen: SandboxOptions, *, is_exposed: bool, as_json: bool) -> N
         ) from taken
 
 
-async def print_and_serve(chosen: SandboxOptions, *, as_json: bool) -> None:
+async def _print_and_serve(chosen: SandboxOptions, *, as_json: bool) -> None:
     """Print the settings with which a service finds the sandbox, and serve."""
     async with listening.until_stopped() as stopping, sandboxes.running(chosen) as running:
         if as_json:

@@ -79,10 +79,10 @@ def compare(source: Source, changes: Mapping[str, ConfigValue], *, as_json: bool
     if as_json:
         output.print_json(record_of(source, changes, comparison))
     else:
-        print_comparison(source, changes, comparison)
+        _print_comparison(source, changes, comparison)
 
 
-def parse_changes(texts: Sequence[str] | None) -> dict[str, ConfigValue]:
+def _parse_changes(texts: Sequence[str] | None) -> dict[str, ConfigValue]:
     """Return the settings to try by field name, checked as `queue update` checks them.
 
     Raises Failed(USAGE, REFUSED).
@@ -102,7 +102,9 @@ def parse_changes(texts: Sequence[str] | None) -> dict[str, ConfigValue]:
     return changes
 
 
-def queue_history(text: str, since: str, database_url: str | None, data_dir: Path | None) -> Source:
+def _queue_history(
+    text: str, since: str, database_url: str | None, data_dir: Path | None
+) -> Source:
     """Return a queue's own history and settings. Raises Failed(USAGE), NotFound."""
     name, at, branch = text.partition("@")
     repo = destination.parse_repository(name)
@@ -118,7 +120,7 @@ def queue_history(text: str, since: str, database_url: str | None, data_dir: Pat
     return Source(name, (recorded.history,), recorded.config)
 
 
-def table_of_runs(path: Path) -> Source:
+def _table_of_runs(path: Path) -> Source:
     """Return the runs in a file, each repository a queue of its own with default settings.
 
     Raises Failed(USAGE) with line and column of an error.
@@ -134,15 +136,15 @@ def table_of_runs(path: Path) -> Source:
     histories = tuple(one for one in by_repository.values() if one.arrivals)
     if not histories:
         raise Failed(Exit.USAGE, f"{path} contains no test run")
-    return Source(f"{path.name}, {', '.join(by_repository)}", histories, default_settings())
+    return Source(f"{path.name}, {', '.join(by_repository)}", histories, _default_settings())
 
 
-def made_up_stream(seed: int) -> Source:
+def _made_up_stream(seed: int) -> Source:
     """Return a made-up stream with default settings; the seed decides flakes as well."""
-    return Source(f"seed {seed}", (stream.made_up(seed),), default_settings(), seed)
+    return Source(f"seed {seed}", (stream.made_up(seed),), _default_settings(), seed)
 
 
-def default_settings() -> QueueConfig:
+def _default_settings() -> QueueConfig:
     """Return the settings of a queue that `queue create` creates."""
     return changed(QueueConfig(), CLI_DEFAULTS)
 
@@ -151,7 +153,7 @@ def record_of(
     source: Source, changes: Mapping[str, ConfigValue], comparison: Comparison
 ) -> dict[str, object]:
     """Return the comparison as one JSON value, names as in the API; times in seconds."""
-    baseline, after = camel(comparison.baseline), camel(comparison.changed)
+    baseline, after = _camel(comparison.baseline), _camel(comparison.changed)
     return {
         "source": source.name,
         "submissions": comparison.submissions,
@@ -168,7 +170,7 @@ def record_of(
     }
 
 
-def camel(figures: Figures) -> dict[str, float | None]:
+def _camel(figures: Figures) -> dict[str, float | None]:
     """Return the figures by names as the API spells them, units written out."""
     return {
         to_camel(re.sub("_s$", "_seconds", name)): None if value is None else round(value, 3)
@@ -183,7 +185,7 @@ def ratio(baseline: float | None, after: float | None) -> float | None:
     return round(after / baseline, 3)
 
 
-def print_comparison(
+def _print_comparison(
     source: Source, changes: Mapping[str, ConfigValue], comparison: Comparison
 ) -> None:
     """Print what was replayed, what was changed, and the figures side by side."""
@@ -199,13 +201,13 @@ def print_comparison(
     output.print_table(
         ("", "Present", "Changed", "Ratio"),
         [
-            (label, readable(name, before), readable(name, after), readable_ratio(before, after))
+            (label, readable(name, before), readable(name, after), _readable_ratio(before, after))
             for label, before, after, name in rows
         ],
     )
 
 
-def readable_ratio(baseline: float | None, after: float | None) -> str:
+def _readable_ratio(baseline: float | None, after: float | None) -> str:
     """Return the ratio as people read it."""
     quotient = ratio(baseline, after)
     return NOTHING if quotient is None else f"{quotient:.2f}"
@@ -247,11 +249,11 @@ def simulate(
         todo = "Give one of --queue HOST/OWNER/NAME@BRANCH, --csv FILE, --seed N"
         raise Failed(Exit.USAGE, "it is not clear what to replay", todo)
 
-    changes = parse_changes(settings)
+    changes = _parse_changes(settings)
     if queue is not None:
-        source = queue_history(queue, since, database_url, data_dir)
+        source = _queue_history(queue, since, database_url, data_dir)
     elif csv_file is not None:
-        source = table_of_runs(csv_file)
+        source = _table_of_runs(csv_file)
     else:
-        source = made_up_stream(seed or 0)
+        source = _made_up_stream(seed or 0)
     compare(source, changes, as_json=as_json)

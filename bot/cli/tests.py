@@ -26,7 +26,7 @@ WEEK = timedelta(days=7)
 NAME_MAX = 120
 
 
-def parse_test_id(text: str) -> str:
+def _parse_test_id(text: str) -> str:
     """Return the id of a test that is named by its id or by its link.
 
     The link is `urn:uuid:…` where the service does not know its public address.
@@ -37,7 +37,7 @@ def parse_test_id(text: str) -> str:
 TestId = Annotated[
     str,
     typer.Argument(
-        help="The test's link, as `tests list` shows it, or its id.", parser=parse_test_id
+        help="The test's link, as `tests list` shows it, or its id.", parser=_parse_test_id
     ),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the log and for people.")]
@@ -95,16 +95,16 @@ def list_all(
             "Use them with flaky, broken or all",
         )
     headings: tuple[str, ...] = HEADINGS
-    row_of = listed_row
+    row_of = _listed_row
     if which is Kind.QUARANTINED:
-        tests = all_pages(repository, "/list-quarantined-tests", "quarantined_tests", {})
-        row_of, headings = quarantined_row, ("Test", "By", "Until", "Because")
+        tests = _all_pages(repository, "/list-quarantined-tests", "quarantined_tests", {})
+        row_of, headings = _quarantined_row, ("Test", "By", "Until", "Because")
     elif which is Kind.FAILING:
-        tests = all_pages(repository, "/list-failing-tests", "tests", last_week(repository))
-        row_of, headings = failing_row, ("Test", "Fails (7 d)", "PRs hit", "Owner", "Failure")
+        tests = _all_pages(repository, "/list-failing-tests", "tests", _last_week(repository))
+        row_of, headings = _failing_row, ("Test", "Fails (7 d)", "PRs hit", "Owner", "Failure")
     else:
         status: Json = {} if which is Kind.ALL else {"status": which.value}
-        tests = all_pages(repository, "/list-tests", "tests", status | given)
+        tests = _all_pages(repository, "/list-tests", "tests", status | given)
 
     def show() -> None:
         if tests:
@@ -172,7 +172,7 @@ def release(repository: Repository, test_id: TestId) -> Result:
 def settings(repository: Repository, changes: options.Set = None) -> Result:
     """Show the settings of a repository's tests; --set changes them, all or none."""
     if changes:
-        answer = repository.post("/update-settings", parse_settings(changes))
+        answer = repository.post("/update-settings", _parse_settings(changes))
     else:
         answer = repository.post("/get-settings", {})
 
@@ -200,7 +200,7 @@ def set_override(repository: Repository, test_id: str, override: Json) -> Json:
     return repository.post("/set-quarantine-override", {"test_id": test_id, **override})
 
 
-def all_pages(repository: Repository, path: str, field: str, members: Json) -> list[Json]:
+def _all_pages(repository: Repository, path: str, field: str, members: Json) -> list[Json]:
     """Return every row of a list, page after page."""
     rows: list[Json] = []
     token: object = ""
@@ -214,7 +214,7 @@ def all_pages(repository: Repository, path: str, field: str, members: Json) -> l
             return rows
 
 
-def parse_settings(texts: Sequence[str]) -> Json:
+def _parse_settings(texts: Sequence[str]) -> Json:
     """Return `KEY=VALUE` texts as members of a request. Raises as `queue_settings.parse_pairs`."""
     from bot.cli import queue_settings
     from service.testhealth.settings import TestSettings
@@ -224,17 +224,17 @@ def parse_settings(texts: Sequence[str]) -> Json:
     return queue_settings.parse_pairs(texts, known, "test", "headgate tests settings")
 
 
-def last_week(repository: Repository) -> Json:
+def _last_week(repository: Repository) -> Json:
     """Return the last seven days, as requests name a range of time."""
     now = datetime.fromtimestamp(repository.client.clock.unix_s(), UTC)
     return {"start_time": (now - WEEK).isoformat(), "end_time": now.isoformat()}
 
 
-def listed_row(test: Json) -> tuple[str, ...]:
+def _listed_row(test: Json) -> tuple[str, ...]:
     """Return a test as a row of the table."""
     status = test["status"]
     return (
-        short_name_of(test, "file_path"),
+        _short_name_of(test, "file_path"),
         str(status["value"]) if isinstance(status, dict) else "",
         percent(test["failure_rate_last_7d"]),
         output.moment_or(test["last_failed_at"], "never"),
@@ -246,11 +246,11 @@ def listed_row(test: Json) -> tuple[str, ...]:
     )
 
 
-def failing_row(test: Json) -> tuple[str, ...]:
+def _failing_row(test: Json) -> tuple[str, ...]:
     """Return a test that failed as a row of the table, with its most common failure."""
     failures = output.objects(test["most_common_failures"])
     return (
-        short_name_of(test, "file_path"),
+        _short_name_of(test, "file_path"),
         percent(test["failure_rate_last_7d"]),
         str(test["pull_requests_impacted_last_7d"]),
         output.joined(test["codeowners"]),
@@ -259,10 +259,10 @@ def failing_row(test: Json) -> tuple[str, ...]:
     )
 
 
-def quarantined_row(test: Json) -> tuple[str, ...]:
+def _quarantined_row(test: Json) -> tuple[str, ...]:
     """Return a quarantined test as a row of the table."""
     return (
-        short_name_of(test, "file"),
+        _short_name_of(test, "file"),
         str(test["quarantine_setting"]),
         output.moment_or(test["expires_at"], "it is healthy"),
         str(test["reason"]),
@@ -317,7 +317,7 @@ def name_of(test: Json, file: str) -> str:
     return "::".join(parts) + variant
 
 
-def short_name_of(test: Json, file: str) -> str:
+def _short_name_of(test: Json, file: str) -> str:
     """Return `file::name (variant)` for a list, in which one long name would widen every row."""
     name = name_of(test, file)
     return name if len(name) <= NAME_MAX else name[: NAME_MAX - 1] + "…"

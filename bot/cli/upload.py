@@ -118,7 +118,7 @@ def upload(
         timeout_s=options.seconds(timeout),
         shows_progress=not no_progress,
     )
-    return run_and_upload(wanted, command or [], as_json=as_json)
+    return _run_and_upload(wanted, command or [], as_json=as_json)
 
 
 @app.command()
@@ -157,14 +157,14 @@ def check_reports(
     return Exit.FALSE if missing else code
 
 
-def run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> int:
+def _run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> int:
     """Run the command, upload its reports, print how that ended; return the exit code."""
     started_s = CLOCK.unix_s()
     ran = Ended(0, was_killed=False)
     if command:
         # With --json stdout is for the answer alone.
         ran = running.run(command, keeps_stdout=as_json)
-        about_command = command_metadata(command, ran, started_s)
+        about_command = _command_metadata(command, ran, started_s)
         wanted = wanted._replace(metadata={**wanted.metadata, **about_command})
     earlier = ci.triggering_run_of(os.environ)
     if earlier is not None:
@@ -180,7 +180,7 @@ def run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> 
     if ran.was_killed and ending.exit_code != ran.code:
         ending = Ending(ran.code, verdict.message_of(outcome, ran.code))
     if as_json:
-        print_record(wanted, reports, outcome, ending)
+        _print_record(wanted, reports, outcome, ending)
     for address in sorted({str(each.get("html_url") or "") for each in outcome.received} - {""}):
         if not address.startswith("urn:"):  # the service knows no address of its pages
             log(f"results: {address}")
@@ -188,7 +188,7 @@ def run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> 
     return ending.exit_code
 
 
-def print_record(wanted: Upload, reports: Reports, outcome: Outcome, ending: Ending) -> None:
+def _print_record(wanted: Upload, reports: Reports, outcome: Outcome, ending: Ending) -> None:
     """Print the exit code, the service's answers, and each report as read here."""
     from bot.cli import report_checks
 
@@ -205,7 +205,7 @@ def print_record(wanted: Upload, reports: Reports, outcome: Outcome, ending: End
     )
 
 
-def command_metadata(command: Sequence[str], ran: Ended, started_s: float) -> Json:
+def _command_metadata(command: Sequence[str], ran: Ended, started_s: float) -> Json:
     """Return the metadata of a command that was run."""
     key = hashlib.sha256("\0".join(command).encode("utf-8", "surrogateescape")).hexdigest()
     ran_at = datetime.fromtimestamp(started_s, UTC)

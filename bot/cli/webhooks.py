@@ -109,7 +109,7 @@ def log(
     answer = client.post("/webhooks/list-deliveries", body)
     deliveries = output.objects(answer["deliveries"])
     headings = ("Message", "Event", "State", "Attempts", "Last attempt", "Answer")
-    return Result(answer, lambda: output.print_table(headings, map(delivery_row, deliveries)))
+    return Result(answer, lambda: output.print_table(headings, map(_delivery_row, deliveries)))
 
 
 @options.client_command(app)
@@ -139,7 +139,7 @@ def replay(
     return Result(answer, lambda: output.line(f"Sending again: {answer['queued']}"))
 
 
-def delivery_row(delivery: Json) -> tuple[object, ...]:
+def _delivery_row(delivery: Json) -> tuple[object, ...]:
     """Return a delivery as a row of the table."""
     attempts = output.objects(delivery["attempts"])
     last = attempts[-1] if attempts else {}

@@ -26,7 +26,7 @@ class Button:
     play: Callable[[Ground], Awaitable[None]]
 
 
-async def break_a_test(ground: Ground) -> None:
+async def _break_a_test(ground: Ground) -> None:
     """Submit one that breaks a test, and a good one behind it."""
     bad = await ground.open("bob", "Round totals up", {"widgets/cart.py": story.ROUNDED_UP})
     good = await ground.open("alice", "Sort the wish list", ground.own_file())
@@ -35,7 +35,7 @@ async def break_a_test(ground: Ground) -> None:
     await ground.until([bad, good])
 
 
-async def excuse_a_flake(ground: Ground) -> None:
+async def _excuse_a_flake(ground: Ground) -> None:
     """Submit one while a test fails that is known to be flaky."""
     ground.say("It rains on the CI machine: test_picnic, which is known to be flaky, will fail")
     ground.stage.set_rain(is_on=True)
@@ -81,7 +81,7 @@ async def stack(ground: Ground) -> None:
     await ground.until([bottom, middle, top])
 
 
-async def lose_webhooks(ground: Ground) -> None:
+async def _lose_webhooks(ground: Ground) -> None:
     """Submit one while no webhook arrives."""
     ground.say("From now on every webhook is lost; sweeps must find what happens")
     fault = await ground.stage.add_fault({"match": {}, "fault": {"kind": "drop"}})
@@ -104,7 +104,7 @@ async def urgent(ground: Ground) -> None:
     await ground.until([waiting, hotfix])
 
 
-async def break_main(ground: Ground) -> None:
+async def _break_main(ground: Ground) -> None:
     """Break the branch itself, and repair it once the queue has noticed.
 
     Each time by a test of its own, so that its earlier results do not make it flaky.
@@ -127,13 +127,13 @@ BUTTONS: tuple[Button, ...] = (
         "break-a-test",
         "Break a test",
         "One pull request breaks a test; the one behind it lands without it.",
-        break_a_test,
+        _break_a_test,
     ),
     Button(
         "flaky-test",
         "Flaky test",
         "A known flaky test fails. Its failure is excused, and the pull request lands.",
-        excuse_a_flake,
+        _excuse_a_flake,
     ),
     Button(
         "conflict",
@@ -157,13 +157,13 @@ BUTTONS: tuple[Button, ...] = (
         "lost-webhooks",
         "Lose webhooks",
         "No webhook arrives. Sweeps find the comment and the checks, only later.",
-        lose_webhooks,
+        _lose_webhooks,
     ),
     Button(
         "broken-main",
         "Break main",
         "A push by hand breaks main. The queue stops and blames no pull request until main passes.",
-        break_main,
+        _break_main,
     ),
 )
 BY_NAME = {button.name: button for button in BUTTONS}

@@ -75,8 +75,8 @@ def prove(bare: Path, branches: Sequence[Branch]) -> tuple[Proof, ...]:
         proof("history is what was reported", each(history)),
         proof("what landed is what was tested", each(trees)),
         proof("nothing of a failed pull request is reachable", each(unreachable)),
-        proof("the tests pass on each branch", each(tests_pass)),
-        proof("no test branch is left", [("repository", partial(no_branch_left, bare))]),
+        proof("the tests pass on each branch", each(_tests_pass)),
+        proof("no test branch is left", [("repository", partial(_no_branch_left, bare))]),
     )
 
 
@@ -158,7 +158,7 @@ def unreachable(bare: Path, branch: Branch) -> str:
     return f"failed: {named(branch.failed)}"
 
 
-def tests_pass(bare: Path, branch: Branch) -> str:
+def _tests_pass(bare: Path, branch: Branch) -> str:
     """The repository's own tests, all of them, pass on a checkout of the branch."""
     with tempfile.TemporaryDirectory(prefix="headgate-proof-") as folder:
         index = {"GIT_INDEX_FILE": str(Path(folder, ".index"))}
@@ -180,7 +180,7 @@ def tests_pass(bare: Path, branch: Branch) -> str:
     return last
 
 
-def no_branch_left(bare: Path) -> str:
+def _no_branch_left(bare: Path) -> str:
     """All test branches are deleted."""
     left = left_branches(bare)
     if left:

@@ -74,14 +74,14 @@ async def demo(options: DemoOptions) -> bool:
         async with stage.running(folder, ports, options.parts, scenery) as running:
             print("\n".join(welcome(running)), file=out, flush=True)
             played = Play(Watch(running), clock, tell)
-            report = await play_and_prove(options, played, began)
-            print("\n".join(report_lines(report)), file=out, flush=True)
+            report = await _play_and_prove(options, played, began)
+            print("\n".join(_report_lines(report)), file=out, flush=True)
             if options.as_json:
-                print(json.dumps(report_json(report, running), indent=2), flush=True)
+                print(json.dumps(_report_json(report, running), indent=2), flush=True)
             return report.ok
 
 
-async def play_and_prove(options: DemoOptions, played: Play, began: float) -> Report:
+async def _play_and_prove(options: DemoOptions, played: Play, began: float) -> Report:
     """Play the stories and compare the outcome with what they promise."""
     faults = await play_within(played, options.timeout_s)
     if not played.explanation:
@@ -116,7 +116,7 @@ async def play_within(played: Play, timeout_s: float) -> list[str]:
     return faults
 
 
-def report_json(report: Report, running: Stage) -> dict[str, object]:
+def _report_json(report: Report, running: Stage) -> dict[str, object]:
     """Return the report as programs read it; submissions and runs have the API's members."""
     return {
         "ok": report.ok,
@@ -142,7 +142,7 @@ def report_json(report: Report, running: Stage) -> dict[str, object]:
     }
 
 
-def report_lines(report: Report) -> list[str]:
+def _report_lines(report: Report) -> list[str]:
     """Return what was shown, the proofs and the verdict, for people."""
     shown = [f"  {each.branch:<10} {each.shows}" for each in story.STORIES]
     faults = [f"  ✗ {fault}" for fault in report.faults]
@@ -152,7 +152,7 @@ def report_lines(report: Report) -> list[str]:
         "Shown:",
         *(faults or shown),
         "",
-        *proof_lines(report.proofs),
+        *_proof_lines(report.proofs),
         "",
         f"{verdict}, after {report.duration_s:.1f} s.",
     ]
@@ -188,14 +188,14 @@ async def playground(options: DemoOptions) -> bool:
             playgrounds.serving(played, ports.page or 0) as address,
             listening.until_stopped() as stopping,
         ):
-            print("\n".join(invitation(played.stage, address)), flush=True)
+            print("\n".join(_invitation(played.stage, address)), flush=True)
             await stopping.wait()
             proofs = await played.end()
-            print("\n".join(["", *proof_lines(proofs)]), flush=True)
+            print("\n".join(["", *_proof_lines(proofs)]), flush=True)
             return all(each.ok for each in proofs)
 
 
-def invitation(running: Stage, address: str) -> list[str]:
+def _invitation(running: Stage, address: str) -> list[str]:
     """Return what a visitor of the playground opens, and what they can do there."""
     command = command_of(sys.argv[0])
     return [
@@ -211,7 +211,7 @@ def invitation(running: Stage, address: str) -> list[str]:
     ]
 
 
-def proof_lines(proofs: Sequence[Proof]) -> list[str]:
+def _proof_lines(proofs: Sequence[Proof]) -> list[str]:
     """Return the proofs for people."""
     marks = {True: "✓", False: "✗"}
     proved = [f"  {marks[each.ok]} {each.name}: {each.detail}" for each in proofs]

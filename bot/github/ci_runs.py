@@ -54,19 +54,19 @@ async def ci_run(client: RepositoryClient, run_id: str, attempt: int | None) -> 
     """One attempt of a run, None when this repository has none."""
     number = "" if attempt is None else f"/attempts/{attempt}"
     answer = await client.find(f"/actions/runs/{run_id}{number}", absent=(404,))
-    return None if answer is None else ci_run_of(answer.fields)
+    return None if answer is None else _ci_run_of(answer.fields)
 
 
 async def claimed_run(client: RepositoryClient, run_id: str) -> CiRun | None:
     """The newest attempt of a run, by one call."""
     answer = await client.get(f"/actions/runs/{run_id}", expects=(404,))
-    return None if answer.status == 404 else ci_run_of(answer.fields)
+    return None if answer.status == 404 else _ci_run_of(answer.fields)
 
 
 async def claimed_source(client: RepositoryClient, number: int) -> PullRequestSource | None:
     """Return the source of an open pull request, by one call."""
     answer = await client.get(f"/pulls/{number}", expects=(404,))
-    return None if answer.status == 404 else pull_source_of(answer.fields)
+    return None if answer.status == 404 else _pull_source_of(answer.fields)
 
 
 async def ci_runs(client: RepositoryClient, since: date) -> tuple[CiRun, ...]:
@@ -75,7 +75,7 @@ async def ci_runs(client: RepositoryClient, since: date) -> tuple[CiRun, ...]:
     runs: list[CiRun] = []
     pages = 0
     async for page in client.pages("/actions/runs", "workflow_runs", asked, is_kept=True):
-        runs += [ci_run_of(each) for each in page.objects]
+        runs += [_ci_run_of(each) for each in page.objects]
         pages += 1
         if pages == LISTED_PAGES_MAX:
             break
@@ -85,7 +85,7 @@ async def ci_runs(client: RepositoryClient, since: date) -> tuple[CiRun, ...]:
 async def ci_jobs(client: RepositoryClient, run_id: str, attempt: int) -> tuple[CiJob, ...]:
     """The jobs of one attempt."""
     listed = await _listed(client, f"/actions/runs/{run_id}/attempts/{attempt}/jobs", "jobs")
-    return tuple(ci_job_of(each) for each in listed)
+    return tuple(_ci_job_of(each) for each in listed)
 
 
 async def attempts_of(
@@ -115,7 +115,7 @@ async def ci_artifacts(client: RepositoryClient, run_id: str) -> tuple[Artifact,
     listed = await _of_all(client, run_id)
     if listed is None:
         listed = await _listed(client, f"/actions/runs/{run_id}/artifacts", "artifacts")
-    found = (artifact_of(each) for each in listed)
+    found = (_artifact_of(each) for each in listed)
     return tuple(sorted(found, key=lambda artifact: int(artifact.id)))
 
 
@@ -173,7 +173,7 @@ def _can_run_again(run: Fields) -> bool:
     return run.words("status") == outcomes.COMPLETED and _outcome_of(run) in AGAIN
 
 
-def ci_run_of(answer: Fields) -> CiRun:
+def _ci_run_of(answer: Fields) -> CiRun:
     """One attempt of a workflow run; a deleted fork has no repository."""
     own = answer.inner("repository").id("id")
     head = answer.inner_or_none("head_repository")
@@ -199,7 +199,7 @@ def ci_run_of(answer: Fields) -> CiRun:
     )
 
 
-def pull_source_of(answer: Fields) -> PullRequestSource | None:
+def _pull_source_of(answer: Fields) -> PullRequestSource | None:
     """The source of a pull request from `/pulls/{number}`; None when it is closed."""
     if answer.text("state") != "open":
         return None
@@ -215,7 +215,7 @@ def pull_source_of(answer: Fields) -> PullRequestSource | None:
     )
 
 
-def ci_job_of(answer: Fields) -> CiJob:
+def _ci_job_of(answer: Fields) -> CiJob:
     """A job of a workflow run.
 
     The run's own `name` is a title that may differ from run to run; the workflow's stands here.
@@ -236,7 +236,7 @@ def ci_job_of(answer: Fields) -> CiJob:
     )
 
 
-def artifact_of(answer: Fields) -> Artifact:
+def _artifact_of(answer: Fields) -> Artifact:
     """An artifact of a workflow run."""
     return Artifact(
         id=answer.id("id"),

@@ -100,7 +100,7 @@ async def activity(client: RepositoryClient, numbers: Sequence[int]) -> list[Act
     ]
 
 
-async def label_events(client: RepositoryClient, number: int) -> tuple[LabelEvent, ...]:
+async def _label_events(client: RepositoryClient, number: int) -> tuple[LabelEvent, ...]:
     """Read the newest 100 changes of labels, oldest first. Raises Gone(PULL_REQUEST)."""
     repository = await graphql.repository(client, LABEL_CHANGES, {"number": number})
     pull = repository.inner_or_none("pullRequest")
@@ -214,14 +214,14 @@ class LabelReader:
         An earlier sweep has seen an older one, when the label may have had no meaning yet.
         """
         for label in self.labels:
-            event = newest_of(events, label)
+            event = _newest_of(events, label)
             if event is None or event.at <= start:
                 continue
             if self.own.actor(event.person).kind is not ActorKind.SELF:
                 yield event
 
 
-def newest_of(events: Sequence[LabelEvent], label: str) -> LabelEvent | None:
+def _newest_of(events: Sequence[LabelEvent], label: str) -> LabelEvent | None:
     """Return the newest change of a label, None if there is none."""
     return next((one for one in reversed(events) if names.is_same(one.label, label)), None)
 
@@ -230,7 +230,7 @@ async def label_change(
     client: RepositoryClient, number: int, label: str, own: OwnApp
 ) -> LabelChange | None:
     """Read the newest change of a label of a pull request. Raises Gone(PULL_REQUEST)."""
-    event = newest_of(await label_events(client, number), label)
+    event = _newest_of(await _label_events(client, number), label)
     if event is None:
         return None
     actor = own.actor(event.person, Channel.LABEL)

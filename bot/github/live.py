@@ -92,7 +92,7 @@ async def confirm(client: RepositoryClient, target: str, uid: str) -> AsyncItera
             await refs.delete_branch(client, branch)
 
 
-async def ref_starts_ci(scratch: Scratch) -> Finding:
+async def _ref_starts_ci(scratch: Scratch) -> Finding:
     """A branch made over the API starts workflows, each once."""
     sha = await scratch.commit()
     await scratch.branch("merge", sha)
@@ -113,7 +113,7 @@ async def ref_starts_ci(scratch: Scratch) -> Finding:
     return fine(found, audit="live-branch-starts-ci")
 
 
-async def rename_starts_ci(scratch: Scratch) -> Finding:
+async def _rename_starts_ci(scratch: Scratch) -> Finding:
     """Renaming a branch starts workflows as a push does."""
     sha = await scratch.commit()
     old = await scratch.branch("temp", sha)
@@ -135,7 +135,7 @@ async def rename_starts_ci(scratch: Scratch) -> Finding:
     return fine(words, audit="live-rename-starts-ci")
 
 
-async def updates_are_atomic(scratch: Scratch) -> Finding:
+async def _updates_are_atomic(scratch: Scratch) -> Finding:
     """`updateRefs` compares the old commits, and moves all branches or none."""
     client, name = scratch.client, "live-atomic-updates"
     first, second = await scratch.commit(), scratch.tip
@@ -158,7 +158,7 @@ async def updates_are_atomic(scratch: Scratch) -> Finding:
     return fine("`updateRefs` compares old commits, and moves all branches or none.", audit=name)
 
 
-async def draft_closes(scratch: Scratch) -> Finding:
+async def _draft_closes(scratch: Scratch) -> Finding:
     """Deleting a test branch closes its draft; a comment needs no more rights than we have."""
     client, sha = scratch.client, await scratch.commit()
     branch = await scratch.branch("merge", sha)
@@ -198,7 +198,7 @@ async def draft_closes(scratch: Scratch) -> Finding:
     )
 
 
-async def commits_are_signed(scratch: Scratch) -> Finding:
+async def _commits_are_signed(scratch: Scratch) -> Finding:
     """GitHub signs the commits that an App makes over the API."""
     sha = await scratch.commit()
     made = (await scratch.client.get(f"/commits/{sha}")).fields
@@ -208,7 +208,7 @@ async def commits_are_signed(scratch: Scratch) -> Finding:
     return warning(words, "Require no signatures of `headgate/**/*`.", audit="live-signatures")
 
 
-async def redelivery_keeps_its_id(scratch: Scratch) -> Finding:
+async def _redelivery_keeps_its_id(scratch: Scratch) -> Finding:
     """A repeated delivery has the id of the first."""
     github, name = scratch.client.github, "live-redelivery"
     path = "/app/hook/deliveries?per_page=100"
@@ -231,10 +231,10 @@ async def redelivery_keeps_its_id(scratch: Scratch) -> Finding:
 
 
 CHECKS: dict[str, Check] = {
-    "live-branch-starts-ci": ref_starts_ci,
-    "live-rename-starts-ci": rename_starts_ci,
-    "live-atomic-updates": updates_are_atomic,
-    "live-draft-closes": draft_closes,
-    "live-signatures": commits_are_signed,
-    "live-redelivery": redelivery_keeps_its_id,
+    "live-branch-starts-ci": _ref_starts_ci,
+    "live-rename-starts-ci": _rename_starts_ci,
+    "live-atomic-updates": _updates_are_atomic,
+    "live-draft-closes": _draft_closes,
+    "live-signatures": _commits_are_signed,
+    "live-redelivery": _redelivery_keeps_its_id,
 }

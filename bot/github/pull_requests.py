@@ -152,7 +152,7 @@ class PullRequests:
         if is_open(facts):
             rules = await self._rules(client, facts.pull.base_branch)
             found = [_with_reviewer(each, rules) for each in found]
-            found += rule_blockers_of(facts, rules)
+            found += _rule_blockers_of(facts, rules)
             stacked = None if stack is None else stacks.blocker_of(stack, facts.pull.number)
             found += [] if stacked is None else [stacked]
             if await self._is_beyond_our_right(client, facts):
@@ -216,7 +216,7 @@ def _with_reviewer(blocker: Blocker, rules: BranchRules | None) -> Blocker:
     return replace(blocker, name=LAST_PUSH) if rules.needs_last_push else blocker
 
 
-def rule_blockers_of(facts: Facts, rules: BranchRules | None) -> tuple[Blocker, ...]:
+def _rule_blockers_of(facts: Facts, rules: BranchRules | None) -> tuple[Blocker, ...]:
     """Return the blockers that follow from the rules of its branch and not from its facts alone."""
     if rules is None:
         return ()

@@ -49,7 +49,7 @@ class Workflows:
 def advise(texts: Mapping[str, str], target: str) -> VehicleAdvice:
     """Return the kind that these workflow files need; `texts` are by file name."""
     contents = {name: text.encode("utf-8", "replace") for name, text in texts.items()}
-    return advice_of(workflows_of(list(workflow_files.pieces(contents, target))))
+    return advice_of(_workflows_of(list(workflow_files.pieces(contents, target))))
 
 
 def advice_of(workflows: Workflows) -> VehicleAdvice:
@@ -60,8 +60,8 @@ def advice_of(workflows: Workflows) -> VehicleAdvice:
     if not workflows.unread:
         return replace(advice, never=never_on_test_branches(workflows.found, advice.vehicle))
     if not workflows.found:
-        return VehicleAdvice(None, listed_unread(workflows.unread))
-    return VehicleAdvice(advice.vehicle, f"{advice.reason} {listed_unread(workflows.unread)}")
+        return VehicleAdvice(None, _listed_unread(workflows.unread))
+    return VehicleAdvice(advice.vehicle, f"{advice.reason} {_listed_unread(workflows.unread)}")
 
 
 def events_of(workflow: Workflow, vehicle: Vehicle | None) -> frozenset[str]:
@@ -98,7 +98,7 @@ def never_on_test_branches(found: Sequence[Workflow], vehicle: Vehicle | None) -
     return {name: place for name, place in never.items() if name not in running}
 
 
-def listed_unread(unread: Sequence[Unread]) -> str:
+def _listed_unread(unread: Sequence[Unread]) -> str:
     """Return a sentence that names the files that cannot be read, and why the first cannot."""
     names = listed([each.name for each in unread])
     return f"Headgate cannot read {names}: {unread[0].why}"
@@ -148,10 +148,10 @@ async def read(client: RepositoryClient, target: str, commit: Sha) -> Workflows:
     except Overloaded as busy:
         later = client.clock.now() + timedelta(seconds=busy.retry_after_s)
         raise Unavailable(busy.detail, later) from busy
-    return workflows_of([cast(Workflow | Unread, each) for each in pieces])
+    return _workflows_of([cast(Workflow | Unread, each) for each in pieces])
 
 
-def workflows_of(each_file: Sequence[Workflow | Unread]) -> Workflows:
+def _workflows_of(each_file: Sequence[Workflow | Unread]) -> Workflows:
     """Return the workflows that were read and the files that were not."""
     return Workflows(
         found=tuple(each for each in each_file if isinstance(each, Workflow)),

@@ -211,7 +211,7 @@ async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
         folder = _folder(stack, options)
         if await command.version(folder) < command.VERSION_NEEDED:
             raise CannotRun("the sandbox needs git 2.38 or newer on PATH")
-        world = make_world(options, folder)
+        world = _make_world(options, folder)
         session = await stack.enter_async_context(aiohttp.ClientSession())
         courier: Courier = partial(deliver.carry, world, session)
         observer = options.observer
@@ -247,7 +247,7 @@ def _folder(stack: AsyncExitStack, options: SandboxOptions) -> Path:
     return folder
 
 
-def make_world(options: SandboxOptions, folder: Path) -> World:
+def _make_world(options: SandboxOptions, folder: Path) -> World:
     """An empty world with the App and the four people."""
     clock, callers_now = _clock(options)
     world = World(Timeline(clock, callers_now), folder, options.seed)
@@ -300,7 +300,7 @@ def build_app(
     """The whole application of one world; `hosts`: see `guard`."""
     served = Door(world, credentials)
     app = web.Application(
-        middlewares=[guard(hosts), fault_middleware(served)], client_max_size=BODY_MAX
+        middlewares=[guard(hosts), _fault_middleware(served)], client_max_size=BODY_MAX
     )
     for route in ROUTES:
         app.router.add_route(
@@ -350,7 +350,7 @@ def guard(hosts: frozenset[str]) -> Any:
     return refuse_foreign_pages
 
 
-def fault_middleware(served: Door) -> Any:
+def _fault_middleware(served: Door) -> Any:
     """The middleware that logs every call of API and git, and applies faults to it."""
 
     @web.middleware

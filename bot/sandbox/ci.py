@@ -41,7 +41,7 @@ class Done:
     report: bytes | None = None
 
 
-async def run_command(
+async def _run_command(
     repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan, own: Mapping[str, str]
 ) -> Done:
     """Run the command of a check on its commit; `own` are variables of its job alone."""
@@ -305,7 +305,7 @@ async def _end_check(
     written = None
     if plan.run is not None and check.status != "completed":
         own = job_tokens.environment_of(repository, run, check) if plan.sends else {}
-        done = await run_command(repository, run, plan, own)
+        done = await _run_command(repository, run, plan, own)
         conclusion, written = done.conclusion, done.report
         fields["output"] = {"title": done.title, "summary": done.title, "text": done.text}
     if check.status == "completed":

@@ -82,7 +82,7 @@ def emit_to(world: World, installation: Installation, event: Event) -> None:
     for fault in world.faults.of_delivery(event.name, event.action):
         copies = _struck(world, fault, copies)
     for delay, copy in copies:
-        dispatch(world, copy, delay)
+        _dispatch(world, copy, delay)
 
 
 def _struck(
@@ -110,7 +110,7 @@ def _guid(world: World) -> str:
     return str(uuid.UUID(bytes=hashlib.sha256(seed).digest()[:16], version=4))
 
 
-def dispatch(world: World, attempt: Attempt, delay: float = 0.0) -> None:
+def _dispatch(world: World, attempt: Attempt, delay: float = 0.0) -> None:
     """Send a prepared delivery after `delay` seconds; without an address it is not sent."""
     if world.webhook_url is None or world.courier is None:
         return
@@ -120,7 +120,7 @@ def dispatch(world: World, attempt: Attempt, delay: float = 0.0) -> None:
 
 async def _send(world: World, attempt: Attempt) -> None:
     attempt.at = world.now()
-    attempt.headers = headers_of(world, attempt)
+    attempt.headers = _headers_of(world, attempt)
     world.attempts.append(attempt)
     kept = LOG_KEPT_GHES if world.is_ghes else LOG_KEPT
     while world.attempts[0].at < world.now() - kept:
@@ -129,7 +129,7 @@ async def _send(world: World, attempt: Attempt) -> None:
         await world.courier(attempt)
 
 
-def headers_of(world: World, attempt: Attempt) -> dict[str, str]:
+def _headers_of(world: World, attempt: Attempt) -> dict[str, str]:
     """The headers of a delivery, with the signature over its bytes."""
     secret = world.webhook_secret.encode()
     return {
@@ -155,7 +155,7 @@ def redeliver(world: World, attempt: Attempt) -> None:
         answer_code=0,
         status="queued",
     )
-    dispatch(world, again)
+    _dispatch(world, again)
 
 
 async def carry(world: World, session: aiohttp.ClientSession, attempt: Attempt) -> None:

@@ -134,7 +134,7 @@ class Objects:
             stored = self.read(sha)
             if stored is None or stored[0] != "commit":
                 return None
-            parsed = self._commits[sha] = parse_commit(sha, stored[1])
+            parsed = self._commits[sha] = _parse_commit(sha, stored[1])
         return parsed
 
     def a_commit(self, sha: str) -> Commit:
@@ -153,7 +153,7 @@ class Objects:
                 return None
             if stored[0] == "commit":
                 return self.tree(self.a_commit(sha).tree)
-            parsed = self._trees[sha] = tuple(parse_tree(stored[1]))
+            parsed = self._trees[sha] = tuple(_parse_tree(stored[1]))
         return parsed
 
     def blob(self, sha: str) -> bytes | None:
@@ -400,7 +400,7 @@ def _write_whole(path: Path, content: str) -> None:
     fresh.rename(path)
 
 
-def parse_commit(sha: str, body: bytes) -> Commit:
+def _parse_commit(sha: str, body: bytes) -> Commit:
     """A commit from its stored form."""
     head, _, message = body.decode(errors="replace").partition("\n\n")
     fields: dict[str, list[str]] = {}
@@ -417,7 +417,7 @@ def parse_commit(sha: str, body: bytes) -> Commit:
     )
 
 
-def parse_tree(body: bytes) -> Iterable[TreeItem]:
+def _parse_tree(body: bytes) -> Iterable[TreeItem]:
     """The lines of a tree from its stored form."""
     at = 0
     while at < len(body):

@@ -38,7 +38,7 @@ def routes(world: World) -> list[web.RouteDef]:
         check_id = int(request.match_info["check"])
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         job = _job_of(world, check_id)
-        if job is None or not hmac.compare_digest(bearer, secret_of(world, check_id)):
+        if job is None or not hmac.compare_digest(bearer, _secret_of(world, check_id)):
             return web.Response(status=401)
         value = token_of(*job, request.query.get("audience", world.web))
         return web.json_response({"value": value, "count": len(value)})
@@ -56,11 +56,11 @@ def environment_of(repository: Repository, run: WorkflowRun, check: CheckRun) ->
     world = repository.world
     return {
         "ACTIONS_ID_TOKEN_REQUEST_URL": f"{world.web}{ISSUER}/jobs/{check.id}?api-version=2.0",
-        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": secret_of(world, check.id),
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": _secret_of(world, check.id),
     }
 
 
-def secret_of(world: World, check_id: int) -> str:
+def _secret_of(world: World, check_id: int) -> str:
     """Return the secret with which the job of a check asks for tokens."""
     return hashlib.sha256(f"{world.seed}:job:{check_id}".encode()).hexdigest()
 

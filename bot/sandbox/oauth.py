@@ -63,7 +63,7 @@ class SignIn:
         if app is None or query.get("client_id") != app.client_id:
             return self._pages.show(request, "refused.html", 404, message="No such App.")
         redirect_uri = query.get("redirect_uri", "")
-        if not is_callback(app, redirect_uri):
+        if not _is_callback(app, redirect_uri):
             return self._back(redirect_uri, query, "redirect_uri_mismatch", app)
         if self._pages.me(request).id in self._authorized:
             return self._granted(request, query)
@@ -74,7 +74,7 @@ class SignIn:
         """Take the answer of the person."""
         form = {name: str(value) for name, value in (await request.post()).items()}
         app = self.world.app
-        if app is None or not is_callback(app, form.get("redirect_uri", "")):
+        if app is None or not _is_callback(app, form.get("redirect_uri", "")):
             raise web.HTTPBadRequest
         if form.get("authorize") != "1":
             back = {
@@ -126,7 +126,7 @@ class SignIn:
             return _error("bad_verification_code")
         if form.get("redirect_uri", grant.redirect_uri) != grant.redirect_uri:
             return _error("redirect_uri_mismatch")
-        if grant.challenge and not compare_digest(challenge_of(form), grant.challenge):
+        if grant.challenge and not compare_digest(_challenge_of(form), grant.challenge):
             return _error("bad_verification_code")
         token = self._credentials.mint_user_token(grant.account, secret(self.world, "user"))
         return {
@@ -139,7 +139,7 @@ class SignIn:
         }
 
 
-def is_callback(app: App, redirect_uri: str) -> bool:
+def _is_callback(app: App, redirect_uri: str) -> bool:
     """Return whether an App's sign-in may lead there.
 
     An App that was not registered by a manifest has no list; any address of this machine will do.
@@ -149,7 +149,7 @@ def is_callback(app: App, redirect_uri: str) -> bool:
     return urlsplit(redirect_uri).hostname in ("127.0.0.1", "localhost", "::1")
 
 
-def challenge_of(form: Mapping[str, str]) -> str:
+def _challenge_of(form: Mapping[str, str]) -> str:
     """Return the S256 challenge of the verifier in a form."""
     digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
     return urlsafe_b64encode(digest).decode().rstrip("=")

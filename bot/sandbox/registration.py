@@ -82,7 +82,7 @@ class Registration:
         """Show a manifest of another site, and ask whether to make the App."""
         form = await request.post()
         text, owner = str(form.get("manifest", "")), self._owner(request, request.match_info)
-        manifest = manifest_of(text)
+        manifest = _manifest_of(text)
         shown = self._pages.show(
             request,
             "app.html",
@@ -97,7 +97,7 @@ class Registration:
         """Make the App, and go back to the other site with a code."""
         form = await request.post()
         owner = self._owner(request, {"owner": str(form.get("owner", ""))})
-        manifest = manifest_of(str(form.get("manifest", "")))
+        manifest = _manifest_of(str(form.get("manifest", "")))
         world = self.world
         if world.app is not None:
             raise NotRegistered("This sandbox has its App already.")
@@ -155,7 +155,7 @@ class Registration:
         return owner
 
 
-def manifest_of(text: str) -> Manifest:
+def _manifest_of(text: str) -> Manifest:
     """Read a manifest. Raises NotRegistered naming the wrong field."""
     try:
         value: Json = json.loads(text)
@@ -206,7 +206,7 @@ async def convert(call: Call) -> Answer:
     return Reply({**people.app(world, app), **credentials}, 201)
 
 
-async def change_hook(call: Call) -> Answer:
+async def _change_hook(call: Call) -> Answer:
     """Change address or secret of the App's webhook."""
     call.check_app()
     call.world.webhook_url = call.optional("url") or call.world.webhook_url
@@ -217,5 +217,5 @@ async def change_hook(call: Call) -> Answer:
 
 ROUTES = (
     Route("POST", "/app-manifests/{code}/conversions", convert, ("app",)),
-    Route("PATCH", "/app/hook/config", change_hook, ("app",)),
+    Route("PATCH", "/app/hook/config", _change_hook, ("app",)),
 )

@@ -84,7 +84,7 @@ class SmartHttp:
         actor = auth.actor_of(caller)
         if actor is None:
             raise _challenge()
-        commands, capabilities, pack = read_commands(await request.read())
+        commands, capabilities, pack = _read_commands(await request.read())
         async with repository.lock:
             unpacked, results = await _receive(repository, actor, commands, pack)
         listed = (f"unpack {unpacked}\n".encode(), *(one.line for one in results))
@@ -249,7 +249,7 @@ def packet(line: bytes) -> bytes:
     return f"{len(line) + 4:04x}".encode() + line
 
 
-def read_commands(body: bytes) -> tuple[list[Move], set[str], bytes]:
+def _read_commands(body: bytes) -> tuple[list[Move], set[str], bytes]:
     """The moves a push asks for, its capabilities, and the pack that follows."""
     moves: list[Move] = []
     capabilities: set[str] = set()

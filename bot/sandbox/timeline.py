@@ -57,7 +57,7 @@ class RunningClock:
     def __init__(self, speed: float = 1.0) -> None:
         self.speed = speed
         self._since_s = self.elapsed_s()
-        self._then = wall_now()
+        self._then = _wall_now()
 
     def elapsed_s(self) -> float:
         """Real seconds from some moment on."""
@@ -100,7 +100,7 @@ class Timeline:
 
     def __init__(self, clock: Clock, callers_now: Callable[[], datetime] | None = None) -> None:
         self.clock = clock
-        self.callers_now = callers_now or wall_now
+        self.callers_now = callers_now or _wall_now
         self._jobs: list[Job] = []
         self._order = 0
         self._changed = asyncio.Event()
@@ -202,7 +202,7 @@ class Timeline:
         return min(IDLE_S, max(0.0, (due - self.now()).total_seconds() / max(speed, 0.001)))
 
 
-def wall_now() -> datetime:
+def _wall_now() -> datetime:
     """The real time."""
     return datetime.now(UTC)
 

@@ -210,14 +210,14 @@ class FirstQueue:
             repository,
             branch,
             resolved.required,
-            method_of(reading) or queues.first_method(repository, resolved),
+            _method_of(reading) or queues.first_method(repository, resolved),
             rule_notes.rule_notes(resolved.required.notes),
             () if reading is None else reading.faults,
             problem=problem_of(repository, branch, resolved),
         )
 
 
-def method_of(reading: Reading | None) -> MergeMethod | None:
+def _method_of(reading: Reading | None) -> MergeMethod | None:
     """Return the merge method that the repository file sets."""
     method = None if reading is None else reading.settings.get("merge_method")
     return method if isinstance(method, MergeMethod) else None

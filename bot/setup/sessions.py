@@ -70,7 +70,7 @@ def is_valid(data_dir: Path, token: str, now: datetime) -> bool:
     return hmac.compare_digest(_digest(token), digest) and now < expires_at
 
 
-def redeem(data_dir: Path, token: str, now: datetime) -> bool:
+def _redeem(data_dir: Path, token: str, now: datetime) -> bool:
     """Return whether the token is the one of the present link, and end the link if it is."""
     if not is_valid(data_dir, token, now):
         return False
@@ -131,7 +131,7 @@ class Sessions:
     def enter(self, token: str) -> str | None:
         """Use a link; the cookie of a new session, None if the link is not valid."""
         now = self._clock.now()
-        if not redeem(self._data_dir, token, now):
+        if not _redeem(self._data_dir, token, now):
             return None
         live = [(key, one) for key, one in self._sessions.items() if now < one.until]
         self._sessions = dict(live[-SESSIONS_MAX + 1 :])

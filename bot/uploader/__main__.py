@@ -25,19 +25,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     upload.add_argument("--variant", default="", help="flavor of the tests")
     upload.add_argument("--matrix", default="", help="the job's matrix values as JSON")
     upload.add_argument("--strict", action="store_true", help="fail when the upload fails")
-    upload.set_defaults(run=upload_reports)
+    upload.set_defaults(run=_upload_reports)
     impacted = commands.add_parser("targets", help="upload the targets a pull request touches")
     impacted.add_argument("--url", required=True, help="the service")
     impacted.add_argument("--tool", required=True, choices=[*touched.TOOLS, targets.PATHS])
     impacted.add_argument("--paths", default="", help="target: globs, one a line")
     impacted.add_argument("--base", default="", help="what to compare with")
     impacted.add_argument("--on-error", default="all", choices=["all", "fail"])
-    impacted.set_defaults(run=upload_targets)
+    impacted.set_defaults(run=_upload_targets)
     options = parser.parse_args(arguments)
     return int(options.run(options, os.environ))
 
 
-def upload_targets(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _upload_targets(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Upload the targets with the job's own token, else that of the input; a fork's run has none.
 
     A fork's run is identified by its id.
@@ -54,7 +54,7 @@ def upload_targets(options: argparse.Namespace, environ: Mapping[str, str]) -> i
     return targets.upload(chosen, environ, service)
 
 
-def upload_reports(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _upload_reports(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Upload the reports, and write what the job's page and later steps read."""
     outcome = Outcome()
     try:
@@ -81,7 +81,7 @@ def upload(
     """Upload the reports that the options name. Raises RequestFailed."""
     globs = [line.strip() for line in options.junit.splitlines() if line.strip()]
     metadata = {
-        **ci.metadata_of(environ, matrix_values(options.matrix)),
+        **ci.metadata_of(environ, _matrix_values(options.matrix)),
         "repo": ci.repository_of(environ),
         "org_url_slug": options.org,
         "variant": options.variant,
@@ -93,7 +93,7 @@ def upload(
     uploading.upload(service, content, outcome)
 
 
-def matrix_values(text: str) -> str:
+def _matrix_values(text: str) -> str:
     """Return `3.12, linux` for `{"python": "3.12", "os": "linux"}`; empty without a matrix."""
     try:
         values = json.loads(text or "null")

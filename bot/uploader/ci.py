@@ -147,7 +147,7 @@ def metadata_of(environ: Mapping[str, str], matrix: str = "", sha: str = "") -> 
         "run_id": values.get("run_id"),
         "run_attempt": attempt_of(environ, values.get("run_attempt", "")),
         "run_url": values.get("run_url"),
-        "job": one_line(f"{job} ({matrix})" if job and matrix else job),
+        "job": _one_line(f"{job} ({matrix})" if job and matrix else job),
         "machine": values.get("machine"),
     }
     return {name: value for name, value in fields.items() if value}
@@ -173,7 +173,7 @@ def tested_tree(sha: str) -> str:
     return git("rev-parse", "HEAD^{tree}")
 
 
-def one_line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return the text as one line of at most 255 characters that no other text has.
 
     The values of a matrix may be long and have several lines; the service would refuse them.
@@ -224,14 +224,14 @@ def triggering_run_of(environ: Mapping[str, str]) -> TriggeringRun | None:
     if environ.get("GITHUB_EVENT_NAME") != "workflow_run":
         return None
     try:
-        return parse_triggering_run(event_of(environ))
+        return _parse_triggering_run(event_of(environ))
     except (KeyError, TypeError):
         unknown = {"GITHUB_REF": ANY_REF, "RUNNER_NAME": ""}
         description = "The event names no triggering run: the results count for no branch"
         return TriggeringRun(unknown, "", "", description)
 
 
-def parse_triggering_run(event: Json) -> TriggeringRun:
+def _parse_triggering_run(event: Json) -> TriggeringRun:
     """Return the run of a `workflow_run` event. Raises KeyError and TypeError for another."""
     run = transport.member(event, "workflow_run")
     repository = transport.member(event, "repository")

@@ -61,11 +61,11 @@ def find_reports(globs: Iterable[str], since_s: float, log: Callable[[str], obje
             log(f"{name} cannot be read ({failed.strerror})")
             reports.unread.append(name)
             continue
-        reports.readable.append(packed_report(name, content))
+        reports.readable.append(_packed_report(name, content))
     return reports
 
 
-def packed_report(name: str, content: bytes) -> Report:
+def _packed_report(name: str, content: bytes) -> Report:
     """Return a file as it is uploaded; one that is gzip already stays as it is."""
     if content.startswith(GZIP_MAGIC):
         # Its last bytes name the unpacked size. They may lie; the service counts for itself.
@@ -92,12 +92,12 @@ def matching(pattern: str) -> Iterator[str]:
     # An absolute pattern begins with an empty segment.
     tops = glob.iglob("/".join([*segments[:at], ""])) if at else [""]
     for top in tops:
-        for folder in folders_in(top):
+        for folder in _folders_in(top):
             start = [glob.escape(folder)] if folder or top else []
             yield from matching("/".join([*start, *rest]))
 
 
-def folders_in(top: str) -> Iterator[str]:
+def _folders_in(top: str) -> Iterator[str]:
     """Yield a folder and all below it, without a slash at the end; empty is the current one."""
     for folder, folders, _ in os.walk(top or os.curdir):
         folders[:] = [each for each in folders if not each.startswith(".")]

@@ -35,7 +35,7 @@ def upload(options: Options, environ: Mapping[str, str], service: Service) -> in
         return 0
     branch = environ.get("GITHUB_BASE_REF", "")
     try:
-        targets = find_targets(options, options.base or f"origin/{branch}", pull["sha"])
+        targets = _find_targets(options, options.base or f"origin/{branch}", pull["sha"])
     except ToolFailed as failed:
         service.log(f"The touched targets cannot be found: {failed}")
         if options.fails:
@@ -60,7 +60,7 @@ def upload(options: Options, environ: Mapping[str, str], service: Service) -> in
     return 0
 
 
-def find_targets(options: Options, base: str, head: str) -> Targets:
+def _find_targets(options: Options, base: str, head: str) -> Targets:
     """Return the targets touched between merge base and head; none if nothing changed.
 
     Raises ToolFailed, and ValueError for invalid options.

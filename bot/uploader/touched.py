@@ -80,10 +80,10 @@ def is_match(path: str, glob: str) -> bool:
     return fnmatch.fnmatchcase(path, glob) or fnmatch.fnmatchcase(path, bare)
 
 
-def by_nx(change: Change) -> Targets:
+def _by_nx(change: Change) -> Targets:
     """Return the projects that Nx calls affected. Raises ToolFailed."""
     arguments = ("show", "projects", "--affected", "--json", f"--base={change.base}")
-    names = parse_array(run("npx", "nx", *arguments, f"--head={change.head}"))
+    names = _parse_array(run("npx", "nx", *arguments, f"--head={change.head}"))
     if not all(isinstance(each, str) for each in names):
         raise ToolFailed("nx printed no list of names")
     return [str(each) for each in names]
@@ -93,11 +93,11 @@ def by_pnpm(change: Change) -> Targets:
     """Return the changed packages, and those that depend on them. Raises ToolFailed."""
     output = run("pnpm", "--filter", f"...[{change.base}]", "list", "--depth", "-1", "--json")
     # Without any package pnpm prints a sentence instead.
-    packages = parse_array(output) if "[" in output else []
+    packages = _parse_array(output) if "[" in output else []
     return [str(each["name"]) for each in packages if isinstance(each, dict) and "name" in each]
 
 
-def by_bazel(change: Change) -> Targets:
+def _by_bazel(change: Change) -> Targets:
     """Return the rules that depend on a changed file, or on a package whose files changed.
 
     An added or deleted file counts for its whole package, because globs match it. Raises
@@ -105,7 +105,7 @@ def by_bazel(change: Change) -> Targets:
     """
     if any(EVERYTHING.fullmatch(path) for path in change.paths):
         return ALL
-    package_by_path = {path: package_of(path) for path in change.paths}
+    package_by_path = {path: _package_of(path) for path in change.paths}
     packages = {package for package in package_by_path.values() if package is not None}
     if not packages:
         return []
@@ -122,7 +122,7 @@ def by_bazel(change: Change) -> Targets:
     return query(f"kind(rule, rdeps(//..., set({' '.join(map(quoted, sorted(touched)))})))")
 
 
-def package_of(path: str) -> str | None:
+def _package_of(path: str) -> str | None:
     """Return the nearest folder above with a build file in the checkout; None without one."""
     folder = posixpath.dirname(path)
     while True:
@@ -152,14 +152,14 @@ def query(text: str) -> list[str]:
 
 
 TOOLS: Mapping[str, Callable[[Change], Targets]] = {
-    "nx": by_nx,
+    "nx": _by_nx,
     "pnpm": by_pnpm,
-    "bazel": by_bazel,
+    "bazel": _by_bazel,
 }
 """The tools that need no further options."""
 
 
-def parse_array(output: str) -> list[object]:
+def _parse_array(output: str) -> list[object]:
     """Return the JSON array that a tool printed, also below warnings. Raises ToolFailed."""
     start = re.search(r"^\[", output, re.MULTILINE)
     try:

@@ -118,7 +118,7 @@ class Service(NamedTuple):
 
         Retries transient failures; a service that times out is not asked again.
         """
-        headers = {"User-Agent": "headgate-upload", **authorization_of(self), **request.headers}
+        headers = {"User-Agent": "headgate-upload", **_authorization_of(self), **request.headers}
         with_headers = request._replace(headers=headers)
         retries = Retries(UPLOAD_PAUSES_S, self.timeout_s, self.log, self.clock.sleep)
         return send(self.url, with_headers, retries, lambda each: content_of(self.url, each))
@@ -153,7 +153,7 @@ def send(url: str, request: Request, retries: Retries, parse: Callable[[Response
     raise AssertionError("the loop ends by return or raise")
 
 
-def authorization_of(service: Service) -> dict[str, str]:
+def _authorization_of(service: Service) -> dict[str, str]:
     """Return the header that identifies the caller. Raises RequestFailed."""
     if service.token.startswith("eyJ"):
         named = {"x-headgate-repository": service.repository} if service.repository else {}
@@ -193,7 +193,7 @@ def open_within(root: str, request: urllib.request.Request, timeout_s: float) ->
 
     def run() -> None:
         try:
-            outcomes.append(open_once(opener, request, timeout_s))
+            outcomes.append(_open_once(opener, request, timeout_s))
         except RequestFailed as failed:
             outcomes.append(failed)
 
@@ -209,7 +209,7 @@ def open_within(root: str, request: urllib.request.Request, timeout_s: float) ->
     return outcomes[0]
 
 
-def open_once(
+def _open_once(
     opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
 ) -> Response:
     """Return the response to one request. Raises Transient, RequestFailed."""

@@ -80,7 +80,7 @@ class Outcome:
     def add(self, received: Json) -> Answer:
         """Add the answer to an upload. Raises RequestFailed if it is not one."""
         self.received.append(received)
-        answer = parse_answer(received)
+        answer = _parse_answer(received)
         self.answers.append(answer)
         return answer
 
@@ -100,7 +100,7 @@ class Ending(NamedTuple):
     message: str
 
 
-def parse_answer(value: Json) -> Answer:
+def _parse_answer(value: Json) -> Answer:
     """Parse the service's answer. Raises RequestFailed if it is not one to an upload."""
     try:
         quarantined = integer(value["quarantined_failures"])
@@ -112,7 +112,7 @@ def parse_answer(value: Json) -> Answer:
             quarantined=quarantined,
             is_whole=all(each["status"] == "accepted" for each in files),
             exit_code=exit_code(transport.member(value, "verdict")["exit_code"]),
-            failures=tuple(parse_failure(each) for each in transport.objects(value["failures"])),
+            failures=tuple(_parse_failure(each) for each in transport.objects(value["failures"])),
             warnings=tuple(str(each) for each in transport.array(value["warnings"])),
             html_url=str(value["html_url"] or ""),
             not_excused=tuple(str(each) for each in not_excused),
@@ -121,7 +121,7 @@ def parse_answer(value: Json) -> Answer:
         raise RequestFailed("the answer is not one to an upload: is it Headgate") from invalid
 
 
-def parse_failure(value: Json) -> Failure:
+def _parse_failure(value: Json) -> Failure:
     """Parse one failed test, with the name that people search for."""
     name, file, classname = (str(value[each]) for each in ("name", "file_path", "classname"))
     full_name = f"{file}::{name}" if file else f"{classname}.{name}" if classname else name
@@ -167,7 +167,7 @@ def message_of(outcome: Outcome, code: int) -> str:
     failures = [failure for each in answers for failure in each.failures]
     start = counted(failed, "failure")
     if quarantined == failed:
-        names = [with_end(each) for each in failures if each.reason is not None]
+        names = [_with_end(each) for each in failures if each.reason is not None]
         limit = "" if outcome.is_whole else ", but not every report was read"
         if answers[-1].not_excused:
             limit = f", but not excused: {'; '.join(answers[-1].not_excused)}"
@@ -177,7 +177,7 @@ def message_of(outcome: Outcome, code: int) -> str:
     return f"{start}, {shares}: {end} Not quarantined: {listed(others, failed - quarantined)}"
 
 
-def with_end(failure: Failure) -> str:
+def _with_end(failure: Failure) -> str:
     """Return `test_total (until 12 Dec)`, with the date if the quarantine's reason has one."""
     match = QUARANTINE_END.match(failure.reason or "")
     try:

@@ -44,11 +44,11 @@ def trace(text: str, lines_max: int = LINES_MAX) -> list[TraceLine]:
     lines = text.rstrip().splitlines()
     first = next((nth for nth, line in enumerate(lines) if line.strip()), 0)
     shown_lines = lines[first : first + lines_max]
-    kept = [TraceLine(shown_indented(line), line.startswith(HITS)) for line in shown_lines]
+    kept = [TraceLine(_shown_indented(line), line.startswith(HITS)) for line in shown_lines]
     return kept + [TraceLine("…", is_hit=False)] * (len(lines) - first > lines_max)
 
 
-def shown_indented(line: str) -> str:
+def _shown_indented(line: str) -> str:
     """A line of a trace, cleaned, with its indentation, which may begin with a mark of pytest."""
     margin = MARGIN.match(line)
     width = margin.end() if margin else 0

@@ -33,7 +33,7 @@ async def read(request: web.Request, visitor: Visitor, options: Options) -> Mapp
     Raises Foreign for one that no page of ours has sent to this visitor, Malformed for a body
     that is no form.
     """
-    check_origin(request, options)
+    _check_origin(request, options)
     length = request.content_length
     is_form = request.content_type == "application/x-www-form-urlencoded"
     if not is_form or length is None or length > FORM_BYTES_MAX:
@@ -59,7 +59,7 @@ def faults_of(wrong: Malformed) -> str:
     return text
 
 
-def check_origin(request: web.Request, options: Options) -> None:
+def _check_origin(request: web.Request, options: Options) -> None:
     """Raise Foreign unless a page of ours has sent the form.
 
     Browsers set both headers themselves: `Sec-Fetch-Site` for secure addresses and this machine,

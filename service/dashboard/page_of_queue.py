@@ -59,7 +59,7 @@ class Stretch:
     joint: tuple[LineRow, ...]
 
 
-def stretches_of(value: MergeQueue, rows: Sequence[LineRow], scale: Axis) -> tuple[Stretch, ...]:
+def _stretches_of(value: MergeQueue, rows: Sequence[LineRow], scale: Axis) -> tuple[Stretch, ...]:
     """Return the lanes in order: whatever touches everything ends those before it."""
     found: list[Stretch] = []
     beside: list[PullRequestView] = []
@@ -204,7 +204,7 @@ def made_of(page: PageOfQueue, after: int, now: datetime) -> QueuePage:
         mark=marks.of_queue(value),
         standstill=holds.standstill(value, now),
         line=drawn,
-        stretches=stretches_of(value, drawn.rows, drawn.axis) if is_parallel else (),
+        stretches=_stretches_of(value, drawn.rows, drawn.axis) if is_parallel else (),
         left=tuple(left_row(each, value) for each in page.left),
         unready=tuple(_unready(each, value) for each in unready[:UNREADY_MAX]),
         unready_more=max(0, len(unready) - UNREADY_MAX),

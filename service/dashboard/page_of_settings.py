@@ -143,7 +143,7 @@ async def _tried(
     if isinstance(found, str):
         return Trial(given, tried, trouble=found)
     (effect,) = found
-    return Trial(given, tried, title_of(changes, effect), effect.submissions, rows_of(effect))
+    return Trial(given, tried, _title_of(changes, effect), effect.submissions, rows_of(effect))
 
 
 async def _effects(
@@ -207,7 +207,7 @@ def _times(side: Mapping[str, float | None]) -> tuple[str, str]:
     return _time(side["time_to_merge_p50_s"]), _time(side["time_to_merge_p95_s"])
 
 
-def title_of(changes: Mapping[str, ConfigValue], found: Replayed) -> str:
+def _title_of(changes: Mapping[str, ConfigValue], found: Replayed) -> str:
     """Return `Concurrency 8: P95 41 min → 29 min, CI +6 %`."""
     name, value = next(iter(changes.items()))
     more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""

@@ -67,13 +67,13 @@ async def pull_request(runtime: Runtime, request: PageRequest) -> PullRequestPag
     return page_of_pull_request.made_of(found, request.now)
 
 
-async def version_of_queue(runtime: Runtime, request: PageRequest) -> Version:
+async def _version_of_queue(runtime: Runtime, request: PageRequest) -> Version:
     """Return the version of the queue whose branch the path names."""
     branch = page_addresses.branch_of(request.names["branch"])
     return Version(*await queue_pages.version(runtime, request.where.repository, branch))
 
 
-async def version_of_run(runtime: Runtime, request: PageRequest) -> Version:
+async def _version_of_run(runtime: Runtime, request: PageRequest) -> Version:
     """Return the version of the queue of the run that the path names."""
     return Version(*await run_pages.version(runtime, request.where.repository, request.names["id"]))
 
@@ -100,13 +100,13 @@ async def tests(runtime: Runtime, request: PageRequest) -> TestsPage:
     return await page_of_tests.read(runtime, request.where, request.query)
 
 
-async def version_of_tests(runtime: Runtime, request: PageRequest) -> Version:
+async def _version_of_tests(runtime: Runtime, request: PageRequest) -> Version:
     """Return the version of everything that lists of the repository's tests show."""
     within = frozenset({request.where.repository.id})
     return Version(await all_tests.changes(runtime, within=within))
 
 
-async def version_of_uploads(runtime: Runtime, request: PageRequest) -> Version:
+async def _version_of_uploads(runtime: Runtime, request: PageRequest) -> Version:
     """Return the version of the list of uploads."""
     return Version(await page_of_upload.changes(runtime, request.where.repository))
 
@@ -122,16 +122,16 @@ async def upload(runtime: Runtime, request: PageRequest) -> PageOfUpload:
 
 
 PAGES: tuple[PageKind[PageRequest], ...] = (
-    PageKind("tests", "tests.html", tests, version_of_tests),
+    PageKind("tests", "tests.html", tests, _version_of_tests),
     PageKind("tests/{id}", "test.html", test, actions=quarantine_actions.OF_TEST),
-    PageKind("uploads", "uploads.html", uploads, version_of_uploads),
+    PageKind("uploads", "uploads.html", uploads, _version_of_uploads),
     PageKind("uploads/{id}", "upload.html", upload),
-    PageKind("runs/{id}", "run.html", run, version_of_run),
+    PageKind("runs/{id}", "run.html", run, _version_of_run),
     PageKind(
         "{branch:[^/]+}/pull/{number}",
         "pull_request.html",
         pull_request,
-        version_of_queue,
+        _version_of_queue,
         queue_actions.OF_PULL_REQUEST,
     ),
     PageKind("{branch:[^/]+}/health", "health.html", health),
@@ -148,6 +148,6 @@ PAGES: tuple[PageKind[PageRequest], ...] = (
         page_of_settings.read,
         actions=page_of_settings.ACTIONS,
     ),
-    PageKind("{branch:[^/]+}", "queue.html", queue, version_of_queue, queue_actions.OF_QUEUE),
+    PageKind("{branch:[^/]+}", "queue.html", queue, _version_of_queue, queue_actions.OF_QUEUE),
 )
 """Every page of a repository; a path with names of ours comes before one without."""

@@ -146,7 +146,7 @@ async def submit(runtime: Runtime, request: PageRequest) -> None:
     await pull_requests.submit(runtime, queue, request.number, SubmitOptions(), actor)
 
 
-async def prioritize(runtime: Runtime, request: PageRequest) -> None:
+async def _prioritize(runtime: Runtime, request: PageRequest) -> None:
     """Change the priority of the submission that is queued.
 
     Neither a head that was pushed in the meantime nor a pull request that has left enters by this.
@@ -181,5 +181,5 @@ OF_PULL_REQUEST: Mapping[str, Action[PageRequest]] = {
     ),
     "restart": Action(AccessLevel.WRITE, restart),
     "submit": Action(AccessLevel.WRITE, submit),
-    "priority": Action(AccessLevel.MAINTAIN, prioritize),
+    "priority": Action(AccessLevel.MAINTAIN, _prioritize),
 }

@@ -115,8 +115,8 @@ class PostgresqlRunner:
         self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
         self._reading = ThreadPoolExecutor(readers, "store-reader")
         self._probing = ThreadPoolExecutor(1, "store-probe")
-        self._liveness = LivenessLock(single_engine_of(engine.url))
-        self._probe = VersionProbe(single_engine_of(engine.url))
+        self._liveness = LivenessLock(_single_engine_of(engine.url))
+        self._probe = VersionProbe(_single_engine_of(engine.url))
         self._newest: Joined[int, Newest] = Joined(self._probe_versions)
         self._boundary = boundary
         self._clock = clock
@@ -225,7 +225,7 @@ def engine_of(url: URL, pool: int) -> Engine:
     return _connected_by(engine, LimitedConnection)
 
 
-def single_engine_of(url: URL) -> Engine:
+def _single_engine_of(url: URL) -> Engine:
     """Connections beside the pool, each for as long as it is kept, in autocommit.
 
     Whoever works finds all connections of the pool free.
@@ -251,14 +251,14 @@ def _commit(connection: Connection) -> None:
     except DBAPIError as error:
         # Whether it is committed is unknown, so it may not run again: the caller finds out by
         # the row that his own key names.
-        if is_lost(error):
+        if _is_lost(error):
             raise DatabaseUnavailable.caused_by(error) from error
         raise
 
 
-def is_lost(error: DBAPIError) -> bool:
+def _is_lost(error: DBAPIError) -> bool:
     """Return whether the connection broke, or never came about."""
-    return error.connection_invalidated or sqlstate_of(error) is None
+    return error.connection_invalidated or _sqlstate_of(error) is None
 
 
 def is_away(error: DBAPIError) -> bool:
@@ -266,21 +266,21 @@ def is_away(error: DBAPIError) -> bool:
 
     A server that refuses for good says so in words alone: libpq gives no code at the connecting.
     """
-    state = sqlstate_of(error)
+    state = _sqlstate_of(error)
     if state is not None:
         return state.startswith(UNAVAILABLE)
     return not any(words in str(error.orig) for words in REFUSED_FOR_GOOD)
 
 
-def sqlstate_of(error: DBAPIError) -> str | None:
+def _sqlstate_of(error: DBAPIError) -> str | None:
     """The server's code; None when it did not answer."""
     return getattr(error.orig, "sqlstate", None)
 
 
 def meaning_of(error: DBAPIError) -> Exception:
     """Whether to try again, to give up for now, or a mistake of ours: then the error itself."""
-    state = sqlstate_of(error)
-    if state in AGAIN or is_lost(error):
+    state = _sqlstate_of(error)
+    if state in AGAIN or _is_lost(error):
         return Again(str(error.orig))
     if state is not None and state.startswith(UNAVAILABLE):
         return DatabaseUnavailable.caused_by(error)

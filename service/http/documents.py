@@ -71,7 +71,7 @@ def specification(look: Look) -> Page:
     return Page(JSON, openapi.encoded(look.contract, look.case))
 
 
-def entrance(_: Look) -> Page:
+def _entrance(_: Look) -> Page:
     """Redirect to the reference."""
     return Page(HTML, b"", 302, {"Location": "/docs/api"})
 
@@ -175,7 +175,7 @@ def _marked(text: str) -> str:
 
 DOCUMENT_ROUTES: tuple[Route, ...] = (
     Document("/openapi.json", specification, JSON, operation="getOpenApiDocument"),
-    Document("/docs", entrance, HTML, status=302, operation="getDocs"),
+    Document("/docs", _entrance, HTML, status=302, operation="getDocs"),
     Document("/docs/api", shown, HTML, operation="getApiViewer"),
     Document(
         "/docs/errors/{code}",

@@ -100,7 +100,7 @@ def _insert(session: Tx, endpoint: Endpoint, row: AuditRow) -> EndpointView:
         )
     subscribers.create(session, endpoint)
     audit.append(session, row)
-    return view_of(session, endpoint)
+    return _view_of(session, endpoint)
 
 
 async def _vet(runtime: Runtime, url: str) -> None:
@@ -140,7 +140,7 @@ def _key(view: EndpointView) -> Key:
 
 def _seen(session: Tx, caller: Caller) -> tuple[EndpointView, ...]:
     known = subscribers.endpoints_of(session, caller.org_id)
-    return tuple(view_of(session, each) for each in known if sees(caller, each))
+    return tuple(_view_of(session, each) for each in known if sees(caller, each))
 
 
 async def update(
@@ -168,7 +168,7 @@ async def update(
         if change.is_enabled is False:
             notifications.give_up(session, after.id, after.disabled_reason or "")
         audit.append(session, entry)
-        return view_of(session, after)
+        return _view_of(session, after)
 
     return await runtime.store.run(transaction)
 
@@ -280,7 +280,7 @@ def sees(caller: Caller, endpoint: Endpoint) -> bool:
     return endpoint.repositories is not None and endpoint.repositories <= caller.repositories
 
 
-def view_of(session: Tx, endpoint: Endpoint) -> EndpointView:
+def _view_of(session: Tx, endpoint: Endpoint) -> EndpointView:
     """Return the endpoint as it is shown, with the present names of its repositories."""
     names = None
     if endpoint.repositories is not None:

@@ -131,7 +131,7 @@ async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
     except ProviderError as trouble:
         report = log.info if isinstance(trouble, Throttled) else log.warning
         report("effect_failed", kind=row.kind, key=row.key, why=trouble.message)
-        await explain_trouble(runtime, row, trouble)
+        await _explain_trouble(runtime, row, trouble)
         await _wait(runtime, row, trouble)
     else:
         runtime.boundary.reach("effect.before_done")
@@ -149,7 +149,7 @@ async def interrupted(runtime: Runtime, row: OutboxRow, error: Exception) -> Non
     if isinstance(error, DatabaseUnavailable):
         trouble = OutcomeUnknown("The database was unavailable while this was carried out.")
     await _wait(runtime, row, trouble)
-    await explain_trouble(runtime, row, trouble)
+    await _explain_trouble(runtime, row, trouble)
 
 
 async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
@@ -276,7 +276,7 @@ async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:
     return True
 
 
-async def explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
+async def _explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
     """Hold the queue, by name, when the provider says that we or the repository are out.
 
     Or when its limits delay a test branch.

@@ -73,7 +73,7 @@ def code(text: str) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def pull_link(number: int, links: Links) -> str:
+def _pull_link(number: int, links: Links) -> str:
     """`#478` linked to our page of it, or in a code span: bare, it would leave a mark there."""
     if links.pages is None:
         return f"`#{number}`"
@@ -130,7 +130,7 @@ def _markdown(part: Part, links: Links) -> str:
         case Code(text):
             return code(text)
         case Pull(number):
-            return pull_link(number, links)
+            return _pull_link(number, links)
         case Page(text, url):
             return page(text, url, links)
         case _:

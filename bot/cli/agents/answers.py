@@ -131,12 +131,12 @@ class PullRequestState(BaseModel):
             retryable=bool(record["retryable"]),
             position=whole(record["position"]),
             queue_length=whole(record["queueLength"]),
-            expected_by=text_or_none(eta.get("latest")),
-            merged_as=text_or_none(conclusion.get("mergedSha")),
+            expected_by=_text_or_none(eta.get("latest")),
+            merged_as=_text_or_none(conclusion.get("mergedSha")),
             failed_checks=texts(conclusion.get("failedStatuses")),
             failures=Failures.of(members(record.get("explanation")).get("failures")),
             required_checks=checks_of(record.get("requiredChecks")),
-            page=text_or_none(members(record["links"]).get("page")),
+            page=_text_or_none(members(record["links"]).get("page")),
             next_step=NEXT_STEPS[outcome],
         )
 
@@ -159,7 +159,7 @@ class Condition(BaseModel):
             met=bool(shown["met"]),
             text=str(shown["text"]),
             who_must_act=str(shown["whoMustAct"]).lower(),
-            since=text_or_none(shown["since"]),
+            since=_text_or_none(shown["since"]),
             pull_requests=numbers(shown["pullRequests"]),
         )
 
@@ -189,15 +189,15 @@ class Explanation(BaseModel):
             state=output.state_of(answer),
             summary=str(answer["summary"]),
             conditions=[Condition.of(each) for each in output.objects(answer["conditions"])],
-            suspicion=text_or_none(members(answer.get("suspicion")).get("text")),
+            suspicion=_text_or_none(members(answer.get("suspicion")).get("text")),
             failures=Failures.of(answer.get("failures")),
             required_checks=checks_of(answer.get("requiredChecks")),
-            page=text_or_none(answer.get("page")),
-            next=text_or_none(members(answer["next"]).get("what")),
+            page=_text_or_none(answer.get("page")),
+            next=_text_or_none(members(answer["next"]).get("what")),
             ahead=numbers(answer["ahead"]),
             behind=numbers(answer["behind"]),
-            expected_by=text_or_none(members(answer["eta"]).get("latest")),
-            expected_unknown_because=text_or_none(answer["etaUnknownReason"]),
+            expected_by=_text_or_none(members(answer["eta"]).get("latest")),
+            expected_unknown_because=_text_or_none(answer["etaUnknownReason"]),
         )
 
 
@@ -273,12 +273,12 @@ class TestHealth(BaseModel):
         return cls(
             id=str(test["id"]),
             name=output.plain(test["name"]),
-            file=text_or_none(test.get("file_path")),
+            file=_text_or_none(test.get("file_path")),
             variant=str(test["variant"]),
             status=str(status.get("value")).lower(),
             because=str(status.get("reason")),
             failure_rate_7d=float(str(test["failure_rate_last_7d"])),
-            last_failed_at=text_or_none(test["last_failed_at"]),
+            last_failed_at=_text_or_none(test["last_failed_at"]),
             pull_requests_hit_7d=whole(test["pull_requests_impacted_last_7d"]) or 0,
             ci_seconds_lost_7d=whole(test["ci_seconds_lost_last_7d"]) or 0,
             owners=texts(test["codeowners"]),
@@ -352,7 +352,7 @@ def whole(value: object) -> int | None:
     return None if value is None else int(str(value))
 
 
-def text_or_none(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     """Return a text; None for null."""
     return None if value is None else str(value)
 

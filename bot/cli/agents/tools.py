@@ -158,7 +158,7 @@ class Tools:
         while True:
             left_s = ends_s - clock.monotonic_s()
             poll_s = max(1, min(POLL_S, math.ceil(left_s)))
-            record = await session.run(call, poll_of(queue, number, version, poll_s))
+            record = await session.run(call, _poll_of(queue, number, version, poll_s))
             if output.state_of(record) in pull_requests.OUTCOMES or left_s <= 0:
                 return state_of(queue, await session.run(call, explained(queue, record)))
             version = record["recordVersion"]
@@ -170,7 +170,7 @@ class Tools:
         """Explain why a submitted pull request is not merged yet: each condition, met or open."""
         return await self._session.run(
             call,
-            lambda client: explanation_of(self._session.queue(client, repo), number),
+            lambda client: _explanation_of(self._session.queue(client, repo), number),
         )
 
     async def who_must_act(self, call: Call, number: Number, repo: Repo = None) -> WhoMustAct:
@@ -179,7 +179,7 @@ class Tools:
         def ask(client: Client) -> WhoMustAct:
             queue = self._session.queue(client, repo)
             record = queue.post_pull_request("/getSubmittedPullRequest", number)
-            return WhoMustAct.of(explanation_of(queue, number), record)
+            return WhoMustAct.of(_explanation_of(queue, number), record)
 
         return await self._session.run(call, ask)
 
@@ -259,7 +259,7 @@ class Tools:
         return await self._session.run(call, ask)
 
 
-def poll_of(queue: Queue, number: int, version: object, seconds: int) -> Callable[[Client], Json]:
+def _poll_of(queue: Queue, number: int, version: object, seconds: int) -> Callable[[Client], Json]:
     """Return the request that waits up to `seconds` for a change since `version`.
 
     Without a version it does not wait.
@@ -292,6 +292,6 @@ def state_of(queue: Queue, record: Json) -> PullRequestState:
     return PullRequestState.of(queue.repo.slug, branch, record)
 
 
-def explanation_of(queue: Queue, number: int) -> Explanation:
+def _explanation_of(queue: Queue, number: int) -> Explanation:
     """Return why the pull request is not merged yet."""
     return Explanation.of(queue.post_pull_request("/explainPullRequest", number))

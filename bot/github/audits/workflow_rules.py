@@ -46,11 +46,11 @@ def workflow_triggers(facts: RepositoryFacts) -> Iterator[Finding]:
         yield error(
             f"The required check `{check.name}` never reports on a test branch: `{name}` does not "
             f"start there.{other}",
-            f"In `{workflows.FOLDER}/{name}`, add {trigger_of(facts)} under `on:`.",
+            f"In `{workflows.FOLDER}/{name}`, add {_trigger_of(facts)} under `on:`.",
         )
 
 
-def trigger_of(facts: RepositoryFacts) -> str:
+def _trigger_of(facts: RepositoryFacts) -> str:
     """Return the trigger that starts a workflow on the queue's kind of test branch."""
     if facts.subject.vehicle is Vehicle.PUSH:
         return f'`push: {{branches: ["{workflows.PATTERN}"]}}`'
@@ -152,7 +152,7 @@ def _why(workflow: Workflow, job: WorkflowJob) -> str:
 def _let_run(facts: RepositoryFacts, workflow: Workflow, what: str = "the job's `if:`") -> str:
     path, condition = f"`{workflows.FOLDER}/{workflow.name}`", CONDITIONS[facts.subject.vehicle]
     if not starts(facts, workflow):
-        return f"In {path}, add {trigger_of(facts)} under `on:`"
+        return f"In {path}, add {_trigger_of(facts)} under `on:`"
     return f"In {path}, add `|| {condition}` to {what}"
 
 

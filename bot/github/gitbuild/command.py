@@ -166,7 +166,7 @@ class Git:
             raise GitFailed(command.name, "its output is too long") from None
         finally:
             await _end(process)
-        words = without_secrets(errors.decode(errors="replace").strip(), remote)
+        words = _without_secrets(errors.decode(errors="replace").strip(), remote)
         if code not in (0, *command.expects):
             raise GitFailed(command.name, words[-WORDS_MAX:] or f"exit code {code}")
         return Output(code, output, words)
@@ -194,7 +194,7 @@ class Git:
         }
 
 
-def without_secrets(words: str, remote: Remote | None) -> str:
+def _without_secrets(words: str, remote: Remote | None) -> str:
     """Return words of git without the token in any form."""
     if remote is not None:
         for secret in (remote.credentials.removeprefix("Basic "), remote.token):

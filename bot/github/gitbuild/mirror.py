@@ -200,12 +200,12 @@ class Mirror:
         if client is None:
             return await self.git.run(self.folder, command)
         try:
-            return await self.git.run(self.folder, command, await remote_of(client))
+            return await self.git.run(self.folder, command, await _remote_of(client))
         except GitFailed as failed:
             if not any(part in failed.words.lower() for part in REFUSED_TOKEN):
                 raise
         client.github.tokens.drop(client.repo)
-        return await self.git.run(self.folder, command, await remote_of(client))
+        return await self.git.run(self.folder, command, await _remote_of(client))
 
     async def fetch(
         self, client: RepositoryClient, refs: Mapping[str, Sha], *, is_first: bool = False
@@ -249,7 +249,7 @@ class Mirror:
             except (GitFailed, Unusable):
                 await _delete(made.folder)
                 raise
-            size = await asyncio.to_thread(size_of, made.folder)
+            size = await asyncio.to_thread(_size_of, made.folder)
             (made.folder / SIZE_FILE).write_text(str(size))
             made.folder.rename(self.folder)
 
@@ -263,7 +263,7 @@ class Mirror:
 
     async def tend(self) -> None:
         """Pack what is loose; delete a mirror that has doubled. Raises GitFailed."""
-        size = await asyncio.to_thread(size_of, self.folder)
+        size = await asyncio.to_thread(_size_of, self.folder)
         first = int((self.folder / SIZE_FILE).read_text())
         if size > max(first * GROWTH_MAX, first + GROWTH_FREE_BYTES):
             await self.delete()
@@ -315,7 +315,7 @@ class Mirrors:
 
         Raises Unusable(DISK) when `needed` bytes are too many all the same.
         """
-        sizes = {path: await asyncio.to_thread(size_of, path) for path in self._used()}
+        sizes = {path: await asyncio.to_thread(_size_of, path) for path in self._used()}
         long_ago = (self._clock.now() - UNUSED_MAX).timestamp()
         for path in list(sizes):
             is_old = _used_at(path) < long_ago
@@ -327,7 +327,7 @@ class Mirrors:
     async def room(self, needed: int) -> Room:
         """Return the room for a mirror, without deleting another one."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sizes = [await asyncio.to_thread(size_of, path) for path in self._used()]
+        sizes = [await asyncio.to_thread(_size_of, path) for path in self._used()]
         free = shutil.disk_usage(self._folder).free
         return Room(sum(sizes), self._bytes_max, free, self._has_room(0, needed))
 
@@ -342,7 +342,7 @@ class Mirrors:
         return is_within and disk.free - needed >= disk.total * FREE_DISK_SHARE
 
 
-async def remote_of(client: RepositoryClient) -> Remote:
+async def _remote_of(client: RepositoryClient) -> Remote:
     """Return the repository's address for git, with a token for it alone."""
     grant = await client.github.tokens.of(client.repo)
     return Remote(f"{client.github.options.addresses.git_of(client.repo)}", grant.token)
@@ -363,7 +363,7 @@ def is_corrupt(failed: GitFailed) -> bool:
     return any(part in failed.words.lower() for part in CORRUPT)
 
 
-def size_of(folder: Path) -> int:
+def _size_of(folder: Path) -> int:
     """Return the bytes that a folder takes on the disk."""
     total = 0
     for at, _, names in os.walk(folder):

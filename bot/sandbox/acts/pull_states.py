@@ -27,7 +27,7 @@ def provider_signature(world: World) -> Signature:
     return Signature("GitHub", f"noreply@{HOST}", world.now())
 
 
-def base_of(pull: PullRequest) -> str:
+def _base_of(pull: PullRequest) -> str:
     """Return the commit to compare a pull request with: its base's tip while it is open."""
     return (pull.base_tip if pull.open else None) or pull.base_sha
 
@@ -35,13 +35,13 @@ def base_of(pull: PullRequest) -> str:
 def commits_of(pull: PullRequest) -> list[Commit]:
     """Return the commits of a pull request, oldest first."""
     objects = pull.repository.git.objects
-    return list(reversed(objects.log(pull.head_sha, without=base_of(pull))))
+    return list(reversed(objects.log(pull.head_sha, without=_base_of(pull))))
 
 
 async def changed_files(pull: PullRequest) -> tuple[FileChange, ...]:
     """Return the files changed since it left its base; none for unrelated histories."""
     objects = pull.repository.git.objects
-    start = objects.merge_base(base_of(pull), pull.head_sha)
+    start = objects.merge_base(_base_of(pull), pull.head_sha)
     return () if start is None else await merges.changes(objects, start, pull.head_sha)
 
 
@@ -91,7 +91,7 @@ async def _compute(pull: PullRequest, number: int) -> None:
 async def close(pull: PullRequest, by_whom: Account) -> None:
     """Close it unmerged; a second time changes nothing."""
     if pull.open:
-        pull.base_sha = base_of(pull)
+        pull.base_sha = _base_of(pull)
         await _end(pull, by_whom)
 
 

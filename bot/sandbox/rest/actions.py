@@ -47,18 +47,18 @@ def _attempt(call: Call, run: WorkflowRun) -> int:
     return attempt
 
 
-async def get_run(call: Call) -> Answer:
+async def _get_run(call: Call) -> Answer:
     """One workflow run."""
     return Reply(checks.workflow_run(call.repository, _run(call)))
 
 
-async def get_attempt(call: Call) -> Answer:
+async def _get_attempt(call: Call) -> Answer:
     """One attempt of a workflow run."""
     run = _run(call)
     return Reply(checks.workflow_run(call.repository, run, _attempt(call, run)))
 
 
-async def list_jobs(call: Call) -> Answer:
+async def _list_jobs(call: Call) -> Answer:
     """The jobs of the last attempt of each name, or of all attempts with `filter=all`."""
     run = _run(call)
     every = [job for attempt in sorted(run.jobs) for job in run.jobs[attempt]]
@@ -66,21 +66,21 @@ async def list_jobs(call: Call) -> Answer:
     return Listing(jobs, partial(checks.job, call.repository, run), "jobs")
 
 
-async def list_jobs_of_attempt(call: Call) -> Answer:
+async def _list_jobs_of_attempt(call: Call) -> Answer:
     """The jobs of one attempt."""
     run = _run(call)
     jobs = run.jobs.get(_attempt(call, run), [])
     return Listing(jobs, partial(checks.job, call.repository, run), "jobs")
 
 
-async def list_artifacts(call: Call) -> Answer:
+async def _list_artifacts(call: Call) -> Answer:
     """The artifacts of a run, newest first; `name` selects one name."""
     run = _run(call)
     chosen = [one for one in reversed(run.artifacts) if call.selects("name", one.name)]
     return Listing(chosen, partial(checks.artifact, call.repository, run), "artifacts")
 
 
-async def list_all_artifacts(call: Call) -> Answer:
+async def _list_all_artifacts(call: Call) -> Answer:
     """The artifacts of all runs, newest first; `name` selects one name."""
     kept = [(one, run) for run in call.repository.workflow_runs for one in run.artifacts]
     kept.sort(key=lambda pair: pair[0].id, reverse=True)
@@ -111,7 +111,7 @@ async def cancel(call: Call) -> Answer:
     return Reply({}, 202)
 
 
-async def rerun_failed(call: Call) -> Answer:
+async def _rerun_failed(call: Call) -> Answer:
     """Run the jobs again that did not succeed; 403 while the run is not over."""
     run = _run(call)
     if run.status != "completed":
@@ -128,13 +128,13 @@ READ, WRITE = ("actions:read",), ("actions:write",)
 
 ROUTES = (
     Route("GET", f"{REPO}/actions/runs", list_runs, READ),
-    Route("GET", RUN, get_run, READ),
-    Route("GET", f"{RUN}/jobs", list_jobs, READ),
-    Route("GET", ATTEMPT, get_attempt, READ),
-    Route("GET", f"{ATTEMPT}/jobs", list_jobs_of_attempt, READ),
-    Route("GET", f"{RUN}/artifacts", list_artifacts, READ),
-    Route("GET", f"{REPO}/actions/artifacts", list_all_artifacts, READ),
+    Route("GET", RUN, _get_run, READ),
+    Route("GET", f"{RUN}/jobs", _list_jobs, READ),
+    Route("GET", ATTEMPT, _get_attempt, READ),
+    Route("GET", f"{ATTEMPT}/jobs", _list_jobs_of_attempt, READ),
+    Route("GET", f"{RUN}/artifacts", _list_artifacts, READ),
+    Route("GET", f"{REPO}/actions/artifacts", _list_all_artifacts, READ),
     Route("GET", rf"{REPO}/actions/artifacts/{{number:\d+}}/zip", download, READ),
     Route("POST", f"{RUN}/cancel", cancel, WRITE),
-    Route("POST", f"{RUN}/rerun-failed-jobs", rerun_failed, WRITE),
+    Route("POST", f"{RUN}/rerun-failed-jobs", _rerun_failed, WRITE),
 )

@@ -12,12 +12,12 @@ from bot.sandbox.timeline import stamp
 from bot.sandbox.world import Attempt
 
 
-async def get_app(call: Call) -> Answer:
+async def _get_app(call: Call) -> Answer:
     """The App itself."""
     return Reply(people.app(call.world, call.app))
 
 
-async def get_app_by_slug(call: Call) -> Answer:
+async def _get_app_by_slug(call: Call) -> Answer:
     """A registered App."""
     app = call.world.apps.get(call.params["slug"])
     if app is None:
@@ -25,7 +25,7 @@ async def get_app_by_slug(call: Call) -> Answer:
     return Reply(people.app(call.world, app))
 
 
-async def list_installations(call: Call) -> Answer:
+async def _list_installations(call: Call) -> Answer:
     """All installations of the App, oldest first."""
     own = [one for one in call.world.installations.values() if one.app is call.app]
     return Listing(own, partial(people.installation, call.world))
@@ -83,7 +83,7 @@ async def installation_repositories(call: Call) -> Answer:
     return Listing(visible, repositories.repository, "repositories", extra)
 
 
-async def installation_of_repository(call: Call) -> Answer:
+async def _installation_of_repository(call: Call) -> Answer:
     """The installation that sees a repository."""
     app, world = call.app, call.world
     repository = world.repository(f"{call.params['owner_name']}/{call.params['repo_name']}")
@@ -93,7 +93,7 @@ async def installation_of_repository(call: Call) -> Answer:
     raise not_found()
 
 
-async def get_hook_config(call: Call) -> Answer:
+async def _get_hook_config(call: Call) -> Answer:
     """The webhook of the App; its secret is never shown."""
     call.check_app()
     shape: Json = {"content_type": "json", "insecure_ssl": "0", "secret": "********"}
@@ -150,14 +150,14 @@ async def redeliver(call: Call) -> Answer:
     raise not_found()
 
 
-async def get_user(call: Call) -> Answer:
+async def _get_user(call: Call) -> Answer:
     """The person whose token it is."""
     if not isinstance(call.caller, Account):
         raise not_accessible()
     return Reply(people.public_user(call.world, call.caller))
 
 
-async def get_user_by_id(call: Call) -> Answer:
+async def _get_user_by_id(call: Call) -> Answer:
     """An account by its number."""
     account = call.world.accounts.get(call.number)
     if account is None:
@@ -179,16 +179,16 @@ APP_ONLY = ("app",)
 INSTALLATION = "/repos/{owner_name}/{repo_name}/installation"
 
 ROUTES = (
-    Route("GET", "/app", get_app, APP_ONLY),
-    Route("GET", "/apps/{slug}", get_app_by_slug),
-    Route("GET", "/app/installations", list_installations, APP_ONLY),
+    Route("GET", "/app", _get_app, APP_ONLY),
+    Route("GET", "/apps/{slug}", _get_app_by_slug),
+    Route("GET", "/app/installations", _list_installations, APP_ONLY),
     Route("POST", r"/app/installations/{number:\d+}/access_tokens", create_token, APP_ONLY),
-    Route("GET", "/app/hook/config", get_hook_config, APP_ONLY),
+    Route("GET", "/app/hook/config", _get_hook_config, APP_ONLY),
     Route("GET", "/app/hook/deliveries", list_deliveries, APP_ONLY),
     Route("POST", r"/app/hook/deliveries/{number:\d+}/attempts", redeliver, APP_ONLY),
-    Route("GET", INSTALLATION, installation_of_repository, APP_ONLY),
+    Route("GET", INSTALLATION, _installation_of_repository, APP_ONLY),
     Route("GET", "/installation/repositories", installation_repositories),
-    Route("GET", "/user", get_user),
-    Route("GET", r"/user/{number:\d+}", get_user_by_id),
+    Route("GET", "/user", _get_user),
+    Route("GET", r"/user/{number:\d+}", _get_user_by_id),
     Route("GET", f"{REPO}/collaborators/{{login}}/permission", collaborator_permission),
 )

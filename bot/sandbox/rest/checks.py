@@ -12,7 +12,7 @@ from bot.sandbox.shapes import checks
 SUITES_LISTED_MAX = 1000
 
 
-async def create_run(call: Call) -> Answer:
+async def _create_run(call: Call) -> Answer:
     """A new check run on `head_sha`, in the suite of the calling App."""
     app, git = call.actor.app, call.repository.git
     if app is None:
@@ -26,7 +26,7 @@ async def create_run(call: Call) -> Answer:
     return Reply(checks.check_run(call.repository, made), 201)
 
 
-async def patch_run(call: Call) -> Answer:
+async def _patch_run(call: Call) -> Answer:
     """Change a check run of the calling App."""
     run = _run(call)
     if call.actor.app is not run.suite.app:
@@ -58,7 +58,7 @@ async def list_runs(call: Call) -> Answer:
     return Listing(chosen, partial(checks.check_run, call.repository), "check_runs")
 
 
-async def list_suites(call: Call) -> Answer:
+async def _list_suites(call: Call) -> Answer:
     """Check suites of a ref, at most the newest SUITES_LISTED_MAX."""
     suites = call.repository.suites.get(call.resolve(call.params["ref"]).sha, ())
     chosen = [suite for suite in suites if call.selects("app_id", str(suite.app.id))]
@@ -66,7 +66,7 @@ async def list_suites(call: Call) -> Answer:
     return Listing(chosen[-SUITES_LISTED_MAX:], shape, "check_suites")
 
 
-async def create_status(call: Call) -> Answer:
+async def _create_status(call: Call) -> Answer:
     """One more status on a commit."""
     sha = call.params["sha"]
     if call.repository.git.objects.commit(sha) is None:
@@ -77,7 +77,7 @@ async def create_status(call: Call) -> Answer:
     return Reply(checks.status(call.repository, made), 201)
 
 
-async def list_statuses(call: Call) -> Answer:
+async def _list_statuses(call: Call) -> Answer:
     """Every update of every context, newest first."""
     statuses = call.repository.statuses.get(call.resolve(call.params["ref"]).sha, [])
     return Listing(list(reversed(statuses)), partial(checks.status, call.repository))
@@ -87,10 +87,10 @@ COMMITS = f"{REPO}/commits/{{ref:.+}}"
 READ, WRITE = ("checks:read",), ("checks:write",)
 
 ROUTES = (
-    Route("POST", f"{REPO}/check-runs", create_run, WRITE),
-    Route("PATCH", rf"{REPO}/check-runs/{{number:\d+}}", patch_run, WRITE),
+    Route("POST", f"{REPO}/check-runs", _create_run, WRITE),
+    Route("PATCH", rf"{REPO}/check-runs/{{number:\d+}}", _patch_run, WRITE),
     Route("GET", f"{COMMITS}/check-runs", list_runs, READ),
-    Route("GET", f"{COMMITS}/check-suites", list_suites, READ),
-    Route("POST", f"{REPO}/statuses/{{sha}}", create_status, ("statuses:write",)),
-    Route("GET", f"{COMMITS}/statuses", list_statuses, ("statuses:read",)),
+    Route("GET", f"{COMMITS}/check-suites", _list_suites, READ),
+    Route("POST", f"{REPO}/statuses/{{sha}}", _create_status, ("statuses:write",)),
+    Route("GET", f"{COMMITS}/statuses", _list_statuses, ("statuses:read",)),
 )

@@ -12,7 +12,7 @@ from bot.sandbox.shapes import git_data
 TREE_LINES_MAX = 100_000
 
 
-async def get_ref(call: Call) -> Answer:
+async def _get_ref(call: Call) -> Answer:
     """One ref; the path leaves out `refs/`."""
     name = f"refs/{call.params['ref']}"
     if name not in call.repository.git.refs:
@@ -20,14 +20,14 @@ async def get_ref(call: Call) -> Answer:
     return Reply(git_data.ref(call.repository, name))
 
 
-async def matching_refs(call: Call) -> Answer:
+async def _matching_refs(call: Call) -> Answer:
     """All refs whose name starts with the given one, by name."""
     prefix, refs = f"refs/{call.params['ref']}", call.repository.git.refs
     names = sorted(name for name in refs if name.startswith(prefix))
     return Listing(names, partial(git_data.ref, call.repository))
 
 
-async def create_ref(call: Call) -> Answer:
+async def _create_ref(call: Call) -> Answer:
     """A new ref. 422 when it exists, or its commit does not."""
     name, sha = call.text("ref"), call.text("sha")
     if not name.startswith("refs/") or name.count("/") < 2 or name.endswith("/"):
@@ -40,7 +40,7 @@ async def create_ref(call: Call) -> Answer:
     return Reply(shape, 201, {"Location": shape["url"]})
 
 
-async def update_ref(call: Call) -> Answer:
+async def _update_ref(call: Call) -> Answer:
     """Move a ref; without `force` only forwards."""
     name, sha = f"refs/{call.params['ref']}", call.text("sha")
     before = call.repository.git.refs.get(name)
@@ -54,14 +54,14 @@ async def update_ref(call: Call) -> Answer:
     return Reply(git_data.ref(call.repository, name))
 
 
-async def delete_ref(call: Call) -> Answer:
+async def _delete_ref(call: Call) -> Answer:
     """Remove a ref; its pull request closes with it."""
     step = Move(f"refs/{call.params['ref']}", ZERO)
     await refs.move(call.repository, call.actor, [step], How("deletion by REST"))
     return Reply(status=204)
 
 
-async def get_git_commit(call: Call) -> Answer:
+async def _get_git_commit(call: Call) -> Answer:
     """One commit by its whole sha."""
     commit = call.repository.git.objects.commit(call.params["sha"])
     if commit is None:
@@ -69,7 +69,7 @@ async def get_git_commit(call: Call) -> Answer:
     return Reply(git_data.git_commit(call.repository, commit))
 
 
-async def create_commit(call: Call) -> Answer:
+async def _create_commit(call: Call) -> Answer:
     """A new commit on no branch; GitHub signs it, since nobody else is named as its author."""
     objects, parents = call.repository.git.objects, call.body.get("parents", [])
     known = [objects.tree(call.text("tree")), *(objects.commit(str(one)) for one in parents)]
@@ -82,7 +82,7 @@ async def create_commit(call: Call) -> Answer:
     return Reply(git_data.git_commit(call.repository, made), 201)
 
 
-async def get_tree(call: Call) -> Answer:
+async def _get_tree(call: Call) -> Answer:
     """A tree by tree, commit or branch; with `recursive` everything below it."""
     repository, objects = call.repository, call.repository.git.objects
     sha = repository.git.branch(call.params["sha"]) or call.params["sha"]
@@ -104,7 +104,7 @@ async def get_tree(call: Call) -> Answer:
     )
 
 
-async def get_blob(call: Call) -> Answer:
+async def _get_blob(call: Call) -> Answer:
     """A file's content by its id."""
     sha = call.params["sha"]
     body = call.repository.git.objects.blob(sha)
@@ -126,14 +126,14 @@ async def merge_branch(call: Call) -> Answer:
 READ, WRITE = ("contents:read",), ("contents:write",)
 
 ROUTES = (
-    Route("GET", f"{REPO}/git/ref/{{ref:.+}}", get_ref, READ),
-    Route("GET", f"{REPO}/git/matching-refs/{{ref:.*}}", matching_refs, READ),
-    Route("POST", f"{REPO}/git/refs", create_ref, WRITE),
-    Route("PATCH", f"{REPO}/git/refs/{{ref:.+}}", update_ref, WRITE),
-    Route("DELETE", f"{REPO}/git/refs/{{ref:.+}}", delete_ref, WRITE),
-    Route("GET", f"{REPO}/git/commits/{{sha}}", get_git_commit, READ),
-    Route("POST", f"{REPO}/git/commits", create_commit, WRITE),
-    Route("GET", f"{REPO}/git/trees/{{sha:.+}}", get_tree, READ),
-    Route("GET", f"{REPO}/git/blobs/{{sha}}", get_blob, READ),
+    Route("GET", f"{REPO}/git/ref/{{ref:.+}}", _get_ref, READ),
+    Route("GET", f"{REPO}/git/matching-refs/{{ref:.*}}", _matching_refs, READ),
+    Route("POST", f"{REPO}/git/refs", _create_ref, WRITE),
+    Route("PATCH", f"{REPO}/git/refs/{{ref:.+}}", _update_ref, WRITE),
+    Route("DELETE", f"{REPO}/git/refs/{{ref:.+}}", _delete_ref, WRITE),
+    Route("GET", f"{REPO}/git/commits/{{sha}}", _get_git_commit, READ),
+    Route("POST", f"{REPO}/git/commits", _create_commit, WRITE),
+    Route("GET", f"{REPO}/git/trees/{{sha:.+}}", _get_tree, READ),
+    Route("GET", f"{REPO}/git/blobs/{{sha}}", _get_blob, READ),
     Route("POST", f"{REPO}/merges", merge_branch, WRITE),
 )

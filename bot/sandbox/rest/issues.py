@@ -9,7 +9,7 @@ from bot.sandbox.timeline import stamp
 from bot.sandbox.world import Comment
 
 
-async def list_issues(call: Call) -> Answer:
+async def _list_issues(call: Call) -> Answer:
     """Issues and pull requests by `state` and `creator`, newest first."""
     state = call.query.get("state", "open")
     listed = [
@@ -21,7 +21,7 @@ async def list_issues(call: Call) -> Answer:
     return Listing(listed, issues.issue)
 
 
-async def create_issue(call: Call) -> Answer:
+async def _create_issue(call: Call) -> Answer:
     """A new issue."""
     title, body = call.text("title"), call.optional("body")
     return Reply(
@@ -29,7 +29,7 @@ async def create_issue(call: Call) -> Answer:
     )
 
 
-async def patch_issue(call: Call) -> Answer:
+async def _patch_issue(call: Call) -> Answer:
     """Change title, body or `state` of an issue; a pull request is changed as one."""
     issue = call.issue
     if issue.pull is not None:
@@ -40,17 +40,17 @@ async def patch_issue(call: Call) -> Answer:
     return Reply(issues.issue(issue))
 
 
-async def get_issue(call: Call) -> Answer:
+async def _get_issue(call: Call) -> Answer:
     """One issue, or a pull request as an issue."""
     return Reply(issues.issue(call.issue))
 
 
-async def list_comments(call: Call) -> Answer:
+async def _list_comments(call: Call) -> Answer:
     """The comments, oldest first."""
     return Listing(call.issue.comments, issues.comment)
 
 
-async def list_repository_comments(call: Call) -> Answer:
+async def _list_repository_comments(call: Call) -> Answer:
     """The comments of all issues and pull requests, by `since`, `sort` and `direction`."""
     by_update = call.query.get("sort") == "updated"
     since = call.query.get("since", "")
@@ -67,7 +67,7 @@ async def list_repository_comments(call: Call) -> Answer:
     return Listing(listed, issues.comment)
 
 
-async def create_comment(call: Call) -> Answer:
+async def _create_comment(call: Call) -> Answer:
     """A new comment."""
     if call.issue.pull is None and not call.actor.may("issues"):
         raise not_accessible()
@@ -79,7 +79,7 @@ def _comment(call: Call) -> Comment:
     return conversation.find_comment(call.repository, call.number)
 
 
-async def patch_comment(call: Call) -> Answer:
+async def _patch_comment(call: Call) -> Answer:
     """Change a comment; for its author and for writers."""
     comment, actor = _comment(call), call.actor
     is_writer = actor.app is None and call.has_role("write")
@@ -89,7 +89,7 @@ async def patch_comment(call: Call) -> Answer:
     return Reply(issues.comment(comment))
 
 
-async def add_labels(call: Call) -> Answer:
+async def _add_labels(call: Call) -> Answer:
     """Add labels by name; what the repository lacks is made."""
     names = call.body.get("labels")
     if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
@@ -99,7 +99,7 @@ async def add_labels(call: Call) -> Answer:
     return Reply(_labels(call))
 
 
-async def remove_label(call: Call) -> Answer:
+async def _remove_label(call: Call) -> Answer:
     """Remove one label; 404 when the issue does not have it."""
     await conversation.unlabel(call.issue, call.actor, call.params["label"])
     return Reply(_labels(call))
@@ -122,15 +122,15 @@ READ = ("issues:read", "pull_requests:read")
 WRITE = ("issues:write", "pull_requests:write")
 
 ROUTES = (
-    Route("GET", f"{REPO}/issues", list_issues, READ),
-    Route("POST", f"{REPO}/issues", create_issue, ("issues:write",)),
-    Route("GET", ISSUE, get_issue, READ),
-    Route("PATCH", ISSUE, patch_issue, ("issues:write",), role="triage"),
-    Route("GET", f"{ISSUE}/comments", list_comments, READ),
-    Route("POST", f"{ISSUE}/comments", create_comment, WRITE, role="read"),
-    Route("GET", f"{REPO}/issues/comments", list_repository_comments, READ),
-    Route("POST", f"{ISSUE}/labels", add_labels, WRITE, role="triage"),
-    Route("DELETE", rf"{ISSUE}/labels/{{label:[^/]+}}", remove_label, WRITE, role="triage"),
-    Route("PATCH", COMMENT, patch_comment, WRITE, role="read"),
+    Route("GET", f"{REPO}/issues", _list_issues, READ),
+    Route("POST", f"{REPO}/issues", _create_issue, ("issues:write",)),
+    Route("GET", ISSUE, _get_issue, READ),
+    Route("PATCH", ISSUE, _patch_issue, ("issues:write",), role="triage"),
+    Route("GET", f"{ISSUE}/comments", _list_comments, READ),
+    Route("POST", f"{ISSUE}/comments", _create_comment, WRITE, role="read"),
+    Route("GET", f"{REPO}/issues/comments", _list_repository_comments, READ),
+    Route("POST", f"{ISSUE}/labels", _add_labels, WRITE, role="triage"),
+    Route("DELETE", rf"{ISSUE}/labels/{{label:[^/]+}}", _remove_label, WRITE, role="triage"),
+    Route("PATCH", COMMENT, _patch_comment, WRITE, role="read"),
     Route("POST", f"{COMMENT}/reactions", create_reaction, WRITE, role="read"),
 )

@@ -17,7 +17,7 @@ COMMITS_MAX = 250
 ACTIONS = ("default", "direct_merge")  # GitHub's own merge queue lands nothing in the sandbox
 
 
-async def list_pulls(call: Call) -> Answer:
+async def _list_pulls(call: Call) -> Answer:
     """Pull requests by `state`, `base`, `head` and `sort`; newest first unless `direction=asc`."""
     state = call.query.get("state", "open")
     listed = [
@@ -34,7 +34,7 @@ async def list_pulls(call: Call) -> Answer:
     return Listing(listed, pulls.pull_simple)
 
 
-async def create_pull(call: Call) -> Answer:
+async def _create_pull(call: Call) -> Answer:
     """Open a pull request."""
     names, body = (call.text("head"), call.text("base"), call.text("title")), call.optional("body")
     new = NewPull(*names, body, bool(call.body.get("draft", False)))
@@ -51,7 +51,7 @@ async def get_pull(call: Call) -> Answer:
     return Reply(await _shape(call.pull))
 
 
-async def patch_pull(call: Call) -> Answer:
+async def _patch_pull(call: Call) -> Answer:
     """Change title, body, state or base; for its author and for writers."""
     pull, actor = call.pull, call.actor
     if actor.app is None and not call.has_role("write") and actor.account is not pull.author:
@@ -60,7 +60,7 @@ async def patch_pull(call: Call) -> Answer:
     return Reply(await _shape(pull))
 
 
-async def list_files(call: Call) -> Answer:
+async def _list_files(call: Call) -> Answer:
     """The changed files, at most FILES_MAX."""
     pull = call.pull
     files = (await pull_states.changed_files(pull))[:FILES_MAX]
@@ -83,7 +83,7 @@ async def merge_pull(call: Call) -> Answer:
     return Reply({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
 
 
-async def merge_async(call: Call) -> Answer:
+async def _merge_async(call: Call) -> Answer:
     """Merge it, with all unmerged ones below it in its stack, a little later."""
     pull, method = call.pull, call.optional("merge_method") or "merge"
     action = call.optional("merge_action") or "default"
@@ -101,7 +101,7 @@ async def merge_async(call: Call) -> Answer:
     return Reply(shape, status)
 
 
-async def get_async_merge(call: Call) -> Answer:
+async def _get_async_merge(call: Call) -> Answer:
     """A request of the asynchronous merge API."""
     found = async_merging.find(call.repository, call.params["uuid"])
     if found is None or found.number != call.number:
@@ -109,7 +109,7 @@ async def get_async_merge(call: Call) -> Answer:
     return Reply(pulls.async_merge(found))
 
 
-async def list_stacks(call: Call) -> Answer:
+async def _list_stacks(call: Call) -> Answer:
     """Native stacks, the newest first; `pull_request`: those that contain it."""
     wanted = call.query.get("pull_request")
     listed = [
@@ -120,7 +120,7 @@ async def list_stacks(call: Call) -> Answer:
     return Listing(listed, partial(pulls.whole_stack, call.repository))
 
 
-async def get_stack(call: Call) -> Answer:
+async def _get_stack(call: Call) -> Answer:
     """One native stack."""
     found = next((one for one in call.repository.stacks if one.number == call.number), None)
     if found is None:
@@ -132,15 +132,15 @@ PULL = rf"{REPO}/pulls/{{number:\d+}}"
 READ, WRITE = ("pull_requests:read",), ("pull_requests:write",)
 
 ROUTES = (
-    Route("GET", f"{REPO}/pulls", list_pulls, READ),
-    Route("POST", f"{REPO}/pulls", create_pull, WRITE, role="read"),
+    Route("GET", f"{REPO}/pulls", _list_pulls, READ),
+    Route("POST", f"{REPO}/pulls", _create_pull, WRITE, role="read"),
     Route("GET", PULL, get_pull, READ),
-    Route("PATCH", PULL, patch_pull, WRITE, role="read"),
-    Route("GET", f"{PULL}/files", list_files, READ),
+    Route("PATCH", PULL, _patch_pull, WRITE, role="read"),
+    Route("GET", f"{PULL}/files", _list_files, READ),
     Route("GET", f"{PULL}/commits", list_commits, READ),
     Route("PUT", f"{PULL}/merge", merge_pull, ("contents:write",)),
-    Route("PUT", f"{PULL}/merge-async", merge_async, ("contents:write",)),
-    Route("GET", f"{PULL}/merge-async/{{uuid}}", get_async_merge, ("contents:read",)),
-    Route("GET", f"{REPO}/stacks", list_stacks, READ),
-    Route("GET", rf"{REPO}/stacks/{{number:\d+}}", get_stack, READ),
+    Route("PUT", f"{PULL}/merge-async", _merge_async, ("contents:write",)),
+    Route("GET", f"{PULL}/merge-async/{{uuid}}", _get_async_merge, ("contents:read",)),
+    Route("GET", f"{REPO}/stacks", _list_stacks, READ),
+    Route("GET", rf"{REPO}/stacks/{{number:\d+}}", _get_stack, READ),
 )

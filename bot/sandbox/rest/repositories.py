@@ -17,7 +17,7 @@ FILES_OF_A_COMPARISON_MAX = 300
 COMMITS_OF_A_COMPARISON_MAX = 250
 
 
-async def get_repository(call: Call) -> Answer:
+async def _get_repository(call: Call) -> Answer:
     """The repository, with the caller's rights."""
     role = "none"
     match call.caller:
@@ -28,14 +28,14 @@ async def get_repository(call: Call) -> Answer:
     return Reply(shapes.full(call.repository, role))
 
 
-async def list_branches(call: Call) -> Answer:
+async def _list_branches(call: Call) -> Answer:
     """The branches by name."""
     repository = call.repository
     names = sorted(repository.git.branches())
     return Listing(names, lambda name: shapes.short_branch(repository, name))
 
 
-async def get_branch(call: Call) -> Answer:
+async def _get_branch(call: Call) -> Answer:
     """One branch, or a redirect to the new name of a renamed one.
 
     A missing `master` redirects to the default branch (github/rest-api-description issue 7096).
@@ -77,7 +77,7 @@ def _classic(call: Call) -> Classic:
     return classic
 
 
-async def get_required_status_checks(call: Call) -> Answer:
+async def _get_required_status_checks(call: Call) -> Answer:
     """The required checks of classic protection."""
     classic = _classic(call)
     if classic.checks is None:
@@ -85,13 +85,13 @@ async def get_required_status_checks(call: Call) -> Answer:
     return Reply(shapes.status_check_policy(call.repository, call.params["branch"], classic))
 
 
-async def get_protection(call: Call) -> Answer:
+async def _get_protection(call: Call) -> Answer:
     """The whole of classic protection."""
     classic = _classic(call)
     return Reply(shapes.whole_protection(call.repository, call.params["branch"], classic))
 
 
-async def rules_for_branch(call: Call) -> Answer:
+async def _rules_for_branch(call: Call) -> Answer:
     """Every active rule for a branch name, which need not exist."""
     repository = call.repository
     source = {"ruleset_source_type": "Repository", "ruleset_source": repository.full_name}
@@ -102,7 +102,7 @@ async def rules_for_branch(call: Call) -> Answer:
     return Listing(list(rules.rules_of(repository, call.params["branch"])), shape)
 
 
-async def get_ruleset(call: Call) -> Answer:
+async def _get_ruleset(call: Call) -> Answer:
     """One ruleset with its rules; bypass actors only for callers that may write rules."""
     for one in call.repository.rulesets:
         if one.id == call.number:
@@ -115,7 +115,7 @@ async def get_ruleset(call: Call) -> Answer:
     raise not_found()
 
 
-async def get_contents(call: Call) -> Answer:
+async def _get_contents(call: Call) -> Answer:
     """A file in base64, or the list of a folder, at `ref`."""
     repository, objects = call.repository, call.repository.git.objects
     path = call.params.get("path", "").strip("/")
@@ -193,15 +193,15 @@ PROTECTION = f"{BRANCH}/protection"
 CHECKS = f"{PROTECTION}/required_status_checks"
 
 ROUTES = (
-    Route("GET", REPO, get_repository),
-    Route("GET", f"{REPO}/branches", list_branches, CONTENTS),
+    Route("GET", REPO, _get_repository),
+    Route("GET", f"{REPO}/branches", _list_branches, CONTENTS),
     Route("POST", f"{BRANCH}/rename", rename_branch, ("contents:write",)),
-    Route("GET", CHECKS, get_required_status_checks, ADMINISTRATION),
-    Route("GET", PROTECTION, get_protection, ADMINISTRATION),
-    Route("GET", BRANCH, get_branch, CONTENTS),
-    Route("GET", f"{REPO}/rules/branches/{{branch:.+}}", rules_for_branch),
-    Route("GET", rf"{REPO}/rulesets/{{number:\d+}}", get_ruleset),
-    Route("GET", f"{REPO}/contents/{{path:.*}}", get_contents, CONTENTS),
+    Route("GET", CHECKS, _get_required_status_checks, ADMINISTRATION),
+    Route("GET", PROTECTION, _get_protection, ADMINISTRATION),
+    Route("GET", BRANCH, _get_branch, CONTENTS),
+    Route("GET", f"{REPO}/rules/branches/{{branch:.+}}", _rules_for_branch),
+    Route("GET", rf"{REPO}/rulesets/{{number:\d+}}", _get_ruleset),
+    Route("GET", f"{REPO}/contents/{{path:.*}}", _get_contents, CONTENTS),
     Route("GET", f"{REPO}/commits", list_commits, CONTENTS),
     Route("GET", f"{REPO}/compare/{{basehead:.+}}", compare, CONTENTS),
 )

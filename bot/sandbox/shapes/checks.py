@@ -15,7 +15,7 @@ WORKFLOW_NAME = "ci"
 KEPT_FOR = timedelta(days=90)
 
 
-def pull_links(one: Repository, sha: str, branch: str | None) -> list[Json]:
+def _pull_links(one: Repository, sha: str, branch: str | None) -> list[Json]:
     """The open pull requests of this repository with that head; never those of forks."""
     repo = {"id": one.id, "name": one.name, "url": one.url}
     return [
@@ -55,16 +55,16 @@ def check_run(one: Repository, run: CheckRun) -> Json:
         },
         "check_suite": {"id": run.suite.id},
         "app": people.reporter(one.world, run.suite.app),
-        "pull_requests": pull_links(one, run.suite.head_sha, run.suite.head_branch),
+        "pull_requests": _pull_links(one, run.suite.head_sha, run.suite.head_branch),
     }
 
 
 def check_run_event(one: Repository, run: CheckRun) -> Json:
     """A check run as webhooks carry it, with its suite."""
-    return {**check_run(one, run), "check_suite": simple_suite(one, run.suite)}
+    return {**check_run(one, run), "check_suite": _simple_suite(one, run.suite)}
 
 
-def simple_suite(one: Repository, value: CheckSuite) -> Json:
+def _simple_suite(one: Repository, value: CheckSuite) -> Json:
     """A check suite inside a check run."""
     status, conclusion = standing.suite_state(value)
     return {
@@ -76,7 +76,7 @@ def simple_suite(one: Repository, value: CheckSuite) -> Json:
         "url": f"{one.url}/check-suites/{value.id}",
         "before": None,
         "after": value.head_sha,
-        "pull_requests": pull_links(one, value.head_sha, value.head_branch),
+        "pull_requests": _pull_links(one, value.head_sha, value.head_branch),
         "app": people.reporter(one.world, value.app),
         **people.lifetime(value.created_at, value.updated_at),
     }
@@ -85,7 +85,7 @@ def simple_suite(one: Repository, value: CheckSuite) -> Json:
 def suite(one: Repository, value: CheckSuite) -> Json:
     """A check suite."""
     return {
-        **simple_suite(one, value),
+        **_simple_suite(one, value),
         "repository": repositories.minimal(one),
         "head_commit": git_data.simple_commit(one.git.objects.a_commit(value.head_sha)),
         "latest_check_runs_count": len(standing.latest(value.runs)),
@@ -171,7 +171,7 @@ def workflow_run(one: Repository, run: WorkflowRun, attempt: int | None = None) 
         "check_suite_url": f"{one.url}/check-suites/{run.suite.id}",
         "url": url,
         "html_url": f"{one.page}/actions/runs/{run.id}",
-        "pull_requests": pull_links(one, run.head_sha, run.head_branch),
+        "pull_requests": _pull_links(one, run.head_sha, run.head_branch),
         **people.lifetime(run.created_at, run.updated_at),
         "run_started_at": stamp(run.begun[number]),
         "actor": actor,

@@ -109,7 +109,7 @@ def collaborator_permission(one: Repository, account: Account) -> Json:
     return {"permission": folded, "role_name": role, "user": user}
 
 
-def check_list(classic: Classic) -> Json:
+def _check_list(classic: Classic) -> Json:
     """Required checks by name and, where pinned, App."""
     checks = classic.checks or []
     return {
@@ -124,7 +124,7 @@ def status_check_policy(one: Repository, branch: str, classic: Classic) -> Json:
     return {
         "url": url,
         "strict": classic.strict,
-        **check_list(classic),
+        **_check_list(classic),
         "contexts_url": f"{url}/contexts",
     }
 
@@ -205,7 +205,7 @@ def protection_rule(one: Repository, branch: str, rule: Classic) -> Json:
         "require_code_owner_review": False,
         "required_approving_review_count": rule.approvals or 0,
         "required_conversation_resolution_level": _level(rule.conversations),
-        "required_status_checks": check_list(rule)["contexts"],
+        "required_status_checks": _check_list(rule)["contexts"],
         "strict_required_status_checks_policy": rule.strict,
         **{f"{name}_enforcement_level": _level(is_on) for name, is_on in levels.items()},
     }
@@ -222,7 +222,7 @@ def short_branch(one: Repository, name: str) -> Json:
     url = f"{one.url}/branches/{name}/protection"
     checks: Json = {"enforcement_level": "off", "contexts": [], "checks": []}
     if classic is not None and classic.checks is not None:
-        checks = {**check_list(classic), "enforcement_level": "non_admins"}
+        checks = {**_check_list(classic), "enforcement_level": "non_admins"}
     return {
         "name": name,
         "commit": {"sha": sha, "url": f"{one.url}/commits/{sha}"},

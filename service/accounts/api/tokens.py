@@ -12,7 +12,7 @@ from service.vocabulary import Role
 
 async def own(call: Call) -> answers.Token:
     """Return the token that asks."""
-    return token_answer(await tokens.token_of(call.runtime, call.caller))
+    return _token_answer(await tokens.token_of(call.runtime, call.caller))
 
 
 @write(
@@ -50,7 +50,7 @@ async def list_all(call: Call, asked: models.ListTokens) -> answers.TokensListed
     """List the tokens that work, within the repositories of the token that asks."""
     page = await tokens.live_tokens(call.runtime, call.caller, asked.page())
     return answers.TokensListed(
-        tokens=[token_answer(view) for view in page.rows], next_cursor=page.next_cursor
+        tokens=[_token_answer(view) for view in page.rows], next_cursor=page.next_cursor
     )
 
 
@@ -80,7 +80,7 @@ def _issued(issued: IssuedToken) -> answers.IssuedToken:
     return answers.IssuedToken.of(issued.view, organization=organization, token=issued.secret)
 
 
-def token_answer(view: TokenView) -> answers.Token:
+def _token_answer(view: TokenView) -> answers.Token:
     """Return a token without its secret."""
     return answers.Token.of(view, organization=_organization(view))
 

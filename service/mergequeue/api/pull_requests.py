@@ -294,7 +294,7 @@ async def set_targets(call: Call, request: models.SetImpactedTargets) -> answers
     )
 
 
-async def fork_caller(runtime: Runtime, run_id: str, request: models.SetImpactedTargets) -> Caller:
+async def _fork_caller(runtime: Runtime, run_id: str, request: models.SetImpactedTargets) -> Caller:
     """Return the caller of `/setImpactedTargets` who names a CI run instead of a token."""
     claim = Claim(request.repo.ref, request.target_branch, request.pr.number, request.fork_head())
     try:
@@ -315,7 +315,7 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     submit,
     cancel,
     restart,
-    replace(set_targets, forks=fork_caller, takes_oidc=True, rate=RateClass.UPLOAD),
+    replace(set_targets, forks=_fork_caller, takes_oidc=True, rate=RateClass.UPLOAD),
     get,
     submitted_pull_requests,
     list_pull_requests,

@@ -4,7 +4,7 @@ from service.http.route import JSON, Document, Look, Page, Route
 from service.mergequeue.operations import repository_file
 
 
-def repository_file_schema(_: Look) -> Page:
+def _repository_file_schema(_: Look) -> Page:
     """Return the JSON Schema of `.github/headgate.yml`."""
     return Page(JSON, repository_file.encoded_schema())
 
@@ -12,7 +12,7 @@ def repository_file_schema(_: Look) -> Page:
 SCHEMA_ROUTES: tuple[Route, ...] = (
     Document(
         "/schemas/headgate.json",
-        repository_file_schema,
+        _repository_file_schema,
         JSON,
         operation="getRepositoryFileSchema",
     ),

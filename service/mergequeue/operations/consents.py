@@ -26,7 +26,7 @@ PATHS_MAX = 100
 """Sensitive paths that a consent names; more count as unknown."""
 
 
-def sensitive_of(
+def _sensitive_of(
     changed: ChangedFiles, pull: PullRequest, patterns: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the sensitive paths of a change, sorted; `UNKNOWN_FILES` if they are not known.
@@ -65,7 +65,7 @@ async def sensitive_files(
         now = await provider.pull_request(repo, pull.number, awaits_mergeability=False)
         if (now.base_branch, now.base_changed_at) == (pull.base_branch, pull.base_changed_at):
             changed = replace(changed, base=pull.base_branch)
-    return sensitive_of(changed, pull, patterns)
+    return _sensitive_of(changed, pull, patterns)
 
 
 async def check_fork(

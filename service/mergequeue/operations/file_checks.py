@@ -161,7 +161,7 @@ async def _report(
         title = file_checks.faults_title(PATH, checked.faults)
         summary = file_checks.faults_summary(checked.faults)
         return _check_run(CheckReportStatus.FAILURE, title, summary)
-    changes = changes_by(value, checked.settings_for(queue.branch))
+    changes = _changes_by(value, checked.settings_for(queue.branch))
     shown = [
         SettingChange(to_camel(name), _text(getattr(value.config, name)), _text(new))
         for name, new in changes.items()
@@ -176,7 +176,7 @@ def _check_run(status: CheckReportStatus, title: str, summary: str) -> CheckRepo
     return CheckReport(Sha(""), file_checks.NAME, "", status, title, summary, None)
 
 
-def changes_by(value: MergeQueue, settings: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
+def _changes_by(value: MergeQueue, settings: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
     """Return the settings in force that this file would change, with their new values."""
     now = value.config
     after = changed(value.own_config or now, settings)

@@ -49,13 +49,13 @@ async def _read_repositories(runtime: Runtime, *, has_queue: bool) -> None:
 
 async def _read_repository(runtime: Runtime, repository: RepositoryRecord) -> None:
     try:
-        await read_missed(runtime, repository, AskSource.COMMENT)
-        await read_missed(runtime, repository, AskSource.REVIEW)
+        await _read_missed(runtime, repository, AskSource.COMMENT)
+        await _read_missed(runtime, repository, AskSource.REVIEW)
     except ProviderError as error:
         log.warning("sweep_postponed", repo=repository.ref.slug, why=error.message)
 
 
-async def read_missed(runtime: Runtime, repository: RepositoryRecord, source: AskSource) -> int:
+async def _read_missed(runtime: Runtime, repository: RepositoryRecord, source: AskSource) -> int:
     """Read comments, or reviews and labels, since the last sweep, and store missed commands.
 
     Return their number.

@@ -97,10 +97,10 @@ def explain_entries(
 
 def entries_in_order(value: MergeQueue) -> tuple[Entry, ...]:
     """Return all entries: the line first, then pending ones, then NOT_READY by submission."""
-    return tuple(sorted(value.entries.values(), key=sort_key))
+    return tuple(sorted(value.entries.values(), key=_sort_key))
 
 
-def sort_key(entry: Entry) -> tuple[int, int, int, datetime, int]:
+def _sort_key(entry: Entry) -> tuple[int, int, int, datetime, int]:
     """Return the sort key of an open entry within its queue."""
     if entry.state is EntryState.NOT_READY:
         return (2, 0, 0, entry.submitted_at, entry.pr)
@@ -118,17 +118,17 @@ def position_of(value: MergeQueue, entry: Entry) -> int | None:
     """Return the 1-based position among entries past NOT_READY; None for other entries."""
     if entry.state is EntryState.NOT_READY or entry.pr not in value.entries:
         return None
-    own = sort_key(entry)
-    return 1 + sum(1 for one in value.entries.values() if sort_key(one) < own)
+    own = _sort_key(entry)
+    return 1 + sum(1 for one in value.entries.values() if _sort_key(one) < own)
 
 
-def cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> CacheKey:
+def _cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> CacheKey:
     """Return the cache key of a queue's views."""
     revision = runtime.memory.of(QueueViews).targets_revision
     return (current.version, int(now.timestamp()) // ETA_STEP_S, revision)
 
 
-def view_context(
+def _view_context(
     session: Tx, ref: QueueRef, current: MergeQueue, now: datetime, shown: tuple[Entry, ...]
 ) -> ViewContext:
     """Read the shared inputs of the views of these entries."""
@@ -146,7 +146,7 @@ def view_context(
     )
 
 
-def live_view(
+def _live_view(
     context: ViewContext, entry: Entry, position: int | None, size: int
 ) -> PullRequestView:
     """Return the view of an open submission; `size` is the length of the queue."""
@@ -201,14 +201,14 @@ async def _pull_request_view(
 ) -> PullRequestView | None:
     """Build and cache the view by itself: a change of one entry costs no view of the queue."""
     now = runtime.clock.now()
-    kept = runtime.memory.of(QueueViews).views(ref.id, cache_key(runtime, current, now))
+    kept = runtime.memory.of(QueueViews).views(ref.id, _cache_key(runtime, current, now))
     known = kept.by_number.get(number)
     if known is not None and entry_id in {None, known.entry.id}:
         return known
     entry = current.entries.get(number)
     if entry is not None and entry_id in {None, entry.id}:
-        context = await runtime.store.read(view_context, ref, current, now, (entry,))
-        view = live_view(context, entry, position_of(current, entry), queue_length(current))
+        context = await runtime.store.read(_view_context, ref, current, now, (entry,))
+        view = _live_view(context, entry, position_of(current, entry), queue_length(current))
         kept.by_number[number] = view
         return view
     return await runtime.store.read(_ended_view, ref, current, number, entry_id)
@@ -308,14 +308,14 @@ async def last_queue_view(runtime: Runtime, ref: QueueRef) -> QueueView:
 
 async def _whole_view(runtime: Runtime, ref: QueueRef, current: MergeQueue) -> QueueView:
     now = runtime.clock.now()
-    kept = runtime.memory.of(QueueViews).views(ref.id, cache_key(runtime, current, now))
+    kept = runtime.memory.of(QueueViews).views(ref.id, _cache_key(runtime, current, now))
     if kept.whole is not None:
         return kept.whole
     entries = entries_in_order(current)
-    context = await runtime.store.read(view_context, ref, current, now, entries)
+    context = await runtime.store.read(_view_context, ref, current, now, entries)
     size = queue_length(current)
     views = {
-        one.pr: live_view(context, one, place if place <= size else None, size)
+        one.pr: _live_view(context, one, place if place <= size else None, size)
         for place, one in enumerate(entries, start=1)
     }
     view = QueueView(ref, current, current.required or RequiredSet(), tuple(views.values()))

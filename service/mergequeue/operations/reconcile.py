@@ -188,7 +188,7 @@ async def read_repository(
             hold, text = HoldReason.REPOSITORY_UNAVAILABLE, "The repository is archived."
     if known.available is not (hold is None):
         await runtime.store.run(access.set_repository_available, repository_id, hold is None)
-    await tell_queues_of(runtime, repository_id, hold, text)
+    await _tell_queues_of(runtime, repository_id, hold, text)
 
 
 async def _follow_default_branch(
@@ -273,7 +273,7 @@ async def read_returned(runtime: Runtime, repository_id: int) -> None:
         await rules_changed(runtime, queue)
 
 
-async def tell_queues_of(
+async def _tell_queues_of(
     runtime: Runtime, repository_id: int, hold: HoldReason | None, text: str
 ) -> None:
     """Report to a repository's queues whether it is available; skip queues that know."""

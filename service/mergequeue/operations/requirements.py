@@ -77,7 +77,7 @@ async def bound(
     What was learned stays, until that reporter is gone from the target's tip and the check run of
     an App reports the name there. Reads the provider only for a name without a known reporter.
     """
-    given = given_by(queue.config)
+    given = _given_by(queue.config)
     known = {} if queue.required is None else _known(queue.required)
     names = {one: _settled(one, given, known) for one in required.names}
     moved = {found.name for found in _moved(queue)}
@@ -94,7 +94,7 @@ async def bound(
     return replace(required, names=here, source=source, on_heads=on_heads)
 
 
-def given_by(config: QueueConfig) -> Mapping[str, RequiredName]:
+def _given_by(config: QueueConfig) -> Mapping[str, RequiredName]:
     """Return what `statusReporters` says of each name, without pins of the branch's rules."""
     found = {}
     for each in config.status_reporters:

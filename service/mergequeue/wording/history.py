@@ -104,7 +104,7 @@ def clause(
         ):
             return _of_run(event, target)
         case outputs.BisectionOpened() | outputs.BisectionNarrowed() | outputs.BisectionClosed():
-            return search_clause(event, history)
+            return _search_clause(event, history)
         case (
             outputs.LandingStarted()
             | outputs.LandingHalted()
@@ -295,7 +295,7 @@ def _is_shown(recorded: Recorded, history: Sequence[Recorded]) -> bool:
     if isinstance(event, outputs.RunStarted):
         return event.kind is not RunKind.DIRECT
     if isinstance(event, SearchEvent):
-        return is_search_shown(event, history)
+        return _is_search_shown(event, history)
     if not isinstance(event, outputs.EntryMoved):
         return isinstance(event, _SHOWN)
     if event.reason is Reason.TEST_STARTED:
@@ -333,7 +333,7 @@ def _line(recorded: Recorded, view: PullRequestText) -> str:
 SearchEvent = BisectionOpened | BisectionNarrowed | BisectionClosed
 
 
-def search_clause(event: SearchEvent, history: Sequence[Recorded] = ()) -> Phrase:
+def _search_clause(event: SearchEvent, history: Sequence[Recorded] = ()) -> Phrase:
     """Return one step; it names pull requests if `history` has the start of the search."""
     match event:
         case BisectionOpened():
@@ -351,7 +351,7 @@ def search_clause(event: SearchEvent, history: Sequence[Recorded] = ()) -> Phras
             assert_never(event)
 
 
-def is_search_shown(event: SearchEvent, history: Sequence[Recorded]) -> bool:
+def _is_search_shown(event: SearchEvent, history: Sequence[Recorded]) -> bool:
     """Return whether a comment shows it: the failure of one by itself is told by its test runs."""
     prs = event.prs if isinstance(event, BisectionOpened) else _searched(event, history)
     return len(prs) > 1

@@ -34,10 +34,10 @@ def reported(foreign: Foreign) -> Phrase:
     if binding is not None and not binding.on:
         words = "was reported by {}; no check run of an App has reported it, here or anywhere else"
         return phrase(words, by)
-    return phrase("was reported by {}; it comes from {}", by, reporter_of(foreign.wanted))
+    return phrase("was reported by {}; it comes from {}", by, _reporter_of(foreign.wanted))
 
 
-def reporter_of(required: RequiredName) -> Phrase:
+def _reporter_of(required: RequiredName) -> Phrase:
     """Return whose reports count for a required name."""
     by = "" if required.binding is None else required.binding.by
     if required.kind is None and required.source_id is not None:

@@ -88,11 +88,11 @@ def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] 
         config=queue.config,
         rested_on=entry.rested_on,
         failing=failing_of(entry, queue.runs.get(entry.run or "")),
-        checked=passed_checks_of(entry, queue),
+        checked=_passed_checks_of(entry, queue),
     )
 
 
-def passed_checks_of(entry: Entry, queue: MergeQueue) -> tuple[CheckedName, ...]:
+def _passed_checks_of(entry: Entry, queue: MergeQueue) -> tuple[CheckedName, ...]:
     """Return the required checks of the run that verified an entry which has yet to land."""
     run = queue.runs.get(entry.verified_by or "")
     if run is None or entry.state is not EntryState.TESTS_PASSED:
@@ -113,14 +113,14 @@ def wanted_of(
         for name in names:
             state = ""
             if code is Reason.STACKED and queued is not None:
-                state = " ".join(map(str, absent_of(name, queued)))
+                state = " ".join(map(str, _absent_of(name, queued)))
             if code is Reason.REVIEW_REQUIRED and entry.rested_on is not None:
                 state = entry.rested_on
             found.append(Wanted(code, target, name, state, entry.head))
     return tuple(found)
 
 
-def absent_of(name: str, queued: Container[int]) -> tuple[int, ...]:
+def _absent_of(name: str, queued: Container[int]) -> tuple[int, ...]:
     """Return the members of a stack that a name lists and that are not in the queue."""
     listed = (int(each) for each in name.split() if each.isdecimal())
     return tuple(pr for pr in listed if pr not in queued)

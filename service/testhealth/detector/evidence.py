@@ -156,7 +156,7 @@ def events_of(group: Group, charged: Mapping[str, Charged]) -> tuple[Event, ...]
             stream=Stream.A,
             job=group.job,
             code=group.code,
-            weight=weight_of(charged[each.upload]),
+            weight=_weight_of(charged[each.upload]),
             upload=each.upload,
             source=charged[each.upload].source,
         )
@@ -164,7 +164,7 @@ def events_of(group: Group, charged: Mapping[str, Charged]) -> tuple[Event, ...]
     )
 
 
-def weight_of(charged: Charged) -> float:
+def _weight_of(charged: Charged) -> float:
     """The weight of an event of stream A.
 
     Infrastructure hits many tests at once, a flaky test few.

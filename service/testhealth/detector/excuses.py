@@ -261,11 +261,11 @@ def _changes(suspect: Suspect, test: FailedTest) -> bool:
 
 def _has_file_of(paths: Iterable[str], test: FailedTest | MissingTest) -> bool:
     if test.file:
-        return any(is_same_file(path, test.file) for path in paths)
+        return any(_is_same_file(path, test.file) for path in paths)
     return any(classes.may_hold(path, test.classname) for path in paths)
 
 
-def is_same_file(path: str, reported: str) -> bool:
+def _is_same_file(path: str, reported: str) -> bool:
     """Return whether a report means this path of the repository.
 
     A runner that was started in a folder names files from there, and some name them from the

@@ -69,7 +69,7 @@ class IndexedEvidence:
         for no in self.uploads.nos_in(weighed):
             self._events_a.pop(no, None)
         touched |= weighed
-        touched |= self._draw_lines([each for each in changed if is_point(each)], sets)
+        touched |= self._draw_lines([each for each in changed if _is_point(each)], sets)
         return set(self.uploads.nos_in(touched)) | newly_followed
 
     def evidence_of(self, no: int) -> Evidence | None:
@@ -123,7 +123,7 @@ class IndexedEvidence:
         for kept, passing in followed:
             upload = kept.upload
             self._passes.add_new(upload.day, passing)
-            if is_point(kept):
+            if _is_point(kept):
                 line = self._lines[upload.branch, upload.job]
                 line.note_passed((upload.code, upload.run), passing)
 
@@ -247,7 +247,7 @@ class IndexedEvidence:
             (
                 kept
                 for kept in self.uploads.on_code((job, code))
-                if is_point(kept) and (kept.upload.branch, kept.upload.run) == (branch, run)
+                if _is_point(kept) and (kept.upload.branch, kept.upload.run) == (branch, run)
             ),
             key=lambda kept: (kept.upload.at, kept.upload.digest),
         )
@@ -261,7 +261,7 @@ class IndexedEvidence:
         return Verdicts(first.at, first.sha, position, tests_at(together, sets), green, red)
 
 
-def is_point(kept: IndexedUpload) -> bool:
+def _is_point(kept: IndexedUpload) -> bool:
     """Return whether an upload has verdicts of a series."""
     return kept.upload.kind is UploadClass.STABLE and not kept.upload.is_mass
 

@@ -38,7 +38,7 @@ class Noise:
 def log_ratio(tally: Tally, eps: float) -> float:
     """LR(D, N, eps) as a logarithm; at most 0 if noise alone would bring as much."""
     weight, results = tally.weight, max(tally.results, ceil(tally.weight))
-    flaky = log_beta(RATE_A + weight, RATE_B + results - weight) - log_beta(RATE_A, RATE_B)
+    flaky = _log_beta(RATE_A + weight, RATE_B + results - weight) - _log_beta(RATE_A, RATE_B)
     noise = weight * log(eps) + (results - weight) * log1p(-eps)
     ratio = flaky - noise
     return min(ratio, 0.0) if weight <= results * eps else ratio
@@ -57,9 +57,9 @@ def shown(log_of_score: float) -> float:
 def streak_probability(failed: int, passed: int, streak: int) -> float:
     """The chance q of so many failures in a row at the rate of the verdicts before."""
     rate_a, rate_b = RATE_A + failed, RATE_B + passed
-    return exp(log_beta(rate_a + streak, rate_b) - log_beta(rate_a, rate_b))
+    return exp(_log_beta(rate_a + streak, rate_b) - _log_beta(rate_a, rate_b))
 
 
-def log_beta(a: float, b: float) -> float:
+def _log_beta(a: float, b: float) -> float:
     """The Beta function B(a, b), as a logarithm."""
     return lgamma(a) + lgamma(b) - lgamma(a + b)

@@ -112,7 +112,7 @@ def findings_of(arrived: Arrived, results: Sorted[int], numbers: Numbers) -> Fin
     passed, skipped = list(results.passed), []
     apart: dict[int, Result] = {}
     for no, result in sorted(results.others.items()):
-        if not is_once(result):
+        if not _is_once(result):
             apart[no] = result
         elif result.attempts[0].outcome is Outcome.PASSED:
             passed.append(no)
@@ -136,7 +136,7 @@ def findings_of(arrived: Arrived, results: Sorted[int], numbers: Numbers) -> Fin
     )
 
 
-def is_once(result: Result) -> bool:
+def _is_once(result: Result) -> bool:
     """Return whether one attempt says it all, so that membership of a set is enough."""
     first = result.attempts[0].outcome
     return (

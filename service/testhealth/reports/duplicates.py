@@ -120,8 +120,8 @@ def result_of(cases: Sequence[CaseResult], *, are_adjacent: bool = True) -> Resu
     first = cases[0]
     if len(cases) == 1:
         return _alone(first)
-    is_retry = are_adjacent and is_retried(cases)
-    if is_one_test(cases) and (is_retry or is_repeated(cases)):
+    is_retry = are_adjacent and _is_retried(cases)
+    if _is_one_test(cases) and (is_retry or is_repeated(cases)):
         is_evidence = first.kind is CaseKind.TEST
         attempts = tuple(attempt for case in cases for attempt in case.attempts)
         return Result(first, bounded(attempts), is_evidence)
@@ -142,7 +142,7 @@ def bounded(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
     return ran if len(ran) <= ATTEMPTS_MAX else ran[:half] + ran[-half:]
 
 
-def is_one_test(cases: Sequence[CaseResult]) -> bool:
+def _is_one_test(cases: Sequence[CaseResult]) -> bool:
     """Return whether they are called the same; else only the `#` in their names made them one."""
     return len({results.fields_of(case) for case in cases}) == 1
 
@@ -151,7 +151,7 @@ def _alone(case: CaseResult) -> Result:
     return Result(case, bounded(case.attempts), case.kind is CaseKind.TEST)
 
 
-def is_retried(cases: Sequence[CaseResult]) -> bool:
+def _is_retried(cases: Sequence[CaseResult]) -> bool:
     """All but the last failed, or all: what a runner writes that tries again until it passes."""
     return all(case.outcome is Outcome.FAILED for case in cases[:-1])
 

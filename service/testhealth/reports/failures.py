@@ -68,7 +68,7 @@ def headline_of(attempt: Attempt) -> str:
     Without a message the first meaningful line of the stack; without either the type alone.
     """
     message = attempt.message.strip() or first_meaningful_line(attempt.stack)
-    return with_type(message, attempt.error_type.strip())[:HEADLINE_CHARACTERS_MAX]
+    return _with_type(message, attempt.error_type.strip())[:HEADLINE_CHARACTERS_MAX]
 
 
 class Phase(StrEnum):
@@ -99,7 +99,7 @@ def summary_of(headline: str) -> str:
     return f"{line[: SUMMARY_CHARACTERS_MAX - 1]}…"
 
 
-def with_type(message: str, error_type: str) -> str:
+def _with_type(message: str, error_type: str) -> str:
     """The message, prefixed by its type unless it begins with it, in full or by its last part."""
     if not error_type or not message:
         return message or error_type
@@ -125,7 +125,7 @@ def key_of(attempt: Attempt, source_root: str = "") -> str:
     the repository without its line.
     """
     message = attempt.message.strip() or first_meaningful_line(attempt.stack)
-    text = stable_text(with_type(message, attempt.error_type.strip()))
+    text = stable_text(_with_type(message, attempt.error_type.strip()))
     frame = innermost_frame(attempt.stack, source_root)
     parts = (KEY_VERSION, attempt.error_type.strip(), text, frame)
     return sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:KEY_HEX_DIGITS]

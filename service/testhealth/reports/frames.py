@@ -34,13 +34,13 @@ class Frame:
     function: str
 
 
-def frame_in(match: re.Match[str]) -> Frame:
+def _frame_in(match: re.Match[str]) -> Frame:
     """The frame whose file and function the expression names."""
     names = match.groupdict()
     return Frame(names["file"], names.get("function") or "")
 
 
-def jvm_frame_in(match: re.Match[str]) -> Frame:
+def _jvm_frame_in(match: re.Match[str]) -> Frame:
     """A JVM frame; its package is the folder of its file."""
     module, _, function = match["function"].rpartition(".")
     if match["function"].startswith(JVM_FOREIGN):
@@ -56,7 +56,7 @@ FORMS: tuple[tuple[re.Pattern[str], Reading, bool], ...] = (
     # Python: File "a/b.py", line 3, in f
     (
         re.compile(r'File "(?P<file>[^"]{1,300})", line \d+(?:, in (?P<function>[\w.<>]{1,200}))?'),
-        frame_in,
+        _frame_in,
         True,
     ),
     # JVM: at a.b.C.f(C.java:3)
@@ -65,7 +65,7 @@ FORMS: tuple[tuple[re.Pattern[str], Reading, bool], ...] = (
             r"at (?:[\w.\-]{1,80}/{1,2})?(?P<function>[\w.$<>]{1,300})"
             r"\((?P<file>[\w$\-]{1,100}\.\w{1,8}):\d+\)"
         ),
-        jvm_frame_in,
+        _jvm_frame_in,
         False,
     ),
     # JavaScript: at f (a/b.js:3:4), at a/b.js:3:4
@@ -73,28 +73,28 @@ FORMS: tuple[tuple[re.Pattern[str], Reading, bool], ...] = (
         re.compile(
             rf"at (?:async )?(?P<function>[\w.$<> \[\]]{{1,200}}?) \((?:file://)?{_FILE}:\d+:\d+\)"
         ),
-        frame_in,
+        _frame_in,
         False,
     ),
-    (re.compile(rf"(?:at|\u276f) (?:async )?(?:file://)?{_FILE}:\d+:\d+"), frame_in, False),
+    (re.compile(rf"(?:at|\u276f) (?:async )?(?:file://)?{_FILE}:\d+:\d+"), _frame_in, False),
     # .NET: at N.C.F(String a) in a/b.cs:line 3
     (
         re.compile(
             r"at (?P<function>[\w.`+<>\[\]]{1,300})\([^()]{0,300}\) in (?P<file>.{1,300}):line \d+"
         ),
-        frame_in,
+        _frame_in,
         False,
     ),
     # Ruby: a/b.rb:3:in `f'
     (
         re.compile(rf"(?:# )?{_FILE}:\d+:in [`'](?P<function>[^`']{{1,200}})'"),
-        frame_in,
+        _frame_in,
         False,
     ),
     # pytest, one a level: a/b.py:3: AssertionError
-    (re.compile(r"(?P<file>[^\s:()'\"<>]{1,300}\.py):\d+: ?(?:\w.{0,200})?"), frame_in, True),
+    (re.compile(r"(?P<file>[^\s:()'\"<>]{1,300}\.py):\d+: ?(?:\w.{0,200})?"), _frame_in, True),
     # Go, Rust, PHP and others: a/b.go:3, a/b.rs:3:4, a/b.go:3 +0x1d
-    (re.compile(rf"(?:at )?{_FILE}:\d+(?::\d+)?(?: \+0x[0-9a-f]{{1,16}})?:?"), frame_in, False),
+    (re.compile(rf"(?:at )?{_FILE}:\d+(?::\d+)?(?: \+0x[0-9a-f]{{1,16}})?:?"), _frame_in, False),
 )
 
 
@@ -106,12 +106,12 @@ def innermost_frame(stack: str, source_root: str = "") -> str:
     """
     innermost = ""
     for line in stack.split("\n", LINES_MAX)[:LINES_MAX]:
-        read = frame_of(line.strip()[:LINE_CHARACTERS_MAX])
+        read = _frame_of(line.strip()[:LINE_CHARACTERS_MAX])
         if read is None:
             continue
         frame, is_last_innermost = read
         file = normalized_file(frame.file, source_root)
-        if is_inside(file):
+        if _is_inside(file):
             innermost = f"{file}:{frame.function}"
             if not is_last_innermost:
                 return innermost
@@ -121,12 +121,12 @@ def innermost_frame(stack: str, source_root: str = "") -> str:
 def files_in(stack: str) -> frozenset[str]:
     """The files of the repository that a stack names."""
     lines = stack.split("\n", LINES_MAX)[:LINES_MAX]
-    read = (frame_of(line.strip()[:LINE_CHARACTERS_MAX]) for line in lines)
+    read = (_frame_of(line.strip()[:LINE_CHARACTERS_MAX]) for line in lines)
     files = {normalized_file(each[0].file, "") for each in read if each is not None}
-    return frozenset(file for file in files if is_inside(file))
+    return frozenset(file for file in files if _is_inside(file))
 
 
-def frame_of(line: str) -> tuple[Frame, bool] | None:
+def _frame_of(line: str) -> tuple[Frame, bool] | None:
     """The frame that the whole line is, and whether the last of its kind is the innermost."""
     if not NUMBERED.search(line):
         return None
@@ -141,10 +141,10 @@ def is_frame(line: str) -> bool:
     """Return whether the stripped line is a frame or the head of a list of them."""
     if line.startswith(("Traceback (most recent call last)", "Stack trace:", "Backtrace:")):
         return True
-    return frame_of(line[:LINE_CHARACTERS_MAX]) is not None
+    return _frame_of(line[:LINE_CHARACTERS_MAX]) is not None
 
 
-def is_inside(file: str) -> bool:
+def _is_inside(file: str) -> bool:
     """Return whether a normalized path is one of the repository's own files."""
     if not file or is_absolute(file) or file.startswith(("../", "node:", "internal/", "<")):
         return False

@@ -53,7 +53,7 @@ def id_of(repository: RepositoryKey, test: CaseKey, variant: str = "") -> UUID:
     """
     owner = f"{repository.org}#{repository.repo}"
     if test.claimed:
-        claimed = uuid5_in(test.claimed)
+        claimed = _uuid5_in(test.claimed)
         if claimed:
             return claimed
         if test.claimed.startswith(CLAIM_PREFIXES):
@@ -123,10 +123,10 @@ def aliases_of(
 
 def is_claim(text: str) -> bool:
     """Return whether an id given by a report counts: an UUIDv5, or a text of a known prefix."""
-    return text.startswith(CLAIM_PREFIXES) or uuid5_in(text) is not None
+    return text.startswith(CLAIM_PREFIXES) or _uuid5_in(text) is not None
 
 
-def uuid5_in(text: str) -> UUID | None:
+def _uuid5_in(text: str) -> UUID | None:
     """The UUIDv5 that the whole text spells, in any case."""
     try:
         read = UUID(text)
@@ -141,14 +141,14 @@ def normalized_file(file: str, source_root: str = "") -> str:
     A path that is absolute outside `source_root` stays absolute (see `is_absolute`). Nothing
     is lowercased or trimmed.
     """
-    path = with_slashes(file)
-    root = with_slashes(source_root).rstrip("/")
+    path = _with_slashes(file)
+    root = _with_slashes(source_root).rstrip("/")
     if root and path.startswith(f"{root}/"):
         path = path[len(root) :].lstrip("/")
     return resolved(path) if "./" in path or path.endswith("/..") else path
 
 
-def with_slashes(path: str) -> str:
+def _with_slashes(path: str) -> str:
     """The path without `file://`, its separators turned forward."""
     return path.removeprefix("file://").replace("\\", "/")
 

@@ -46,14 +46,14 @@ def segments_of(pattern: str) -> tuple[Segment, ...]:
     start = () if is_rooted else (ANY_NUMBER,)
     last = names[-1]
     if last == "**":
-        return (*start, *map(segment_of, names[:-1]), ANY_NAME, ANY_NUMBER)
-    fitted = (*start, *map(segment_of, names))
+        return (*start, *map(_segment_of, names[:-1]), ANY_NAME, ANY_NUMBER)
+    fitted = (*start, *map(_segment_of, names))
     if pattern.endswith("/"):
         return (*fitted, ANY_NAME, ANY_NUMBER)
     return fitted if last == "*" and is_rooted else (*fitted, ANY_NUMBER)
 
 
-def segment_of(name: str) -> Segment:
+def _segment_of(name: str) -> Segment:
     """One name of a pattern; a star inside stands for any text, `?` for one character."""
     if name == "**":
         return ANY_NUMBER
@@ -85,7 +85,7 @@ def words_of(pattern: str) -> list[str]:
     return words
 
 
-def words_in(names: Sequence[str], lengths: Sequence[int]) -> Iterator[str]:
+def _words_in(names: Sequence[str], lengths: Sequence[int]) -> Iterator[str]:
     """Every word that a path of these names holds; pieces of these lengths alone."""
     for name in set(names):
         yield f"/{name}"
@@ -103,7 +103,7 @@ def fits(segments: Sequence[Segment], names: Sequence[str]) -> bool:
         if at < len(segments) and segments[at] is ANY_NUMBER:
             at += 1
             again, resume = at, name_at
-        elif at < len(segments) and fits_one(segments[at], names[name_at]):
+        elif at < len(segments) and _fits_one(segments[at], names[name_at]):
             at, name_at = at + 1, name_at + 1
         elif again >= 0:
             resume += 1
@@ -113,7 +113,7 @@ def fits(segments: Sequence[Segment], names: Sequence[str]) -> bool:
     return all(segment is ANY_NUMBER for segment in segments[at:])
 
 
-def fits_one(segment: Segment, name: str) -> bool:
+def _fits_one(segment: Segment, name: str) -> bool:
     """Return whether one name fits one segment that stands for one."""
     if isinstance(segment, re.Pattern):
         return segment.fullmatch(name) is not None
@@ -170,7 +170,7 @@ class CodeOwners:
 
     def _asked(self, names: Sequence[str]) -> Iterator[int]:
         """Rules that may match, the last first."""
-        words = {NO_WORD, *words_in(names, self._lengths)}
+        words = {NO_WORD, *_words_in(names, self._lengths)}
         candidates = (reversed(self._of_word[word]) for word in words if word in self._of_word)
         return merge(*candidates, reverse=True)
 
@@ -196,13 +196,13 @@ def owners_in(text: str) -> CodeOwners:
         return CodeOwners(())
     last: dict[str, Rule] = {}
     for line in reversed(text.splitlines()):
-        rule = rule_in(line)
+        rule = _rule_in(line)
         if rule:
             last.setdefault(rule.pattern, rule)
     return indexed(tuple(reversed(last.values())))
 
 
-def rule_in(line: str) -> Rule | None:
+def _rule_in(line: str) -> Rule | None:
     """The rule of one line, its comment left out."""
     if "#" in line:
         line = COMMENT.sub("", line.strip())
@@ -211,10 +211,10 @@ def rule_in(line: str) -> Rule | None:
         return None
     if not words[0].strip("/"):
         return None
-    return Rule(words[0], tuple(islice(filter(is_owner, words[1:]), OWNERS_MAX)))
+    return Rule(words[0], tuple(islice(filter(_is_owner, words[1:]), OWNERS_MAX)))
 
 
-def is_owner(word: str) -> bool:
+def _is_owner(word: str) -> bool:
     """Return whether the word names somebody who may own a file."""
     return len(word) <= OWNER_CHARACTERS_MAX and OWNER.fullmatch(word) is not None
 

@@ -221,7 +221,7 @@ class Reading:
             self.warn(WarningCode.INTERRUPTED)
         if self.takes_milliseconds():
             self.warn(WarningCode.MILLISECONDS)
-            cases = tuple(map(in_milliseconds, cases))
+            cases = tuple(map(_in_milliseconds, cases))
         if not cases:
             self.warn(WarningCode.NO_TESTS)
         if self.unread_failures:
@@ -246,10 +246,10 @@ class Reading:
         if wall_s is None:
             return False
         bound = wall_s + WALL_SLACK_S
-        return any(seconds > bound for case in self.cases for seconds in durations_of(case))
+        return any(seconds > bound for case in self.cases for seconds in _durations_of(case))
 
 
-def durations_of(case: CaseResult) -> list[float]:
+def _durations_of(case: CaseResult) -> list[float]:
     """The known durations of a case."""
     durations = (case.duration_s, *(attempt.duration_s for attempt in case.explicit_attempts))
     return [seconds for seconds in durations if seconds is not None]
@@ -265,14 +265,14 @@ def warned(code: WarningCode, count: int) -> Warned:
     return Warned(code, TEXTS[code].format(n=f"{count:,}"))
 
 
-def in_milliseconds(case: CaseResult) -> CaseResult:
+def _in_milliseconds(case: CaseResult) -> CaseResult:
     """The case with durations that were milliseconds all along."""
     attempts = (
-        each._replace(duration_s=thousandth(each.duration_s)) for each in case.explicit_attempts
+        each._replace(duration_s=_thousandth(each.duration_s)) for each in case.explicit_attempts
     )
-    return case._replace(duration_s=thousandth(case.duration_s), explicit_attempts=tuple(attempts))
+    return case._replace(duration_s=_thousandth(case.duration_s), explicit_attempts=tuple(attempts))
 
 
-def thousandth(value: float | None) -> float | None:
+def _thousandth(value: float | None) -> float | None:
     """The value in a unit a thousand times larger."""
     return None if value is None else value / 1000

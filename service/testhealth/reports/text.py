@@ -145,7 +145,7 @@ def text_of(content: bytes) -> Text:
     declared = DECLARED.match(content[: HEAD_BYTES + PIECE_BYTES])
     if not declared:
         return held(Text(content, "utf-8", "strict", 0, ()))
-    named = charset_of(declared[1].decode("ascii", "replace"))
+    named = _charset_of(declared[1].decode("ascii", "replace"))
     if named:
         text = Text(content, named, "strict", 0, ())
         if holds(text):
@@ -153,7 +153,7 @@ def text_of(content: bytes) -> Text:
     return Text(content, "utf-8", "replace", 0, (REPLACED,))
 
 
-def charset_of(name: str) -> str | None:
+def _charset_of(name: str) -> str | None:
     """The codec of a declared encoding, if Python knows it as one of documents.
 
     One in which the declaration itself would read otherwise is none, for it was read as ASCII:

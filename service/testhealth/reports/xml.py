@@ -109,7 +109,7 @@ class _Reader:
         self._fed_bytes = 0
         self._parser = parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = refuse_doctype
+        parser.StartDoctypeDeclHandler = _refuse_doctype
         self._tell(parser, elements)
 
     def feed(self, piece: bytes) -> None:
@@ -165,7 +165,7 @@ class _Reader:
         parser.EndElementHandler = end
 
 
-def refuse_doctype(*_: object) -> None:
+def _refuse_doctype(*_: object) -> None:
     """Stop before anything of a document type declaration is read."""
     raise Stopped(DOCTYPE_REFUSED)
 
@@ -196,7 +196,7 @@ def head_of(piece: str) -> Head | None:
     is_odd = bool(piece[:at].strip())
     made.append(blank(piece[:at]) if is_odd else piece[:at])
     is_first = not at
-    while (end := end_of_misc(piece, at)) is not None:
+    while (end := _end_of_misc(piece, at)) is not None:
         is_declaration = DECLARATION.match(piece, at) is not None
         is_odd |= is_declaration and not is_first
         is_first = False
@@ -220,7 +220,7 @@ def blank(text: str) -> str:
     return re.sub(r"[^\n]", " ", text)
 
 
-def end_of_misc(piece: str, at: int) -> int | None:
+def _end_of_misc(piece: str, at: int) -> int | None:
     """Where the comment, instruction or white space at this place ends; None if none does."""
     for opening, closing in (("<?", "?>"), ("<!--", "-->")):
         if piece.startswith(opening, at):

@@ -114,7 +114,7 @@ def rates(
     # The present day is in both windows and is read once: its uploads are not counted yet.
     today = figures.beginning_of(figures.day_of(now))
     week, day, present = (
-        attempts_within(session, sets, repository_id, nos, span)
+        _attempts_within(session, sets, repository_id, nos, span)
         for span in (
             Span(now - figures.WEEK + INSTANT, today),
             Span(now - figures.DAY + INSTANT, today),
@@ -127,7 +127,7 @@ def rates(
     return {no: Rates(week.rate(no), day.rate(no)) for no in nos}
 
 
-def attempts_within(
+def _attempts_within(
     session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], span: Span
 ) -> Attempts:
     """Count the attempts of tests over a span."""

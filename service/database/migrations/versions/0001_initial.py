@@ -428,7 +428,7 @@ POSTGRESQL_COUNTER = f"""CREATE FUNCTION count_access_change() RETURNS trigger L
 $$ BEGIN {COUNT_ACCESS}; RETURN NULL; END $$"""
 
 
-def access_triggers(*, is_sqlite: bool) -> list[str]:
+def _access_triggers(*, is_sqlite: bool) -> list[str]:
     made = [] if is_sqlite else [POSTGRESQL_COUNTER]
     for number, (table, change) in enumerate(ACCESS):
         head = f"CREATE TRIGGER access_changes_{number} AFTER {change} ON {table}"
@@ -458,7 +458,7 @@ def upgrade() -> None:
             postgresql_where=where,
         )
     kept = SQLITE_TRIGGERS if is_sqlite else POSTGRESQL_TRIGGERS
-    for trigger in (*kept, *access_triggers(is_sqlite=is_sqlite)):
+    for trigger in (*kept, *_access_triggers(is_sqlite=is_sqlite)):
         connection.execute(sa.text(trigger))
 
 

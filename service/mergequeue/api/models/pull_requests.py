@@ -28,7 +28,7 @@ _ALL_WORDS = frozenset({"ALL", "IMPACTS_ALL"})
 _PRIORITY_WORDS = tuple(PRIORITY_NAMES)
 
 
-def priority_in(value: object) -> object:
+def _priority_in(value: object) -> object:
     """Return a level name, a digit string or a number, as its number."""
     if isinstance(value, str) and not value.isdigit():
         level = PRIORITY_NAMES.get(value.lower())
@@ -42,7 +42,7 @@ PRIORITY_DIGITS = r"^0{0,7}(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])$"
 Priority = Annotated[
     int,
     Field(ge=0, le=PRIORITY_MAX),
-    BeforeValidator(priority_in),
+    BeforeValidator(_priority_in),
     WithJsonSchema(
         {
             "anyOf": [
@@ -134,7 +134,7 @@ class PreviewCancelPullRequest(NamedPullRequest):
     """`/previewCancelPullRequest`."""
 
 
-def targets_in(value: object) -> object:
+def _targets_in(value: object) -> object:
     """Return what is touched: `ALL`, or names (docs/design/http.md 9).
 
     The array may have a million members, so it is one pass over plain values instead of a
@@ -188,7 +188,7 @@ class SetImpactedTargets(Named):
     pr: PullRequestWithHead
     """The pull request, and its head."""
     impacted_targets: Annotated[
-        object, BeforeValidator(targets_in), WithJsonSchema(_TARGETS_SCHEMA)
+        object, BeforeValidator(_targets_in), WithJsonSchema(_TARGETS_SCHEMA)
     ]
     """Names of the targets that it changes, or `ALL`. For example `["//app", "//lib"]`"""
 

@@ -158,7 +158,7 @@ def skippable_in(
     """
     if all(check.outcome is not CheckOutcome.SKIPPED for check in run.checks):
         return frozenset()
-    return (skipped_on_heads(run, entries) & ran_lately) | optional_of(run)
+    return (_skipped_on_heads(run, entries) & ran_lately) | optional_of(run)
 
 
 def optional_of(run: Run) -> frozenset[str]:
@@ -173,7 +173,7 @@ def ran_in(run: Run) -> frozenset[str]:
     return frozenset(one.required.name for one in standings_of(run) if one.outcome in ran)
 
 
-def skipped_on_heads(run: Run, entries: Mapping[int, Entry]) -> frozenset[str]:
+def _skipped_on_heads(run: Run, entries: Mapping[int, Entry]) -> frozenset[str]:
     """Return the names that CI skipped on the own head of every pull request of the run."""
     if run.kind is RunKind.DIRECT:
         return frozenset(required.name for required in run.required)

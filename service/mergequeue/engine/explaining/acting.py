@@ -50,7 +50,7 @@ def acting(queue: MergeQueue, entry: Entry, run: Run | None) -> Acting:
     return Acting(record.retryable, who, stopped, hold)
 
 
-def is_blocked(run: Run) -> bool:
+def _is_blocked(run: Run) -> bool:
     """Return whether CI waits for a person's approval before it runs a check."""
     return any(check.outcome is CheckOutcome.BLOCKED for check in run.checks)
 
@@ -74,4 +74,4 @@ def _stops(queue: MergeQueue, entry: Entry) -> tuple[QueueState | None, Hold | N
 
 
 def _waits_for_approval(entry: Entry, run: Run | None) -> bool:
-    return entry.state is EntryState.TESTING and run is not None and is_blocked(run)
+    return entry.state is EntryState.TESTING and run is not None and _is_blocked(run)

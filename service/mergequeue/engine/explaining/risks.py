@@ -59,8 +59,8 @@ def alone_first(draft: Draft, entry: Entry) -> Iterator[Condition]:
         met=True,
         prs=tuple(pr for pr in prs if pr != entry.pr),
         word=why.value,
-        count=percent_of(entry.p_fail),
-        total=percent_of(constants.RISK_MAX),
+        count=_percent_of(entry.p_fail),
+        total=_percent_of(constants.RISK_MAX),
     )
 
 
@@ -96,7 +96,7 @@ def awaited_followers(draft: Draft, entry: Entry, running: Sequence[Run]) -> Ite
         met=False,
         since=run.finished_at,
         prs=tuple(pr for one in running for pr in one.prs),
-        count=percent_of(suspecting.any_failing(draft, draft.own(run))),
+        count=_percent_of(suspecting.any_failing(draft, draft.own(run))),
     )
 
 
@@ -122,6 +122,6 @@ def _is_adaptive(draft: Draft) -> bool:
     return policies.of(draft.queue.config) is policies.ADAPTIVE
 
 
-def percent_of(chance: float) -> int:
+def _percent_of(chance: float) -> int:
     """The chance in percent, rounded up: so one above a limit is never shown as equal to it."""
     return math.ceil(round(100 * chance, 6))

@@ -122,7 +122,7 @@ def _runs_behind(draft: Draft, own: Sequence[Entry]) -> list[Run]:
 
 def minutes_left(draft: Draft, run: Run) -> float:
     """How long a run will still take."""
-    expected = expected_minutes(draft, run)
+    expected = _expected_minutes(draft, run)
     return max(expected - _minutes_run(draft, run), constants.OVERDUE_SHARE * expected)
 
 
@@ -130,7 +130,7 @@ def _minutes_run(draft: Draft, run: Run) -> float:
     return (draft.now - (run.start_clock or run.created_at)).total_seconds() / 60
 
 
-def expected_minutes(draft: Draft, run: Run) -> float:
+def _expected_minutes(draft: Draft, run: Run) -> float:
     """How long a run takes: as long as the slowest of its required checks."""
     known = draft.queue.rates.minutes
     measured = [known[one.name] for one in run.required if one.name in known]

@@ -35,7 +35,7 @@ class Broken:
 
 def graph(draft: Draft) -> Graph:
     """Return the expected entries of the line with their dependencies; draws what is not drawn."""
-    drawn, behind = draft.entries.graph, undrawn(draft)
+    drawn, behind = draft.entries.graph, _undrawn(draft)
     if drawn is not None and not behind:
         return drawn
     if drawn is None:
@@ -63,7 +63,7 @@ def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
     """
     known = draft.entries.graph
     # A group that has just been placed is drawn when it is in a run: as one node.
-    waits = {pr for _, pr in undrawn(draft)} <= {entry.pr for entry in entries}
+    waits = {pr for _, pr in _undrawn(draft)} <= {entry.pr for entry in entries}
     drawn = known if known is not None and waits else graph(draft)
     mask = own = 0
     for entry in entries:
@@ -119,7 +119,7 @@ def behind(draft: Draft, first: Entry) -> set[str] | None:
     """
     drawn = draft.entries.graph
     place = None if drawn is None else drawn.of.get(first.pr)
-    if drawn is None or place is None or undrawn(draft):
+    if drawn is None or place is None or _undrawn(draft):
         return None
     numbers = [
         member.pr for node in drawn.nodes if node.ahead >> place & 1 for member in node.members
@@ -402,7 +402,7 @@ def _newcomers(draft: Draft, run: Run, now_ahead: tuple[Member, ...]) -> Broken:
     return Broken(Reason.AHEAD_CHANGED, extra)
 
 
-def undrawn(draft: Draft) -> list[tuple[int, int]]:
+def _undrawn(draft: Draft) -> list[tuple[int, int]]:
     """The line behind what is drawn of it."""
     known, line = draft.entries.graph, draft.places.line
     if known is None:

@@ -66,7 +66,7 @@ def case_of(reading: Reading, test: Fields) -> CaseResult:
     names = suite if isinstance(suite, list) else [suite]
     path = [allowed(name) for name in names if isinstance(name, str) and name]
     has_passed = test.get("status") == "passed"
-    retries = retries_of(reading, test) if "retries" in test or "retryAttempts" in test else ()
+    retries = _retries_of(reading, test) if "retries" in test or "retryAttempts" in test else ()
     return CaseResult(
         reading.name(shapes.text(test, "name")),
         "",
@@ -80,7 +80,7 @@ def case_of(reading: Reading, test: Fields) -> CaseResult:
     )
 
 
-def retries_of(reading: Reading, test: Fields) -> tuple[Attempt, ...]:
+def _retries_of(reading: Reading, test: Fields) -> tuple[Attempt, ...]:
     """The attempts before the last: as listed, else as many failed ones as `retries` says."""
     listed = shapes.records(test.get("retryAttempts"))[:RETRIES_MAX]
     if listed:

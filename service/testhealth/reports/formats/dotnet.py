@@ -57,7 +57,7 @@ def counted(reading: Reading, attributes: Attributes) -> float | None:
     return reading.seconds(attributes.get("duration") or attributes.get("time") or "")
 
 
-def nunit_failed_alone(attributes: Attributes, message: str, has_failed_inside: bool) -> bool:
+def _nunit_failed_alone(attributes: Attributes, message: str, has_failed_inside: bool) -> bool:
     """Return whether a suite failed in its own set-up or tear-down, or without any failed test.
 
     NUnit 3 names the place as `site`; NUnit 2 says it in the message alone.
@@ -113,7 +113,7 @@ NUNIT = Dialect(
     stack="stack-trace",
     failure="failure",
     suite="test-suite",
-    failed_alone=nunit_failed_alone,
+    failed_alone=_nunit_failed_alone,
 )
 XUNIT = Dialect(
     Format.XUNIT,

@@ -155,7 +155,7 @@ def note(seen: dict[tuple[str, str], Seen], event: dict[str, object]) -> None:
     elif isinstance(action, str) and action in TERMINALS:
         each = seen.setdefault(key, Seen())
         outcome = TERMINALS[action]
-        if outcome is Outcome.FAILED and follows_subtests(seen, key):
+        if outcome is Outcome.FAILED and _follows_subtests(seen, key):
             outcome = Outcome.PASSED
         elapsed = shapes.number(event, "Elapsed")
         printed = each.printed.text() if outcome is Outcome.FAILED else ""
@@ -165,7 +165,7 @@ def note(seen: dict[tuple[str, str], Seen], event: dict[str, object]) -> None:
         each.is_open = each.has_spoken = each.has_failed_inside = False
 
 
-def follows_subtests(seen: Mapping[tuple[str, str], Seen], key: tuple[str, str]) -> bool:
+def _follows_subtests(seen: Mapping[tuple[str, str], Seen], key: tuple[str, str]) -> bool:
     """Note a failure for the test around; whether it is that of subtests alone.
 
     Go fails each test whose subtest fails. A failure of its own is printed.
@@ -200,7 +200,7 @@ def has_failed(seen: Seen) -> bool:
 def case_of(reading: Reading, name: str, package: str, seen: Seen) -> CaseResult:
     """The case of a (package, test) that ended at least once."""
     attempts = tuple(
-        reading.failed(attempt._replace(message=message_in(attempt.stack)))
+        reading.failed(attempt._replace(message=_message_in(attempt.stack)))
         if attempt.outcome is Outcome.FAILED
         else attempt
         for attempt in seen.attempts
@@ -210,7 +210,7 @@ def case_of(reading: Reading, name: str, package: str, seen: Seen) -> CaseResult
     )
 
 
-def message_in(printed: str) -> str:
+def _message_in(printed: str) -> str:
     """The first line that the test itself printed, empty if there is none."""
     lines = (line.strip() for line in printed.split("\n"))
     return next((line for line in lines if line and not line.startswith(FRAMING)), "")
