@@ -21,6 +21,7 @@ from service.database.database import Store
 from service.database.tables_base import METADATA
 from service.errors import Invalid, NotAllowed
 from service.http.callers import Caller
+from service.memory import Memory
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import HeadToMerge
@@ -218,7 +219,7 @@ class Forks:
             store=Store(cast(Any, database), "sqlite"),
             providers={self.repository.ref.host: Github(self)},
             clock=SimpleNamespace(now=lambda: START + timedelta(seconds=self.s)),
-            commands=SimpleNamespace(is_first_denial=lambda _: False),
+            memory=Memory(),
         )
         self.runtime = cast(Runtime, runtime)
 

@@ -1,5 +1,6 @@
 """What every provider does with reads and notices; the runners give the `stage`."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -223,7 +224,9 @@ class Reads:
         }
         assert {pull.state for pull in alone.values()} == set(PullRequestState)
         found = await stage.provider.pull_requests(stage.repo, [*numbers, numbers[0], 999])
-        assert found == {**alone, 999: None}
+        # Approvals are read for one pull request alone.
+        bare = {number: replace(pull, approvals=None) for number, pull in alone.items()}
+        assert found == {**bare, 999: None}
 
     async def test_no_pull_requests_are_none(self, stage):
         assert await stage.provider.pull_requests(stage.repo, []) == {}
