@@ -1,4 +1,4 @@
-"""Which tests of a repository are listed, and in which order."""
+"""The filter and the order of the lists of a repository's tests."""
 
 from dataclasses import dataclass
 from enum import StrEnum
