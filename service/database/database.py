@@ -29,7 +29,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Tx: TypeAlias = Connection
-"""What a transaction function gets first: all it may touch, and only for the call."""
+"""The first argument of a transaction function: all it may touch, and only for the call."""
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -44,7 +44,7 @@ BOUNDARIES: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """How to open: `alone` takes the lock of a SQLite file, for the process that serves.
+    """The options of opening: `alone` takes the lock of a SQLite file, for the process that serves.
 
     Not alone: beside a serving process, for one short transaction; a pending migration is
     then only run when nobody serves.
@@ -56,7 +56,7 @@ class StoreOptions:
 
 
 class Runner(Protocol):
-    """What the two databases do alike."""
+    """The common operations of the two databases."""
 
     async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
         """Run it in a transaction and commit."""
@@ -75,7 +75,7 @@ class Runner(Protocol):
         ...
 
     async def is_newest(self, queue_id: int, version: int, /) -> bool:
-        """Whether this version of a queue, which this process has committed or read, still is."""
+        """Return whether this version of a queue, committed or read by this process, is the newest."""
         ...
 
     async def close(self) -> None:
@@ -276,7 +276,7 @@ def _open_postgresql(where: URL, options: StoreOptions) -> Engine:
 
 
 def _passes(failed: Exception) -> bool:
-    """Whether a SQLite file that cannot be opened may be opened later: the disk is full, say."""
+    """Return whether a SQLite file that cannot be opened may open later: the disk is full, say."""
     if isinstance(failed, OSError):
         return failed.errno in sqlite_file.PASSING
     origin = failed.orig if isinstance(failed, DBAPIError) else failed
