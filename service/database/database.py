@@ -75,7 +75,7 @@ class Runner(Protocol):
         ...
 
     async def is_newest(self, queue_id: int, version: int, /) -> bool:
-        """Return whether this version of a queue, committed or read by this process, is the newest."""
+        """Return whether this version of a queue, committed or read in this process, is current."""
         ...
 
     async def close(self) -> None:
