@@ -83,7 +83,7 @@ class Buckets:
         return int(self.rate.burst - missing_s * self.rate.per_second + ROUNDING), missing_s
 
     def _wait_s(self, missing_s: float) -> float:
-        """Return the seconds until a bucket holds one that is full in so many seconds."""
+        """Return the seconds until a bucket that is full in so many seconds holds one."""
         if self.rate is None:
             return 0.0
         return max(0.0, missing_s - (self.rate.burst - 1) / self.rate.per_second)

@@ -88,12 +88,12 @@ class Store:
 
     def __init__(self, runner: Runner, dialect: Dialect) -> None:
         self.runner = runner
-        """How the database is reached; tests put their faults in between."""
+        """The way to reach the database; tests put their faults in between."""
         self.dialect = dialect
         self.caches = Memory()
-        """What this process remembers of the database, as of commits that it has heard of."""
+        """The memory of this process of the database, as of commits that it has heard of."""
         self.is_alone = dialect == "sqlite"
-        """Whether no other process works on it: one that serves a SQLite file holds its lock."""
+        """True if no other process works on it: one that serves a SQLite file holds its lock."""
 
     async def run(
         self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs

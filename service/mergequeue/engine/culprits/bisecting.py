@@ -195,7 +195,7 @@ def _advance(draft: Draft, bisection: Bisection) -> None:
 
 
 def _is_gone(draft: Draft, bisection: Bisection) -> bases.Broken | None:
-    """Return a proven entry's leaving or failure, so that what was proven on it says nothing."""
+    """Return how a proven entry left or failed, so that what was proven on it says nothing."""
     made = bases.progress(draft, draft.runs[bisection.run])
     landed = made.landed if made is not None else frozenset()
     for member in bisection.entries[: bisection.lo]:

@@ -44,7 +44,7 @@ NOTHING_LANDED: Mapping[str, Progress] = MappingProxyType({})
 
 
 def is_expected(entry: Entry) -> bool:
-    """Return if those behind count on it to land: placed and not out (docs/design/engine.md 2)."""
+    """Return whether those behind count on it: placed and not out (docs/design/engine.md 2)."""
     if entry.rank is None or entry.held_by:
         return False
     return entry.state in _COUNTED_ON or entry.kept

@@ -169,7 +169,7 @@ def _wake(draft: Draft, entry: Entry) -> None:
 
 
 def gives_up_at(entry: Entry, hours: float) -> datetime | None:
-    """Return when an unready entry leaves the line, after its grace, or the queue, by `hours`."""
+    """Return when an unready entry leaves the line after its grace, or the queue after `hours`."""
     if entry.unready_since is not None:
         return entry.unready_since + grace_of(entry)
     is_counted = entry.state is EntryState.NOT_READY and entry.build_after is None
