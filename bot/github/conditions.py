@@ -22,7 +22,7 @@ Known = str | bool | None
 """A value of an expression; None: unknown."""
 
 Names = Mapping[str, Known]
-"""The knowledge of a test branch: contexts in lower case."""
+"""The facts known of a test branch: contexts in lower case."""
 
 
 class Unclear(Exception):

@@ -27,7 +27,7 @@ Other = TypeVar("Other")
 
 
 class Deployment(Protocol):
-    """The parts of a deployment on which tokens depend; a `Runtime` has it."""
+    """The parts of a deployment on which tokens depend; a `Runtime` has them."""
 
     @property
     def keys(self) -> TagKeys:

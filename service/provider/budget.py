@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 
 
 class Pressure(IntEnum):
-    """The nearness of the limits; the higher, the fewer notices are written.
+    """The degrees of nearness to the limits; the higher, the fewer notices are written.
 
     HIGH: no reactions, and comments of states that are not final wait. CRITICAL: check runs of
     such states wait too.

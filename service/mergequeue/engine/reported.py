@@ -109,7 +109,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The flaky half's knowledge of a failed attempt.
+    """The facts that the flaky half knows of a failed attempt.
 
     `explanations` maps failed check to its explanation; `own_head` are pull requests whose
     own head fails the same tests; `fingerprint` groups equal failures; `weights` says how

@@ -1,4 +1,4 @@
-"""Word what led to a submission's end: the search for the cause, the proof, the time in the queue.
+"""Describe a submission's end: the search for the cause, the proof, the time in the queue.
 
 See docs/design/comments.md 8.
 """

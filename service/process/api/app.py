@@ -145,7 +145,7 @@ async def _read_later(_: web.Request) -> None:
 
 
 class Door:
-    """The entry of all our requests."""
+    """The entrance of every request of ours."""
 
     def __init__(
         self,

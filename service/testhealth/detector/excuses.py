@@ -105,7 +105,7 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """The knowledge of a failed run.
+    """The facts known of a failed run.
 
     `fingerprint` groups runs that failed alike, None without own failures. `own_head` are pull
     requests whose own head fails the same tests. `weights` has those above 1. `new_texts` are

@@ -55,7 +55,7 @@ def _is_apart(draft: Draft, entry: Entry) -> bool:
 
 
 def is_admitted(draft: Draft, entry: Entry) -> bool:
-    """Return whether a risky entry may enter now, where a follower that passes clears it.
+    """Return whether a risky entry may enter the line at once: a follower that passes clears it.
 
     Alone first, an entry takes two runs, one after the other, though most risky ones pass. In the
     line it takes one, but if it fails, what started on it restarts.

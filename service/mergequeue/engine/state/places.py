@@ -25,7 +25,7 @@ _COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TEST
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The changes since a run's tip: pull requests of its own, and whether others landed too.
+    """The landings since a run's tip: pull requests of its own, and whether others landed too.
 
     `unproved` are those of the run and its base that others merged before they had passed.
     `newest` is the last move of the target that it knows, `idle` are those of the run and its

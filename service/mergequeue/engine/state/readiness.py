@@ -22,7 +22,7 @@ GRACE_PASSED = timedelta(minutes=2)
 """The same after its tests passed: then everything behind it waits for its landing."""
 
 MERGE_SEEN = timedelta(seconds=60)
-"""The time between a merge by hand and the sight of the target's move: one sweep of the tips."""
+"""The time from the sight of a merge by hand to that of the target's move: one sweep of tips."""
 
 WORKFLOWS = "workflows"
 

@@ -47,7 +47,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The reports so far; `is_over`: everything has, or the time is up."""
+    """The reports so far; `is_over`: everything has reported, or the time is up."""
 
     is_over: bool
     findings: tuple[Finding, ...]
