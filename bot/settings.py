@@ -1,4 +1,4 @@
-"""What an operator sets: `HEADGATE_*` from the environment and `.env`, parsed once.
+"""The settings of an operator: `HEADGATE_*` from the environment and `.env`, parsed once.
 
 After `read` nobody looks at the environment again. Each refusal is a `StartRefused` that
 names its variable and never repeats a secret. What the provider makes of its own settings
@@ -267,12 +267,12 @@ class Settings(BaseSettings):
 
     @property
     def app_file(self) -> Path:
-        """Where the credentials of an App are kept that was registered by `/setup`."""
+        """Return where the credentials of an App are kept that was registered by `/setup`."""
         return self.data_dir / APP_FILE
 
     @property
     def has_app(self) -> bool:
-        """Whether a credential of the App is set; if none is, the App is to be registered."""
+        """Return whether a credential of the App is set; if not, the App is to be registered."""
         given = (self.github_app_id, self.github_private_key, self.github_webhook_secret)
         return any(one is not None for one in given)
 

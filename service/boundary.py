@@ -46,7 +46,7 @@ NAMES: tuple[str, ...] = (
 
 
 class Boundary(Protocol):
-    """Where the harness hooks in."""
+    """The places where the harness hooks in."""
 
     def reach(self, name: str) -> None:
         """Pass the boundary `name`; may not return in a crash test."""

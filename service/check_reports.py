@@ -1,4 +1,4 @@
-"""Which of several reports of one name on one commit count (docs/design/provider.md 8.2)."""
+"""Choose which of several reports of one name on one commit count (docs/design/provider.md 8.2)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What time it is, and waiting for it to pass."""
+    """A source of the time, and of waits for it to pass."""
 
     def now(self) -> datetime:
         """The present instant, in UTC, cut to milliseconds."""
@@ -27,7 +27,7 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    """Where new names come from."""
+    """A source of new names."""
 
     def uuid(self) -> str:
         """A fresh lower-case UUID."""

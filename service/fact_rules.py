@@ -10,7 +10,7 @@ from service.provenance import FactKind, Proof
 
 @dataclass(frozen=True, slots=True)
 class FactRule:
-    """What a fact of one kind may do.
+    """The permitted effects of a fact of one kind.
 
     `proofs`: each of them is enough for everything in `moves`. `lowered_by`: the setting by which
     an administrator accepts the weaker proofs after the first one; the landing then says so.

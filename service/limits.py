@@ -76,14 +76,14 @@ class Buckets:
         return 0.0
 
     def left(self, key: str, now_s: float) -> tuple[int, float]:
-        """How many may be taken now, and the seconds until the bucket is full."""
+        """Return how many may be taken now, and the seconds until the bucket is full."""
         if self.rate is None:
             return 0, 0.0
         missing_s = max(0.0, self._full_at_s.get(key, now_s) - now_s)
         return int(self.rate.burst - missing_s * self.rate.per_second + ROUNDING), missing_s
 
     def _wait_s(self, missing_s: float) -> float:
-        """How long from a bucket that is full in so many seconds, until it holds one."""
+        """Return the seconds until a bucket that is full in so many seconds holds one."""
         if self.rate is None:
             return 0.0
         return max(0.0, missing_s - (self.rate.burst - 1) / self.rate.per_second)

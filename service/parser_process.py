@@ -16,7 +16,7 @@ EXIT_NO_MEMORY = 3
 
 
 class Limits(NamedTuple):
-    """What the process may use: seconds that it computes, and bytes of address space."""
+    """The limits of the process: seconds that it computes, and bytes of address space."""
 
     computing_s: int
     memory_bytes: int

@@ -1,4 +1,4 @@
-"""Who says so: proofs of facts, and the provider's own times (docs/design/provenance.md).
+"""Record who says so: proofs of facts, and the provider's own times (docs/design/provenance.md).
 
 A fact may move a decision only if who made it, about what, and when, is proved. A rule takes a
 `Fact` or a `ProviderTime`, never a bare name, flag or `datetime`. `service/fact_rules.py` has the
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class Proof(StrEnum):
-    """What proves a fact, and so what can forge it.
+    """The proofs of a fact, and so what can forge it.
 
     READ: our own call to the provider, for this object. JOB: a CI job's own token, which names
     the job. RUN: a CI run that the provider knows, of which any job may be the sender. PERSON: a

@@ -1,4 +1,4 @@
-"""What every operation receives as its first argument: the parts the process is made of.
+"""The first argument of every operation: the parts the process is made of.
 
 Built once, in `bot/wiring.py`. Only the mappings may grow while running.
 """
@@ -155,7 +155,7 @@ Translator = Callable[[Delivery], tuple[Signal, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """How often each sweep runs (docs/design/transactions.md 8)."""
+    """The period of each sweep (docs/design/transactions.md 8)."""
 
     timers: timedelta = timedelta(seconds=5)
     readback: timedelta = timedelta(seconds=10)
@@ -169,21 +169,21 @@ class Periods:
 
 
 class EnumCase(StrEnum):
-    """How enums are answered: as the specification writes them, or in lower case."""
+    """The spellings of enums in answers: as the specification writes them, or in lower case."""
 
     SPEC = "spec"
     LOWER = "lower"
 
 
 class Compatibility(StrEnum):
-    """Whose clients read our answers (docs/design/http.md 14)."""
+    """The clients that read our answers (docs/design/http.md 14)."""
 
     NONE = "none"
     TRUNK = "trunk"
 
 
 class DashboardAuth(StrEnum):
-    """How visitors of pages are known (docs/design/security.md 6).
+    """The ways to know visitors of pages (docs/design/security.md 6).
 
     `loopback`: everyone on this machine; `token`: by an API token; `github`: by a sign-in at the
     provider; `off`: there are no pages.
@@ -204,7 +204,7 @@ AUTH_FAILURES = Rate(10, 100)
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often may be asked; by token, and `auth_failure` by address. None: freely.
+    """The rates of requests; by token, and `auth_failure` by address. None: freely.
 
     Each process counts by itself.
 

@@ -1,4 +1,4 @@
-"""How a setting is defined: its type, default, bounds, meaning, and when to change it.
+"""The definition of a setting: its type, default, bounds, meaning, and when to change it.
 
 A capability defines its settings once, as the fields of a frozen dataclass. Requests, answers, the
 OpenAPI document and the reference page are made from the definitions.
@@ -25,7 +25,7 @@ class Range:
 
 
 class Form(StrEnum):
-    """What a text must be, in the words of the reference page."""
+    """The forms of a text, in the words of the reference page."""
 
     LINE = "text of one line"
     ADDRESS_TEMPLATE = "an https address with `{id}`"
@@ -82,7 +82,7 @@ Bounds = Range | Chars | Items | Words | Template | None
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What type and default of a setting do not say: documentation, bounds, initial value.
+    """The facts about a setting beside its type and default: documentation, bounds, initial value.
 
     `meaning` and `advice` (when to change it) are Markdown. `cli_default` is what the command
     line, the dashboard and the first `/merge` set instead of the default.

@@ -1,4 +1,4 @@
-"""What one process says of itself while it works: counts, times, levels.
+"""The figures of one process while it works: counts, times, levels.
 
 Whoever works tells a meter; a process that shows nobody has a silent one. Names and labels are
 those of docs/reference/metrics.md. Nothing of a tenant may be told: no repository, branch, number.
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Meter(Protocol):
-    """Where the process's own figures go; called from the event loop alone."""
+    """A receiver of the process's own figures; called from the event loop alone."""
 
     def count(self, name: str, *labels: str) -> None:
         """It happened once more."""

@@ -1,4 +1,4 @@
-"""How long to wait for the database: briefly where somebody waits for an answer.
+"""The times to wait for the database: briefly where somebody waits for an answer.
 
 A database that hangs answers nobody, so each wait has a limit of ours. What was asked may still
 happen after the limit: its outcome is unknown.

@@ -20,7 +20,7 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class RepoRef:
-    """How a repository is spelled now; owner and name may change, and match in any case."""
+    """The present spelling of a repository; owner and name may change, and match in any case."""
 
     host: str
     owner: str
@@ -34,14 +34,14 @@ class RepoRef:
 
 @dataclass(frozen=True, slots=True)
 class RepoId:
-    """What a repository is: the provider's own id, the same through every rename."""
+    """The identity of a repository: the provider's own id, the same through every rename."""
 
     host: str
     id: str
 
 
 class ActorKind(StrEnum):
-    """Who may act. SELF is our own App at the provider; SYSTEM is Headgate deciding."""
+    """The kinds of actors. SELF is our own App at the provider; SYSTEM is Headgate deciding."""
 
     PERSON = "person"
     BOT = "bot"
@@ -80,7 +80,7 @@ SYSTEM = Actor(ActorKind.SYSTEM, login="", channel=Channel.SYSTEM)
 
 
 class CheckKind(StrEnum):
-    """Where a report came from: a run inside a check suite, or a commit status.
+    """The origins of a report: a run inside a check suite, or a commit status.
 
     SUITE is an unfinished check suite itself. It has no name, and only says that its App may
     report more.
@@ -92,7 +92,7 @@ class CheckKind(StrEnum):
 
 
 class CheckOutcome(StrEnum):
-    """What one report means (docs/design/provider.md 8.1).
+    """The meanings of one report (docs/design/provider.md 8.1).
 
     SKIPPED: CI did not run the check, or says that its result does not matter.
     """
@@ -134,11 +134,11 @@ class Check:
 
 
 ELSEWHERE = "elsewhere"
-"""Where a check runs of which only that is known: its condition excludes test branches."""
+"""The place of a check of which only that is known: its condition excludes test branches."""
 
 
 class Explanation(StrEnum):
-    """What test evidence says of one failed check (docs/design/testing.md 4)."""
+    """The statements of test evidence about one failed check (docs/design/testing.md 4)."""
 
     QUARANTINED = "quarantined"
     FLAKY = "flaky"
@@ -162,7 +162,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """How a required name got its reporter, where the rules of the branch do not name it.
+    """The way a required name got its reporter, where the rules of the branch do not name it.
 
     `by` is the reporter in words. `on` says where it was seen: the target branch, the head of a
     pull request or a test branch; BY_SETTING: a setting names it; empty: it was not seen yet.
@@ -229,7 +229,7 @@ class Foreign:
 
 
 class RequiredSource(StrEnum):
-    """Where required statuses came from."""
+    """The sources of required statuses."""
 
     MERGE_INSTANCE = "merge_instance"
     VENDOR_CONFIG = "vendor_config"
@@ -237,7 +237,7 @@ class RequiredSource(StrEnum):
 
 
 class MergeMethod(StrEnum):
-    """How a pull request's commits come onto the target branch."""
+    """The ways to bring a pull request's commits onto the target branch."""
 
     MERGE_COMMIT = "MERGE_COMMIT"
     SQUASH = "SQUASH"
@@ -253,7 +253,7 @@ class PullRequestState(StrEnum):
 
 
 class Mergeability(StrEnum):
-    """Whether the provider can merge a pull request cleanly into its base."""
+    """The provider's answers to whether it can merge a pull request cleanly into its base."""
 
     UNSPECIFIED = "unspecified"
     IN_PROGRESS = "in_progress"
@@ -297,7 +297,7 @@ class Blocker:
 
 
 class Role(StrEnum):
-    """What a token allows (docs/design/security.md 1)."""
+    """The rights of a token (docs/design/security.md 1)."""
 
     READ = "read"
     CI = "ci"
@@ -317,7 +317,7 @@ class QueueRef:
 
 
 class EndpointState(StrEnum):
-    """Whether an endpoint receives webhooks (docs/design/notifications.md 3)."""
+    """The states of an endpoint: whether it receives webhooks (docs/design/notifications.md 3)."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
@@ -332,7 +332,7 @@ class DeliveryState(StrEnum):
 
 
 class Health(StrEnum):
-    """How a test is (docs/design/detector.md 9)."""
+    """The states of a test (docs/design/detector.md 9)."""
 
     HEALTHY = "healthy"
     FLAKY = "flaky"
@@ -340,7 +340,7 @@ class Health(StrEnum):
 
 
 class Flag(StrEnum):
-    """What a person says of a test's health; it stands over what the detector finds."""
+    """A person's statement about a test's health; it stands over what the detector finds."""
 
     NONE = "NONE"
     FLAKY = "FLAKY"
@@ -348,7 +348,7 @@ class Flag(StrEnum):
 
 
 class Override(StrEnum):
-    """What a person says of a test's quarantine (docs/design/quarantine.md 3)."""
+    """A person's statement about a test's quarantine (docs/design/quarantine.md 3)."""
 
     UNSPECIFIED = "UNSPECIFIED"
     ALWAYS_QUARANTINE = "ALWAYS_QUARANTINE"
@@ -356,7 +356,7 @@ class Override(StrEnum):
 
 
 class QuarantineForgives(StrEnum):
-    """Which failures of a quarantined test count as passed.
+    """The failures of a quarantined test that count as passed.
 
     KNOWN_FAILURES: only those with a failure text that the test had before.
     """
@@ -366,7 +366,7 @@ class QuarantineForgives(StrEnum):
 
 
 class ExcuseProof(StrEnum):
-    """What must at least prove a report that excuses a failed check (docs/design/evidence.md 5).
+    """The least proof of a report that excuses a failed check (docs/design/evidence.md 5).
 
     JOB: the check's own CI job. RUN: its CI run, of which any job may have sent it. TOKEN: one of
     our tokens, which every job that has it can send for every other.
@@ -378,7 +378,7 @@ class ExcuseProof(StrEnum):
 
 
 class Sensitivity(StrEnum):
-    """How soon a test is called flaky (docs/design/detector.md 5)."""
+    """The degrees of how soon a test is called flaky (docs/design/detector.md 5)."""
 
     STRICT = "strict"
     NORMAL = "normal"

@@ -72,7 +72,7 @@ UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class Result(NamedTuple):
-    """How a client command ended: `answer` is printed with --json, else `show` prints it.
+    """The end of a client command: `answer` is printed with --json, else `show` prints it.
 
     `end` is raised afterwards: an exit code other than 0, or an error.
     """

@@ -1,4 +1,4 @@
-"""What commands print: one JSON value for programs, or aligned tables for people.
+"""Print the output of commands: one JSON value for programs, or aligned tables for people.
 
 The answer goes to stdout, everything else to stderr. Text of other people (titles, names,
 reasons) is printed without control characters, which a terminal would obey.

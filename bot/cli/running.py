@@ -138,7 +138,7 @@ KILLED = 128
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended: its exit code, 128 + signal when it was killed."""
+    """The end of a command: its exit code, 128 + signal when it was killed."""
 
     code: int
     was_killed: bool

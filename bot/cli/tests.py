@@ -44,7 +44,7 @@ Reason = Annotated[str, typer.Option("--reason", help="Why, for the log and for 
 
 
 class Kind(StrEnum):
-    """Which tests to list."""
+    """The kinds of tests to list."""
 
     FLAKY = "flaky"
     BROKEN = "broken"
@@ -54,7 +54,7 @@ class Kind(StrEnum):
 
 
 class Order(StrEnum):
-    """Which tests come first."""
+    """The orders of a list of tests."""
 
     PRS_HIT = "prs-hit"
     CI_TIME = "ci-time"

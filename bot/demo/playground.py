@@ -52,7 +52,7 @@ KINDS: Mapping[str, tuple[str, Mapping[str, str] | None]] = {
     "bad": ("breaks a test", {"widgets/cart.py": story.CHEAPER}),
     "mail": ("changes the mail sender", {"widgets/mail.py": 'SENDER = "hello@widgets.example"\n'}),
 }
-"""What a new pull request does: words, and its files; None: a file of its own."""
+"""The kinds of changes of a new pull request: words, and its files; None: a file of its own."""
 
 Act = Callable[[Mapping[str, str]], Awaitable[None]]
 

@@ -44,7 +44,7 @@ class DemoOptions:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How the demo ended; `faults` are expectations that were not met, as sentences."""
+    """The result of the demo; `faults` are expectations that were not met, as sentences."""
 
     submissions: Mapping[int, Submission]
     runs: Mapping[str, Sequence[RunDetails]]

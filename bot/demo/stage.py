@@ -46,7 +46,7 @@ POLL_S = 0.25
 AWAY, DONE_BEFORE = 503, 409
 AWAY_PAUSE_S = 1.0
 AWAY_TRIES = 30
-"""How often the service is asked while its database is late, with pauses in between."""
+"""The number of times the service is asked while its database is late, with pauses in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Scenery:
-    """How a stage begins.
+    """The beginning of a stage.
 
     `settings` of the service differ from its own. Pages of the origin `framed_by` may show the
     dashboard in a frame.

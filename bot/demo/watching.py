@@ -1,4 +1,4 @@
-"""What the service's API reports about pull requests: submissions, events, test runs."""
+"""Read what the service's API reports about pull requests: submissions, events, test runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class Event(Answer):
 
 
 class Conclusion(Answer):
-    """How a submission ended."""
+    """The end of a submission."""
 
     at: str
     merged_sha: str | None
@@ -88,7 +88,7 @@ class Submission(Answer):
 
 
 class Hold(Answer):
-    """What keeps a queue from working."""
+    """A reason that keeps a queue from working."""
 
     id: str
     reason: str

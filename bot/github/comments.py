@@ -203,7 +203,7 @@ async def since(
 
 @dataclass(frozen=True, slots=True)
 class LabelReader:
-    """Whose changes of which labels are commands."""
+    """A selection of people and labels whose changes are commands."""
 
     own: OwnApp
     labels: Collection[str]

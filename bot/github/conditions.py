@@ -1,4 +1,4 @@
-"""Whether an `if:` of a workflow can be true on a test branch. Runs in a parser process.
+"""Decide whether an `if:` of a workflow can be true on a test branch. Runs in a parser process.
 
 Three values: true, false, and unknown for everything but what is known of a test branch: its event,
 its reference and its names. Rules: GitHub's "Evaluate expressions in workflows and actions".
@@ -22,7 +22,7 @@ Known = str | bool | None
 """A value of an expression; None: unknown."""
 
 Names = Mapping[str, Known]
-"""What is known of a test branch: contexts in lower case."""
+"""The facts known of a test branch: contexts in lower case."""
 
 
 class Unclear(Exception):

@@ -25,7 +25,7 @@ class CallKind(StrEnum):
 
 
 class Counts:
-    """How many calls of each kind an installation made, and how many pull requests it landed."""
+    """The number of calls of each kind an installation made, and of pull requests it landed."""
 
     def __init__(self, clock: Clock, telemetry: Meter) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Which calls GitHub limits, and what an answer means that is no success. Pure."""
+"""Decide which calls GitHub limits, and what an answer means that is no success. Pure."""
 
 import re
 import zlib

@@ -63,7 +63,7 @@ def _path_of(repo: RepoRef) -> str:
 
 
 class BuildMethod(StrEnum):
-    """How test branches are built (docs/design/git-builds.md 1)."""
+    """The ways to build test branches (docs/design/git-builds.md 1)."""
 
     AUTO = "auto"
     GIT = "git"
@@ -72,7 +72,7 @@ class BuildMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MirrorOptions:
-    """Whether git builds test branches, and where its mirrors are.
+    """The options of mirrors: whether git builds test branches, and where its mirrors are.
 
     `bytes_max` is the limit of all mirrors together; `environment` is that of the process, of
     which git inherits the search path and the proxy.

@@ -200,7 +200,7 @@ class Pacer:
 
     @property
     def content_left(self) -> int | None:
-        """How much content may be created this hour; None where it is not limited."""
+        """Return how much content may be created this hour; None where it is not limited."""
         if not self._is_limited:
             return None
         return max(CONTENT_HOUR_MAX - len(self._content_times(self._clock.monotonic_s())), 0)

@@ -274,7 +274,7 @@ def own_check(branch: str) -> str:
 
 
 async def forbids_building(client: RepositoryClient, branch: str) -> bool:
-    """Whether rulesets cover a test branch of ours, which need not exist, with such a rule."""
+    """Return whether rulesets cover a test branch of ours, existent or not, with such a rule."""
     try:
         rules = await binding_rules(client, branch)
     except (NotPermitted, Gone):

@@ -19,7 +19,7 @@ from service.vocabulary import Blocker, BlockerCode, PullRequestState, Sha
 # A request is polled for a minute; one that is still pending is read back later.
 POLL_WAITS_S = (1.0, 1.0, 2.0, 2.0, 4.0, 5.0, 5.0, 10.0, 10.0, 10.0, 10.0)
 PENDING_FOR = timedelta(seconds=60)
-"""How long after it was sent a request whose id is not known may be pending."""
+"""The time after it was sent in which a request whose id is not known may be pending."""
 ANSWERS = (400, 403, 404, 409, 422)
 
 

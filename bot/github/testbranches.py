@@ -58,7 +58,7 @@ class Stopped:
 
 @dataclass(slots=True)
 class Retries:
-    """How often one merge call was repeated, by reason."""
+    """The number of repetitions of one merge call, by reason."""
 
     conflicts: int = 0
     denials: int = 0

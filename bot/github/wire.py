@@ -72,7 +72,7 @@ class Answer:
 
     @property
     def size(self) -> int:
-        """How many members the page of a list has; 0 for anything else."""
+        """Return how many members the page of a list has; 0 for anything else."""
         content = self.content
         lists = [content, *(content.values() if isinstance(content, dict) else ())]
         return max((len(each) for each in lists if isinstance(each, list)), default=0)

@@ -1,4 +1,4 @@
-"""What the jobs of a workflow do on a test branch, by their conditions.
+"""Find what the jobs of a workflow do on a test branch, by their conditions.
 
 Runs in a parser process.
 """

@@ -26,7 +26,7 @@ _PROJECT = re.compile(r"[\w.-]+(?:/[\w.-]+)+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class CiSystem:
-    """What one vendor documents; the audience is asked for by the job and is always ours.
+    """The documented facts of one vendor; the audience is asked for by the job and is always ours.
 
     `keys` are paths below the issuer. `project` gives the claims that name the project, `branch`
     what the branch is, empty for a tag. `pages` gives the addresses at which the vendor shows the

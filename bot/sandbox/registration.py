@@ -40,7 +40,7 @@ class NotRegistered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a manifest asks for; see `manifest_of`."""
+    """The content of a manifest; see `manifest_of`."""
 
     name: str
     slug: str

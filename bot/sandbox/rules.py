@@ -123,7 +123,7 @@ def required_by(rule: Json) -> list[Required]:
 
 
 def is_strict(repository: Repository, branch: str) -> bool:
-    """Whether a pull request must contain the tip of its base; only with a required check."""
+    """Return whether a pull request must contain its base's tip; only with a required check."""
     classic = repository.protected.get(branch)
     return bool(classic and classic.strict and classic.checks) or any(
         rule.get("parameters", {}).get("strict_required_status_checks_policy", False)

@@ -341,7 +341,7 @@ class World:
     def __init__(self, timeline: Timeline, folder: Path, seed: int) -> None:
         self.timeline = timeline
         self.ahead = timedelta(0)
-        """How far its times are ahead of the clock that it shares with its callers."""
+        """The time by which its times are ahead of the clock that it shares with its callers."""
         self.folder = folder
         self.seed = seed
         self.web = "http://127.0.0.1"

@@ -37,7 +37,7 @@ STARTING = ("Headgate is starting", "This page reloads until Headgate has starte
 RELOAD_S = 2
 """Pause before the page of a service that starts reloads."""
 OPERATOR = Actor(ActorKind.PERSON, "operator (set-up page)", channel=Channel.DASHBOARD)
-"""Who creates queues here, as the audit log names them."""
+"""The creator of queues here, as the audit log names them."""
 
 Show = Callable[[web.Request, Session], Awaitable[web.Response]]
 

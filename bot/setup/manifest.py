@@ -52,7 +52,7 @@ OPTIONAL = (
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a person chose on the form; `organization` empty: the App is owned by a person."""
+    """The choices of a person on the form; `organization` empty: the App is owned by a person."""
 
     organization: str
     name: str

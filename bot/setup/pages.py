@@ -1,4 +1,4 @@
-"""How set-up pages are made: templates, headers, refusals."""
+"""Make set-up pages: templates, headers, refusals."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What was tested, and where: from the CI system's environment, its event file, and git."""
+"""Find what was tested, and where: from the CI system's environment, its event file, and git."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Progress:
 
 
 class Content(NamedTuple):
-    """What to upload."""
+    """The content to upload."""
 
     reports: Reports
     metadata: Mapping[str, object]

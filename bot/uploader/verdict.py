@@ -64,12 +64,12 @@ class Outcome:
 
     @property
     def failed(self) -> int:
-        """How many tests failed."""
+        """Return how many tests failed."""
         return sum(each.failed for each in self.answers)
 
     @property
     def quarantined(self) -> int:
-        """How many of them are quarantined."""
+        """Return how many of them are quarantined."""
         return sum(each.quarantined for each in self.answers)
 
     @property

@@ -1,4 +1,4 @@
-"""Who is asking, and what they may see (docs/design/security.md 1).
+"""Identify who is asking, and what they may see (docs/design/security.md 1).
 
 A thing outside the caller's organization or scope answers exactly as a missing one.
 """
@@ -110,7 +110,7 @@ async def remembered(runtime: Runtime, token: str) -> Caller | None:
 
 
 async def look_up(runtime: Runtime, token: str) -> Caller:
-    """Who holds this well-formed token, by the database; remembered from then on.
+    """Return who holds this well-formed token, by the database; remembered from then on.
 
     Asked after `remembered`. Raises Unauthenticated: unknown, expired, revoked. Only the holder of
     the whole secret is told that it expired or was revoked.

@@ -49,7 +49,7 @@ HOMES = (
     f"/{{owner:{_NOT_OURS}{_NAME}}}/{{name:{_NAME}}}",
     f"/~{{host:{_NAME}}}/{{owner:{_NAME}}}/{{name:{_NAME}}}",
 )
-"""Where pages of a repository stand: `/octo/widgets`, and with its host in front."""
+"""The addresses of a repository's pages: `/octo/widgets`, and with its host in front."""
 
 CONFIRMED = "confirmed"
 """The field that answers the question of an action."""

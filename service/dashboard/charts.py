@@ -21,7 +21,7 @@ GAP = 0.25
 """The part of a bar's place that stays empty."""
 
 SINGLE_WIDTH = 3.0
-"""How wide a line's only value is drawn, in hundredths of the chart."""
+"""The width of a line's only value, in hundredths of the chart."""
 
 HOUR_S, DAY_S = 3600, 86400
 TIME_STEPS_S = (

@@ -18,7 +18,7 @@ URL_CHARACTERS_MAX = 2000
 LINES_MAX = 60
 INDENT_MAX = 40
 HITS = ("E  ", ">  ")
-"""How pytest begins the line that failed, and those that say how."""
+"""The beginnings of pytest's line that failed, and of those that say how."""
 MARGIN = re.compile(r"[E>]?[ \t]*")
 TAB = 4
 SHA_DIGITS = 7

@@ -80,7 +80,7 @@ WHO: Mapping[WhoMustAct, str] = {
     WhoMustAct.MAINTAINER: "a maintainer",
     WhoMustAct.OPERATOR: "the operator of Headgate",
 }
-"""Who has to act."""
+"""The names of those who have to act."""
 
 
 def of_entry(entry: Entry, *, is_failing: bool = False) -> Mark:

@@ -16,7 +16,7 @@ from service.runtime import Runtime
 from service.vocabulary import Sha
 
 LOOK_EVERY_S = 10
-"""How often an open page asks the provider for the checks of a dry test."""
+"""The seconds after which an open page asks the provider again for the checks of a dry test."""
 
 TEXT_MAX = 300
 """Characters of a branch or a commit in an address."""
@@ -27,7 +27,7 @@ WORDS: Mapping[Severity, tuple[str, str]] = {
     Severity.NOTE: ("note", "notes"),
     Severity.OK: ("audit in order", "audits in order"),
 }
-"""How findings of a severity are counted: one, several."""
+"""The words that count findings of a severity: one, several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class DoctorPage:
 
     @property
     def fine(self) -> tuple[Finding, ...]:
-        """What was looked at and is in order."""
+        """Return what was looked at and is in order."""
         return tuple(one for one in self.findings or () if one.severity is Severity.OK)
 
 

@@ -46,7 +46,7 @@ class FoundTest:
 
 @dataclass(frozen=True, slots=True)
 class FindPage:
-    """What was found for `asked`."""
+    """The page of what was found for `asked`."""
 
     asked: str
     pulls: tuple[FoundPull, ...]

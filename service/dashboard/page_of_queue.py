@@ -168,7 +168,7 @@ class QueuePage:
 
     @property
     def tip_left(self) -> LeftRow | None:
-        """What merged last, if it is known."""
+        """Return what merged last, if it is known."""
         return next((row for row in self.left if row.entry.state is EntryState.MERGED), None)
 
     @property

@@ -30,18 +30,18 @@ STATUSES: Mapping[str, tuple[Health, ...]] = {
     Health.HEALTHY.value: (Health.HEALTHY,),
     "all": (),
 }
-"""What the filter by status keeps; the first is what a page without it lists."""
+"""The statuses that the filter keeps; the first is what a page without it lists."""
 
 FLAGS: Mapping[str, bool | None] = {ANY: None, YES: True, NO: False}
 ORDERS: Mapping[str, TestOrder] = {"": TestOrder.PULL_REQUESTS, "ci": TestOrder.CI_TIME}
-"""What the list is sorted by; the first is the order of a page without it."""
+"""The orders of the list; the first is the order of a page without it."""
 
 CHOICES = {"status": STATUSES, "quarantined": FLAGS, "ticket": FLAGS, "sort": ORDERS}
 FILTERS = ("q", "status", "owner", "variant", "quarantined", "ticket", "sort")
 
 
 class CiStep(NamedTuple):
-    """What a CI step that uploads reports says: our address, the organization, the repository."""
+    """The data of a CI step that uploads reports: our address, the organization, the repository."""
 
     url: str
     org: str

@@ -79,7 +79,7 @@ async def release(runtime: Runtime, request: PageRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PausedQueues:
-    """What pausing every queue came to; `refused` has the names of queues, each with the reason.
+    """The result of pausing every queue; `refused` has the names of queues, each with the reason.
 
     `denied`: how many queues the person may see and not pause. `is_partial`: more of their queues
     are not paused yet.

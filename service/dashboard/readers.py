@@ -1,4 +1,4 @@
-"""Who visits a page, and whether they may see its repository (docs/design/security.md 6).
+"""Find who visits a page, and whether they may see its repository (docs/design/security.md 6).
 
 By a sign-in at the provider, with a session cookie; by an API token of role read, sent as the
 password of HTTP Basic; or by being on this machine. What a visitor may not see is answered like

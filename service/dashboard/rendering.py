@@ -26,7 +26,7 @@ HSTS: Mapping[str, str] = {"Strict-Transport-Security": "max-age=31536000"}
 CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Basic realm="Headgate", charset="UTF-8"'}
 
 Values = Mapping[str, object]
-"""What a template is filled with."""
+"""The values that fill a template."""
 
 REFUSALS: Mapping[int, tuple[str, str]] = {
     400: ("This page cannot be shown", "Its address is wrong or too old. Begin at its first page."),
@@ -47,7 +47,7 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     502: ("The provider refused", "Headgate could not read your rights. Its log has the reason."),
     503: ("Not just now", "Headgate has just started, or is busy. Try again in a moment."),
 }
-"""What a refusal says: its title, and what to do."""
+"""The texts of a refusal: its title, and what to do."""
 SIGN_IN = "You see here what you may see on {}."
 FORBIDDEN = "This was not done"
 NEVER_SUBMITTED = "To merge it through this queue, comment /merge on it."

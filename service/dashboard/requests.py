@@ -81,7 +81,7 @@ class PageRequest(Visit):
 
     @property
     def owner(self) -> Owner:
-        """What denials are audited with."""
+        """Return the owner that denials are audited with."""
         repository = self.where.repository
         return Owner(repository.org_id, f"{repository.ref.host}/{repository.ref.slug}")
 
@@ -100,7 +100,7 @@ class OrganizationRequest(Visit):
 
     @property
     def owner(self) -> Owner:
-        """What denials are audited with."""
+        """Return the owner that denials are audited with."""
         return Owner(self.organization.id, f"{self.organization.host}/{self.organization.slug}")
 
     @property
@@ -117,7 +117,7 @@ class OrganizationRequest(Visit):
 
 
 class Version(NamedTuple):
-    """What changes with every change of a thing, and the topic that its changes wake.
+    """A number that changes with every change of a thing, and the topic that its changes wake.
 
     Without a topic a stream looks for changes by itself.
     """

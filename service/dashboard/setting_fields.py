@@ -63,7 +63,7 @@ BEFORE = "before-"
 """Begins the name of the hidden field with the text that a setting had on the page."""
 
 NONE = "[]"
-"""What a list is that is empty on purpose, where no list means something else."""
+"""The form of a list that is empty on purpose, where no list means something else."""
 
 KINDS: Mapping[str, object] = get_type_hints(QueueConfig)
 NULLABLE = models.nullable(QueueConfig)
@@ -91,7 +91,7 @@ class SettingField:
 
     @property
     def hint(self) -> str:
-        """How its text is written, if that is not plain."""
+        """Return how its text is written, if that is not plain."""
         kind = KINDS[FIELDS[self.name]]
         if not _is_list(kind):
             return "Empty: none." if FIELDS[self.name] in NULLABLE else ""

@@ -1,4 +1,4 @@
-"""Who visits pages, and what they may do in a repository (docs/design/security.md 6)."""
+"""Find who visits pages, and what they may do in a repository (docs/design/security.md 6)."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, Channel, RepoRef, Role
 
 KEPT = timedelta(seconds=60)
-"""How long a right to read is remembered. Rights to change are read for each change."""
+"""The time for which a right to read is remembered. Rights to change are read for each change."""
 KEPT_MAX = 10_000
 
 PARTS_MAX = 50
@@ -49,7 +49,7 @@ class Visitor:
 
     @property
     def key(self) -> str:
-        """What requests of this visitor are counted by."""
+        """Return what requests of this visitor are counted by."""
         return self.actor.id or self.actor.login
 
     def may(self, needed: AccessLevel) -> bool:
@@ -59,7 +59,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Which queues a visitor may see, and their access to each repository by our id.
+    """The queues that a visitor may see, and their access to each repository by our id.
 
     `otherwise` is their access to a repository that `levels` does not name. `is_partial`: there are
     more repositories with a queue, whose rights were not read.

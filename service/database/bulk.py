@@ -64,7 +64,7 @@ class _Each(FunctionElement[object]):
 
 
 class _Among(FunctionElement[bool]):
-    """Whether a number is one of those in a parameter."""
+    """A test whether a number is one of those in a parameter."""
 
     # Of no type: SQLite asks no index for a truth that is compared with 1.
     name = "among"
@@ -86,7 +86,7 @@ class _Numbers(TypeDecorator[Sequence[int]]):
     def process_bind_param(
         self, value: Sequence[int] | None, dialect: Dialect
     ) -> list[int] | str | None:
-        """What the driver gets."""
+        """Return what the driver gets."""
         if value is None:
             return None
         return orjson.dumps(list(value)).decode() if dialect.name == "sqlite" else list(value)
@@ -108,7 +108,7 @@ class _Together(FunctionElement[str]):
 
 
 class _At(FunctionElement[object]):
-    """What stands at a place of such an element, untyped."""
+    """The value at a place of such an element, untyped."""
 
     name = "at"
     inherit_cache = True

@@ -52,7 +52,7 @@ GROUPS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """How values of a type are replaced by words, and found again."""
+    """The conversions that replace values of a type by words, and find them again."""
 
     word_of: Convert
     of_word: Convert

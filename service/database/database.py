@@ -29,7 +29,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Tx: TypeAlias = Connection
-"""What a transaction function gets first: all it may touch, and only for the call."""
+"""The first argument of a transaction function: all it may touch, and only for the call."""
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -44,7 +44,7 @@ BOUNDARIES: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """How to open: `alone` takes the lock of a SQLite file, for the process that serves.
+    """The options of opening: `alone` takes the lock of a SQLite file, for the process that serves.
 
     Not alone: beside a serving process, for one short transaction; a pending migration is
     then only run when nobody serves.
@@ -56,7 +56,7 @@ class StoreOptions:
 
 
 class Runner(Protocol):
-    """What the two databases do alike."""
+    """The common operations of the two databases."""
 
     async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
         """Run it in a transaction and commit."""
@@ -75,7 +75,7 @@ class Runner(Protocol):
         ...
 
     async def is_newest(self, queue_id: int, version: int, /) -> bool:
-        """Whether this version of a queue, which this process has committed or read, still is."""
+        """Return whether this version of a queue, committed or read in this process, is current."""
         ...
 
     async def close(self) -> None:
@@ -88,12 +88,12 @@ class Store:
 
     def __init__(self, runner: Runner, dialect: Dialect) -> None:
         self.runner = runner
-        """How the database is reached; tests put their faults in between."""
+        """The way to reach the database; tests put their faults in between."""
         self.dialect = dialect
         self.caches = Memory()
-        """What this process remembers of the database, as of commits that it has heard of."""
+        """The memory of this process of the database, as of commits that it has heard of."""
         self.is_alone = dialect == "sqlite"
-        """Whether no other process works on it: one that serves a SQLite file holds its lock."""
+        """True if no other process works on it: one that serves a SQLite file holds its lock."""
 
     async def run(
         self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -276,7 +276,7 @@ def _open_postgresql(where: URL, options: StoreOptions) -> Engine:
 
 
 def _passes(failed: Exception) -> bool:
-    """Whether a SQLite file that cannot be opened may be opened later: the disk is full, say."""
+    """Return whether a SQLite file that cannot be opened may open later: the disk is full, say."""
     if isinstance(failed, OSError):
         return failed.errno in sqlite_file.PASSING
     origin = failed.orig if isinstance(failed, DBAPIError) else failed

@@ -28,7 +28,7 @@ from service.database.types import Utc
 from service.provider.signals import Delivery
 
 CLAIM = timedelta(hours=1)
-"""How long a claim of a delivery lasts: longer than any work on one.
+"""The duration of a claim of a delivery: longer than any work on one.
 
 The claims of an instance that is gone, or that none of its tasks owns, are released before.
 """

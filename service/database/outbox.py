@@ -414,7 +414,7 @@ def reopen_unowned(
 
 
 def reopen_sent(session: Connection, living: Sequence[str]) -> int:
-    """What somebody sent who is not among the living becomes unknown; how many.
+    """Make unknown what somebody sent who is not among the living, and return how many.
 
     Only a read-back settles it then (docs/design/transactions.md 5).
     """

@@ -27,7 +27,7 @@ Other = TypeVar("Other")
 
 
 class Deployment(Protocol):
-    """What tokens depend on; a `Runtime` has it."""
+    """The parts of a deployment on which tokens depend; a `Runtime` has them."""
 
     @property
     def keys(self) -> TagKeys:
@@ -67,7 +67,7 @@ class CountedList(Protocol[Row]):
 
 @dataclass(frozen=True, slots=True)
 class PageSelection:
-    """Which page: how many rows, and from where, as a token says; without one the first page.
+    """The selection of a page: how many rows, and from where by its token; without one the first.
 
     `field` is where the token was sent; refusals name it.
     """
@@ -129,7 +129,7 @@ class _Cut(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a page of a list begins, how many rows it has, and when it is read."""
+    """The place where a page of a list begins, how many rows it has, and when it is read."""
 
     listing: Listing
     size: int

@@ -47,7 +47,7 @@ CONNECT: dict[str, object] = {
     "keepalives_count": 2,
     "tcp_user_timeout": 20_000,
 }
-"""How every connection is made; libpq's own times, the last in milliseconds."""
+"""The options of every connection; libpq's own times, the last in milliseconds."""
 
 INTERRUPTED_EVERY_S = 0.1
 WAIT_S = 20.0
@@ -278,7 +278,7 @@ def _sqlstate_of(error: DBAPIError) -> str | None:
 
 
 def meaning_of(error: DBAPIError) -> Exception:
-    """Whether to try again, to give up for now, or a mistake of ours: then the error itself."""
+    """Return Again, the error for giving up for now, or for a mistake of ours the error itself."""
     state = _sqlstate_of(error)
     if state in AGAIN or _is_lost(error):
         return Again(str(error.orig))

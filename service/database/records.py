@@ -90,7 +90,7 @@ class Claim(Generic[Row]):
 
 
 class OutboxState(StrEnum):
-    """Where an effect stands (docs/design/transactions.md 5)."""
+    """The states of an effect (docs/design/transactions.md 5)."""
 
     READY = "ready"
     SENT = "sent"
@@ -117,7 +117,7 @@ class Lane(StrEnum):
 
 
 class LandingState(StrEnum):
-    """Where one landing of one position stands (docs/design/landing.md 3)."""
+    """The states of one landing of one position (docs/design/landing.md 3)."""
 
     INTENDED = "intended"
     PERMITTED = "permitted"
@@ -171,7 +171,7 @@ class StoredLanding:
 
 
 class Surface(StrEnum):
-    """Where a notice of ours stands.
+    """The places of our notices.
 
     COMMAND is the comment that submitted an entry, FAREWELL the one that says why it left.
     QUEUE_LABEL is the newest change of the queue's label that was read, with the label as digest,
@@ -196,7 +196,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a notice stands; `entry` only counts for checks, one for each submission."""
+    """The place of a notice; `entry` only counts for checks, one for each submission."""
 
     queue_id: int
     pr: int

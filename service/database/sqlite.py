@@ -287,7 +287,7 @@ def _deliver_here(jobs: Iterable[Job]) -> None:
 
 
 def meaning_of(error: BaseException) -> BaseException:
-    """What the caller is told: a database that cannot now, else the error itself."""
+    """Return what the caller is told: a database that cannot now, else the error itself."""
     origin = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(origin, GaveUp):
         origin = origin.__cause__ or origin

@@ -52,7 +52,7 @@ PRAGMAS: dict[str, str | int] = {
     "busy_timeout": BUSY_TIMEOUT_MS,
     "trusted_schema": 0,
 }
-"""What every connection must say of itself when asked."""
+"""The values that every connection must answer when asked."""
 
 
 class LockFile:

@@ -79,7 +79,7 @@ class HeardCommandRow(Row, table=True):
 
 
 class SweepCursorRow(Row, table=True):
-    """How far a sweep has read, kept over a restart."""
+    """The place up to which a sweep has read, kept over a restart."""
 
     __tablename__ = "sweep_cursor"
 

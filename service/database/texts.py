@@ -9,7 +9,7 @@ ESCAPE = "/"
 
 
 class _Holds(FunctionElement[bool]):
-    """Whether a text matches a pattern, in any case of ASCII letters."""
+    """A test whether a text matches a pattern, in any case of ASCII letters."""
 
     name = "holds"
     type = Boolean()

@@ -1,4 +1,4 @@
-"""Which tests a CI job should have reported, by earlier results of the target branch.
+"""Find the tests that a CI job should have reported, by earlier results of the target branch.
 
 Reads the database only. The rule is in docs/design/evidence.md 5: each test is reported by as many
 jobs of the CI run as on the target branch, so shards of a job may exchange tests.
@@ -81,7 +81,7 @@ class Sent:
 
     @property
     def is_of_queue(self) -> bool:
-        """Whether a test run of a queue is among what was tested, so that excuses may land."""
+        """Return whether a queue's test run is among what was tested, so that excuses may land."""
         return any(each.kind == UploadClass.QUEUE.value for each in self.uploads)
 
 

@@ -123,7 +123,7 @@ TESTS_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """When a run started, on which target branch, and the heads of its pull requests."""
+    """The start of a run: when, on which target branch, with which heads of pull requests."""
 
     at: datetime
     branch: str

@@ -15,7 +15,7 @@ from service.testhealth.store.uploads import Upload
 from service.vocabulary import Check, CheckOutcome
 
 ADDRESS = "://"
-"""What stands in the id of a job of another CI, which is its page; the provider's are numbers."""
+"""The mark in the id of a job of another CI, which is its page; the provider's are numbers."""
 
 
 def jobs_of(

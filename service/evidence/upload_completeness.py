@@ -128,7 +128,7 @@ NEW_TEXT = "`{name}` is quarantined only for its known failures, and it fails in
 
 @dataclass(frozen=True, slots=True)
 class ExcusedUpload:
-    """What is asked of an answer: the reports, and texts that are new.
+    """The questions to an answer: the reports, and texts that are new.
 
     `prs` are the pull requests under test, `landed` those that landed between the results with
     which it is compared.

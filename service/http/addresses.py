@@ -1,4 +1,4 @@
-"""Which address a request comes from, also behind proxies (docs/design/limits.md 1)."""
+"""Find the address that a request comes from, also behind proxies (docs/design/limits.md 1)."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ SUBSCRIBER_BITS = 64
 
 
 def address_of(request: web.BaseRequest, trusted: Sequence[Network]) -> str:
-    """What a client is counted by: its address, of IPv6 the network of 64 bits that it is in.
+    """Return what a client is counted by: its address, of IPv6 the network of 64 bits around it.
 
     Empty where there is none (a Unix socket).
     """

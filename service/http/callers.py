@@ -1,4 +1,4 @@
-"""Who asks through the API, and what a handler gets beside the request."""
+"""The caller of the API, and what a handler gets beside the request."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class Caller:
 
 
 class Caches:
-    """What handlers keep as long as the application lives: one object of each class."""
+    """The caches that handlers keep as long as the application lives: one object of each class."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -90,5 +90,5 @@ class Call(NamedTuple):
 
     @property
     def public_url(self) -> str | None:
-        """Where this deployment is reached, None if the operator did not say."""
+        """Return where this deployment is reached, None if the operator did not say."""
         return self.runtime.options.public_url

@@ -1,4 +1,4 @@
-"""Which codes each endpoint may answer, and what to do about each code (docs/design/http.md 7).
+"""The codes that each endpoint may answer, and a remedy for each (docs/design/http.md 7).
 
 The status and the title of each code are in `errors.py`.
 """
@@ -11,10 +11,10 @@ from service.http import errors
 from service.http.route import Document, Fetched, Open, Posted, Route, Streamed
 
 PAGES = ("bad_request", "invalid_parameter", "method_not_allowed", "internal_error")
-"""What even an address without token may answer."""
+"""The codes that even an address without token may answer."""
 
 FETCHES = (*PAGES, "missing_role", "rate_limited", "repository_not_found", *errors.STATUSES[503])
-"""What every endpoint with a token may answer."""
+"""The codes that every endpoint with a token may answer."""
 
 POSTS = (
     *FETCHES,
@@ -26,10 +26,10 @@ POSTS = (
     "unsupported_encoding",
     "provider_refused",
 )
-"""What every endpoint that takes a body may answer (docs/design/http.md 1)."""
+"""The codes that every endpoint that takes a body may answer (docs/design/http.md 1)."""
 
 WRITES = ("invalid_header", "idempotency_in_progress", "idempotency_key_reused")
-"""What every endpoint may answer that takes an `Idempotency-Key`."""
+"""The codes that every endpoint may answer that takes an `Idempotency-Key`."""
 
 
 def of(route: Route) -> tuple[str, ...]:
@@ -142,4 +142,4 @@ REMEDIES: Mapping[str, str] = {
     "recovering": "Ask again after the seconds of `Retry-After`; this takes seconds.",
     "setup_required": "Let the operator finish the setup that the log of the start describes.",
 }
-"""What to do about each code, in a sentence or two."""
+"""The remedy for each code, in a sentence or two."""

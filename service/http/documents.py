@@ -46,7 +46,7 @@ SAFE: Mapping[str, str] = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-"""What every page says to browsers (docs/design/security.md 6)."""
+"""The headers by which every page instructs browsers (docs/design/security.md 6)."""
 
 
 def safe(framed_by: str | None) -> Mapping[str, str]:
@@ -141,7 +141,7 @@ def static(look: Look) -> Page:
 
 
 def address(name: str) -> str:
-    """Where a file of `STATIC` is found; it changes with the file's bytes."""
+    """Return where a file of `STATIC` is found; it changes with the file's bytes."""
     return f"/static/{_digest(STATIC / name)}/{name}"
 
 

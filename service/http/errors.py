@@ -1,4 +1,4 @@
-"""What each error is answered with: `ANSWERS` is the one table (docs/design/http.md 7).
+"""Answer each error: `ANSWERS` is the one table (docs/design/http.md 7).
 
 A class gives the status, the error itself the code. No stack trace, SQL or path enters a
 body, and what is another organization's is answered as missing long before.
@@ -166,7 +166,7 @@ RETRY_AFTER_S: Mapping[str, int] = {
     "provider_unavailable": 5,
     "setup_required": 60,
 }
-"""When to come back, by code, where the error itself does not say."""
+"""The seconds after which to come back, by code, where the error itself does not say."""
 
 TITLES: Mapping[str, str] = {
     "bad_request": "The request is not HTTP as it should be",
@@ -238,7 +238,7 @@ TITLES: Mapping[str, str] = {
     "recovering": "Headgate has just started",
     "setup_required": "Headgate is not set up yet",
 }
-"""What each code says in general; the detail says what happened."""
+"""The general meaning of each code; the detail says what happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +368,7 @@ def prefers(content_type: str, accept: str | None) -> bool:
 
 
 def _weight(weights: Mapping[str, float], kind: str) -> float:
-    """How much a type is wanted: the most specific range that covers it decides."""
+    """Return how much a type is wanted: the most specific range that covers it decides."""
     for name in (kind, f"{kind.partition('/')[0]}/*", "*/*"):
         if name in weights:
             return weights[name]

@@ -44,4 +44,4 @@ AGENT_ROUTES: tuple[Route, ...] = (
     Document("/llms.txt", index, PLAIN, is_listed=False),
     Document("/docs/skill", skill, MARKDOWN, is_listed=False),
 )
-"""What agents read; people have the same in docs/."""
+"""The documents for agents; people have the same in docs/."""

@@ -1,4 +1,4 @@
-"""Whether this process should get requests, and how the service is (docs/design/http.md 10)."""
+"""Report whether to send requests here, and how the service is (docs/design/http.md 10)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -20,7 +20,7 @@ PROBED_FOR_S = 1.0
 
 
 class Check(StrEnum):
-    """What readiness depends on; trouble with the provider alone does not end it."""
+    """The things on which readiness depends; trouble with the provider alone does not end it."""
 
     DATABASE = "database"
     SCHEMA = "schema"
@@ -34,7 +34,7 @@ OURS = (Check.DATABASE, Check.SCHEMA, Check.RECOVERY, Check.WORKERS)
 
 
 class Word(StrEnum):
-    """How one check stands."""
+    """The states of one check."""
 
     OK = "ok"
     RUNNING = "running"

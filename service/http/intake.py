@@ -1,4 +1,4 @@
-"""How a request is read: the headers of its body, the body, the query (docs/design/http.md 2).
+"""Read a request: the headers of its body, the body, the query (docs/design/http.md 2).
 
 `app.py` takes every body in the same order of checks; an endpoint chooses between JSON and the form
 of uploads (`testhealth/api/upload_form.py`).

@@ -1,4 +1,4 @@
-"""How large, how slow and how many request bodies may be (docs/design/limits.md 1).
+"""Limit how large, how slow and how many request bodies may be (docs/design/limits.md 1).
 
 Nothing here looks at what a body says.
 """
@@ -87,7 +87,7 @@ class Bodies:
     async def _chunks(
         self, request: web.BaseRequest, counted: "Counted | None"
     ) -> AsyncIterator[bytes]:
-        """What arrives, as long as it arrives fast enough."""
+        """Yield what arrives, as long as it arrives fast enough."""
         # Only waiting for the client counts, not the wait for a place among large bodies.
         waited_s = 0.0
         received = 0

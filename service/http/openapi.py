@@ -191,7 +191,7 @@ def group_of(route: Route) -> str:
 
 
 def about(route: Route) -> str:
-    """What an endpoint does, and who may ask, in sentences."""
+    """Return what an endpoint does, and who may ask, in sentences."""
     text = schemas.published(inspect.getdoc(route.handler) or "")
     return f"{text} {_who_may(route)}" if isinstance(route, Secured) else text
 
@@ -209,7 +209,7 @@ class _Writer:
         self._components = components
 
     def operation(self, route: Route) -> Json:
-        """What a client can do at an endpoint."""
+        """Return what a client can do at an endpoint."""
         name = name_of(route)
         shown: dict[str, object] = {
             "operationId": name,
@@ -237,7 +237,7 @@ class _Writer:
         return shown
 
     def message(self, event: str, model: type[BaseModel]) -> Json:
-        """What a webhook endpoint receives for an event."""
+        """Return what a webhook endpoint receives for an event."""
         name = "".join(part.capitalize() for part in re.split(r"[._]", event))
         content = {"application/json": {"schema": _reference(model)}}
         shown = self._shown(content, whole=True)
@@ -318,7 +318,7 @@ def _reference(model: type[BaseModel]) -> Json:
 
 
 def _statuses(route: Route) -> tuple[int, ...]:
-    """What the endpoint answers with that is no refusal."""
+    """Return what the endpoint answers with that is no refusal."""
     match route:
         case Posted() | Fetched() | Streamed():
             return (200,)

@@ -114,7 +114,7 @@ class _Page:
         yield ""
 
     def _form(self, schema: Schema) -> str:
-        """What a value looks like, in words."""
+        """Return what a value looks like, in words."""
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
             if "properties" not in self._schemas[name]:
@@ -139,7 +139,7 @@ class _Page:
 
 
 def _meaning(field: Schema) -> str:
-    """What a field means; a bar would end the cell of the table."""
+    """Return what a field means; a bar would end the cell of the table."""
     return str(field["description"]).replace("|", "\\|")
 
 

@@ -28,7 +28,7 @@ JSON = "application/json; charset=utf-8"
 
 
 Answers = type[BaseModel] | str
-"""What a success holds: a model of its JSON, or the whole Content-Type of what is no JSON."""
+"""The content of a success: a model of its JSON, or the whole Content-Type of what is no JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Page:
 
 
 Shown = BaseModel | bytes | Page
-"""What handlers answer; bytes are encoded JSON."""
+"""The answers of handlers; bytes are encoded JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a page may depend on: the variables of its path, the contract, settings, the time."""
+    """The inputs of a page: the variables of its path, the contract, settings, the time."""
 
     variables: Mapping[str, str]
     contract: Contract

@@ -42,7 +42,7 @@ class _Generator(GenerateJsonSchema):
         }
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        """What is written about an enum speaks of our code."""
+        """Leave out the description of an enum, which speaks of our code."""
         shown = super().enum_schema(schema)
         shown.pop("description", None)
         return shown

@@ -1,4 +1,4 @@
-"""What Headgate measures, and how it is written down for Prometheus (docs/reference/metrics.md).
+"""Measure Headgate, and write the figures for Prometheus (docs/reference/metrics.md).
 
 A turn yields facts (`facts.py`): something happened, and perhaps took so long. The store adds
 facts up as cells, one a bucket, and remembers those of the last hour one by one; so a page is

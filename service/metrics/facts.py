@@ -35,7 +35,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """How many facts, and their time together."""
+    """The number of facts, and their time together."""
 
     count: int
     ms: int
@@ -54,7 +54,7 @@ class Histogram:
 
 
 Value = int | float | Histogram
-"""What one series shows."""
+"""The value that one series shows."""
 
 Samples = Mapping[str, Mapping[Labels, Value]]
 """Families' names → labels beside those of every series → value."""

@@ -166,7 +166,7 @@ class ProcessMeter:
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """What prometheus-client asks of a collector."""
+        """Yield the metrics that prometheus-client asks of a collector."""
         for name, (kind, labels, text) in FAMILIES.items():
             if kind == "histogram":
                 yield self._histogram(name, labels, text)

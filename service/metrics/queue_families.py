@@ -210,7 +210,7 @@ Zeros = Mapping[str, tuple[Labels, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How a queue is named in labels: `mq_repo` has the host where the organization has several."""
+    """The labels that name a queue: `mq_repo` has the host where the organization has several."""
 
     mq_repo: str
     host: str
@@ -276,7 +276,7 @@ def oldest(place: Place, age_s: int) -> bytes:
 
 @lru_cache(PLACES_MAX)
 def _before_age(place: Place) -> bytes:
-    """What stands before the value, which every page tells anew."""
+    """Return what stands before the value, which every page tells anew."""
     return _fragment(FAMILIES[OLDEST], place, {(): 0}).removesuffix(b"0\n")
 
 

@@ -1,4 +1,4 @@
-"""Which addresses of users may be called: rules over texts and numbers (docs/design/security.md 5).
+"""Judge which user addresses may be called, by texts and numbers (docs/design/security.md 5).
 
 An address that users give could point into the operator's own network. A refusal is a sentence
 that says what to write instead. Nothing here resolves a name or opens a connection.
@@ -71,7 +71,7 @@ _ENDS_IN_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the deployment allows beside public addresses (HEADGATE_WEBHOOK_…)."""
+    """The addresses that the deployment allows beside public ones (HEADGATE_WEBHOOK_…)."""
 
     ports: frozenset[int] = frozenset()
     networks: tuple[Network, ...] = ()
@@ -79,7 +79,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an accepted address leads; `literal` is the host when it is an address itself."""
+    """The target of an accepted address; `literal` is the host when it is an address itself."""
 
     host: str
     port: int

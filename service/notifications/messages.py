@@ -62,7 +62,7 @@ def group_of(name: str) -> str:
 
 
 PATTERNS: tuple[str, ...] = (EVERY, *dict.fromkeys(map(group_of, EVENTS)), *EVENTS)
-"""How an endpoint selects events: all, a group, or by name."""
+"""The ways in which an endpoint selects events: all, a group, or by name."""
 
 
 def wants(patterns: Collection[str], name: str) -> bool:

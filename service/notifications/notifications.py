@@ -199,7 +199,7 @@ async def send_test(runtime: Runtime, caller: Caller, endpoint_id: str) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """Which deliveries to an endpoint: of an event, in a state, of messages in [since, until)."""
+    """A page of an endpoint's deliveries: of an event, in a state, messages in [since, until)."""
 
     endpoint_id: str
     selection: PageSelection

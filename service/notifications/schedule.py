@@ -1,4 +1,4 @@
-"""When a failed attempt is repeated, and when an endpoint is disabled. Pure.
+"""Decide when a failed attempt is repeated, and when an endpoint is disabled. Pure.
 
 See docs/design/notifications.md 2.
 """

@@ -20,10 +20,10 @@ from service.runtime import Runtime
 ATTEMPTS_MAX = 5
 """Then a delivery is parked (docs/design/transactions.md 7)."""
 WAITS_FOR = timedelta(hours=24)
-"""How long a delivery waits for a provider that is away before attempts count."""
+"""The time that a delivery waits for a provider that is away before attempts count."""
 LATEST = timedelta(minutes=5)
 SOON = timedelta(seconds=1)
-"""When a delivery is tried again that an unavailable database interrupted."""
+"""The time until a delivery is tried again that an unavailable database interrupted."""
 
 MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of a mistake in a translation."""
@@ -125,7 +125,7 @@ async def interrupted(runtime: Runtime, row: InboxRow, error: Exception) -> None
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """When to try a delivery again, and how many attempts count against it."""
+    """The time to try a delivery again, and how many attempts count against it."""
 
     at: datetime
     attempts: int

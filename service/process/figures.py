@@ -111,7 +111,7 @@ class Pieces(LRUCache[int, Piece]):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one look into the database found: queues in order, and the newest of what is kept."""
+    """The findings of one look into the database: queues in order, and the newest that is kept."""
 
     shown: tuple[tuple[Shown, Place], ...]
     fresh: Mapping[int, tuple[MergeQueue, Figures]]
@@ -206,7 +206,7 @@ def _piece(stamp: tuple[Shown, Place], value: MergeQueue, sums: Figures) -> Piec
 
 
 def present(value: MergeQueue) -> Samples:
-    """What a queue's value alone says."""
+    """Return what a queue's value alone says."""
     ready: list[Labels] = []
     unready: list[Labels] = []
     for entry in value.entries.values():
@@ -242,7 +242,7 @@ def present(value: MergeQueue) -> Samples:
 
 
 def _counts(every: Iterable[Labels], found: Iterable[Labels]) -> Mapping[Labels, int]:
-    """How often each was found, those included that were not."""
+    """Return how often each was found, those included that were not."""
     counts = dict.fromkeys(every, 0)
     for labels in found:
         counts[labels] += 1

@@ -15,11 +15,11 @@ ASKED_MAX = 100
 """In one sweep of one host; what is left waits for the next."""
 PAUSE_S = 1.0
 LOG_KEPT = timedelta(days=3)
-"""How long the provider keeps its log of deliveries."""
+"""The time for which the provider keeps its log of deliveries."""
 UNDER_WAY = timedelta(minutes=1)
 """A try begun this long before a sweep may have failed only after it."""
 ORDER = (Lost.COMMAND, Lost.FACT)
-"""What is asked for first. Lost.SWEPT is not asked for at all: the sweeps read it anyway."""
+"""The order of requests. Lost.SWEPT is not asked for at all: the sweeps read it anyway."""
 
 log = structlog.get_logger()
 

@@ -226,7 +226,7 @@ async def _pull_request_changed(
 
 
 async def _is_landing(runtime: Runtime, queue: QueueRef, number: int) -> bool:
-    """Whether its landing is under way: that reads everything itself and tells how it ended."""
+    """Return whether its landing is under way: that reads everything itself and tells its end."""
     value = await turn.value(runtime, queue.id)
     landing = value.landing
     run = value.runs.get(landing.run) if landing is not None else None
@@ -350,7 +350,7 @@ LOST = {
     RemovedWhy.DELETED: "The repository was deleted.",
     RemovedWhy.TRANSFERRED: "The repository was transferred to an owner without the App.",
 }
-"""What the queues of a lost repository say."""
+"""The texts of the queues of a lost repository."""
 
 
 async def _removed(runtime: Runtime, where: Where, why: RemovedWhy) -> None:

@@ -14,7 +14,7 @@ from service.vocabulary import Check, MergeMethod, RepoRef, RequiredName, Sha
 
 
 class Severity(StrEnum):
-    """How much a finding matters, the worst first: an error stops the queue or misleads it."""
+    """The weight of a finding, the worst first: an error stops the queue or misleads it."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -1,4 +1,4 @@
-"""How much of a provider's limits is used (docs/design/limits.md 8)."""
+"""Measure how much of a provider's limits is used (docs/design/limits.md 8)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 
 
 class Pressure(IntEnum):
-    """How near the limits are; the higher, the fewer notices are written.
+    """The degrees of nearness to the limits; the higher, the fewer notices are written.
 
     HIGH: no reactions, and comments of states that are not final wait. CRITICAL: check runs of
     such states wait too.
@@ -32,7 +32,7 @@ class LimitName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """How much of a limit is used; `frees_at` is when some of it becomes free."""
+    """The used part of a limit; `frees_at` is when some of it becomes free."""
 
     name: LimitName
     used: int
@@ -41,13 +41,13 @@ class LimitUse:
 
     @property
     def left(self) -> int:
-        """How much of it is left."""
+        """Return how much of it is left."""
         return max(self.most - self.used, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one process used of the limits that apply to a repository.
+    """The use of the limits that apply to a repository, by one process.
 
     A limit is absent before the provider reported it, or where the host has none. `calls` and
     `landed` are of the last hour, calls by kind.

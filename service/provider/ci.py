@@ -11,7 +11,7 @@ from service.vocabulary import Check, CheckOutcome, Sha
 
 
 class CiTrigger(StrEnum):
-    """Which code a run tests, as far as what began it tells.
+    """The code that a run tests, as far as what began it tells.
 
     HEAD: the head commit itself. PULL_REQUEST: the head of a pull request, as a rule merged
     with its base. UNKNOWN: whatever its steps fetch; the head it shows is only where its
@@ -48,7 +48,7 @@ class CiRun:
 
 
 class Subject(StrEnum):
-    """What a report on the head of a pull request has judged.
+    """The object that a report on the head of a pull request has judged.
 
     HEAD: the head commit itself. MERGE: the head merged with a commit of the base that the pull
     request has now. UNKNOWN: perhaps the head merged with another branch.
@@ -93,7 +93,7 @@ class ProvedJob:
 
 @dataclass(frozen=True, slots=True)
 class PullRequestSource:
-    """Where the commits of a pull request come from, and its newest one.
+    """The origin of the commits of a pull request, and its newest one.
 
     `head_repo` is the provider's id of the repository, empty when that one is gone, which counts
     as a fork.

@@ -13,7 +13,7 @@ SOONER = 10
 
 
 class Control(StrEnum):
-    """What a person can do by a box or a button."""
+    """The actions that a person can take with a box or a button."""
 
     CANCEL = "cancel"
     RETRY = "retry"

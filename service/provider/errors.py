@@ -1,4 +1,4 @@
-"""How a call to a provider can go wrong; each error carries one sentence.
+"""The ways in which a call to a provider can go wrong; each error carries one sentence.
 
 See docs/design/provider.md 2.
 """
@@ -44,7 +44,7 @@ class Suspended(ProviderError):
 
 
 class GoneKind(StrEnum):
-    """What is not there any more."""
+    """The kinds of things that are not there any more."""
 
     PULL_REQUEST = "pull_request"
     BRANCH = "branch"

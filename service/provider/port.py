@@ -107,7 +107,7 @@ class Provider(Protocol):
     async def read_file(
         self, repo: RepoRef, path: str, commit: Sha, bytes_max: int
     ) -> bytes | None:
-        """What a file holds at a commit, None where there is no file; never of a fork's head.
+        """Return a file's content at a commit, None where there is no file; never of a fork's head.
 
         Raises Refused(TOO_LARGE).
         """
@@ -154,7 +154,7 @@ class Provider(Protocol):
         ...
 
     async def judged(self, repo: RepoRef, pull: PullRequest, checks: Checks) -> tuple[Judged, ...]:
-        """What each of these reports on its head has judged (docs/design/landing.md 12)."""
+        """Return what each of these reports on its head has judged (docs/design/landing.md 12)."""
         ...
 
     async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
@@ -177,7 +177,7 @@ class Provider(Protocol):
         ...
 
     async def position(self, repo: RepoRef, sha: Sha) -> int | None:
-        """How many commits the history of `sha` has, itself too; None when `sha` is unknown.
+        """Return how many commits the history of `sha` has, itself too; None when `sha` is unknown.
 
         On a branch whose history is not rewritten a later commit has more than an earlier one.
         """
@@ -287,7 +287,7 @@ class Provider(Protocol):
         ...
 
     async def dismisses_approvals(self, repo: RepoRef, branch: str) -> bool:
-        """Whether rules of the branch dismiss needed approvals when a base becomes another."""
+        """Return whether rules of the branch dismiss needed approvals when the base is changed."""
         ...
 
     async def change_base(self, repo: RepoRef, number: int, branch: str) -> NotPossible | None:
@@ -321,7 +321,7 @@ class Provider(Protocol):
         ...
 
     async def claimed_source(self, repo: RepoRef, number: int) -> PullRequestSource | None:
-        """Where an open pull request comes from that a caller without a token names.
+        """Return where an open pull request comes from that a caller without a token names.
 
         None: there is no such pull request, or it is closed. Raises as `claimed_run`.
         """
@@ -344,7 +344,7 @@ class Provider(Protocol):
     async def ci_artifacts(
         self, repo: RepoRef, run_id: str, *, is_awaited: bool = False
     ) -> Sequence[Artifact]:
-        """What a run left so far, oldest first, also of earlier attempts as far as kept.
+        """Return what a run left so far, oldest first, also of earlier attempts as far as kept.
 
         A provider may forget them when the run is started again: look as soon as it ends.
         `is_awaited` as in `ci_runs`.
@@ -417,7 +417,7 @@ class Provider(Protocol):
         ...
 
     async def audit(self, subject: AuditSubject) -> Sequence[Finding]:
-        """What of the provider's settings keeps a queue from working; everything read afresh.
+        """Return what of the provider's settings keeps a queue from working; all is read afresh.
 
         What cannot be read is itself a finding.
         """
@@ -428,7 +428,7 @@ class Provider(Protocol):
         ...
 
     def budget(self, repo: RepoRef) -> Budget | None:
-        """What this process used of the limits that apply to a repository; makes no call.
+        """Return what this process used of the limits that apply to a repository; makes no call.
 
         None before its first call to the repository.
         """

@@ -128,7 +128,7 @@ Ask = (
 
 
 class AskSource(StrEnum):
-    """Where the command was written; reviews take no reactions."""
+    """The places where a command is written; reviews take no reactions."""
 
     COMMENT = "comment"
     REVIEW = "review"
@@ -205,7 +205,7 @@ class PullRequestChanged:
 
 @dataclass(frozen=True, slots=True)
 class ShownPullRequest:
-    """What a delivery showed of a pull request, and the provider's time of its last change.
+    """A pull request as a delivery showed it, and the provider's time of its last change.
 
     `is_closed`: it was closed without a merge.
     """
@@ -217,7 +217,7 @@ class ShownPullRequest:
 
 
 class News(StrEnum):
-    """What a report about a commit can change: nothing when it only began."""
+    """The changes that a report about a commit can cause: nothing when it only began."""
 
     BEGAN = "began"
     PASSED = "passed"
@@ -295,7 +295,7 @@ class RepositoryAdded:
 
 
 class RemovedWhy(StrEnum):
-    """How a repository was lost."""
+    """The ways in which a repository was lost."""
 
     UNINSTALLED = "uninstalled"
     DELETED = "deleted"
@@ -349,7 +349,7 @@ Signal = (
 
 
 class Lost(StrEnum):
-    """What is lost with a delivery that never arrived.
+    """The losses with a delivery that never arrived.
 
     COMMAND: a person's words, which wait for an answer. FACT: what only slow sweeps read.
     SWEPT: what sweeps read anyway, or nothing that matters to us.

@@ -25,7 +25,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class TicketRequest:
-    """What is to stand in the one issue of ours with this marker.
+    """The content that the one issue of ours with this marker is to have.
 
     `found` is that issue as `Provider.ticket` told it, None: there is none, so one is made.
     `is_open` None leaves it open or closed as it is. The marker is the first line of `body`.

@@ -11,7 +11,7 @@ from service.vocabulary import Sha
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What lies between two trees."""
+    """The difference between two trees."""
 
     before: Sha
     after: Sha

@@ -1,4 +1,4 @@
-"""What goes to a provider and what comes back: frozen values, ids opaque strings.
+"""The values that go to a provider and come back: frozen values, ids opaque strings.
 
 The verbs are in `provider/port.py`. Nothing here knows one provider's words.
 """
@@ -141,7 +141,7 @@ class AccessLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a branch's rules require; `merge_methods` None means no rule speaks of them.
+    """The requirements of a branch's rules; `merge_methods` None means no rule speaks of them.
 
     `own_required`: they require our own check too, which is not among `checks`.
     """
@@ -184,7 +184,7 @@ class Commit:
 
 
 class Vehicle(StrEnum):
-    """How CI learns of a test branch (docs/design/provider.md 7.4)."""
+    """The ways in which CI learns of a test branch (docs/design/provider.md 7.4)."""
 
     DRAFT_PR = "draft_pr"
     PUSH = "push"
@@ -204,7 +204,7 @@ class VehicleAdvice:
 
 
 class Construction(StrEnum):
-    """How the finished scratch branch becomes the test branch (docs/design/provider.md 7.2)."""
+    """The ways to make a finished scratch branch the test branch (docs/design/provider.md 7.2)."""
 
     RENAME_TEMP_BRANCH = "RENAME_TEMP_BRANCH"
     PUSH_NEW_BRANCH_FROM_TEMP = "PUSH_NEW_BRANCH_FROM_TEMP"
@@ -397,7 +397,7 @@ class VehicleRef:
 
 
 class CheckReportStatus(StrEnum):
-    """What our own check run shows."""
+    """The states that our own check run shows."""
 
     QUEUED = "queued"
     IN_PROGRESS = "in_progress"

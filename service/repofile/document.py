@@ -39,7 +39,7 @@ NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How deep values may be nested, and whether an alias may stand for an anchored value."""
+    """The depth limit of nested values, and whether an alias may stand for an anchored value."""
 
     depth_max: int
     has_aliases: bool

@@ -1,4 +1,4 @@
-"""Which tests of a repository are listed, and in which order."""
+"""The filter and the order of the lists of a repository's tests."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ NO_OWNER = "none"
 
 
 class TestOrder(StrEnum):
-    """Which tests come first: those that hit most pull requests, or that lost most CI time."""
+    """The orders of tests: first those that hit most pull requests, or that lost most CI time."""
 
     __test__ = False
 
@@ -20,7 +20,7 @@ class TestOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TestFilter:
-    """Which tests are listed, and their order; what is empty or None does not matter.
+    """The filter of a list of tests, and its order; what is empty or None does not matter.
 
     `search` is a part of the name, file, class or suite, in any case of ASCII letters.
     """

@@ -26,7 +26,7 @@ SettingValue = (
     | tuple[Health, ...]
     | None
 )
-"""What one setting can hold."""
+"""The types of the values of settings."""
 
 
 @dataclass(frozen=True, slots=True)

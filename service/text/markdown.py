@@ -1,4 +1,4 @@
-"""How phrases are written out, and what makes a foreign text harmless.
+"""Write out phrases, and make foreign texts harmless.
 
 See docs/design/comments.md 6.
 """
@@ -28,7 +28,7 @@ _REFERRING = {"pull", "pulls", "issues", "discussions", "commit", "commits", "co
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where links may lead.
+    """The targets that links may have.
 
     `web_url` is the provider's address, `public_url` ours; nothing else is linked. `pages` is
     the address of this queue's pages, None where there are none: a pull request is then

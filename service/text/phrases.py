@@ -68,7 +68,7 @@ class Unknown(LookupError):
 
 
 Argument = str | int | Code | Pull | Page | Phrase
-"""What may be put into a template; a `str` counts as foreign."""
+"""The values that may be put into a template; a `str` counts as foreign."""
 
 
 def phrase(template: str, *arguments: Argument) -> Phrase:
@@ -185,7 +185,7 @@ def listed(items: Sequence[Phrase], shown_max: int, last: str = "and") -> Phrase
 
 
 def quoted(text: str) -> Code:
-    """What somebody said, without the full stop that our own sentence brings."""
+    """Return what somebody said, without the full stop that our own sentence brings."""
     return Code(text.rstrip(" .\r\n") or text)
 
 
@@ -216,7 +216,7 @@ def actor(who: Actor) -> Phrase:
 
 
 def source(where: RequiredSource | None) -> Phrase:
-    """Where a list of required checks comes from."""
+    """Return where a list of required checks comes from."""
     match where:
         case RequiredSource.MERGE_INSTANCE:
             return phrase("settings of the queue")

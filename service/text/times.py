@@ -9,7 +9,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 @dataclass(frozen=True, slots=True)
 class TimeLeft:
-    """When it probably ends; `overdue` once the later end has passed."""
+    """The time until it probably ends; `overdue` once the later end has passed."""
 
     earliest: datetime
     latest: datetime

@@ -60,6 +60,14 @@ CATCHES_ALL = "service/process/workers/guard.py"
 VAGUE = {"process", "handle", "data", "info"}
 VAGUE_PARTS = {"manager", "helper", "helpers", "util", "utils"}
 
+HEADLESS = re.compile(r"(What|Whether|Who|Whose|How|When|Which|Where)\b")
+# The docstrings of these models are texts of the API reference, or of the tools for agents.
+PUBLISHED_MODELS = re.compile(
+    r"service/(\w+/api|http)/models/.+"
+    r"|service/(http/health|process/api/metrics)\.py"
+    r"|bot/cli/agents/answers\.py"
+)
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Node = TypeVar("Node", bound=ast.AST)
 Rule = Callable[[Source], Iterator[str]]
@@ -114,6 +122,16 @@ def package_docstrings(source: Source) -> Iterator[str]:
     lines_max = THEORY_LINES_MAX if source.path in THEORIES else PACKAGE_DOCSTRING_LINES_MAX
     if len(source.text.splitlines()) > lines_max:
         yield f"{source.path}:1: more than {lines_max} lines"
+
+
+def headless_docstrings(source: Source) -> Iterator[str]:
+    """A docstring of the product begins with a verb or a noun, not with "What" or "Whether"."""
+    if not is_in(source.path, *PRODUCT):
+        return
+    classes = () if PUBLISHED_MODELS.fullmatch(source.path) else nodes(source, ast.ClassDef)
+    for node in (source.tree, *functions(source), *classes):
+        if HEADLESS.match(ast.get_docstring(node) or ""):
+            yield f"{source.path}:{getattr(node, 'lineno', 1)}: begin with a verb or a noun"
 
 
 def type_checking(source: Source) -> Iterator[str]:
@@ -232,6 +250,7 @@ RULES: tuple[Rule, ...] = (
     function_sizes,
     parameters,
     package_docstrings,
+    headless_docstrings,
     type_checking,
     imports,
     clocks,

@@ -24,7 +24,7 @@ Json = Mapping[str, object]
 
 
 class Verdict(IntEnum):
-    """What was found; the exit code of the command."""
+    """The possible conclusions; the exit code of the command."""
 
     PROVED = 0
     REFUTED = 1
@@ -41,7 +41,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the commits are to have landed: `HOST/OWNER/NAME` in small letters, and branches.
+    """The place where commits are to have landed: `HOST/OWNER/NAME` in small letters, and branches.
 
     `repositories` are the present name and earlier ones; `branches` are empty for any branch.
     """
@@ -52,7 +52,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was found about one commit; `number` is its pull request, `weaknesses` its own words.
+    """The findings about one commit; `number` is its pull request, `weaknesses` its own words.
 
     `branch` is the one that it landed on. Without `came` no statement says how the commit came.
     """

@@ -1,4 +1,4 @@
-"""What was found, for people and as JSON."""
+"""Report what was found, for people and as JSON."""
 
 from collections.abc import Sequence
 

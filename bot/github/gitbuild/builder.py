@@ -53,7 +53,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the choice needs to know of a repository, as read at `read_s`."""
+    """The facts of a repository that the choice needs, as read at `read_s`."""
 
     id: str
     size_kib: int
@@ -72,7 +72,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class BuilderState:
-    """What decides whether git builds the test branches of a repository.
+    """The state that decides whether git builds the test branches of a repository.
 
     `needed`: about the bytes of its mirror, 0 if that is there. `used`: those of all mirrors.
     `failure`: the last one within an hour; `is_resting`: there were too many. `is_being_made`: its

@@ -227,7 +227,7 @@ class Conflicting(Exception):
 
 
 class Place(NamedTuple):
-    """Where a build is made, and how its branch is sent."""
+    """The place where a build is made, and the way its branch is sent."""
 
     mirror: Mirror
     pushes: Pushes

@@ -38,7 +38,7 @@ CHANGE_TYPES = {
     "changed": "CHANGED",
     "copied": "COPIED",
 }
-"""What happened to a file: the words of REST and those of GraphQL."""
+"""The types of changes of a file: the words of REST and those of GraphQL."""
 
 
 def not_found(message: str) -> GraphQLError:

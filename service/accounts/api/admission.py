@@ -1,4 +1,4 @@
-"""Who may come in: the one place where a token opens an endpoint or a page.
+"""Decide who may come in: the one place where a token opens an endpoint or a page.
 
 The order is docs/design/http.md 1: ready, known, not too often, allowed. The counts of
 docs/design/limits.md 3 are kept here, so that whoever guesses tokens is counted once, wherever they
@@ -24,7 +24,7 @@ RECOVERING_RETRY_AFTER_S = 5
 
 
 class Wanted(NamedTuple):
-    """What somebody asks for: its name in the audit log, the role it takes, what it counts as.
+    """The object of a request: its name in the audit log, the role it takes, what it counts as.
 
     `role` None: any token will do.
     """
@@ -70,7 +70,7 @@ class Admission:
         self._turnstile.count_stranger(request)
 
     async def reader(self, request: web.BaseRequest, token: str, page: str) -> Caller:
-        """Who reads a page by this token; raises as `caller`."""
+        """Return who reads a page by this token; raises as `caller`."""
         return await self.caller(request, token, Wanted(page, Role.READ, RateClass.READ))
 
     async def job(self, request: web.BaseRequest, token: str, wanted: Wanted) -> Caller:
@@ -83,7 +83,7 @@ class Admission:
         return caller
 
     async def caller(self, request: web.BaseRequest, token: str, wanted: Wanted) -> Caller:
-        """Who holds the token, if they may and not too often.
+        """Return who holds the token, if they may and not too often.
 
         Raises Overloaded, Unauthenticated, HttpRefused 429, NotAllowed; the last is written down.
         """

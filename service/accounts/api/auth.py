@@ -1,4 +1,4 @@
-"""Whose request it is, and whether its token's role is enough (docs/design/security.md 1).
+"""Find whose request it is, and whether its token's role is enough (docs/design/security.md 1).
 
 The token comes from two headers and from nowhere else. What a token may see is decided where
 things are looked up, `service/accounts/access.py`.
@@ -34,7 +34,7 @@ _RUN_ID = re.compile(r"[0-9]{1,20}")
 async def holder_of(
     runtime: Runtime, request: web.BaseRequest, token: str, turnstile: Turnstile
 ) -> Caller:
-    """Who holds the token that came with a request. Raises Unauthenticated, HttpRefused 429.
+    """Return who holds the token that came with a request. Raises Unauthenticated, HttpRefused 429.
 
     A token that this process knows passes at once. One that might be somebody's is looked up in the
     database, unless too many such were refused from its address (docs/design/limits.md 3).

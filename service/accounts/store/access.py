@@ -341,7 +341,7 @@ def live_tokens_of(session: Connection, org_id: int, now: datetime) -> tuple[Tok
 
 
 def live_token_count(session: Connection, org_id: int, now: datetime) -> int:
-    """How many those are."""
+    """Return how many those are."""
     names = {"of_org": org_id, "now": now}
     return session.execute(COUNT_LIVE_TOKENS, names).scalar_one()
 

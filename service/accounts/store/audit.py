@@ -1,4 +1,4 @@
-"""Who did what, or was denied it: appended in the transaction of the deed, never changed."""
+"""Record who did what, or was denied it: appended in the transaction of the deed, never changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries; empty texts select all.
+    """The selection of entries; empty texts select all.
 
     `actor` is a whole login or name, `action` the beginning of one, `subject` any part of one;
     times are [since, until).

@@ -72,7 +72,7 @@ class Reused:
 def claim(
     session: Connection, keyed: Keyed, by: str, now: datetime
 ) -> Claimed | Running | Reused | Kept:
-    """What becomes of a request with this key; `by` names the request itself."""
+    """Return what becomes of a request with this key; `by` names the request itself."""
     fresh = {"claim": by, "digest": keyed.digest, "claimed_until": now + CLAIMED, "at": now}
     made = session.execute(
         CLAIM,

@@ -80,7 +80,7 @@ partial_unique(
 
 
 class AuditRow(Row, table=True):
-    """Who did or was denied what. Triggers refuse UPDATE and DELETE."""
+    """A record of who did or was denied what. Triggers refuse UPDATE and DELETE."""
 
     __tablename__ = "audit"
     __table_args__ = (Index("ix_audit_org_id_id", "org_id", "id"),)

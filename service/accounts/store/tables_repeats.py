@@ -1,4 +1,4 @@
-"""What was answered to requests that may be sent again."""
+"""Store what was answered to requests that may be sent again."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""How alembic runs the revisions: on the connection and inside the transaction it is given."""
+"""Run the revisions with alembic: on the connection and inside the transaction it is given."""
 
 from alembic import context
 from sqlalchemy import Connection

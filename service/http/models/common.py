@@ -59,7 +59,7 @@ _LETTER = r"[A-Za-z0-9._~:/@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
 
 
 def _address(letter: str) -> str:
-    """What may follow the place of an address: path, query, fragment of such letters."""
+    """Return the pattern behind the place of an address: path, query, fragment of such letters."""
     return rf"(?:/(?:{letter})*)?(?:\?(?:{letter}|\?)*)?(?:#(?:{letter}|\?)*)?"
 
 
@@ -153,7 +153,7 @@ class Request(BaseModel):
 
     @classmethod
     def faults_of_names(cls, _body: Mapping[str, object]) -> tuple[FieldError, ...]:
-        """What is wrong with the names at the top of the body, besides unknown ones."""
+        """Return what is wrong with the names at the top of the body, besides unknown ones."""
         return ()
 
 
@@ -428,7 +428,7 @@ class Repository(Request):
 
 
 class Awaited(NamedTuple):
-    """What a caller waits for: another version than `since`, for so many seconds."""
+    """The wait of a caller: another version than `since`, for so many seconds."""
 
     since: str
     seconds: int

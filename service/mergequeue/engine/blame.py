@@ -1,4 +1,4 @@
-"""Which pull requests can have caused a failure, by the tests that failed in each run.
+"""Find the pull requests that can have caused a failure, by the tests that failed in each run.
 
 Two rules, where the failed tests are known:
 
@@ -61,7 +61,7 @@ def _left_of(record: Record, known: Mapping[FailedTest, Cause], bad: set[str]) -
 
 
 class _Seen:
-    """Which runs had which entries, and in which of them each test failed or passed.
+    """The runs that had each entry, and those in which each test failed or passed.
 
     Sets of runs are numbers with one bit for each. `known` has the causes by run and by what is
     seen of a failure: many fail alike, and what is believed of 100 runs with 250 failed tests each

@@ -18,7 +18,7 @@ from service.vocabulary import CheckKind, CheckOutcome, Sha
 
 
 class Ended(StrEnum):
-    """How a required check counts.
+    """The ways in which a required check counts.
 
     SKIPPED: its condition left it out, as on the pull request itself. OPTIONAL: it did not run,
     and a setting allows that. REUSED: it ran in `run` on an equal tree.
@@ -42,7 +42,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """What reported a check: its App (None for a person's status), check run and attempt."""
+    """The reporter of a check: its App (None for a person's status), check run and attempt."""
 
     kind: CheckKind
     app_id: str | None

@@ -29,14 +29,14 @@ class Toggle(StrEnum):
 
 
 class OptimizationMode(StrEnum):
-    """Which probes may take an earlier result."""
+    """The kinds of probes that may take an earlier result."""
 
     OFF = "OFF"
     BISECTION_SKIP_REDUNDANT_TESTS = "BISECTION_SKIP_REDUNDANT_TESTS"
 
 
 class ConfirmFailures(StrEnum):
-    """When a failure is confirmed by a second run before a pull request is rejected.
+    """The cases in which a second run confirms a failure before a pull request is rejected.
 
     ALWAYS: also of a pull request that was tested alone. BISECTION: only of a culprit found in a
     batch (docs/design/testing.md 8.2).
@@ -48,28 +48,28 @@ class ConfirmFailures(StrEnum):
 
 
 class Hedging(StrEnum):
-    """Whether spare slots test alternative bases."""
+    """The uses of spare slots for tests of alternative bases."""
 
     OFF = "OFF"
     SPARE_SLOTS = "SPARE_SLOTS"
 
 
 class BatchSizing(StrEnum):
-    """How large batches become."""
+    """The ways to choose the size of batches."""
 
     FIXED = "FIXED"
     ADAPTIVE = "ADAPTIVE"
 
 
 class ForkPolicy(StrEnum):
-    """Whether pull requests from forks may enter (docs/design/security.md 4)."""
+    """The admission of pull requests from forks (docs/design/security.md 4)."""
 
     REQUIRE_MAINTAINER = "REQUIRE_MAINTAINER"
     DENY = "DENY"
 
 
 class TestBranchConstruction(StrEnum):
-    """How a finished scratch branch is published (docs/design/provider.md 7.2)."""
+    """The ways to publish a finished scratch branch (docs/design/provider.md 7.2)."""
 
     __test__ = False
     RENAME_TEMP_BRANCH = "RENAME_TEMP_BRANCH"
@@ -110,7 +110,7 @@ SENSITIVE_PATHS = (
 
 
 class SettingSource(StrEnum):
-    """Where the value of a setting comes from.
+    """The sources of the value of a setting.
 
     FILE: a file of the repository. API: it was set on the queue, by the API, the command line or
     the first `/merge`. DEFAULT: neither.
@@ -130,7 +130,7 @@ class BatchingRule:
 
 
 ConfigValue = bool | int | float | str | None | tuple[str, ...] | tuple[BatchingRule, ...]
-"""What one setting can hold."""
+"""The types of the values of settings."""
 
 
 TITLE_PLACEHOLDERS = (
@@ -145,7 +145,7 @@ TITLE_PLACEHOLDERS = (
 )
 CO_AUTHORS = "co_authors"
 COMMIT_PLACEHOLDERS = (*TITLE_PLACEHOLDERS, "body", CO_AUTHORS)
-"""What commit texts may contain as `{{ name }}`."""
+"""The placeholders that commit texts may contain as `{{ name }}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +449,7 @@ RANGES: Mapping[str, Range] = {
 CLI_DEFAULTS: Mapping[str, ConfigValue] = {
     name: each.cli_default for name, each in SETTINGS.items() if each.cli_default is not None
 }
-"""What the command line, the dashboard and the first `/merge` set."""
+"""The values that the command line, the dashboard and the first `/merge` set."""
 
 
 def out_of_range(changes: Mapping[str, ConfigValue]) -> str | None:

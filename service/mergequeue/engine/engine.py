@@ -115,7 +115,7 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
 
 
 def _of_batches(draft: Draft) -> Iterator[datetime]:
-    """When waiting entries have waited for company for long enough."""
+    """Yield when waiting entries have waited for company for long enough."""
     config = draft.queue.config
     waits_until = policies.of(config).waits_until
     for _, _, pr in draft.places.waiting if config.batch else ():

@@ -57,7 +57,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class SetImpactedTargets:
-    """What one head of a pull request touches; the newest counts, another head's is ignored."""
+    """The targets of one head of a pull request; the newest counts, another head's is ignored."""
 
     pr: int
     head: Sha
@@ -229,7 +229,7 @@ class RerunRefused:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceReported:
-    """What the flaky half says of a failed attempt."""
+    """The facts that the flaky half reports of a failed attempt."""
 
     run: str
     evidence: Evidence
@@ -351,7 +351,7 @@ class AdvanceRefused:
 
 @dataclass(frozen=True, slots=True)
 class LandingMismatch:
-    """What landed is not what was tested, or cannot be proved; `evidence` says how.
+    """A landing of something untested or unproved; `evidence` says how.
 
     `merged`: the positions of this landing that the provider shows as merged all the same.
     """
@@ -385,7 +385,7 @@ class RatesMeasured:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryChanged:
-    """Whether the repository and our rights on it are there; `hold` names what is wrong.
+    """A change of the repository or of our rights on it; `hold` names what is wrong.
 
     `sends_results`: whether its tests' results come in. None: nothing new of that.
     """

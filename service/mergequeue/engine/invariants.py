@@ -1,4 +1,4 @@
-"""What must hold after every step (docs/design/invariants.md 1). Raises, repairs nothing.
+"""Check what must hold after every step (docs/design/invariants.md 1). Raises, repairs nothing.
 
 `check` looks at what the step wrote and at what that can have broken, so that its cost does
 not grow with the queue; `check_whole` looks at everything and is run by the simulations.

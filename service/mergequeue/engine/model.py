@@ -157,7 +157,7 @@ class Entry:
 
     @property
     def touches(self) -> Targets | None:
-        """What it counts as touching now; None: unknown, so everything."""
+        """Return the targets that it counts as touching now; None: unknown, so everything."""
         return self.wide if self.run is not None and self.wide is not None else self.targets
 
 
@@ -280,14 +280,14 @@ class Bisection:
 
 
 class LandMode(StrEnum):
-    """How the target moves (docs/design/landing.md 2)."""
+    """The ways in which the target moves (docs/design/landing.md 2)."""
 
     CAS = "CAS"
     CALL = "CALL"
 
 
 class Proof(StrEnum):
-    """What must be shown of a landing; SAME_CHANGE: others landed that meet nothing of it."""
+    """The kinds of proof a landing needs; SAME_CHANGE: others landed that meet nothing of it."""
 
     EXACT_TREE = "exact_tree"
     SAME_CHANGE = "same_change"
@@ -368,7 +368,7 @@ class Green:
 
 @dataclass(frozen=True, slots=True)
 class RequiredSet:
-    """What a run started now must pass, `on_heads` heads alone; `notes` are for people only."""
+    """The statuses that a new run must pass, `on_heads` heads alone; `notes` are for humans."""
 
     names: tuple[RequiredName, ...] = ()
     source: RequiredSource | None = None
@@ -391,7 +391,7 @@ class FileFault:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFile:
-    """What a queue takes from the files of its repository (docs/design/engine.md 6).
+    """The values that a queue takes from the files of its repository (docs/design/engine.md 6).
 
     `names` are the settings whose value comes from a file, sorted; `required_path` is the file
     that lists the required statuses. `commit` of the target is the one at which the content with

@@ -1,4 +1,4 @@
-"""What a queue says: actions for the shell, events for everyone; closed unions.
+"""The outputs of a queue: actions for the shell, events for everyone; closed unions.
 
 The control lane's actions are performed in order, the notice lane's are best effort.
 
@@ -276,7 +276,7 @@ class LandingHalted:
 
 @dataclass(frozen=True, slots=True)
 class LandingMismatched:
-    """What landed is not what was tested."""
+    """A landing of something other than what was tested."""
 
     run: str
     position: int
@@ -345,7 +345,7 @@ class QueueDeleted:
 
 @dataclass(frozen=True, slots=True)
 class RequiredStatusesChanged:
-    """What a run started now must pass."""
+    """A change of the statuses that a run started now must pass."""
 
     names: tuple[str, ...]
 

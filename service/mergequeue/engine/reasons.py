@@ -177,7 +177,7 @@ SUBMITTED = frozenset(one for one in Reason if one.record.submitted)
 _NEEDS = {one: one.record.need for one in Reason if one.record.need is not None}
 
 NEEDS: Mapping[Reason, Need] = dict(sorted(_NEEDS.items(), key=lambda item: item[1].rank))
-"""What an entry waits for by the reason, in the order in which it is shown."""
+"""The need of an entry by the reason, in the order in which it is shown."""
 
 NOT_READY_ORDER = tuple(NEEDS)
 """Conditions of readiness in the order in which they are shown (docs/design/engine.md 5)."""

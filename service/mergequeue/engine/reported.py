@@ -17,12 +17,12 @@ from service.vocabulary import (
 )
 
 RAN_WITHIN = timedelta(days=90)
-"""How long a check that ran on what landed shows that it can run."""
+"""The time for which a check that ran on what landed shows that it can run."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckHistory:
-    """Where required checks run, as far as it is proved (docs/design/skipped-checks.md 1).
+    """The places where required checks run, as far as proved (docs/design/skipped-checks.md 1).
 
     `ran`: when a commit landed on which a check ran, by name. `never`: where a check runs that
     never runs on a test branch, by the workflow files of the target as read at `read_at`: a trigger
@@ -55,7 +55,7 @@ class CheckHistory:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the provider says of one pull request, newest read.
+    """The provider's facts about one pull request, newest read.
 
     `own_checks` are the reports on its own head, `contains_tip` the target's commit that the
     head was seen to contain, `head_tree` its tree (all three only read for direct merges),
@@ -109,7 +109,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the flaky half knows of a failed attempt.
+    """The facts that the flaky half knows of a failed attempt.
 
     `explanations` maps failed check to its explanation; `own_head` are pull requests whose
     own head fails the same tests; `fingerprint` groups equal failures; `weights` says how
@@ -138,7 +138,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What the history of a queue says about its tests; the defaults count until it says more.
+    """The failure rates by the history of a queue; the defaults count until it says more.
 
     `flake` is the chance that a run fails although everything in it is good, `conflict` that a
     change which is good by itself fails together with others. `minutes` is how long each check

@@ -36,7 +36,7 @@ class RunPhase(StrEnum):
 
 
 class RunKind(StrEnum):
-    """What a run is for (docs/design/engine.md 3.2)."""
+    """The purposes of runs (docs/design/engine.md 3.2)."""
 
     MAIN = "main"
     PROBE = "probe"

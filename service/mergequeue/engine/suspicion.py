@@ -1,4 +1,4 @@
-"""What is believed of a pull request whose tests failed, with the evidence for it.
+"""The belief about a pull request whose tests failed, with the evidence for it.
 
 docs/explanation/belief.md. `policy/suspecting.py` makes these values; the sentences for people are
 in `wording`.
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Fate(StrEnum):
-    """What became of a pull request after a failed run with it."""
+    """The fates of a pull request after a failed run with it."""
 
     UNDECIDED = "undecided"
     PASSED = "passed"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a change touches: names, or with `everything` all there is and ever will be."""
+    """The targets of a change: names, or with `everything` all there is and ever will be."""
 
     names: frozenset[str] = frozenset()
     everything: bool = False
@@ -28,14 +28,14 @@ def of(names: Iterable[str]) -> Targets:
 
 
 def meet(one: Targets | None, other: Targets | None) -> bool:
-    """Whether two changes may influence each other; one of unknown targets meets everything."""
+    """Return whether two changes may influence each other; unknown targets meet everything."""
     if one is None or other is None or one.everything or other.everything:
         return True
     return not one.names.isdisjoint(other.names)
 
 
 def union(sets: Iterable[Targets | None]) -> Targets:
-    """What several changes touch together."""
+    """Return the targets that several changes touch together."""
     names: set[str] = set()
     for each in sets:
         if each is None or each.everything:

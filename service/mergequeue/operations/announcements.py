@@ -34,7 +34,7 @@ from service.vocabulary import QueueRef
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """What one turn changed.
+    """The changes of one turn.
 
     `before` is the value at its start, None if the queue was just created. `whole` joins all
     of its steps: the queue as it was saved, with the events in order.

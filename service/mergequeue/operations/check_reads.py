@@ -1,4 +1,4 @@
-"""When the checks of a test run are read."""
+"""Decide when the checks of a test run are read."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

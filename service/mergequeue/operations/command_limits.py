@@ -1,4 +1,4 @@
-"""How many commands one person, and one pull request, may send."""
+"""Limit how many commands one person, and one pull request, may send."""
 
 from datetime import datetime, timedelta
 

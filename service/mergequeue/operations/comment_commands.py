@@ -131,7 +131,7 @@ class CommentCommand(Place):
 
     @property
     def is_by_author(self) -> bool:
-        """Whether the author of the command is the author of the pull request, by the account."""
+        """Return whether the command's author is the author of the pull request, by the account."""
         author = self.pull.author_id
         return author is not None and self.asked.actor.id == author
 

@@ -39,7 +39,7 @@ class KnownPast:
 
 
 class Pasts(LRUCache[int, KnownPast]):
-    """What ended submissions say, by queue; read again on a clock."""
+    """The record of ended submissions, by queue; read again on a clock."""
 
     def __init__(self) -> None:
         super().__init__(QUEUES_MAX)

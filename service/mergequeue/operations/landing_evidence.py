@@ -35,7 +35,7 @@ SIGNED_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class LandedNow:
-    """What a transaction records: the landing, its rows after it, the settings in force."""
+    """The record of a landing: the landing, its rows after it, the settings in force."""
 
     queue: QueueRef
     action: Land

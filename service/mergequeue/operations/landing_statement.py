@@ -39,7 +39,7 @@ class LandedStep:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the statements of one landing have in common.
+    """The common facts of the statements of one landing.
 
     `reused` is the run whose result `run` took over. `entries` are the submissions of the run's
     members that are known, by id. `permit_until` is by the database's clock, `now` by ours.

@@ -23,7 +23,7 @@ from service.runtime import Runtime
 from service.vocabulary import QueueRef
 
 LATE_MAX = timedelta(hours=1)
-"""How long a queue waits for a last look while the provider is away."""
+"""The time that a queue waits for a last look while the provider is away."""
 
 LAST_LOOK_S = 20.0
 """The longest look: timers of other queues wait."""

@@ -200,7 +200,7 @@ async def list_queues(
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Which runs: None is any; the first page without a token skips `offset` runs."""
+    """The selection of runs: None is any; the first page without a token skips `offset` runs."""
 
     pr: int | None
     status: RunStatus | None

@@ -59,7 +59,7 @@ LOST = frozenset({GoneKind.REPOSITORY, GoneKind.INSTALLATION})
 """Without one of these the queues hold; a pull request or a branch that is gone is read again."""
 
 LOOK_AGAIN = timedelta(seconds=30)
-"""How long a queue's timers wait when the provider did not answer a last look."""
+"""The time that a queue's timers wait when the provider did not answer a last look."""
 
 log = structlog.get_logger()
 

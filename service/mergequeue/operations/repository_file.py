@@ -29,7 +29,7 @@ from service.repofile.document import Document, Unreadable
 
 PATH = ".github/headgate.yml"
 TRUNK_PATH = ".trunk/trunk.yaml"
-"""Where its `merge.required_statuses` count if our file lists none."""
+"""The path of the file whose `merge.required_statuses` count if our file lists none."""
 
 BRANCHES_MAX = 100
 FAULTS_MAX = 20

@@ -21,7 +21,7 @@ REASON_CHARS_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whether draft pull requests carry the test branches, and the reason shown to people.
+    """The choice whether draft pull requests carry the test branches, and the reason for people.
 
     `never`: see `VehicleAdvice`.
     """

@@ -1,4 +1,4 @@
-"""How a pull request was merged."""
+"""The reasons why a pull request was merged."""
 
 from service.mergequeue.reasons.record import Ending, Record
 from service.mergequeue.reasons.testing import OWN_CHECKS

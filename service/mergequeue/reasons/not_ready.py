@@ -1,4 +1,4 @@
-"""What an entry waits for before it may be tested, in the order in which conditions are shown."""
+"""The needs of an entry before it may be tested, in the order in which conditions are shown."""
 
 from service.mergequeue.reasons.record import (
     AUTHOR,

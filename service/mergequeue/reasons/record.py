@@ -10,7 +10,7 @@ from service.vocabulary import BlockerCode
 
 
 class WhoMustAct(StrEnum):
-    """Whose move it is."""
+    """The party whose move it is."""
 
     NOBODY = "nobody"
     AUTHOR = "author"
@@ -23,7 +23,7 @@ MAINTAINER, OPERATOR = WhoMustAct.MAINTAINER, WhoMustAct.OPERATOR
 
 
 class Blame(Enum):
-    """What a reason blames a pull request for."""
+    """The things that a reason blames a pull request for."""
 
     NOTHING = auto()
     TESTS = auto()
@@ -31,7 +31,7 @@ class Blame(Enum):
 
 
 class Listed(Enum):
-    """Where a condition is listed: while it is open; in answers of the API, always; everywhere."""
+    """The listing of a condition: while it is open; in answers of the API, always; everywhere."""
 
     OPEN = auto()
     IN_ANSWERS = auto()
@@ -39,7 +39,7 @@ class Listed(Enum):
 
 
 class Grace(Enum):
-    """How long an unready entry keeps its place (docs/design/engine.md 5).
+    """The time for which an unready entry keeps its place (docs/design/engine.md 5).
 
     NONE: people have decided that it must not land now, so what is behind it does not wait for
     them to decide again. IN_A_RUN: one that is not in a run leaves the line at once.
@@ -52,7 +52,7 @@ class Grace(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What an entry waits for while the reason is open.
+    """The need of an entry while the reason is open.
 
     `goal` is a clause that is true once it is met, `brief` the same in a few words. `step` is what
     brings it about, and `met` the clause when it is met or was never in question; both are the goal
@@ -86,7 +86,7 @@ class Aside:
 
 
 class Ender(Enum):
-    """What ends a submission: a command, another act of a person, the provider, the queue, CI."""
+    """The origin of an end: a command, another act of a person, the provider, the queue, CI."""
 
     COMMAND = auto()
     PERSON = auto()
@@ -114,7 +114,7 @@ class Ending:
 
 
 class RefusalKind(Enum):
-    """What is wrong with a refused command: its values, the state of things, or its object."""
+    """The faults of a refused command: its values, the state of things, or its object."""
 
     INVALID = auto()
     CONFLICT = auto()
@@ -123,7 +123,7 @@ class RefusalKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What was refused and what to do, in whole sentences."""
+    """A refused command and what to do, in whole sentences."""
 
     text: str
     kind: RefusalKind = RefusalKind.INVALID
@@ -177,7 +177,7 @@ class Record:
 
 
 class HoldScope(StrEnum):
-    """What a hold stops."""
+    """The parts of a queue that a hold stops."""
 
     START = "START"
     LAND = "LAND"

@@ -3,7 +3,7 @@
 from service.mergequeue.reasons.record import AUTHOR, Blame, Ending, Record
 
 FAILED = ("❌", " failed")
-"""How a check that failed is listed."""
+"""The mark and the words for a check that failed."""
 
 OWN_CHECKS = "its own head contains the newest {target} and needed no test run[: {checked}]"
 _TIMED_OUT = "timed out[ after {testing_minutes} min]"

@@ -66,7 +66,7 @@ def right_for(sensitive: Sequence[str]) -> AccessLevel:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the provider showed of a pull request, and its time of the last change.
+    """The provider's view of a pull request, and its time of the last change.
 
     `is_closed`: it was closed without a merge. `returned_after`: until then it may have had another
     head.

@@ -13,7 +13,7 @@ EDITED = "edited"
 """Instead of a digest: a person or a landing changed it, so it is written again in any case."""
 
 OF_PULL_REQUEST = frozenset({Surface.COMMENT, Surface.LABEL, Surface.QUEUE_LABEL})
-"""What a pull request has once in a queue, whichever submission it is about."""
+"""The notices that a pull request has once in a queue, whichever submission they are about."""
 
 KEY = ("queue_id", "pr", "surface", "entry")
 SELECT_PLACED = select(notices.c.provider_id, notices.c.digest).where(

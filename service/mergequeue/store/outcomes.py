@@ -1,4 +1,4 @@
-"""How the newest runs of a queue ended, for its rates."""
+"""Read how the newest runs of a queue ended, for its rates."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -222,7 +222,7 @@ class Merged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which queues somebody may see: of one organization or all, in some repositories or all."""
+    """The queues that somebody may see: of one organization or all, in some repositories or all."""
 
     org_id: int | None = None
     within: frozenset[int] | None = None

@@ -1,4 +1,4 @@
-"""What left a queue over a span of time, for its statistics.
+"""Read what left a queue over a span of time, for its statistics.
 
 Entries and runs say what ended and when; the journal says how long merged entries were in each
 state.
@@ -84,7 +84,7 @@ class RunTime(NamedTuple):
 
 
 class PastQueue(NamedTuple):
-    """What was in a queue since a time.
+    """The content of a queue since a time.
 
     `moves` are those of merged entries, oldest first. `pauses` are those that have ended since the
     first submission of `stays`.

@@ -1,4 +1,4 @@
-"""What led to the end of a submission: the search for the cause, the proof, the time in the queue.
+"""Describe a submission's end: the search for the cause, the proof, the time in the queue.
 
 See docs/design/comments.md 8.
 """
@@ -32,7 +32,7 @@ _STANDS_STILL = (EntryState.NOT_READY, EntryState.PENDING, EntryState.TESTS_PASS
 
 @dataclass(frozen=True, slots=True)
 class TimeSpent:
-    """How long a submission was in each state while the queue ran, and how long it was paused."""
+    """The time a submission was in each state while the queue ran, and the time it was paused."""
 
     of: dict[EntryState, timedelta]
     paused: timedelta

@@ -38,7 +38,7 @@ ENDINGS: Mapping[Ended, str] = {
     Ended.FAILED: "failed",
     Ended.OPEN: "has no result",
 }
-"""How a required check ended, as the words after its name; the order is that of sentences."""
+"""The words for how a required check ended, after its name; the order is that of sentences."""
 
 OUTCOMES: Mapping[CheckOutcome | None, str] = {
     None: "not reported yet",
@@ -72,7 +72,7 @@ _PROOFS: Mapping[Proof, str] = {
     Proof.RUN: ", by a report of its CI run",
     Proof.TOKEN: ", by a report that was sent with a token",
 }
-"""What proves the report that excuses a check."""
+"""The words for what proves the report that excuses a check."""
 
 PLAIN_CLAUSES_MAX = 2
 """More clauses than these, which may have commas of their own, are parted by semicolons."""

@@ -269,7 +269,7 @@ _MET_OTHERWISE: Mapping[CheckOutcome | None, Ended] = {
     CheckOutcome.SKIPPED: Ended.SKIPPED,
     CheckOutcome.FAILED: Ended.EXCUSED,
 }
-"""What a required check did that counts although it did not pass."""
+"""The end of a required check that counts although it did not pass."""
 
 
 def _successors(condition: Condition, _: MergeQueue) -> Phrase:

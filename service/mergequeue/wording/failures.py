@@ -1,4 +1,4 @@
-"""What failed in a pull request's test run, and how sure it is that the pull request is at fault.
+"""Describe what failed in a test run, and how sure it is that the pull request is at fault.
 
 For the API, the command line and agents; comments and pages show the same.
 """

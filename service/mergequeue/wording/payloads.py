@@ -169,7 +169,7 @@ def as_submitted(entry: Entry, event: EntrySubmitted) -> Entry:
 
 
 def batch_that_moves(entry: Entry, run: Run) -> bool:
-    """Whether a run enters a state as a batch by what happens to this one of its pull requests.
+    """Return whether a run enters a state as a batch by what happens to this pull request of it.
 
     It moves with its first one and has landed with its last, so that it is told of once; by one
     that fails or leaves, whichever it is, the whole of it fails or is given up.

@@ -167,4 +167,4 @@ PLACES: dict[str, Callable[[Situation], Argument | None]] = {
     "merge": lambda _: MERGE,
     "test_branches": lambda _: TEST_BRANCHES,
 }
-"""What a template may name."""
+"""The names that a template may use."""

@@ -1,4 +1,4 @@
-"""What a pull request needs before it may enter the queue: one text per reason with a need.
+"""Describe what a pull request needs to enter the queue: one text per reason with a need.
 
 Each need has a whole clause ("there is no conflict with main"), a few words for the title of
 a check run ("no conflict with main") and the step that brings it about ("the conflict with
@@ -99,4 +99,4 @@ _PLACES: dict[str, Callable[[Wanted], Argument | None]] = {
     "absent_are": lambda wanted: phrase(phrases.are(_absent(wanted))),
     "merge": lambda _: MERGE,
 }
-"""What a template of a need may name."""
+"""The names that a template of a need may use."""

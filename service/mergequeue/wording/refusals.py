@@ -44,4 +44,4 @@ _PLACES: dict[str, Callable[[Refused, str], Argument | None]] = {
     "lower": lambda refused, _: Pull(refused.prs[-1]),
     "rebase": lambda refused, target: Code(f"git rebase --onto origin/{target} {refused.head}"),
 }
-"""What a template of a refusal may name."""
+"""The names that a template of a refusal may use."""

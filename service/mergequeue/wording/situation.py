@@ -133,7 +133,7 @@ def situation_after(
     config: QueueConfig | None = None,
     checked: Tables = NO_TABLES,
 ) -> Situation:
-    """Where an event of the journal put an entry; `checked` are the tables of runs by their ids."""
+    """Return where a journal's event put an entry; `checked`: the tables of runs by their ids."""
     table = checked.get(moved.detail.run or "", ())
     return Situation(
         target, moved.state, moved.reason, moved.detail, by, config=config, checked=table

@@ -1,4 +1,4 @@
-"""What the queue believes of a pull request whose tests failed, with its evidence.
+"""Describe what the queue believes of a pull request whose tests failed, with its evidence.
 
 See docs/explanation/belief.md.
 """

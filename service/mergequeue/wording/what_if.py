@@ -1,4 +1,4 @@
-"""What commands about a pull request would do, in sentences."""
+"""Describe what commands about a pull request would do, in sentences."""
 
 from collections.abc import Iterator
 from datetime import datetime

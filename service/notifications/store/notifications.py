@@ -21,7 +21,7 @@ from service.notifications.store.tables_notifications import (
 from service.vocabulary import DeliveryState
 
 CLAIM = timedelta(seconds=60)
-"""How long a claim lasts; longer than any attempt."""
+"""The duration of a claim; longer than any attempt."""
 
 AT_ONE_ENDPOINT = 4
 """Attempts under way at one endpoint (docs/design/notifications.md 2)."""
@@ -60,7 +60,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How an attempt ended; `error` None is a success."""
+    """The end of an attempt; `error` None is a success."""
 
     at: datetime
     duration_ms: int

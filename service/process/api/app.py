@@ -145,7 +145,7 @@ async def _read_later(_: web.Request) -> None:
 
 
 class Door:
-    """Where every request of ours comes in."""
+    """The entrance of every request of ours."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Door:
         self._count = 0
 
     def handler(self, route: Route) -> Handler:
-        """What aiohttp calls for one endpoint."""
+        """Return what aiohttp calls for one endpoint."""
         match route:
             case Posted():
                 return self._refusing(functools.partial(self._posted, route), route.model.spelled)
@@ -241,7 +241,7 @@ class Door:
         return said.response(asking.request_id, headers)
 
     async def _first(self, asking: Asking, body: bytes) -> tuple[WholeAnswer, Problem | None]:
-        """What the request is answered, and why if that is a refusal."""
+        """Return what the request is answered, and why if that is a refusal."""
         try:
             shown = await self._shown(asking, body)
             return self._replies.encoded(200, shown), None
@@ -252,7 +252,7 @@ class Door:
             return self._replies.encoded_problem(request, problem, request_id), problem
 
     async def _come(self, request: web.Request, route: Posted, request_id: str) -> Caller | ForkRun:
-        """Who asks, or whom they claim to be where a fork's CI run may ask."""
+        """Return who asks, or whom they claim to be where a fork's CI run may ask."""
         token = auth.token_of(request.headers)
         if route.takes_oidc and jobs.is_oidc(token):
             wanted = Wanted(route.path, route.role, route.rate, request_id)
@@ -388,7 +388,7 @@ class Door:
         return self._replies.problem(request, problem, request_id, closes=True)
 
     async def _caller(self, request: web.Request, route: Secured, request_id: str) -> Caller:
-        """Who asks, if they may and not too often; raises as `Admission.caller`."""
+        """Return who asks, if they may and not too often; raises as `Admission.caller`."""
         wanted = Wanted(route.path, route.role, route.rate, request_id)
         return await self._admission.caller(request, auth.token_of(request.headers), wanted)
 

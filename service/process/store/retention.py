@@ -1,4 +1,4 @@
-"""What is forgotten, and when; live and open rows and landings never are."""
+"""Decide what is forgotten, and when; live and open rows and landings never are."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ tokens = ApiTokenRow.__table__
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """How long things are kept (docs/design/transactions.md 11): `HEADGATE_RETAIN_…_DAYS`."""
+    """The times to keep things (docs/design/transactions.md 11): `HEADGATE_RETAIN_…_DAYS`."""
 
     inbox_bodies: timedelta = timedelta(days=7)
     inbox: timedelta = timedelta(days=30)

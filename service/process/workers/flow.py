@@ -24,7 +24,7 @@ SETTLE_PAUSE_MAX_S = 15.0
 """Bounds of the pause before a failed settlement is tried again."""
 FULL_PAUSE = timedelta(seconds=2)
 POLL = timedelta(seconds=5)
-"""How often a flow looks without a wake-up, for rows that other processes have stored."""
+"""The time after which a flow looks without a wake-up, for rows that other processes stored."""
 POLL_ALONE = timedelta(minutes=1)
 """The same where there are no other processes, in case a wake-up was forgotten."""
 PAUSE_MIN_S = 0.01
@@ -46,7 +46,7 @@ Row = TypeVar("Row", bound=HasId)
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[Row]):
-    """How rows of one kind are claimed, carried out and given back.
+    """The way rows of one kind are claimed, carried out and given back.
 
     `topic` wakes the flow when rows were stored, `ends` when one has ended for which others may
     wait; `at_once` bounds the tasks. `claim` takes a number of rows at most, and once in a while

@@ -46,7 +46,7 @@ class Part:
 
 
 def boundary_of(content_type: str) -> bytes | None:
-    """What separates the parts, None when the type is not multipart/form-data or names none."""
+    """Return what separates the parts, None if the type is not multipart/form-data or lacks it."""
     message = Message()
     message["Content-Type"] = content_type
     if message.get_content_type() != MEDIA_TYPE:
@@ -108,7 +108,7 @@ def parts(body: bytes, boundary: bytes) -> Iterator[Part]:
 
 
 def _line_end(body: bytes, at: int) -> int:
-    """Where the line after a boundary begins; blanks may stand between."""
+    """Return where the line after a boundary begins; blanks may stand between."""
     end = body.find(b"\r\n", at)
     if end < 0 or body[at:end].strip(b" \t"):
         raise _broken("something follows a boundary on its line")
@@ -168,7 +168,7 @@ ARCHIVES = (
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What was asked: the metadata's fields, and the other parts in their order."""
+    """The parts of a request: the metadata's fields, and the other parts in their order."""
 
     asked: UploadTestResults
     files: tuple[SentFile, ...]
@@ -251,7 +251,7 @@ def _files(parts: Sequence[Part], *, is_packed: bool) -> tuple[SentFile, ...]:
 
 
 def _faults_of_name(name: str | None) -> list[tuple[str, str]]:
-    """What is wrong with the file name of a part: code and sentence."""
+    """Return what is wrong with the file name of a part: code and sentence."""
     if not name:
         return [("missing", "needs a file name")]
     if len(name) > FILE_NAME_MAX:

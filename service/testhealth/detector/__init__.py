@@ -1,4 +1,4 @@
-"""Which tests fail without a reason in the code: from reports to a decision.
+"""Find the tests that fail without a reason in the code: from reports to a decision.
 
 Theory of operation. The same code that both passed and failed proves that chance is at work
 somewhere. Whether the test owns it or the machine is decided by how often it happens, by how

@@ -1,4 +1,4 @@
-"""What the report of a CI job lacks as a proof that only the failures in it failed.
+"""Find what the report of a CI job lacks as a proof that only the failures in it failed.
 
 One rule for the verdict of `headgate test` and for the queue: nothing is excused unless the
 report is complete. Each gap is a sentence that people read.
@@ -55,12 +55,12 @@ UNPROVED_HISTORY = (
 )
 
 STRENGTH = (Proof.NONE, Proof.TOKEN, Proof.RUN, Proof.JOB)
-"""What can prove an upload, the weakest first."""
+"""The proofs that an upload can have, the weakest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What an upload says about its own completeness.
+    """An upload's statements about its own completeness.
 
     `exit_code` None: not sent. `session` names one run of the sender, which makes
     `session_uploads` uploads in all, None: not said. `unsent_files` are report files that the
@@ -108,7 +108,7 @@ class MissingTest:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What earlier results on the target branch let us expect of a job.
+    """The tests that earlier results on the target branch let us expect of a job.
 
     `expected`: how many tests should be reported; `missing` are those that are not, and `unnamed`
     how many more there are than were looked up. `skipped` passed on the target branch, and are
@@ -153,7 +153,7 @@ NO_CODES = ExitCodes()
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Whether the change under test deletes the file of a test, and whether it touches it."""
+    """The tests whose files the change under test deletes, and those whose files it touches."""
 
     deletes: Callable[[MissingTest], bool]
     touches: Callable[[MissingTest], bool]
@@ -258,7 +258,7 @@ def _absent_uploads(parts: Iterable[Part]) -> Iterable[tuple[int, int]]:
 
 
 def _oddly_ended(report: JobReport) -> Iterable[str]:
-    """How the command or the job ended, where that says more than that tests failed."""
+    """Yield how the command or the job ended, where that says more than that tests failed."""
     for account, failed in _commands(report.parts):
         yield from _odd_code(account, failed, report.codes)
     expects_code = report.expectation is not None and report.expectation.has_exit_code
@@ -287,7 +287,7 @@ def _commands(parts: Sequence[Part]) -> Iterable[tuple[Account, int]]:
 
 
 def _odd_code(account: Account, failed: int, codes: ExitCodes) -> Iterable[str]:
-    """Whether the exit code of a command leaves open that something beside its tests failed."""
+    """Yield whether a command's exit code leaves open that something beside its tests failed."""
     code = account.exit_code
     if code is None:
         if failed and not codes.names_failure:

@@ -15,7 +15,7 @@ WINDOW_DAYS = 14
 """An event is scored with those of its UTC day and the 13 before."""
 
 SOURCE_MAX = 2.0
-"""What the events of one pull request or one other branch weigh at most within a window."""
+"""The most that the events of one pull request or one other branch weigh within a window."""
 
 MASS_TESTS, MASS_SHARE = 20, 0.8
 RUN_CROWD = 25.0
@@ -56,7 +56,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """What an upload adds to the events charged to it.
+    """The figures that an upload adds to the events charged to it.
 
     `tests_run`: its tests that passed or failed; `disagreeing`: how many of those that failed
     in it have a group with a transition; `disagreeing_in_run`: the same over all uploads of its
@@ -103,11 +103,11 @@ class Passes:
     times: Mapping[int, tuple[datetime, ...]]
 
     def between(self, first_day: int, last_day: int) -> int:
-        """How many there were on these whole days."""
+        """Return how many there were on these whole days."""
         return sum(self.by_day.get(day, 0) for day in range(first_day, last_day + 1))
 
     def until(self, first_day: int, at: datetime) -> int:
-        """How many there were from the beginning of a day up to `at`, that moment included."""
+        """Return how many there were from the beginning of a day up to and including `at`."""
         day = at.toordinal()
         return self.between(first_day, day - 1) + bisect_right(self.times.get(day, ()), at)
 

@@ -25,17 +25,17 @@ KNOWN_KEYS_ENOUGH = 5
 """A test that has failed in so many ways may fail in another one."""
 
 EXCUSING = frozenset({Explanation.QUARANTINED, Explanation.FLAKY, Explanation.BASE_RED})
-"""What spares the pull requests of a run, and so needs a complete report.
+"""The explanations that spare the pull requests of a run, and so need a complete report.
 
 INFRA is not among them: a pull request that makes nearly everything fail gains another try.
 """
 
 NEAR, SAME_FILE, OWN_HEAD = 3.0, 8.0, 20.0
-"""How much more suspicious: a change beside an own test, of its file, one that fails it alone."""
+"""The factors of suspicion: a change beside an own test, of its file, one that fails it alone."""
 
 
 class Relation(StrEnum):
-    """What a failed test is to the run, the first that holds.
+    """The relation of a failed test to the run, the first that holds.
 
     `own`: the run is to be asked about it. `excused`: it was quarantined when the run began.
     `red_on_base`: it fails on the target branch as well. `known`: it was flaky before and
@@ -105,7 +105,7 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What is known of a failed run.
+    """The facts known of a failed run.
 
     `fingerprint` groups runs that failed alike, None without own failures. `own_head` are pull
     requests whose own head fails the same tests. `weights` has those above 1. `new_texts` are
@@ -127,7 +127,7 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How much may be excused.
+    """The limits of what may be excused.
 
     `excused_max`: more excused tests in the whole run explain nothing (`maxExcusedFailures`).
     `knows_flaky` false: a known flake explains nothing either (`flakyKnowledgeEnabled`).
@@ -202,7 +202,7 @@ def _names_all(check: FailedCheck) -> bool:
 
 
 def _gaps_of(check: FailedCheck, changes: Changes) -> tuple[str, ...]:
-    """What is missing in the reports of a check, each sentence once."""
+    """Return what is missing in the reports of a check, each sentence once."""
     sentences = (gap for report in check.reports for gap in completeness.gaps_of(report, changes))
     return tuple(dict.fromkeys(sentences))
 
@@ -210,7 +210,7 @@ def _gaps_of(check: FailedCheck, changes: Changes) -> tuple[str, ...]:
 def relation_of(
     test: FailedTest, suspects: Iterable[Suspect], new_texts: Relation = Relation.EXCUSED
 ) -> Relation:
-    """What a failed test is to a run of these pull requests; `new_texts` as in `Rules`."""
+    """Return what a failed test is to a run of these pull requests; `new_texts` as in `Rules`."""
     if any(_changes(suspect, test) for suspect in suspects):
         return Relation.OWN
     if test.is_of_fixture:

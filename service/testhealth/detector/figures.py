@@ -33,7 +33,7 @@ class Window:
 
     @property
     def part_end(self) -> datetime:
-        """Where the part of the first day ends, exclusive."""
+        """Return where the part of the first day ends, exclusive."""
         return beginning_of(self.whole_from)
 
 

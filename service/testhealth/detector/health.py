@@ -28,7 +28,7 @@ _NONE_BROKEN: Mapping[tuple[str, str], datetime] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """What a person called the test; HEALTHY takes an earlier flag back."""
+    """A person's opinion of the test; HEALTHY takes an earlier flag back."""
 
     at: datetime
     value: Status
@@ -60,7 +60,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What a reason was computed from; None or empty where it has no part in it.
+    """The numbers from which a reason was computed; None or empty where it has no part in it.
 
     `groups`: (job key, code id) of the events, newest first, at most GROUPS_MAX. `failed` of
     `before` verdicts failed before a `streak`, of which `probability` is the chance.
@@ -131,7 +131,7 @@ def judge(evidence: Evidence, scale: Scale) -> Health:
 
 
 def settled_at(health: Health, at: datetime, before: Settled | None = None) -> Settled:
-    """What a later judgement must know of this one when evidence before `at` - 29 days goes.
+    """Return what a later judgement must know of this one when evidence before `at` - 29 days goes.
 
     `before`: what this judgement itself was given.
     """

@@ -1,4 +1,4 @@
-"""How many uploads of each day a test passed in, counted for all tests of an upload at once.
+"""Count the uploads of each day in which a test passed, for all tests of an upload at once.
 
 A day's counts lie across numbers: the first has the lowest binary digit of every test's count,
 the next one the second, so that an upload is one addition and not one for each of its tests.

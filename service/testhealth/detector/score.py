@@ -1,4 +1,4 @@
-"""How much better flakiness explains the evidence than noise does (docs/design/detector.md 5).
+"""Compute how much better flakiness explains the evidence than noise (docs/design/detector.md 5).
 
 Beta functions in logarithms; no history, no settings of a repository.
 """
@@ -18,7 +18,7 @@ SCORE_MAX = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What one stream saw: the sum of the events' weights, and results among which they fell."""
+    """The contents of one stream: the events' total weight, and results among which they fell."""
 
     weight: float
     results: int

@@ -37,7 +37,7 @@ _STREAK = re.compile(f"{FAILED}{{{STREAK_MIN},}}")
 
 
 class Place(NamedTuple):
-    """Where a point is in its series.
+    """The place of a point in its series.
 
     `position` is how many commits the history of its commit has, which grows along a branch; None
     if unknown.
@@ -90,7 +90,7 @@ class Series:
 
     @cached_property
     def times(self) -> tuple[datetime, ...]:
-        """When its points were; asked for by every test in it."""
+        """Return the times of its points; asked for by every test in it."""
         return tuple(point.at for point in self.points)
 
 
@@ -112,7 +112,7 @@ class Track:
         return [point for point, verdict in pairs if verdict != ABSENT]
 
     def times(self) -> tuple[datetime, ...]:
-        """When it had a verdict, in order."""
+        """Return the times at which it had a verdict, in order."""
         times = self.series.times
         if ABSENT not in self.verdicts:
             return times
@@ -178,7 +178,7 @@ def events_of(track: Track, disagreeing: Container[str]) -> tuple[Event, ...]:
 
 
 class End(StrEnum):
-    """How a test stopped being broken: it passed, is run no more, or the series fell silent."""
+    """The ends of a broken span: the test passed, is run no more, or the series fell silent."""
 
     PASSED = "passed"
     REMOVED = "removed"
@@ -213,7 +213,7 @@ class BrokenSpan:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What broken spans are read against.
+    """The data against which broken spans are read.
 
     `ran_on`: by branch, the code ids on which any job of it has a verdict for the test.
     `settled`: by branch and job key, since when the test was broken where the evidence for that
@@ -328,7 +328,7 @@ def _span(track: Track, streak: _Streak, moment: Moment) -> tuple[BrokenSpan, in
 
 
 def _enough(before: str, streak: list[Point], first_pass: datetime | None) -> int:
-    """How many failures of the streak complete the rule; 0: all of them do not."""
+    """Return how many failures of the streak complete the rule; 0: all of them do not."""
     failed, passed = before.count(FAILED), before.count(PASSED)
     for length in range(STREAK_MIN, len(streak) + 1):
         if score.streak_probability(failed, passed, length) <= PROBABILITY_MAX:
@@ -345,7 +345,7 @@ def _has_passed(first_pass: datetime | None, at: datetime) -> bool:
 
 
 def _end(track: Track, at: int, moment: Moment) -> tuple[datetime | None, End | None, int]:
-    """When and how a broken span ends that began at the `at`th verdict.
+    """Return when and how a broken span ends that began at the `at`th verdict.
 
     The last number is that of the first verdict after it, or how many verdicts there are.
     """

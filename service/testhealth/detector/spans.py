@@ -27,7 +27,7 @@ EVENT_RATE_MIN, LIKELY_QUIET, SLOWER = 0.005, 0.05, 1.5
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What tests of a repository are held against.
+    """The measures that tests of a repository are held against.
 
     `clock`: the evidence clock, the largest `ran_at` of its eligible uploads; `first_day`: the
     day of the smallest one ever; `noise`: by day, FLOOR where it has none; `threshold`: K.
@@ -39,13 +39,13 @@ class Scale:
     threshold: float = score.THRESHOLDS["normal"]
 
     def noise_on(self, day: int) -> Noise:
-        """What an event of that day is held against."""
+        """Return the noise that an event of that day is held against."""
         return noise.in_force(day, self.first_day, self.clock.toordinal(), self.noise)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What had been concluded when evidence was dropped, as of `at`, a midnight.
+    """The conclusions that stood when evidence was dropped, as of `at`, a midnight.
 
     The fold needs the evidence from 29 days before `at` on: an event that holds a span open at
     `at` is at most 15 days older, and its own window 13 more. `since`: a span was open since;
@@ -97,7 +97,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a test did, as the fold counts it: passing results, and times of verdicts, sorted."""
+    """The results of a test, as the fold counts it: passing ones, and times of verdicts, sorted."""
 
     passes: Passes
     verdicts: tuple[tuple[datetime, ...], ...]
@@ -137,7 +137,7 @@ def settled_at(
     broken: Mapping[tuple[str, str], datetime],
     before: Settled | None = None,
 ) -> Settled:
-    """What a fold of less evidence must know of this one; `before`: what this one knew."""
+    """Return what a fold of less evidence must know of this one; `before`: what this one knew."""
     ended = [span.until for span in fold.spans if span.until is not None and span.until <= at]
     lasting = [
         span.since
@@ -153,7 +153,7 @@ def settled_at(
 
 
 def end_of_quiet(last: datetime, seen: Tally, passes: Passes, today: int) -> Quiet | None:
-    """When a flaky span ends whose newest renewing event was at `last`; None: not by `today`.
+    """Return when a flaky span ends whose last renewing event was at `last`; None: not by `today`.
 
     `seen`: the weight of both streams, and passing results, at that event; `today`: a day that
     is not complete yet.
@@ -216,7 +216,7 @@ class _Walk:
             self._renew(event)
 
     def finish(self) -> Fold:
-        """What there is when the clock is reached."""
+        """Return the spans there are when the clock is reached."""
         self._resolve(self._scale.clock.toordinal())
         if self._since is None:
             return Fold(tuple(self._spans), self._measure())

@@ -24,7 +24,7 @@ REOPEN_AFTER = timedelta(days=10)
 """An issue that was closed more recently only gets a comment."""
 
 LOOK_EVERY = timedelta(hours=24)
-"""How often the figures in an open issue are renewed."""
+"""The time after which the figures in an open issue are renewed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class KeepTicket:
 
 @dataclass(frozen=True, slots=True)
 class TicketIssue:
-    """What is remembered of a test's issue.
+    """The record of a test's issue.
 
     `told` is the status in its text. `number` and `html_url` are None until it is made.
     While `reopens` it is closed and its text names a later status: it opens again when it has been
@@ -79,7 +79,7 @@ class Opening:
 
 
 def opening(now: datetime, asked_lately: int) -> Opening:
-    """Which tests get an issue now, and how many; `asked_lately`: new ones within NEW_WITHIN."""
+    """Return which tests get an issue now, and how many; `asked_lately`: new within NEW_WITHIN."""
     return Opening(now - OPEN_AFTER, OPEN_IMPACT, max(0, NEW_MAX - asked_lately))
 
 
@@ -96,7 +96,7 @@ def writing_of(
     *,
     is_linked: bool = False,
 ) -> Writing | None:
-    """What to write, None: nothing. `present` None: there is no such issue, or none any more.
+    """Return what to write, None: nothing. `present` None: there is no such issue, or no longer.
 
     `is_linked`: the test has a ticket.
     """
@@ -120,7 +120,7 @@ def writing_of(
 def remembered(
     issue: TicketIssue, stands: ProviderIssue | None, status: Health, now: datetime
 ) -> TicketIssue | None:
-    """What to remember once it is written, `stands` being the issue then; None: nothing.
+    """Return what to remember once it is written, `stands` the issue then; None: nothing.
 
     A deleted issue is forgotten with the next status: the test may get a new one after that.
     """
@@ -140,5 +140,5 @@ def remembered(
 
 
 def _is_news(issue: TicketIssue, present: ProviderIssue, status: Health) -> bool:
-    """Whether the issue tells of another status; a closed one that we had lost tells of none."""
+    """Return whether the issue tells of another status; a lost one that is closed tells of none."""
     return status is not issue.told or (issue.number is None and present.closed_at is not None)

@@ -1,4 +1,4 @@
-"""What can be done with tests and their results.
+"""Operations on tests and their results.
 
 `take_in.py` takes an upload in: `classify.py` says whose results it holds, `identify.py` which
 tests it has, `findings.py` what it says of them; `judge.py` judges these in the same transaction,

@@ -33,7 +33,7 @@ class AskedTest:
 
 @dataclass(frozen=True, slots=True)
 class CheckedTest:
-    """What was asked for; `reason` None when it is not quarantined."""
+    """The answer about one test; `reason` None when it is not quarantined."""
 
     test_id: str
     known: bool = False

@@ -74,7 +74,7 @@ Jobs of pull requests hold a token of role `ci`, which therefore proves no branc
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """What is known of an upload beside its own words.
+    """The facts known of an upload beside its own words.
 
     `trigger` None: the provider does not know the CI run. `of_unknown`: the run may have tested
     anything, a fork's code too. `is_proved`: it may speak for a stable branch. `warnings` are
@@ -96,7 +96,7 @@ class Doubts:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What the provider says of an upload that we fetched ourselves, so that nobody claims it.
+    """The provider's facts about an upload that we fetched ourselves, so that nobody claims it.
 
     `tree` is that of a head which CI tested as it stands, None when unknown; `prs` are pull
     requests with this head, those of forks too. `position` is that of the head (`position_of`).
@@ -197,7 +197,7 @@ async def _checked(
 async def _of_other_ci(
     runtime: Runtime, repository: RepositoryRecord, meta: UploadMeta, job: ProvedJob
 ) -> tuple[UploadMeta, Doubts]:
-    """What a job of another CI system proves: its build, itself, branch and commit.
+    """Return what a job of another CI system proves: its build, itself, branch and commit.
 
     Its build may be of a fork that calls its branch like one of ours. So it speaks for a stable
     branch only with a commit on it, and for a pull request only with that one's branch.
@@ -224,7 +224,7 @@ async def _of_other_ci(
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where the facts of one upload are looked up."""
+    """The places where the facts of one upload are looked up."""
 
     runtime: Runtime
     provider: Provider
@@ -238,7 +238,7 @@ async def _run_of(look: Look, meta: UploadMeta) -> CiRun | None:
 
 
 async def _by_run(look: Look, meta: UploadMeta, run: CiRun) -> tuple[UploadMeta, Doubts]:
-    """What the provider's run says, which counts where a claim differs."""
+    """Return what the provider's run says, which counts where a claim differs."""
     if run.of_fork or run.trigger is CiTrigger.UNKNOWN:
         # Whatever commit is named: a job that knows no event names the merge that it checked out.
         return meta, Doubts(of_fork=run.of_fork, of_unknown=not run.of_fork, trigger=run.trigger)
@@ -383,7 +383,7 @@ def _is_stable(session: Tx, look: Look, branch: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the database knows of a repository in the transaction that classifies an upload."""
+    """The database's facts about a repository in the transaction that classifies an upload."""
 
     session: Tx
     queues: QueueLinks

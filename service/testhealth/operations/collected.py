@@ -191,7 +191,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """What a run tested: pull requests, or its head as it stands with its tree and position."""
+    """The subject of a run: pull requests, or its head as it stands with its tree and position."""
 
     prs: tuple[int, ...]
     tree: Sha | None

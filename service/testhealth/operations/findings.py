@@ -103,7 +103,7 @@ class Findings:
 
     @property
     def changes(self) -> int:
-        """How many test rows noting the upload changes, at most."""
+        """Return how many test rows noting the upload changes, at most."""
         return len(self.new_passed) + len(self.new_skipped) + len(self.apart)
 
 

@@ -75,7 +75,7 @@ class Identified:
 
     @property
     def size(self) -> int:
-        """How many tests the upload has."""
+        """Return how many tests the upload has."""
         return len(self.results.passed) + len(self.results.others)
 
     def new(self) -> dict[str, CaseResult]:

@@ -32,7 +32,7 @@ CHANGES_MAX = 50
 
 
 class Mark(StrEnum):
-    """What a line of the timeline tells of."""
+    """The subjects of a line of the timeline."""
 
     STATUS = "status"
     CORRECTION = "correction"

@@ -93,7 +93,7 @@ def _new_texts(
 
 
 def _shifts(session: Tx, repository_id: int, upload: Upload) -> tuple[Shift, ...]:
-    """What judging the upload wrote down, in the transaction and at the instant of its receipt."""
+    """Return what judging the upload wrote, in the transaction and at the time of its receipt."""
     changes = states.written_at(session, repository_id, upload.received_at)
     listed = listings.records(session, repository_id, sorted(changes))
     shifts = [Shift(case, *changes[case.no]) for case in listed]

@@ -125,7 +125,7 @@ def is_small(contents: Sequence[bytes]) -> bool:
 
 
 def _expanded_bytes(content: bytes, enough: int) -> int:
-    """How much comes out of a gzip file; counting stops above `enough`, and where it breaks."""
+    """Return a gzip file's unpacked size; counting stops above `enough`, and where it breaks."""
     size = 0
     try:
         for piece in text.expanded(content):

@@ -138,7 +138,7 @@ def setting_of(home: Home, case: ListedCase) -> QuarantineSetting | None:
 
 
 def override_of(home: Home, case: ListedCase) -> Override:
-    """What is said of its quarantine that has not expired."""
+    """Return what is said of its quarantine that has not expired."""
     return quarantine.in_force(case.override, case.expires_at, home.now)
 
 

@@ -41,7 +41,7 @@ class Done(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where in an archive to begin, and how many bytes to unpack until the portion is full."""
+    """The place in an archive to begin, and how many bytes to unpack until the portion is full."""
 
     first_at: int
     bytes_enough: int

@@ -1,4 +1,4 @@
-"""What time alone changes of tests, once a minute."""
+"""Make the changes of tests that time alone causes, once a minute."""
 
 from service.runtime import Runtime
 from service.testhealth.operations import count_days, judge, noting, overrides, ticket_issues

@@ -237,7 +237,7 @@ class _Ready:
 
     @property
     def is_large(self) -> bool:
-        """Whether the upload is noted after it is stored, because other writers would wait."""
+        """Return whether the upload is noted after it is stored, as other writers would wait."""
         return self.results.changes > noting.TESTS_AT_ONCE
 
 

@@ -48,7 +48,7 @@ class Kept:
 
     @property
     def status(self) -> Health:
-        """How the test is."""
+        """Return how the test is."""
         return self.test.case.status
 
 
@@ -165,7 +165,7 @@ def _standing(ticket: Ticket | None) -> ProviderIssue | None:
 
 
 def _opens_at(stands: Ticket, writing: Writing, status: Health) -> datetime | None:
-    """When a closed issue that only gets a comment will be opened, None for any other."""
+    """Return when a closed issue that only gets a comment will be opened, None for any other."""
     if status is Health.HEALTHY or stands.closed_at is None or writing.is_open:
         return None
     return stands.closed_at + ticketing.REOPEN_AFTER

@@ -17,7 +17,7 @@ from service.testhealth.store.cases import Place
 from service.vocabulary import Actor
 
 PLACE_OF_ID = "{id}"
-"""Where the ticket's own id stands in the repository's template."""
+"""The place of the ticket's own id in the repository's template."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredFile:
-    """How one file was read; `format` None: not recognized, `error` None: accepted."""
+    """The result of reading one file; `format` None: not recognized, `error` None: accepted."""
 
     name: str
     format: Format | None

@@ -30,7 +30,7 @@ class Captured:
             self._tail = tail[-self._tail_characters :]
 
     def text(self) -> str:
-        """What is kept, an ellipsis between both parts where something is missing."""
+        """Return what is kept, an ellipsis between both parts where something is missing."""
         if self._is_cut and self._head:
             return f"{self._head}\n…\n{self._tail}"
         return self._head + self._tail

@@ -1,4 +1,4 @@
-"""Where a test's class may stand among the files of a repository.
+"""Find where a test's class may stand among the files of a repository.
 
 Asked of tests whose report names no file.
 
@@ -13,7 +13,7 @@ BETWEEN = re.compile(r"\.|::|/")
 
 
 def may_hold(path: str, classname: str) -> bool:
-    """Whether a class may stand in a file: `a.b.C` in one that ends in `a/b/C.*` or `a/b.py`.
+    """Return whether a file may hold a class: `a.b.C` in one that ends in `a/b/C.*` or `a/b.py`.
 
     A nested class (`C$D`) stands where its outer one does.
     """

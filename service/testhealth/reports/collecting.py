@@ -1,4 +1,4 @@
-"""What an artifact of a CI run counts as: whether it is read, its job key, class and code id.
+"""Classify an artifact of a CI run: whether it is read, its job key, class and code id.
 
 Decisions about collected uploads (docs/design/reports.md 2, 10); pure, and without a word of a
 provider. `testhealth/operations/collected.py` fetches.
@@ -22,7 +22,7 @@ JOB_PREFIXES = ("junit-", "test-results-")
 
 @dataclass(frozen=True, slots=True)
 class CollectReports:
-    """What an attempt of a CI run left is to be read; asked of the world like an action.
+    """A request to read what an attempt of a CI run left; asked of the world like an action.
 
     `is_awaited`: a queue may be waiting for it.
     """
@@ -79,7 +79,7 @@ def class_of(ran: Ran, stable_branches: Sequence[str], *, is_of_queue: bool) -> 
 
 
 def code_id(ran: Ran, tree: str | None) -> str:
-    """What was tested: the tree if it is known, else the head, else this run alone.
+    """Return what was tested: the tree if it is known, else the head, else this run alone.
 
     `tree` is that of one of our runs, or of the head that a push tested.
     """

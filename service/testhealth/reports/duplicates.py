@@ -62,7 +62,7 @@ class Sorted(NamedTuple, Generic[K]):
 
     @property
     def ran(self) -> int:
-        """How many were not skipped."""
+        """Return how many were not skipped."""
         skipped = sum(1 for each in self.others.values() if each.outcome is Outcome.SKIPPED)
         return len(self.passed) + len(self.others) - skipped
 

@@ -1,4 +1,4 @@
-"""How long a test took, as reports write it. Never influences health."""
+"""Read how long a test took, as reports write it. Never influences health."""
 
 import re
 

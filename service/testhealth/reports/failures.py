@@ -63,7 +63,7 @@ STAGES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def headline_of(attempt: Attempt) -> str:
-    """What a person reads first: the message, led by its type, at most 1,000 characters.
+    """Return what a person reads first: the message, led by its type, at most 1,000 characters.
 
     Without a message the first meaningful line of the stack; without either the type alone.
     """

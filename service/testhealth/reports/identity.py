@@ -33,7 +33,7 @@ class RepositoryKey:
 
 @dataclass(frozen=True, slots=True)
 class CaseKey:
-    """What a report says of a test: its fields at full length, missing ones empty.
+    """A report's statements about a test: its fields at full length, missing ones empty.
 
     `claimed` is the id that the report itself gives, if any. Texts hold no lone surrogates.
     """
@@ -89,7 +89,7 @@ def _spelled(text: str) -> str:
 
 
 def key_of(case: CaseResult) -> CaseKey:
-    """What identity takes of a case."""
+    """Return what identity takes of a case."""
     return CaseKey(case.file, case.classname, case.parent, case.name, case.claimed_id)
 
 

@@ -1,4 +1,4 @@
-"""Which uploads tell of a failed check: those of the CI job that it is (docs/design/evidence.md 2).
+"""Find a failed check's uploads: those of the CI job that it is (docs/design/evidence.md 2).
 
 One that could be of another job counts for none: a failure must never be excused by the
 results of others.
@@ -38,7 +38,7 @@ class Sent:
 
 
 Rule = Callable[[Job, Sent], bool]
-"""Whether an upload seems to be a job's."""
+"""A rule: whether an upload seems to be a job's."""
 
 
 def uploads_of(job: Job, jobs: Sequence[Job], sent: Sequence[Sent]) -> tuple[str, ...]:

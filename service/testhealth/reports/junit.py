@@ -88,7 +88,7 @@ class Heard:
 
 @dataclass(slots=True)
 class CaseDetails:
-    """What the elements inside a case say."""
+    """The content of the elements inside a case."""
 
     retries: list[Attempt] = field(default_factory=list)
     decider: Heard | None = None
@@ -272,7 +272,7 @@ class JUnitElements:
         self._suite_file = suite.file
 
     def _tests(self) -> int:
-        """How many cases there were so far, as elements."""
+        """Return how many cases there were so far, as elements."""
         return len(self._reading.cases) - self._synthetic
 
     def _compare(self, suite: Suite) -> bool:
@@ -291,7 +291,7 @@ class JUnitElements:
         return True
 
     def _unread_in(self, suite: Suite) -> int:
-        """How many failures and errors a suite, or suites inside, declare beyond those read."""
+        """Return how many failures and errors a suite and inner ones declare beyond those read."""
         own = suite.declared_failures - (self._failures - suite.failures_before)
         return max(own, suite.unread_nested)
 
@@ -313,7 +313,7 @@ class JUnitElements:
         return Heard(name, attributes, capture.stack())
 
     def _output(self) -> Captured:
-        """Where output goes: both streams of a case, or of a suite, share one place."""
+        """Return where output goes: both streams of a case, or of a suite, share one place."""
         is_of_case = self._case is not None
         owner: CaseDetails | Suite = self._details_of_case() if is_of_case else self._suites[-1]
         if owner.output is None:

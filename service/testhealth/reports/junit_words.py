@@ -62,7 +62,7 @@ def line_of(text: str) -> int | None:
 
 
 def declared_failures(attributes: Attributes) -> int:
-    """How many failures and errors a suite declares."""
+    """Return how many failures and errors a suite declares."""
     texts = (attributes.get("failures", ""), attributes.get("errors", ""))
     return sum(int(text) for text in texts if is_count(text))
 

@@ -74,7 +74,7 @@ def _segment_of(name: str) -> Segment:
 
 
 def words_of(pattern: str) -> list[str]:
-    """What a path holds if the pattern fits it: `/` and a whole name, or a piece of one."""
+    """Return what a path holds if the pattern fits it: `/` and a whole name, or a piece of one."""
     words = []
     for name in pattern.split("/"):
         if name and not SPECIAL.search(name):

@@ -1,4 +1,4 @@
-"""What all readers share: the repository's options, normalized fields, bounds, warnings."""
+"""The basis of all readers: the repository's options, normalized fields, bounds, warnings."""
 
 import re
 from dataclasses import dataclass

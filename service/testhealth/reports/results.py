@@ -1,4 +1,4 @@
-"""What a report says, whatever its format: cases, their attempts, and how reading it went.
+"""The content of a report, whatever its format: cases, their attempts, and how reading it went.
 
 No reader and no rule stands here; formats/ makes these values, everything else takes them.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Outcome(StrEnum):
-    """How one attempt ended; a failure and an error are both `failed`."""
+    """The ways in which one attempt ends; a failure and an error are both `failed`."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -18,7 +18,7 @@ class Outcome(StrEnum):
 
 
 class CaseKind(StrEnum):
-    """What stands behind a case.
+    """The kinds of things behind a case.
 
     `unnamed` and `synthetic` are counted and listed, never evidence: the first could be any
     test, the second is a failure outside of every test, of a suite or a package.
@@ -41,7 +41,7 @@ class Format(StrEnum):
 
 
 class FileStatus(StrEnum):
-    """How far a file could be read; a refused one gives no case."""
+    """The degrees to which a file can be read; a refused one gives no case."""
 
     ACCEPTED = "accepted"
     PARTIAL = "partial"
@@ -49,7 +49,7 @@ class FileStatus(StrEnum):
 
 
 class WarningCode(StrEnum):
-    """What was odd about a file and read all the same (docs/design/reports.md 4, 5, 7)."""
+    """The oddities of a file that was read all the same (docs/design/reports.md 4, 5, 7)."""
 
     ENCODING_REPLACED = "encoding_replaced"
     LEADING_TEXT = "leading_text"
@@ -151,7 +151,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """How many tests a report says it holds, beside how many it does, each counted once.
+    """The number of tests a report says it holds, beside how many it does, each counted once.
 
     Attempts that a runner wrote as cases of their own are not counted. `differing` are its suites
     that declare another number, `short` those of them that hold fewer tests than they declare.
@@ -196,7 +196,7 @@ class ReportFile:
 
     @property
     def undelivered(self) -> int:
-        """How many tests the file declares beyond those that it holds."""
+        """Return how many tests the file declares beyond those that it holds."""
         if self.declared is None or not self.declared.is_short:
             return 0
         return max(self.declared.tests - self.declared.held, self.declared.short)
@@ -265,6 +265,6 @@ def _seconds_in(tests: Iterable[CaseResult]) -> float:
 
 
 def fields_of(case: CaseResult) -> tuple[str, ...]:
-    """What tells two tests of one repository and variant apart (docs/design/reports.md 7)."""
+    """Return what tells tests of one repository and variant apart (docs/design/reports.md 7)."""
     fields = (case.claimed_id,) if case.claimed_id else case[:4]
     return (*fields, case.variant) if case.variant else fields

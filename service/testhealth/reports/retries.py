@@ -95,7 +95,7 @@ def _apart(cases: Sequence[CaseResult], groups: Iterable[Places]) -> list[CaseRe
 
 
 def doubled_in(cases: Sequence[CaseResult]) -> int:
-    """How many cases more than tests a suite of pytest has: a call and its tear-down failed."""
+    """Return how many more cases than tests pytest's suite has: a call and its tear-down failed."""
     return sum(len(group) - 1 for group in _repeated(cases))
 
 

@@ -1,4 +1,4 @@
-"""What one upload says about tests, as evidence is drawn from it.
+"""The content of one upload about tests, as evidence is drawn from it.
 
 Reports, files and metadata are gone here; tests are numbers within their repository.
 
@@ -19,7 +19,7 @@ LETTERS = {Outcome.PASSED: PASSED, Outcome.FAILED: FAILED, Outcome.SKIPPED: ""}
 
 
 class UploadClass(StrEnum):
-    """Whose results an upload holds, and so what they may change (docs/design/reports.md 2)."""
+    """The owners of an upload's results, and so what they may change (docs/design/reports.md 2)."""
 
     UNTRUSTED = "untrusted"
     QUEUE = "queue"
@@ -72,7 +72,7 @@ class EvidenceUpload:
 
     @property
     def source(self) -> str:
-        """Whose events are capped together, empty: nobody's (docs/design/detector.md 3).
+        """Return whose events are capped together, empty: nobody's (docs/design/detector.md 3).
 
         The branch speaks for a pull request that nobody could name. What has neither is of one
         source too: events without a cap would let a single checkout call any test flaky.

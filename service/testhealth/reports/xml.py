@@ -44,7 +44,7 @@ ROOT = re.compile(r"<([^\s/>]{1,255})")
 
 
 class Elements(Protocol):
-    """What a format makes of elements; names come without prefix.
+    """The uses that a format makes of elements; names come without prefix.
 
     `start` and `end` answer whether text is wanted from there on. Both may raise Stopped.
     """
@@ -171,7 +171,7 @@ def _refuse_doctype(*_: object) -> None:
 
 
 def too_many(depth: int) -> str:
-    """Which of the two bounds of an element was passed."""
+    """Return which of the two bounds of an element was passed."""
     if depth > DEPTH_MAX:
         return f"Elements are nested deeper than {DEPTH_MAX}."
     return f"An element has more than {ATTRIBUTES_MAX} attributes."
@@ -221,7 +221,7 @@ def blank(text: str) -> str:
 
 
 def _end_of_misc(piece: str, at: int) -> int | None:
-    """Where the comment, instruction or white space at this place ends; None if none does."""
+    """Return the end of the comment, instruction or white space at this place; None if none."""
     for opening, closing in (("<?", "?>"), ("<!--", "-->")):
         if piece.startswith(opening, at):
             end = piece.find(closing, at + len(opening))

@@ -50,7 +50,7 @@ FOUND_MAX = 1000
 
 
 class QuarantineRule(NamedTuple):
-    """What quarantines tests by their status now; None of them: quarantining is off."""
+    """The rule that quarantines tests by their status now; None of them: quarantining is off."""
 
     is_on: bool
     statuses: tuple[Health, ...]
@@ -163,7 +163,7 @@ class AllTests:
 
 
 class Harm(NamedTuple):
-    """What tests cost in 168 hours.
+    """The cost of tests in 168 hours.
 
     `pull_requests` are those for which a test failed that is flaky or broken now, `cost_ms` is the
     CI time that these tests lost. `excused_uploads` are uploads in which a failure counted as

@@ -68,7 +68,7 @@ class SeenFailure:
 
 
 class FailureText(NamedTuple):
-    """How an attempt failed; `stack` is empty where the report had none."""
+    """The description of how an attempt failed; `stack` is empty where the report had none."""
 
     headline: str
     stack: str

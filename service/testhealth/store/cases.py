@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What a repository's tests share; `names` oldest first, `clock` None before any evidence.
+    """The common data of a repository's tests; `names` oldest first, `clock` None without evidence.
 
     `revision` grows with every change that lists show, `removal` is the revision with which an
     upload or a test was last removed, `last_no` the last test number given out. `is_behind`:

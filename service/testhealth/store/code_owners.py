@@ -43,7 +43,7 @@ class OwnersFile:
 
     @property
     def content(self) -> OwnersText:
-        """What was read."""
+        """Return what was read."""
         return OwnersText(self.path, self.blob, self.text)
 
 

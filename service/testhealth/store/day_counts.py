@@ -34,7 +34,7 @@ failure_daily = FailureDailyRow.__table__
 
 
 class SetUse(NamedTuple):
-    """How many uploads of the day hold a set, and when the last of them ran."""
+    """The number of uploads of the day that hold a set, and when the last of them ran."""
 
     passed: str | None
     skipped: str | None

@@ -97,7 +97,7 @@ SELECT_NEWEST = (
 
 
 class Attempts(NamedTuple):
-    """How often each test passed and failed, by number."""
+    """The numbers of passed and failed attempts of each test, by the test's number."""
 
     passed: Counter[int]
     failed: Counter[int]

@@ -1,4 +1,4 @@
-"""How the attempts of one test ended, day by day.
+"""Read how the attempts of one test ended, day by day.
 
 Counted days come from `daily`. Attempts of the other days come from their rows, and single passes
 from the sets of uploads, as in `figures.py`.

@@ -44,7 +44,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredSettled:
-    """What was concluded from deleted evidence; `broken`: branch, job key, since when."""
+    """The conclusions from deleted evidence; `broken`: branch, job key, since when."""
 
     at: datetime
     since: datetime | None = None

@@ -241,7 +241,7 @@ class FailureGroupRow(Row, table=True):
 
 
 class FailureDailyRow(Row, table=True):
-    """How often a test failed in one way on a counted day, and when it last did."""
+    """The failures of a test in one way on a counted day, and the time of the last."""
 
     __tablename__ = "failure_daily"
     __table_args__ = _BY_KEY
@@ -256,7 +256,7 @@ class FailureDailyRow(Row, table=True):
 
 
 class ImpactRow(Row, table=True):
-    """When a test last failed for a pull request; `is_counted` within its 168 hours."""
+    """The time when a test last failed for a pull request; `is_counted` within its 168 hours."""
 
     __tablename__ = "pr_impact"
     __table_args__ = (Index("ix_pr_impact_last_at", "last_at"),)

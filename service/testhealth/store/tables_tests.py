@@ -15,7 +15,7 @@ _GIVEN = {"autoincrement": False}
 
 
 class TestedRepositoryRow(Row, table=True):
-    """What the tests of a repository share.
+    """The data that the tests of a repository share.
 
     `names` are the pairs of organization and repository under which tests were first seen, in a
     fixed order, because tests refer to them by index. `clock` is the evidence clock, `last_no` the
@@ -108,7 +108,7 @@ class CaseAliasRow(Row, table=True):
 
 
 class CaseStateRow(Row, table=True):
-    """How a test is, once it was judged or flagged; `numbers` say what it was judged by.
+    """The state of a test, once it was judged or flagged; `numbers` say what it was judged by.
 
     `settled` is what of it was concluded from evidence that is gone.
     """
@@ -158,7 +158,7 @@ class CaseStateEventRow(Row, table=True):
 
 
 class CaseOverrideRow(Row, table=True):
-    """What somebody said of a test's quarantine; `is_open` while it stands.
+    """A person's statement about a test's quarantine; `is_open` while it stands.
 
     Rows are only ever added and closed, so that what stood at a moment can be told. Taking a
     word back is a row too, UNSPECIFIED and never open.

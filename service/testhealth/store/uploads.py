@@ -24,7 +24,7 @@ from service.vocabulary import Sha
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """How one file of an upload was read; `error` None: it was accepted.
+    """The result of reading one file of an upload; `error` None: it was accepted.
 
     `sha256` is the hex digest of its bytes without compression, empty if they were never read.
     """
@@ -83,7 +83,7 @@ class Upload:
 
     @property
     def failures(self) -> int:
-        """How many of its tests, suites and packages failed."""
+        """Return how many of its tests, suites and packages failed."""
         return self.counts.get("failed", 0) + self.counts.get("suite_failures", 0)
 
 
@@ -95,7 +95,7 @@ class StoredUpload(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """When an upload ran, and the keys of its sets."""
+    """The time when an upload ran, and the keys of its sets."""
 
     ran_at: datetime
     passed: str | None

@@ -1,4 +1,4 @@
-"""What must prove a report that excuses, and proofs of stored uploads by their new names.
+"""Add what must prove a report that excuses, and name proofs of stored uploads anew.
 
 Earlier uploads do not say which job sent them, so a token is all that proves them
 (docs/design/evidence.md 5).

@@ -1,4 +1,4 @@
-"""What the answers of all capabilities share.
+"""The common parts of the answers of all capabilities.
 
 An answer is a pydantic model: the handler returns it, `encoding.py` writes it, the OpenAPI
 document describes it, and tests read real answers with it strictly. A model lists every key of

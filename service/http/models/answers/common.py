@@ -1,4 +1,4 @@
-"""What answers share: the two spellings, times, ids, words, and who did something."""
+"""The common parts of answers: the two spellings, times, ids, words, and who did something."""
 
 import re
 from datetime import UTC, datetime
@@ -80,7 +80,7 @@ LeftOut = Annotated[Value | None, Field(exclude_if=_is_none), NeverNull()]
 
 
 def open_word(words: type[StrEnum]) -> FieldInfo:
-    """What makes `str` a word of a list that may grow (docs/design/http.md 11)."""
+    """Return what makes `str` a word of a list that may grow (docs/design/http.md 11)."""
     made: FieldInfo = Field(json_schema_extra={OPEN_WORDS: [word.value for word in words]})
     return made
 

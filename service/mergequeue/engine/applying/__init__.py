@@ -1,1 +1,1 @@
-"""How each input changes the state; a command may be refused instead."""
+"""The changes of the state by each input; a command may be refused instead."""

@@ -1,4 +1,4 @@
-"""What became of test branches: built, in conflict, refused, lost (docs/design/engine.md 7).
+"""Apply what became of test branches: built, in conflict, refused, lost (docs/design/engine.md 7).
 
 Each changes only its run and entry; a report about a run that is over changes nothing.
 """

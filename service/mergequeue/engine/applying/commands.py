@@ -1,4 +1,4 @@
-"""What people and programs may ask of a queue, one function each (docs/design/engine.md 7, 8).
+"""Apply the commands of people and programs, one function each (docs/design/engine.md 7, 8).
 
 Each changes only what its command names, or refuses and changes nothing; planning follows.
 """

@@ -1,4 +1,4 @@
-"""What the world did to runs and pull requests, one function each.
+"""Apply what the world did to runs and pull requests, one function each.
 
 Each changes only what its report names; a report about what is over changes nothing.
 
@@ -127,7 +127,7 @@ def rerun_refused(draft: Draft, one: RerunRefused) -> None:
 
 
 def evidence_reported(draft: Draft, one: EvidenceReported) -> None:
-    """What the flaky half knows of the present attempt; late it changes what is undecided."""
+    """Store what the flaky half knows of the present attempt; late it changes what is undecided."""
     run = _tested(draft, one.run)
     if run is None or one.evidence.attempt != run.attempt or run.evidence == one.evidence:
         return
@@ -182,7 +182,7 @@ _MISSING = frozenset({HoldReason.REQUIRED_STATUSES_MISSING})
 
 
 def required_changed(draft: Draft, one: RequiredChanged) -> None:
-    """What must pass, as read now. Unreadable is not "none": then nothing starts or lands."""
+    """Store what must pass, as read now. Unreadable is not "none": then nothing starts or lands."""
     if one.error is not None:
         request = holds.HoldRequest(HoldReason.REQUIRED_STATUSES_UNREADABLE, one.error)
         holds.place_once(draft, request)
@@ -238,7 +238,7 @@ def _is_rebound(before: RequiredName, after: RequiredName) -> bool:
 
 
 def rules_changed(draft: Draft, _one: RulesChanged) -> None:
-    """What rules refused may be tried again."""
+    """Allow another try of what rules refused."""
     holds.release_all(draft, REFUSED_BY_RULES, "rules at the provider changed")
     leaving.try_again(draft, draft.entries.values())
     for entry in list(draft.entries.values()):

@@ -1,1 +1,1 @@
-"""What a run shows, and which pull request caused a failure."""
+"""Conclude what a run shows, and which pull request caused a failure."""

@@ -111,7 +111,7 @@ def lost(draft: Draft, run: Run, reason: Reason) -> None:
 
 
 def cuts_of(bisection: Bisection, count: int) -> tuple[int, ...]:
-    """Where to cut the open part so that its weight falls into `count` + 1 parts most evenly.
+    """Return where to cut the open part so that its weight falls evenly into `count` + 1 parts.
 
     Ties go to the lower cut; cuts are distinct (docs/design/testing.md 8.1).
     """
@@ -195,7 +195,7 @@ def _advance(draft: Draft, bisection: Bisection) -> None:
 
 
 def _is_gone(draft: Draft, bisection: Bisection) -> bases.Broken | None:
-    """Whether a proven entry has left or failed, so that what was proven on it says nothing."""
+    """Return how a proven entry left or failed, so that what was proven on it says nothing."""
     made = bases.progress(draft, draft.runs[bisection.run])
     landed = made.landed if made is not None else frozenset()
     for member in bisection.entries[: bisection.lo]:
@@ -251,7 +251,7 @@ def _fails_alone(draft: Draft, suspect: Member, run: Run) -> bool:
 
 
 def _marks(run: Run) -> set[str]:
-    """What failed in a run; a timeout counts as a status of its own that all timeouts share."""
+    """Return what failed in a run; a timeout counts as a status of its own that timeouts share."""
     if run.cause is Cause.TIMEOUT:
         return {Cause.TIMEOUT.value}
     return {check.name for check in verdict.failed_of(run)}
@@ -330,7 +330,7 @@ def known_red(draft: Draft, run: Run) -> Run | None:
 
 
 def _fails_by(draft: Draft, bisection: Bisection, run: Run, red: Run) -> None:
-    """What this probe tests is known to fail by that run."""
+    """Record that what this probe tests is known to fail by that run."""
     cut = len(run.entries)
     probes = _without(bisection.probes, run)
     reds = {**bisection.reds, cut: (*bisection.reds.get(cut, ()), red.id)}
@@ -365,7 +365,7 @@ def _rank(draft: Draft, bisection: Bisection) -> int:
 
 
 def _cut(bisection: Bisection, run: Run) -> int:
-    """How many of the entries a run tests; what has landed of them before the search counts not."""
+    """Return how many of the entries a run tests, without what landed of them before the search."""
     return len(run.entries) if run.bisection is not None else len(bisection.entries)
 
 

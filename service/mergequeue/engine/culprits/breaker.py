@@ -156,7 +156,7 @@ def _put(draft: Draft, memory: Breaker) -> None:
 
 
 def _forgive(draft: Draft, hold: holds.HoldRequest) -> None:
-    """What failed alike before says nothing about the changes in it either."""
+    """Forget what failed alike before: it says nothing about the changes in it either."""
     young = (one for one in draft.queue.breaker.failures if _is_young(draft, one))
     ledger.forget(draft, {one.run for one in young if one.fingerprint == hold.evidence})
 

@@ -46,7 +46,7 @@ def note_failure(draft: Draft, run: Run, checks: Sequence[Named]) -> None:
 
 
 def fails_alone(run: Run, entry: Entry, checks: Set[str]) -> bool:
-    """Whether the entry's own head is known to fail one of these checks, or a test that failed."""
+    """Return whether the entry's own head is known to fail one of these checks or failed tests."""
     is_reported = run.evidence is not None and entry.pr in run.evidence.own_head
     return is_reported or not checks.isdisjoint(entry.facts.own_failed)
 

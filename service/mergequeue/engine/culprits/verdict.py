@@ -1,4 +1,4 @@
-"""What the reports on a run's commit mean (docs/design/testing.md 4). Decides, changes nothing."""
+"""Judge the reports on a run's commit (docs/design/testing.md 4). Decides, changes nothing."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ SETTLE = timedelta(seconds=10)
 """A failed check is final after this time without a newer attempt of it."""
 
 EVIDENCE_WAIT = timedelta(seconds=90)
-"""How long a failure waits for what the flaky half knows."""
+"""The time that a failure waits for what the flaky half knows."""
 
 EMPTY_SUITE_WAIT = timedelta(minutes=2)
-"""How long a pass waits for an unfinished check suite that has no check run yet."""
+"""The time that a pass waits for an unfinished check suite that has no check run yet."""
 
 NO_CHECK_WARNING = timedelta(minutes=5)
-"""How long a run may have no report at all before its texts warn."""
+"""The time that a run may have no report at all before its texts warn."""
 
 START_WARNING_SHARE = 2 / 3
 """Part of the start timeout after which texts warn about a required check without a report."""
@@ -51,7 +51,7 @@ _Suite = tuple[str | None, str]
 
 
 class Word(StrEnum):
-    """What a run's reports say.
+    """The meanings of a run's reports.
 
     FLAWED: it ended for no fault of the entries. NO_EVIDENCE: it ended, and proves nothing.
     """
@@ -470,7 +470,7 @@ def _live(member: Member, entries: Mapping[int, Entry]) -> Entry | None:
 
 
 def _start_limit(run: Run) -> datetime | None:
-    """When a missing status counts as never started; None while something is under way."""
+    """Return when a missing status counts as never started; None while something is under way."""
     reports = [check for check in run.checks if check.kind is not CheckKind.SUITE]
     if not run.checks_complete or any(check.outcome in _WAITING for check in reports):
         return None

@@ -1,4 +1,4 @@
-"""Who must act before an open entry moves on (docs/design/engine.md 9).
+"""Determine who must act before an open entry moves on (docs/design/engine.md 9).
 
 The same order as the conditions of `explain`, without computing those that only other entries
 decide: a record is read for hundreds of entries at once.
@@ -18,7 +18,7 @@ _NOBODY = WhoMustAct.NOBODY
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """Whether submitting again unchanged helps, who must act, and what of the queue stops it.
+    """The way on: if submitting again unchanged helps, who must act, what of the queue stops it.
 
     `stopped`: the queue's state, if nothing happens to the entry in it; `hold`: the hold, likewise.
     """

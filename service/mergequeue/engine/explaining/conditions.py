@@ -1,4 +1,4 @@
-"""What must be true before an entry gets further: one condition by itself.
+"""The conditions that must be true before an entry gets further: one condition by itself.
 
 Codes, values, and the conditions that an entry, its run or the queue's own state decides
 alone. Conditions that depend on the other entries are in `explain.py`.
@@ -23,7 +23,7 @@ from service.vocabulary import BlockerCode, CheckOutcome, Foreign, Mergeability
 
 
 class ConditionCode(StrEnum):
-    """What must be true beside readiness, the conditions of which are named by their reasons."""
+    """The conditions beside readiness, whose conditions are named by their reasons."""
 
     QUEUE_RUNNING = "queue_running"
     NO_HOLD = "no_hold"
@@ -82,7 +82,7 @@ class Condition:
 
 
 class Next(StrEnum):
-    """Which kind of news can change the first open condition."""
+    """The kinds of news that can change the first open condition."""
 
     FACTS_CHANGE = "facts_change"
     QUEUE_RESUMES = "queue_resumes"
@@ -106,7 +106,7 @@ class Next(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NextEvent:
-    """What can bring the entry on: the kind of news, when if a clock says so, whose."""
+    """The event that can bring the entry on: the kind of news, when if a clock says so, whose."""
 
     what: Next
     at: datetime | None = None
@@ -149,7 +149,7 @@ _NEXT: Mapping[ConditionCode | Reason, Next] = {
     ConditionCode.AHEAD_LANDED: Next.LANDING_ENDS,
     ConditionCode.LANDING_FREE: Next.LANDING_ENDS,
 }
-"""What is awaited while a condition is open; of the others it is that facts change."""
+"""The kind of news awaited while a condition is open; of the others it is that facts change."""
 
 
 def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
@@ -199,13 +199,13 @@ def _unknown_of(queue: MergeQueue, entry: Entry) -> Set[Reason]:
 
 
 def _tried_again(entry: Entry, reason: Reason, limit: datetime | None) -> datetime | None:
-    """When a clock ends the condition: the wait after a refusal, or the longest wait of all."""
+    """Return when a clock ends the condition: after the wait for a refusal, or the longest wait."""
     refusal = entry.refusal
     return refusal.until if refusal is not None and refusal.reason is reason else limit
 
 
 def still_ready(entry: Entry) -> Iterator[Condition]:
-    """What a placed entry has lost of its readiness; one met condition when nothing."""
+    """Yield what a placed entry has lost of its readiness; one met condition when nothing."""
     if not entry.unmet:
         yield Condition(ConditionCode.STILL_READY, met=True)
     yield from lost_readiness(entry)
@@ -256,7 +256,7 @@ def _decided_at(run: Run) -> datetime | None:
 
 
 def evidence(run: Run, now: datetime) -> Iterator[Condition]:
-    """What the flaky half knows of a failure, as long as it is waited for or once it is in."""
+    """Yield what the flaky half knows of a failure, while it is waited for or once it is in."""
     if run.asked_evidence is None:
         return
     limit = run.asked_evidence + verdict.EVIDENCE_WAIT
@@ -271,7 +271,7 @@ def evidence(run: Run, now: datetime) -> Iterator[Condition]:
 
 
 def next_after(open_one: Condition) -> Next:
-    """Which kind of news can change an open condition."""
+    """Return which kind of news can change an open condition."""
     if open_one.code is ConditionCode.NO_HOLD and not open_one.name:
         # No hold: the branch is still to be read, which Headgate does by itself.
         return Next.RETRY

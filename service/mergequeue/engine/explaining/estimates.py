@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 PRIOR = 0.05
-"""How many submissions fail in a queue of which nothing is known yet."""
+"""The share of submissions that fail in a queue of which nothing is known yet."""
 
 PRIOR_SAMPLES = 20
 """So many submissions weigh as much as what is assumed without them."""
@@ -39,7 +39,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 class OwnCi(StrEnum):
-    """How the required checks of a head stood when it was submitted."""
+    """The states of the required checks of a head when it was submitted."""
 
     PASSED = "passed"
     PENDING = "pending"
@@ -48,7 +48,7 @@ class OwnCi(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What was known of a pull request when it was submitted; None: not known.
+    """The facts known of a pull request when it was submitted; None: not known.
 
     `failed_before` counts its earlier submissions that FAILED, `size` changed lines, `age_s`
     how long its head had been there.
@@ -62,7 +62,7 @@ class Signs:
 
 
 class Track:
-    """How submissions ended, counted by what was known of each when it came.
+    """The ends of submissions, counted by what was known of each when it came.
 
     Each sign moves the odds by as much as submissions that showed it failed more or less often
     than all of them; a sign seen seldom moves them little, because its rate starts from the

@@ -1,4 +1,4 @@
-"""When each entry probably merges: the queue's plan played forward twice, fast and slow.
+"""Estimate when each entry merges: the queue's plan played forward twice, fast and slow.
 
 No entry fails in it and no new one arrives; each run takes the 25th or the 90th percentile of the
 last successful ones (docs/design/testing.md 12). Decides nothing.

@@ -15,7 +15,7 @@ _HAVE_TESTS = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED, EntryState
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a command about one pull request would do.
+    """The effect that a command about one pull request would have.
 
     `interrupted` are the ids of runs in progress that would be stopped, `restarted` the others
     whose tests would begin again, `moved_up` those that would move towards the front, `moved_back`
@@ -31,7 +31,7 @@ class Preview:
 
 
 def of_command(queue: MergeQueue, command: Cancel | Submit, now: datetime) -> Preview | Refused:
-    """What the command would do, or why it would be refused. Changes nothing.
+    """Return what the command would do, or why it would be refused. Changes nothing.
 
     Raises InvariantBroken where the command itself would.
     """

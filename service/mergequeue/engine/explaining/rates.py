@@ -32,7 +32,7 @@ MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """How the newest runs and submissions of a queue ended.
+    """The ends of the newest runs and submissions of a queue.
 
     Of runs in which everything was good: `passed`, and `flaked`, which failed all the same. Of
     `decided` submissions, which landed or failed, `interactions` failed only together with others.

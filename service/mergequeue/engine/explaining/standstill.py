@@ -1,4 +1,4 @@
-"""What could move in a queue and does not: lost effects, missed clocks, forgotten entries.
+"""Find what could move in a queue and does not: lost effects, missed clocks, forgotten entries.
 
 A pure function over the queue's value and its open effects. It serves an alarm, not a decision:
 a healthy queue has no standstill.

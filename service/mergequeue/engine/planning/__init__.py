@@ -1,1 +1,1 @@
-"""What follows from the state: which runs start, on which base, and what lands."""
+"""Derive what follows from the state: which runs start, on which base, and what lands."""

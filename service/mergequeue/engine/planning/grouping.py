@@ -1,4 +1,4 @@
-"""Which entries one run tests together (docs/design/testing.md 3)."""
+"""Choose which entries one run tests together (docs/design/testing.md 3)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from service.mergequeue.engine.targets import Targets
 
 @dataclass(slots=True)
 class Reach:
-    """What some entries touch together; in SINGLE mode any of them touches everything."""
+    """The targets that entries touch together; in SINGLE mode any of them touches everything."""
 
     single: bool
     names: set[str] = field(default_factory=set)
@@ -50,7 +50,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a group about to be formed may take: `size` entries; on the last slot also others."""
+    """The room of a group about to be formed: `size` entries; on the last slot also others."""
 
     size: int
     is_last_slot: bool

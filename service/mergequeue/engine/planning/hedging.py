@@ -1,4 +1,4 @@
-"""What follows from hedges (docs/design/testing.md 10): they take over, end, or give way.
+"""Carry out what follows from hedges (docs/design/testing.md 10): they take over, end, or give way.
 
 A hedge delays nothing: any other run that may start takes its slot. It blames no entry and
 lands nothing before it has become the group's own run.
@@ -75,7 +75,7 @@ def _main_of(draft: Draft, run: Run) -> Run | None:
 
 
 def _left_out(draft: Draft, run: Run, main: Run) -> tuple[Entry, ...]:
-    """What the hedge is without of the group's own base, as far as it is there still."""
+    """Return what the hedge is without of the group's own base, as far as it is there still."""
     found = (draft.entry_of(member) for member in main.base if member.entry in run.without)
     return tuple(entry for entry in found if entry is not None)
 

@@ -1,4 +1,4 @@
-"""What lands next, and what the answer to a landing means (docs/design/landing.md 5).
+"""Choose what lands next, and apply the answer to a landing (docs/design/landing.md 5).
 
 One landing per queue at a time. It carries everything the shell needs to refuse it.
 """
@@ -36,7 +36,7 @@ from service.mergequeue.engine.states import LANDS, EntryState, RunKind
 from service.vocabulary import SYSTEM, Sha
 
 ADVANCE_PAUSE = timedelta(minutes=10)
-"""How long pull requests land one by one after an update of several at once was refused."""
+"""The time in which pull requests land one by one after an update of several was refused."""
 
 
 def land(draft: Draft) -> None:

@@ -1,4 +1,4 @@
-"""What follows when a landing stops: wait, land again, set the entry aside, or hold the queue."""
+"""React to a landing that stopped: wait, land again, set the entry aside, or hold the queue."""
 
 import re
 from collections.abc import Callable
@@ -16,10 +16,10 @@ from service.mergequeue.engine.states import EntryState, RunKind
 from service.mergequeue.reasons.record import HoldScope
 
 LAND_AGAIN = timedelta(seconds=60)
-"""How long a landing waits that found the provider not ready for it."""
+"""The time that a landing waits that found the provider not ready for it."""
 
 LAND_AGAIN_STALE = timedelta(seconds=5)
-"""How long it waits at first when a condition of the permit failed; doubled each time."""
+"""The time that it waits at first when a condition of the permit failed; doubled each time."""
 
 REFUSED_FOR = (
     timedelta(minutes=5),
@@ -27,20 +27,20 @@ REFUSED_FOR = (
     timedelta(hours=1),
     timedelta(hours=1),
 )
-"""How long an entry that the provider refused is out of the line, by how often it was before."""
+"""The times that an entry refused by the provider is out of the line, by how often it was so."""
 
 REFUSALS_MAX = len(REFUSED_FOR)
 """After being set aside so often the next refusal ends the submission."""
 
 BORROWED_TRIES = 2
-"""How often a borrowed result is replaced before its entry is set aside."""
+"""The number of times that a borrowed result is replaced before its entry is set aside."""
 
 UNEXPLAINED_FOR = timedelta(hours=1)
 UNEXPLAINED_MAX = 20
-"""How long, and how many, refusals without a known cause are remembered."""
+"""The number of refusals without a known cause that are remembered, and for how long."""
 
 WAIT_FIRST = timedelta(seconds=60)
-"""How long landings wait at first; each further wait of an entry is twice as long."""
+"""The time that landings wait at first; each further wait of an entry is twice as long."""
 
 WAIT_MAX = timedelta(minutes=15)
 """The longest such wait of the queue."""
@@ -286,4 +286,4 @@ _REACTIONS: dict[LandingStopCode, Reaction] = {
     LandingStopCode.REBASE_DIFFERS: _ends(EntryState.FAILED, Reason.REBASE_DIFFERS),
     LandingStopCode.PR_REFUSED: _of_its_own,
 }
-"""What each refusal leads to (docs/design/landing.md 5)."""
+"""The reaction to each refusal (docs/design/landing.md 5)."""

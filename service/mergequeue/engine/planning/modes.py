@@ -49,7 +49,7 @@ def switch(draft: Draft) -> None:
 
 
 def _is_awaited(draft: Draft, run: Run) -> bool:
-    """Whether a run is under way, or has passed and can land without another one starting."""
+    """Return whether a run is under way, or has passed and can land without another run."""
     if run.status is not RunStatus.SUCCEEDED:
         return run.status is RunStatus.IN_PROGRESS
     below = [entry for entry in map(draft.entry_of, run.base) if entry is not None]

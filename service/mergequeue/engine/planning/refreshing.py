@@ -1,4 +1,4 @@
-"""Which pull requests show something new although their state and reason are the same."""
+"""Find the pull requests that show something new although their state and reason are the same."""
 
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import MergeQueue, Run

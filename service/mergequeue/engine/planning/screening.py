@@ -1,4 +1,4 @@
-"""What follows from tests apart from the line, and which failed groups leave it for them.
+"""Carry out what follows from tests apart from the line, and move failed groups there.
 
 See docs/design/testing.md 11. The policy decides who is tested apart, who leaves the line, and
 whose failures are enough.

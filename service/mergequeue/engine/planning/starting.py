@@ -1,4 +1,4 @@
-"""Which runs start now: slots, order, and what a run is made of (docs/design/testing.md 3)."""
+"""Choose which runs start now: slots, order, and contents of a run (docs/design/testing.md 3)."""
 
 import itertools
 from bisect import bisect_right

@@ -1,4 +1,4 @@
-"""How a queue is scheduled: `batchSizing: FIXED` and `ADAPTIVE` answer the same questions.
+"""The scheduling of a queue: `batchSizing: FIXED` and `ADAPTIVE` answer the same questions.
 
 Theory of operation. The core (`planning/`, `culprits/`) says what is true of a queue and acts on
 it; a policy says what is better. `policies.of(config)` gives the policy of a queue: a `Policy`

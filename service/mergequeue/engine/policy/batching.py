@@ -1,4 +1,4 @@
-"""Which batches are formed: who is tested alone, and who may join an adaptive batch.
+"""Choose which batches are formed: who is tested alone, and who may join an adaptive batch.
 
 See docs/design/testing.md 3; docs/design/testing.md 11.
 """
@@ -29,7 +29,7 @@ def is_isolated_once_failed(config: QueueConfig, entry: Entry) -> bool:
 
 
 def waits_until(config: QueueConfig, group: Sequence[Entry]) -> datetime:
-    """When a group that is not full starts nevertheless."""
+    """Return when a group that is not full starts nevertheless."""
     oldest = min(entry.state_since for entry in group)
     return oldest + timedelta(minutes=config.batching_max_wait_time_minutes)
 
@@ -43,7 +43,7 @@ def size_by_load(draft: Draft, waiting: int, free: int) -> int:
 
 
 class JoinsByChance(Joins):
-    """Which entries may join a growing group: by its chance to pass, and by how long tests take.
+    """The entries that may join a growing group: by its chance to pass, and by how long tests take.
 
     In SINGLE mode only the chance counts, for an entry whose tests take too long would keep
     everything behind it out of the group.
@@ -96,7 +96,7 @@ class JoinsByChance(Joins):
         return constants.BATCH_CHANCE_MIN
 
     def _share(self, entry: Entry) -> float:
-        """How long its tests take, divided by those of the first; 1 if that is not known."""
+        """Return how long its tests take, divided by those of the first; 1 if that is not known."""
         own, first = entry.facts.own_minutes, self._minutes
         return own / first if own and first else 1.0
 

@@ -1,4 +1,4 @@
-"""How probable it is that a pull request fails its tests, after everything seen of it.
+"""The probability that a pull request fails its tests, after everything seen of it.
 
 Each failed run is a *record* of the pull requests that could have made it fail. The belief in one
 of them, q, is its posterior odds: the odds before any failure, times one factor a record.
@@ -55,7 +55,7 @@ class Charge:
 
 
 class Belief:
-    """What the records of a queue say at its rates; answers for any of its entries."""
+    """The belief from the records of a queue at its rates; answers for any of its entries."""
 
     def __init__(self, records: tuple[Record, ...], rates: Rates) -> None:
         self.records = records
@@ -79,7 +79,7 @@ class Belief:
         return min(constants.BELIEF_MAX, odds / (1.0 + odds))
 
     def is_convicted(self, entry: str, p_fail: float, *, has_passed: bool, more: int = 0) -> bool:
-        """Whether its failures alone, and so many more of them, are enough to reject this one.
+        """Return whether its failures alone, and so many more of them, are enough to reject it.
 
         What failed together with others may also be a conflict with one that has not landed, which
         says nothing against this one alone. So those runs prove no more than that it is broken

@@ -1,4 +1,4 @@
-"""Which runs confirm a failure sooner than a new test would: witnesses and second looks.
+"""Choose the runs that confirm a failure sooner than a new test would: witnesses and second looks.
 
 See docs/design/testing.md 11. When one that failed leaves the line, everything that runs on top of
 it restarts without it. Of these runs the one that ends first goes on in a spare slot: a *witness*.

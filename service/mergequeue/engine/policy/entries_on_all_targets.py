@@ -25,7 +25,7 @@ _MAIN = frozenset({RunKind.MAIN})
 
 @dataclass(frozen=True, slots=True)
 class Followers:
-    """How many undecided entries are behind `pr`, which impacts every target."""
+    """The number of undecided entries behind `pr`, which impacts every target."""
 
     pr: int
     count: int
@@ -100,7 +100,7 @@ def waits(draft: Draft, entry: Entry) -> bool:
 
 
 def runs(draft: Draft) -> int:
-    """How many runs of the line are under way or about to start."""
+    """Return how many runs of the line are under way or about to start."""
     return draft.runs.in_progress(_MAIN) + len(draft.places.idle)
 
 

@@ -1,4 +1,4 @@
-"""Which hedges idle slots test: a group on the base that it would have if an entry ahead failed.
+"""Choose hedges for idle slots: a group on the base that it would have if an entry ahead failed.
 
 See docs/design/testing.md 10.
 """

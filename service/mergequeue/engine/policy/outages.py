@@ -1,4 +1,4 @@
-"""How probable it is that CI itself fails, and not a change (docs/design/testing.md 6)."""
+"""The probability that CI itself fails, and not a change (docs/design/testing.md 6)."""
 
 import math
 from collections.abc import Sequence

@@ -18,7 +18,7 @@ from service.mergequeue.engine.suspicion import Suspicion
 
 
 class Joins:
-    """Who may join a growing group: everybody, in the order of the line."""
+    """The entries that may join a growing group: everybody, in the order of the line."""
 
     def in_order(self, group: Sequence[Entry], spare: Iterable[Entry]) -> list[Entry]:
         """Of the entries that overlap none of the group, those that may join, the best first."""
@@ -30,7 +30,7 @@ class Joins:
 
 
 class Starts:
-    """What may start in one pass over the placed or the waiting entries: all, in their order."""
+    """The entries that may start in one pass over the placed or the waiting: all, in order."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -64,7 +64,7 @@ class Starts:
         return config.batching_min_size if config.batch else 1
 
     def joins(self, first: Entry) -> Joins:
-        """Who may join a group that begins with this entry."""
+        """Return who may join a group that begins with this entry."""
         return Joins()
 
     def why_placed(self, entry: Entry) -> PlacedWhy | None:
@@ -102,7 +102,7 @@ class Suspects:
         return suspecting.failing(self._draft, entry)
 
     def suspicion(self, entry: Entry) -> Suspicion | None:
-        """What is believed of a convicted entry, with its evidence."""
+        """Return what is believed of a convicted entry, with its evidence."""
         return suspecting.suspicion_of(self._draft, entry, is_convicted=True)
 
     def is_rejected(self, entry: Entry, *, at_once: bool = False) -> bool:
@@ -110,7 +110,7 @@ class Suspects:
         return suspecting.is_rejected(self._draft, entry, at_once=at_once)
 
     def chance_of_failure(self, run: Run) -> float:
-        """How probable it was that the run fails because of its changes, or by a flake."""
+        """Return how probable it was that the run fails because of its changes, or by a flake."""
         return suspecting.chance_of_failure(self._draft, run)
 
     def are_improbable(self, newest: Failure, rivals: Sequence[Failure]) -> bool:
@@ -119,7 +119,7 @@ class Suspects:
 
 
 class Confirms:
-    """Which runs confirm what is suspected in slots that nothing else uses: hedges alone."""
+    """The runs that confirm what is suspected in slots that nothing else uses: hedges alone."""
 
     has_witnesses = False
 
@@ -152,19 +152,19 @@ class Policy:
     """One way to schedule a queue: an answer to each question."""
 
     starts: Callable[[Draft], Starts]
-    """What to start, in which order, and how large."""
+    """The entries to start, in which order, and how large."""
 
     is_isolated: Callable[[QueueConfig, Entry], bool]
-    """Who is always tested alone."""
+    """The entries that are always tested alone."""
 
     waits_until: Callable[[QueueConfig, Sequence[Entry]], datetime | None]
-    """How long a group that is not full waits for others; None: it does not wait."""
+    """The time until which a group that is not full waits for others; None: it does not wait."""
 
     suspects: Callable[[Draft], Suspects]
     """Whom to suspect after a failure, and when that is enough to reject."""
 
     confirms: Callable[[Draft], Confirms]
-    """What to confirm in slots that nothing else uses."""
+    """The runs that confirm, in slots that nothing else uses."""
 
     retests: Callable[[Draft, float], list[tuple[Entry, ...]]]
     """Whom to test apart from the line now, in pools, in at most this share of the slots."""

@@ -121,7 +121,7 @@ def _runs_behind(draft: Draft, own: Sequence[Entry]) -> list[Run]:
 
 
 def minutes_left(draft: Draft, run: Run) -> float:
-    """How long a run will still take."""
+    """Return how long a run will still take."""
     expected = _expected_minutes(draft, run)
     return max(expected - _minutes_run(draft, run), constants.OVERDUE_SHARE * expected)
 
@@ -131,7 +131,7 @@ def _minutes_run(draft: Draft, run: Run) -> float:
 
 
 def _expected_minutes(draft: Draft, run: Run) -> float:
-    """How long a run takes: as long as the slowest of its required checks."""
+    """Return how long a run takes: as long as the slowest of its required checks."""
     known = draft.queue.rates.minutes
     measured = [known[one.name] for one in run.required if one.name in known]
     return max(measured, default=constants.RUN_MINUTES)

@@ -1,4 +1,4 @@
-"""Which entries are tested apart from the line, and in which pools (docs/design/testing.md 11).
+"""Choose the entries to test apart from the line, and their pools (docs/design/testing.md 11).
 
 A risky entry is tested first; the entries of a failed batch in pools that will pass about as often
 as not, until what is believed of each clears or convicts it. No entry in the line waits for that.
@@ -18,7 +18,7 @@ _SCREENS = frozenset({RunKind.SCREEN})
 
 
 class Due:
-    """Which waiting entries have to be tried apart before they may be counted on.
+    """The waiting entries that have to be tried apart before they may be counted on.
 
     A risky one need not if the line admits it and no other entry waits for the line. During a pass
     over the waiting entries that does not change when those others start: else a risky one goes
@@ -55,7 +55,7 @@ def _is_apart(draft: Draft, entry: Entry) -> bool:
 
 
 def is_admitted(draft: Draft, entry: Entry) -> bool:
-    """Whether a risky entry may enter the line at once, where a follower that passes clears it.
+    """Return whether a risky entry may enter the line at once: a follower that passes clears it.
 
     Alone first, an entry takes two runs, one after the other, though most risky ones pass. In the
     line it takes one, but if it fails, what started on it restarts.

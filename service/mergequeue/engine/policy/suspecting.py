@@ -1,4 +1,4 @@
-"""What is believed of an entry, and whether it is enough to reject it.
+"""Conclude what is believed of an entry, and whether it is enough to reject it.
 
 See docs/explanation/belief.md.
 """
@@ -25,7 +25,7 @@ UNDECIDED_PERCENT_MAX = 99
 
 
 def belief_of(draft: Draft) -> Belief:
-    """What the records say; kept until they change."""
+    """Return what the records say; kept until they change."""
     known, queue = draft.entries.belief, draft.queue
     if not isinstance(known, Belief) or (
         known.records is not queue.records or known.rates is not queue.rates
@@ -52,7 +52,7 @@ def is_convicted(draft: Draft, entry: Entry, more: int = 0) -> bool:
 
 
 def suspicion_of(draft: Draft, entry: Entry, *, is_convicted: bool = False) -> Suspicion | None:
-    """What is believed of the entry, with its evidence; None if it is no suspect."""
+    """Return what is believed of the entry, with its evidence; None if it is no suspect."""
     believed = belief_of(draft)
     if not believed.is_suspect(entry.id):
         return None

@@ -171,7 +171,7 @@ def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
 
 
 def progress(draft: Draft, run: Run) -> Progress | None:
-    """What landed since the run's tip was taken; None: something that voids its base.
+    """Return what landed since the run's tip was taken; None: something that voids its base.
 
     A failed run and those that examine it are evidence: landings of others do not spoil it.
     """
@@ -190,7 +190,7 @@ def progress(draft: Draft, run: Run) -> Progress | None:
 
 
 def _continued(draft: Draft, run: Run, known: Progress) -> Progress | None:
-    """What is known of a run with the newer moves of the target; None: look at them all.
+    """Return what is known of a run with the newer moves of the target; None: look at them all.
 
     Only landings of this queue are taken in one by one. What the run reaches does not grow: one
     that met nothing of it meets nothing of it later.
@@ -254,7 +254,7 @@ def _meets_any(draft: Draft, run: Run, moves: Sequence[LandedStep]) -> bool:
 
 
 def _reach(draft: Draft, run: Run) -> Targets:
-    """What the live ones of a run and its base touch.
+    """Return what the live ones of a run and its base touch.
 
     What has landed of its own batch counts as long as the rest has not: it proves the whole.
     """
@@ -439,7 +439,7 @@ def _graph_node(draft: Draft, group: list[Entry]) -> Node:
 
 
 def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets | None]:
-    """What those of its batch touched that have landed before it: a base takes batches whole."""
+    """Return what those of its batch touched that landed before it: a base takes batches whole."""
     batch = entry.batch
     if batch is None:
         return []

@@ -55,7 +55,7 @@ from service.vocabulary import Actor, CheckOutcome, Sha
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How a run ended: its cause, if one is known yet, and the checks that did not pass."""
+    """The end of a run: its cause, if one is known yet, and the checks that did not pass."""
 
     cause: Cause | None = None
     failed: tuple[Named, ...] = ()
@@ -290,7 +290,7 @@ class Draft:
             self.request(RetireRun(run.id, stop_ci=may_run))
 
     def is_kept(self, run: Run) -> bool:
-        """Whether this failed run stays without an entry, because a witness may reject by it."""
+        """Return whether this failed run stays without an entry, as a witness may reject by it."""
         witnesses = self.runs.of_kind(RunKind.WITNESS)
         return run.id in self.unwitnessed or any(one.witness_of == run.id for one in witnesses)
 

@@ -131,7 +131,7 @@ def is_waiting_for_a_look(queue: MergeQueue) -> bool:
 
 
 def is_view_stale(queue: MergeQueue) -> bool:
-    """Whether the target is known to have moved, or to be wrong, without us knowing how yet."""
+    """Return whether the target is known to have moved, or to be wrong, but not yet how."""
     return queue.kept_move is not None or is_waiting_for_a_look(queue)
 
 

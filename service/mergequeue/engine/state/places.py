@@ -25,7 +25,7 @@ _COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TEST
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What has landed since a run's tip: pull requests of its own, and whether others did too.
+    """The landings since a run's tip: pull requests of its own, and whether others landed too.
 
     `unproved` are those of the run and its base that others merged before they had passed.
     `newest` is the last move of the target that it knows, `idle` are those of the run and its
@@ -44,7 +44,7 @@ NOTHING_LANDED: Mapping[str, Progress] = MappingProxyType({})
 
 
 def is_expected(entry: Entry) -> bool:
-    """Whether those behind count on its landing: placed and not out (docs/design/engine.md 2)."""
+    """Return whether those behind count on it: placed and not out (docs/design/engine.md 2)."""
     if entry.rank is None or entry.held_by:
         return False
     return entry.state in _COUNTED_ON or entry.kept
@@ -57,7 +57,7 @@ def is_wide(entry: Entry) -> bool:
 
 
 def standing_of(entry: Entry) -> tuple[object, ...]:
-    """What of an entry those behind it depend on, beside its batch."""
+    """Return what of an entry those behind it depend on, beside its batch."""
     return entry.rank, is_expected(entry), entry.touches
 
 

@@ -1,4 +1,4 @@
-"""Whether an entry may be tested and landed, and what is missing (docs/design/engine.md 5)."""
+"""Judge whether an entry may be tested and landed, and what it lacks (docs/design/engine.md 5)."""
 
 from collections.abc import Set
 from datetime import datetime, timedelta
@@ -16,13 +16,13 @@ from service.mergequeue.reasons.record import Grace
 from service.vocabulary import Blocker, BlockerCode, Mergeability, PullRequestState
 
 GRACE = timedelta(minutes=10)
-"""How long a placed entry may be unready before it loses its place (docs/design/engine.md 6)."""
+"""The time for which a placed entry may be unready and keep its place (docs/design/engine.md 6)."""
 
 GRACE_PASSED = timedelta(minutes=2)
 """The same after its tests passed: then everything behind it waits for its landing."""
 
 MERGE_SEEN = timedelta(seconds=60)
-"""How long a merge by hand may be seen before the target's move is: one sweep of the tips."""
+"""The time from the sight of a merge by hand to that of the target's move: one sweep of tips."""
 
 WORKFLOWS = "workflows"
 
@@ -169,7 +169,7 @@ def _wake(draft: Draft, entry: Entry) -> None:
 
 
 def gives_up_at(entry: Entry, hours: float) -> datetime | None:
-    """When an unready entry leaves the line, after its grace, or the queue, after `hours`."""
+    """Return when an unready entry leaves the line after its grace, or the queue after `hours`."""
     if entry.unready_since is not None:
         return entry.unready_since + grace_of(entry)
     is_counted = entry.state is EntryState.NOT_READY and entry.build_after is None
@@ -184,7 +184,7 @@ def _is_over(draft: Draft, entry: Entry) -> bool:
 
 
 def grace_of(entry: Entry) -> timedelta:
-    """How long this placed entry may be unready."""
+    """Return how long this placed entry may be unready."""
     if Grace.NONE in _graces(entry):
         return timedelta(0)
     return GRACE_PASSED if entry.state is EntryState.TESTS_PASSED else GRACE

@@ -56,7 +56,7 @@ class IndexedRuns(dict[str, Run]):
         return [self[run_id] for _, run_id in sorted(known.items())] if known else []
 
     def in_progress(self, kinds: frozenset[RunKind]) -> int:
-        """How many runs of these kinds are under way."""
+        """Return how many runs of these kinds are under way."""
         count = self._counts.get(kinds)
         if count is None:
             count = self._counts[kinds] = sum([self._going.get(kind, 0) for kind in kinds])

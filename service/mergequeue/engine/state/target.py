@@ -38,7 +38,7 @@ def gone(draft: Draft, _one: TargetGone) -> None:
 
 
 def mismatched(draft: Draft, one: LandingMismatch) -> None:
-    """What landed is not what was tested: a person must look before anything else is done."""
+    """Hold the queue: what landed is not what was tested, and a person must look first."""
     run, landing = draft.runs.get(one.run), draft.queue.landing
     if run is None or landing is None or landing.run != one.run:
         return
@@ -183,7 +183,7 @@ def _end_merged(draft: Draft, merged: list[Entry], tip: Tip) -> None:
 
 
 def _is_predicted(draft: Draft, tip: Tip, merged: list[Entry]) -> bool:
-    """Whether a run that holds predicted this tree for exactly these, the first of the line."""
+    """Return whether a run that holds predicted this tree for exactly these, the line's first."""
     numbers = [entry.pr for entry in merged]
     for run in draft.runs.values():
         if not run.steps or bases.broken(draft, run) is not None:

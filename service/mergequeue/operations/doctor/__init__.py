@@ -1,4 +1,4 @@
-"""What keeps a queue from working, as far as it can be told before a pull request is tested.
+"""Find what keeps a queue from working, as far as it can be told before a pull request is tested.
 
 `doctor.py:examine` reads everything once, runs the audits of this package and those of the
 provider, and orders the findings. `checks.py` and `queue.py` have the audits, functions of

@@ -25,7 +25,7 @@ from service.vocabulary import Actor, Check, CheckOutcome, RequiredName, Sha
 
 ID = "dry-test"
 LIMIT = timedelta(minutes=15)
-"""How long a dry test waits where nothing else is asked for."""
+"""The time that a dry test waits where nothing else is asked for."""
 TITLE = "headgate: dry test of {target}"
 MESSAGE = "Headgate dry test of {target}: changes nothing"
 BODY = (
@@ -47,7 +47,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What has reported so far; `is_over`: everything has, or the time is up."""
+    """The reports so far; `is_over`: everything has reported, or the time is up."""
 
     is_over: bool
     findings: tuple[Finding, ...]

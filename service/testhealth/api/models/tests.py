@@ -148,7 +148,7 @@ class GetTestHistory(GetTestDetails):
 
 
 def _with_a(field: str) -> JsonSchemaValue:
-    """What is sent has this field, and it is not null."""
+    """Return the schema of an object that has this field, not null."""
     return {"required": [field], "properties": {field: {"type": "string"}}}
 
 

@@ -28,7 +28,7 @@ Attributes = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one of the formats says what all of them say; outcomes not listed are skipped."""
+    """The words in which one format says what all of them say; outcomes not listed are skipped."""
 
     format: Format
     roots: tuple[str, ...]
@@ -272,7 +272,7 @@ class DotnetElements:
             self._reading.add(result)
 
     def _close_suite(self, suite: Open) -> None:
-        """What failed outside of every test is a failure all the same.
+        """Count what failed outside of every test as a failure all the same.
 
         See docs/design/reports.md 5.
         """
