@@ -1,226 +1,12 @@
-"""`simulate`: compare a queue's settings with changed ones over the same pull requests.
+"""`simulate`: compare a queue's settings with changed ones over the same pull requests."""
 
-A queue's own history is one read of the database; the replay itself runs in this process.
-"""
-
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic.alias_generators import to_camel
 
-from bot.cli import destination, options, output, queue_settings
-from bot.cli.administration import administer
-from bot.cli.client import Refusal
+from bot.cli import options
 from bot.cli.exits import Exit, Failed
-from bot.cli.progress import ReplayDisplay
-from service.errors import Malformed
-from service.http.models import common
-from service.mergequeue.api.models.queues import UpdateQueue
-from service.mergequeue.engine.config import CLI_DEFAULTS, ConfigValue, QueueConfig, changed
-from service.mergequeue.operations import simulate as simulations
-from service.mergequeue.operations.simulate import BASELINE, CHANGED, Comparison, Recorded
-from service.mergequeue.simulation import stream, table
-from service.mergequeue.simulation.figures import Figures
-from service.mergequeue.simulation.history import History
-from service.runtime import Runtime
-from service.text import times
-from service.vocabulary import RepoRef
-
-# Random seed of the replay where the submissions are given.
-SEED = 1
-# Nothing older is stored.
-SPAN_MAX_S = 400 * 86_400.0
-CSV_BYTES_MAX = 256 * 1024 * 1024
-NOTHING = "-"
-NOT_SIMULATED = ("state", "stateReason")
-SIDES = {BASELINE: "present settings", CHANGED: "changed settings"}
-
-# Rows of the table, and which figure each shows.
-ROWS = (
-    ("Time to merge, p50", "time_to_merge_p50_s"),
-    ("Time to merge, p95", "time_to_merge_p95_s"),
-    ("Merged", "merged"),
-    ("CI runs", "ci_runs"),
-    ("CI runs per merge", "ci_runs_per_merge"),
-    ("CI minutes", "ci_minutes"),
-    ("Restarts", "restarts"),
-    ("Removed: failed", "failed"),
-    ("  of them good", "failed_good"),
-    ("Removed: cancelled", "cancelled"),
-    ("Still queued", "unfinished"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The source of the submissions, and the settings to compare."""
-
-    name: str
-    histories: tuple[History, ...]
-    config: QueueConfig
-    seed: int = SEED
-
-
-def compare(source: Source, changes: Mapping[str, ConfigValue], *, as_json: bool) -> None:
-    """Replay the source under both settings and print the comparison."""
-    with ReplayDisplay() as display:
-        comparison = simulations.compare(
-            source.histories,
-            source.config,
-            changes,
-            source.seed,
-            lambda side, total, ended: display.show(SIDES[side], total, ended),
-        )
-    if as_json:
-        output.print_json(record_of(source, changes, comparison))
-    else:
-        _print_comparison(source, changes, comparison)
-
-
-def _parse_changes(texts: Sequence[str] | None) -> dict[str, ConfigValue]:
-    """Return the settings to try by field name, checked as `queue update` checks them.
-
-    Raises Failed(USAGE, REFUSED).
-    """
-    given = queue_settings.parse(texts)
-    if not given:
-        raise Failed(Exit.USAGE, "nothing to change", "Give --set KEY=VALUE")
-    for name in NOT_SIMULATED:
-        if name in given:
-            raise Failed(Exit.USAGE, f"a simulation cannot change {name!r}")
-    anywhere = destination.queue_members(RepoRef(destination.DEFAULT_HOST, "owner", "name"), "main")
-    try:
-        changes = common.read(UpdateQueue, anywhere | given).settings()
-    except Malformed as malformed:
-        errors = [asdict(each) for each in malformed.errors]
-        raise Refusal(400, {"detail": malformed.detail, "errors": errors}) from None
-    return changes
-
-
-def _queue_history(
-    text: str, since: str, database_url: str | None, data_dir: Path | None
-) -> Source:
-    """Return a queue's own history and settings. Raises Failed(USAGE), NotFound."""
-    name, at, branch = text.partition("@")
-    repo = destination.parse_repository(name)
-    if repo is None or not at or not branch:
-        raise Failed(Exit.USAGE, f"{text!r} is not a queue", "Write HOST/OWNER/NAME@BRANCH")
-    span = timedelta(seconds=min(options.seconds(since), SPAN_MAX_S))
-
-    async def read_history(runtime: Runtime, _host: str) -> Recorded:
-        return await simulations.recorded(runtime, repo, branch, span)
-
-    recorded = administer(read_history, database_url, data_dir)
-    name = f"{repo.slug}@{branch}, the last {times.duration(span)}"
-    return Source(name, (recorded.history,), recorded.config)
-
-
-def _table_of_runs(path: Path) -> Source:
-    """Return the runs in a file, each repository a queue of its own with default settings.
-
-    Raises Failed(USAGE) with line and column of an error.
-    """
-    try:
-        if path.stat().st_size > CSV_BYTES_MAX:
-            raise Failed(Exit.USAGE, f"{path} is larger than {CSV_BYTES_MAX >> 20} MiB")
-        by_repository = table.histories_of(destination.read_text(path))
-    except OSError as failed:
-        raise Failed(Exit.USAGE, f"{path} cannot be read ({failed.strerror})") from failed
-    except Malformed as malformed:
-        raise Failed(Exit.USAGE, f"{path}: {malformed.detail}") from None
-    histories = tuple(one for one in by_repository.values() if one.arrivals)
-    if not histories:
-        raise Failed(Exit.USAGE, f"{path} contains no test run")
-    return Source(f"{path.name}, {', '.join(by_repository)}", histories, _default_settings())
-
-
-def _made_up_stream(seed: int) -> Source:
-    """Return a made-up stream with default settings; the seed decides flakes as well."""
-    return Source(f"seed {seed}", (stream.made_up(seed),), _default_settings(), seed)
-
-
-def _default_settings() -> QueueConfig:
-    """Return the settings of a queue that `queue create` creates."""
-    return changed(QueueConfig(), CLI_DEFAULTS)
-
-
-def record_of(
-    source: Source, changes: Mapping[str, ConfigValue], comparison: Comparison
-) -> dict[str, object]:
-    """Return the comparison as one JSON value, names as in the API; times in seconds."""
-    baseline, after = _camel(comparison.baseline), _camel(comparison.changed)
-    return {
-        "source": source.name,
-        "submissions": comparison.submissions,
-        "settings": {
-            to_camel(name): {
-                BASELINE: queue_settings.as_json(getattr(source.config, name)),
-                CHANGED: queue_settings.as_json(value),
-            }
-            for name, value in changes.items()
-        },
-        BASELINE: baseline,
-        CHANGED: after,
-        "ratio": {name: ratio(baseline[name], after[name]) for name in baseline},
-    }
-
-
-def _camel(figures: Figures) -> dict[str, float | None]:
-    """Return the figures by names as the API spells them, units written out."""
-    return {
-        to_camel(re.sub("_s$", "_seconds", name)): None if value is None else round(value, 3)
-        for name, value in asdict(figures).items()
-    }
-
-
-def ratio(baseline: float | None, after: float | None) -> float | None:
-    """Return the quotient; None without a baseline."""
-    if baseline is None or after is None or not baseline:
-        return None
-    return round(after / baseline, 3)
-
-
-def _print_comparison(
-    source: Source, changes: Mapping[str, ConfigValue], comparison: Comparison
-) -> None:
-    """Print what was replayed, what was changed, and the figures side by side."""
-    output.line(f"{source.name}: {comparison.submissions} submissions")
-    for name, value in changes.items():
-        before = queue_settings.written(queue_settings.as_json(getattr(source.config, name)))
-        after = queue_settings.written(queue_settings.as_json(value))
-        output.line(f"{to_camel(name)}: {before} → {after}")
-    rows = [
-        (label, getattr(comparison.baseline, name), getattr(comparison.changed, name), name)
-        for label, name in ROWS
-    ]
-    output.print_table(
-        ("", "Present", "Changed", "Ratio"),
-        [
-            (label, readable(name, before), readable(name, after), _readable_ratio(before, after))
-            for label, before, after, name in rows
-        ],
-    )
-
-
-def _readable_ratio(baseline: float | None, after: float | None) -> str:
-    """Return the ratio as people read it."""
-    quotient = ratio(baseline, after)
-    return NOTHING if quotient is None else f"{quotient:.2f}"
-
-
-def readable(name: str, figure: float | None) -> str:
-    """Return a figure as people read it."""
-    if figure is None:
-        return NOTHING
-    if name.endswith("_s"):
-        return times.duration(timedelta(seconds=figure))
-    return f"{figure:.2f}" if name == "ci_runs_per_merge" else f"{figure:.0f}"
-
 
 app = typer.Typer()
 
@@ -248,12 +34,13 @@ def simulate(
     if len(given) != 1:
         todo = "Give one of --queue HOST/OWNER/NAME@BRANCH, --csv FILE, --seed N"
         raise Failed(Exit.USAGE, "it is not clear what to replay", todo)
+    from bot.cli import replays
 
-    changes = _parse_changes(settings)
+    changes = replays.parse_changes(settings)
     if queue is not None:
-        source = _queue_history(queue, since, database_url, data_dir)
+        source = replays.queue_history(queue, since, database_url, data_dir)
     elif csv_file is not None:
-        source = _table_of_runs(csv_file)
+        source = replays.table_of_runs(csv_file)
     else:
-        source = _made_up_stream(seed or 0)
-    compare(source, changes, as_json=as_json)
+        source = replays.made_up_stream(seed or 0)
+    replays.compare(source, changes, as_json=as_json)

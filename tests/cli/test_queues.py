@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.cli import app, queue_settings, queues
+from bot.cli import app, queue_settings, queue_text
 from bot.cli.exits import Exit, Failed
 from tests.cli.service import a_queue, a_record
 from tests.cli.test_pull_requests import TARGET
@@ -260,7 +260,7 @@ def test_a_queue_that_is_held_or_runs_again_is_shown_by_its_head_alone(api, caps
     ],
 )
 def test_the_source_of_required_checks_is_worded_as_in_comments(origin, words):
-    assert queues.source(origin) == words
+    assert queue_text.source(origin) == words
 
 
 def test_json_is_the_configuration_as_the_api_answers_it(api, capsys):
