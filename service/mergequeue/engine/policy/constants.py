@@ -135,10 +135,11 @@ LEAVES_CHANCE_MIN = 0.3  # probability
 From: not recorded."""
 
 WAIT_WEIGHT = 2.0  # ratio of minutes
-"""The weight of a minute of waiting in vain against a minute of lost tests: it delays everybody. In
-a calm line both weigh the same, and it does not count that others may fail. From: F 60 x 24, seeds
-501 to 503, with 1, 2 and 3: P95 4.01, 2.88 and 3.62. In a calm line with 1.5 in place of 1, F 60 x
-64, seeds 1501 to 1512: 1.13 / 2.58 at 3.04 runs in place of 1.09 / 2.37 at 2.77."""
+"""The weight of a minute of waiting in vain against a minute of lost tests: it delays everybody.
+In a calm line both weigh the same, and it does not count that others may fail.
+From: F 60 x 24, seeds 501 to 503, with 1, 2 and 3: P95 4.01, 2.88 and 3.62. In a calm line with 1.5
+in place of 1, F 60 x 64, seeds 1501 to 1512: 1.13 / 2.58 at 3.04 runs in place of 1.09 / 2.37 at
+2.77."""
 
 CALM_FREE_MIN = 0.25  # share of `concurrency`
 """If conflicts are frequent, a line is calm only if this share of the slots stays free.
@@ -155,7 +156,8 @@ OVERDUE_SHARE = 0.1  # share of the expected minutes
 From: not recorded."""
 
 RUN_MINUTES = 20.0  # minutes
-"""The minutes that a run takes if nothing is known of its checks. From: not recorded."""
+"""The minutes that a run takes if nothing is known of its checks.
+From: not recorded."""
 
 # Entries that impact every target (docs/design/testing.md 11).
 
@@ -185,9 +187,9 @@ From: F 10 x 8, seeds 911 to 918: P95 1.82 with 0.008, 1.72 with this. F 30 x 24
 20 minutes, seeds 911 to 915: P95 2.18 → 2.02."""
 
 OUTAGE_PERIOD = timedelta(days=3)  # days
-"""The time after which CI is assumed to break again so that everything fails. From: F 30 x 24 with
-an outage and test results, seeds 911 to 922: of the good ones 0.03 % were rejected, 0.09 % with
-seven days. Without the outage P95 was 1.69 and 1.68."""
+"""The time after which CI is assumed to break again so that everything fails.
+From: F 30 x 24 with an outage and test results, seeds 911 to 922: of the good ones 0.03 % were
+rejected, 0.09 % with seven days. Without the outage P95 was 1.69 and 1.68."""
 
 UNSEEN_MAX = timedelta(days=1)  # days
 """The longest time since the last pass that counts, also if nothing has ever passed.
