@@ -94,7 +94,7 @@ class Levels:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._kept = runtime.store.caches.of(KeptLevels)
+        self._kept = runtime.memory.of(KeptLevels)
 
     async def of(self, visitor: Visitor, repo: RepoRef, *, is_change: bool = False) -> AccessLevel:
         """Return the visitor's rights; those for a change are always read anew.

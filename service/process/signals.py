@@ -375,5 +375,5 @@ async def _access_changed(runtime: Runtime, signal: AccessChanged) -> None:
 
 async def _forget_access(runtime: Runtime, repo: RepoRef) -> None:
     """Forget what we may do in a repository, and what people may read there on pages."""
-    runtime.store.caches.of(KeptLevels).forget(repo)
+    runtime.memory.of(KeptLevels).forget(repo)
     await runtime.providers[repo.host].forget_access(repo)

@@ -139,25 +139,38 @@ async def test_a_token_of_another_ci_says_what_it_is_and_nothing_else(
     """Hurts everybody who trusts the gate: a body could turn a branch's build into main's."""
     await bound(world, vendor, issuer)
     tip = tip_of(world)
+    number = await world.open()
+    pull = world.repository.issues[number].pull
+    assert pull is not None
+    own = {"branch": pull.head_ref, "on": pull.head_sha}
     topic = other_ci.token(world, vendor, issuer, branch="topic")
     for field, value in (("branch", "main"), ("sha", "c" * 40)):
         status, answer = await other_ci.upload(world, topic, GREEN, **{"sha": tip, field: value})
         assert (status, answer["code"]) == (422, "conflicting_fields")
         assert f"/{field} is {value}" in answer["detail"]
     main = other_ci.token(world, vendor, issuer)
-    kinds = {"topic": topic, "main": main}
+    kinds = {"topic": topic, "main": main, "own": other_ci.token(world, vendor, issuer, **own)}
+    kinds["pull request"] = kinds["own"]
     kinds["fork"] = other_ci.token(world, vendor, issuer, on="d" * 40)
+    # Also what the repository has at another place: GitHub shows the commits of forks everywhere.
+    kinds["fork of it"] = other_ci.token(world, vendor, issuer, on=pull.head_sha)
+    kinds["fork of a pull request"] = other_ci.token(
+        world, vendor, issuer, branch=pull.head_ref, on="d" * 40
+    )
     seen = {}
     for name, by in kinds.items():
-        sha = "d" * 40 if name == "fork" else tip
-        status, answer = await other_ci.upload(world, by, GREEN, sha=sha, job=name, run_id="77")
+        sha = {"topic": tip, "main": tip}.get(name, "d" * 40)
+        sha = pull.head_sha if name in ("own", "pull request", "fork of it") else sha
+        claim: dict[str, Any] = {"pr_number": number} if "pull request" in name else {}
+        status, answer = await other_ci.upload(world, by, GREEN, sha=sha, job=name, **claim)
         assert status == 200, answer
         kept = await world.runtime.store.read(stored_uploads.by_id, answer["upload_id"])
         assert kept is not None
         seen[name] = kept.upload.kind
         assert kept.upload.run_id == vendor.build_page(issuer)
         assert kept.upload.account.check_run == vendor.job_page(issuer)
-    assert seen == {"topic": "other", "main": "stable", "fork": "other"}
+    proved = {"main": "stable", "own": "other", "pull request": "pr"}
+    assert seen == dict.fromkeys(kinds, "untrusted") | proved
 
 
 async def test_a_job_of_another_ci_sets_no_targets(world: World, issuer: Issuer) -> None:
@@ -242,6 +255,21 @@ async def test_a_report_on_another_commit_excuses_nothing(world: World, issuer: 
     other_ci.ends(world, run.sha, "failure", BUILDKITE.job_page(issuer))
     await world.settle()
     assert await landed_on(world) == []
+
+
+async def test_a_build_of_a_fork_that_is_called_like_a_test_branch_is_of_no_test_run(
+    world: World, issuer: Issuer
+) -> None:
+    """Hurts everybody who builds main: a stranger's results would be those of the queue."""
+    admin = await bound(world, BUILDKITE, issuer)
+    _, run = await under_test(world, admin, BUILDKITE, issuer)
+    by = other_ci.token(world, BUILDKITE, issuer, on="d" * 40, branch=run.branch)
+    status, answer = await other_ci.upload(world, by, RED, sha="d" * 40, job="unit")
+    assert status == 200, answer
+    kept = await world.runtime.store.read(stored_uploads.by_id, answer["upload_id"])
+    assert kept is not None
+    assert kept.upload.kind == "untrusted"
+    assert "may be of a fork" in " ".join(answer["warnings"])
 
 
 COMMAND = {"command_exit_code": 1, "runner": "pytest"}

@@ -91,8 +91,19 @@ async def test_the_removal_of_the_app_ends_reading_at_once(pages):
         assert (await browser.open(f"{pages.url}{PATH}")).status == 404
 
 
+async def test_the_removal_ends_reading_also_after_the_database_was_away(pages):
+    async with person(pages, "carol") as browser:
+        assert (await enter(pages, browser)).status == 200
+        # A write whose outcome is unknown makes the store forget what it has cached.
+        pages.runtime.store.caches.clear()
+        assert (await browser.open(f"{pages.url}{PATH}")).status == 200
+        await pages.act("uninstall", by="alice")
+        await pages.settle()
+        assert (await browser.open(f"{pages.url}{PATH}")).status == 404
+
+
 async def test_a_right_that_is_read_during_the_removal_is_not_remembered(pages):
-    kept = pages.runtime.store.caches.of(visitors.KeptLevels)
+    kept = pages.runtime.memory.of(visitors.KeptLevels)
     levels = visitors.Levels(pages.runtime)
     (provider,) = pages.runtime.providers.values()
     repo = (await provider.repositories())[0].ref

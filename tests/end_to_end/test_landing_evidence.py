@@ -198,6 +198,24 @@ async def test_a_list_of_evidence_ends_before_what_waits_to_be_signed(world: Wor
     assert [envelopes.key_id_of(line) for line in envelopes_now[1:]] == [new.id, new.id]
 
 
+async def test_what_a_later_key_signs_is_proved_and_says_that_it_waited(
+    world: World, tmp_path: Path
+) -> None:
+    await signing_keys.rotate(replace(world.runtime, keys=OTHER), SYSTEM)
+    await world.make_queue()
+    await landed(world)
+    await world.rest(3600)
+    new = await signing_keys.rotate(world.runtime, SYSTEM)
+    await operations.sign_waiting(world.runtime)
+    files = await files_of(world, tmp_path)
+    (line,) = files.lines()
+    assert envelopes.key_id_of(line) == new.id
+    assert files.verify(f"{world.start}..main") == 0
+    stated = predicate_of(line)
+    assert stated["recorded"]["at"] < stated["signed"]["at"]
+    assert "Its signature was made after the landing: it waited for a key." in stated["weaknesses"]
+
+
 async def test_the_evidence_names_who_asked_what_was_tested_and_its_weak_places(
     world: World, tmp_path: Path
 ) -> None:

@@ -77,14 +77,15 @@ def _document(place: str, line: str, keys: Mapping[str, Key]) -> Document:
     try:
         statement = orjson.loads(envelopes.payload_of(line))
         commit = str(statement["subject"][0]["digest"]["gitCommit"])
-        recorded = _moment(statement["predicate"]["recorded"]["at"])
-    except (ValueError, TypeError, KeyError, IndexError) as strange:
+        predicate = statement["predicate"]
+        signed = _moment(predicate.get("signed", predicate["recorded"])["at"])
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as strange:
         raise Refuted("its content is no statement about a landing") from strange
-    if _COMMIT.fullmatch(commit) is None or len(statement["subject"]) != 1 or recorded is None:
+    if _COMMIT.fullmatch(commit) is None or len(statement["subject"]) != 1 or signed is None:
         raise Refuted("its content is no statement about one commit")
     signer = None if signer_id is None else keys[signer_id]
-    if signer is not None and not _is_within(signer, recorded):
-        raise Refuted(f"key {signer.id} did not sign at {recorded:%Y-%m-%d %H:%M} UTC")
+    if signer is not None and not _is_within(signer, signed):
+        raise Refuted(f"key {signer.id} did not sign at {signed:%Y-%m-%d %H:%M} UTC")
     return Document(place, commit, statement, named, signer)
 
 

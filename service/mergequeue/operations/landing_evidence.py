@@ -22,6 +22,7 @@ from service.mergequeue.engine.outputs import Land
 from service.mergequeue.operations.landing_statement import (
     Circumstances,
     LandedStep,
+    signed_later,
     statement_of,
 )
 from service.mergequeue.store import landing_evidence, runs
@@ -89,7 +90,7 @@ def _sign_some(session: Tx, runtime: Runtime, now: datetime) -> bool:
     """Return whether some was signed."""
     some = landing_evidence.waiting(session, SIGNED_AT_ONCE)
     for each in some:
-        signed = signing_keys.sign(session, runtime, each.envelope.encode(), now)
+        signed = signing_keys.sign(session, runtime, signed_later(each.envelope, now), now)
         if signed is None:
             return False
         landing_evidence.put_signed(session, each.no, *signed)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 
+import orjson
 from pydantic.alias_generators import to_camel
 from pydantic_core import to_jsonable_python
 
@@ -24,6 +25,7 @@ PREDICATE_TYPE = "urn:headgate:landing:v1"
 """The version grows when a field changes its meaning; new fields may come without that."""
 
 NOT_READ = "not read"
+SIGNED_LATER = "Its signature was made after the landing: it waited for a key."
 OUR_CLOCK, PROVIDERS_CLOCK, DATABASE_CLOCK = "headgate", "provider", "database"
 
 
@@ -88,6 +90,15 @@ def statement_of(landed: LandedStep, known: Circumstances) -> dict[str, object]:
             "recorded": _time(known.now, OUR_CLOCK),
         },
     }
+
+
+def signed_later(statement: str, now: datetime) -> bytes:
+    """Return a stored statement that is signed only now, maybe by a key younger than itself."""
+    found = orjson.loads(statement)
+    predicate = found["predicate"]
+    predicate["signed"] = _time(now, OUR_CLOCK)
+    predicate["weaknesses"].append(SIGNED_LATER)
+    return orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
 
 
 def _checks(known: Circumstances) -> tuple[CheckedName, ...]:

@@ -55,6 +55,11 @@ UNKNOWN_RUN = (
     " the tests."
 )
 
+UNSEEN = (
+    "claim_unproved: commit {sha} is not seen on branch {branch} of this repository, so the build"
+    " may be of a fork that calls its branch alike; its results are shown and change nothing."
+)
+
 UNASKED_RUN = (
     "run_unknown: GitHub did not answer in time whether CI run {run} tests a fork, so its results"
     " are shown and change nothing."
@@ -80,12 +85,14 @@ class Doubts:
     anything, a fork's code too. `is_proved`: it may speak for a stable branch. `warnings` are
     about claims that were replaced. `proof`: what shows that it is of the CI run that it names;
     with JOB, `check_run` is the check run of the job that sent it. `position` is that of its commit
-    (`position_of`).
+    (`position_of`). `is_unseen`: of another CI's build, whose commit no branch of that name here is
+    known to have; then it is of a test run with this commit, or may be a fork's.
     """
 
     of_fork: bool = False
     of_unknown: bool = False
     is_off_branch: bool = False
+    is_unseen: bool = False
     is_proved: bool = False
     trigger: CiTrigger | None = None
     warnings: tuple[str, ...] = ()
@@ -139,7 +146,7 @@ async def checked(
     is_own = caller.job is not None and not caller.job.is_of_other_ci
     if provider is not None and check_run and is_own:
         await _check_job_key(Look(runtime, provider, repository), meta, check_run)
-    if doubts.of_fork or doubts.of_unknown or provider is None:
+    if doubts.of_fork or doubts.of_unknown or doubts.is_unseen or provider is None:
         return meta, doubts
     try:
         async with asyncio.timeout(ASKED_S):
@@ -199,27 +206,27 @@ async def _of_other_ci(
 ) -> tuple[UploadMeta, Doubts]:
     """Return what a job of another CI system proves: its build, itself, branch and commit.
 
-    Its build may be of a fork that calls its branch like one of ours. So it speaks for a stable
-    branch only with a commit on it, and for a pull request only with that one's branch.
+    Its build may be of a fork that calls its branch like one of ours. So it speaks for a branch,
+    and for the pull request of that branch, only with a commit that the branch here has.
     """
     claimed = meta.pr_number
     meta = replace(meta, run_id=job.run_id, pr_number=None)
     _check_claims(meta, job)
     meta = _with_job(meta, job)
-    unasked = Doubts(trigger=job.trigger)
+    unseen = Doubts(is_unseen=True, trigger=job.trigger)
     provider = runtime.providers.get(repository.ref.host)
     if provider is None:
-        return meta, unasked
+        return meta, unseen
     look = Look(runtime, provider, repository)
     try:
         async with asyncio.timeout(ASKED_S):
+            if not await _is_on_own_branch(look, meta):
+                return meta, unseen
             if claimed is not None and await _is_of_branch(look, claimed, job.branch):
                 meta = replace(meta, pr_number=claimed)
-            if await provider.commit(repository.ref, meta.sha) is None:
-                return meta, unasked
-            return await _on_branch(look, meta, replace(unasked, is_proved=True))
+            return meta, Doubts(is_proved=True, trigger=job.trigger)
     except (ProviderError, TimeoutError):
-        return meta, unasked
+        return meta, unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +293,15 @@ async def _is_of_branch(look: Look, number: int, branch: str) -> bool:
     except Gone:
         return False
     return pull.head_branch == branch and not pull.is_fork
+
+
+async def _is_on_own_branch(look: Look, meta: UploadMeta) -> bool:
+    """Return whether the provider shows the commit on the repository's own branch of that name."""
+    provider, ref = look.provider, look.repository.ref
+    tip = await provider.tip(ref, meta.branch) if meta.branch else None
+    if tip is None or await provider.commit(ref, meta.sha) is None:
+        return False
+    return tip.sha == meta.sha or await provider.contains(ref, meta.sha, tip.sha)
 
 
 async def _on_branch(look: Look, meta: UploadMeta, doubts: Doubts) -> tuple[UploadMeta, Doubts]:
@@ -423,6 +439,9 @@ def _of_claimed(facts: Facts, meta: UploadMeta, doubts: Doubts) -> Classified:
         said = UNKNOWN_RUN.format(run=meta.run_id)
         return Classified(UploadClass.UNTRUSTED, prs, code, warnings=(said,))
     run = facts.tested_run(meta.sha, meta.branch)
+    if doubts.is_unseen and (run is None or run.sha != meta.sha):
+        said = UNSEEN.format(sha=meta.sha, branch=meta.branch or "(none)")
+        return Classified(UploadClass.UNTRUSTED, prs, code, warnings=(said,))
     warnings = doubts.warnings
     if run is not None:
         if run.sha == meta.sha and run.tree and not meta.tree_sha:
