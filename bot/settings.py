@@ -272,7 +272,7 @@ class Settings(BaseSettings):
 
     @property
     def has_app(self) -> bool:
-        """Return whether a credential of the App is set; if not, the App is to be registered."""
+        """Return whether the settings name an App; without one, `/setup` registers it."""
         given = (self.github_app_id, self.github_private_key, self.github_webhook_secret)
         return any(one is not None for one in given)
 

@@ -59,8 +59,8 @@ PARENTS_MAX = 20
 def runner_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
     """Return the name of the program that runs the tests: `pytest` of `uv run python -m pytest`.
 
-    pytest with coverage is `pytest-cov`, whatever turned it on: a missed threshold ends it with
-    the code of a failed test. Empty if there is no such name.
+    pytest that measures coverage is `pytest-cov`, by option or by setting: a missed threshold ends
+    it with the code of a failed test. Empty if there is no such name.
     """
     words = list(_unwrapped(command))
     at, name = _program_in(words)

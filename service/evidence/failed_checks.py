@@ -44,9 +44,6 @@ from service.vocabulary import (
     Sha,
 )
 
-Attempt = tuple[str, int]
-"""A CI run by its id, and which attempt of it."""
-
 LOST_MAX = 20
 """Attempts of CI runs without a delivery of which reports are requested at a time."""
 
@@ -214,18 +211,19 @@ async def _reported(
     `needs` is what must prove those that excuse.
     """
     failing = failing_of(run)
-    by_attempt: dict[Attempt, list[Upload]] = {}
-    for each in sent:
-        # An id of another CI system is a number of the provider only by accident.
-        if each.run_id is not None and each.run_id.isdigit():
-            by_attempt.setdefault((each.run_id, each.run_attempt), []).append(each)
+    # An id of another CI system is a number of the provider only by accident.
+    attempts = dict.fromkeys(
+        (each.run_id, each.run_attempt)
+        for each in sent
+        if each.run_id is not None and each.run_id.isdigit()
+    )
     of_job: dict[str, tuple[CiJob, tuple[Upload, ...]]] = {}
     accounted: dict[str, frozenset[str]] = {}
-    for (run_id, attempt), of_attempt in list(by_attempt.items())[-revocations.CI_ATTEMPTS_MAX :]:
+    for run_id, attempt in list(attempts)[-revocations.CI_ATTEMPTS_MAX :]:
         ran = await provider.ci_jobs(repo, run_id, attempt)
         every = list(map(revocations.job_of, ran))
-        own = [_under_own_key(each, every) for each in of_attempt]
         sent = [_under_own_key(each, every) for each in sent]
+        own = [each for each in sent if (each.run_id, each.run_attempt) == (run_id, attempt)]
         of_job |= {job.id: (job, _uploads_of(job, ran, own)) for job in ran}
         # A second attempt may run only the failed jobs: the others reported in the first.
         # Only what is proved as reports must be says that another job has reported.
@@ -234,14 +232,8 @@ async def _reported(
             for each in sent
             if each.run_id == run_id and completeness.is_enough(each.account.proof, needs)
         ]
-        accounted |= {
-            job.id: jobs.accounted(
-                revocations.job_of(job),
-                every,
-                list(map(revocations.sent_of, whole)),
-            )
-            for job in ran
-        }
+        here = list(map(revocations.sent_of, whole))
+        accounted |= {job.id: jobs.accounted(revocations.job_of(job), every, here) for job in ran}
     failed = frozenset[str]().union(*failing.values()) - of_job.keys()
     left = [each for each in run.checks if each.id in failed]
     for id_, (job, some) in other_ci.jobs_of(left, sent).items():

@@ -107,8 +107,8 @@ def judge(repository: Repository, commit: str, found: list[Document], place: Pla
     if not came:
         text = "it was there before what this evidence is about: nothing says how it came"
         findings.append(Finding(Verdict.UNKNOWN, text))
-    told = _predicate((came or found)[0])
-    number, branch = told.get("pullRequest"), told.get("branch")
+    predicate = _predicate((came or found)[0])
+    number, branch = predicate.get("pullRequest"), predicate.get("branch")
     return Judged(
         commit,
         number if isinstance(number, int) else None,
@@ -168,7 +168,7 @@ def _place(predicate: Json, place: Place) -> Iterator[Finding]:
     named = _object(predicate, "repository")
     about = "/".join(str(named[part]) for part in ("host", "owner", "name"))
     if not place.repositories:
-        text = f"it is about {about}, and which repository this is cannot be told here: name it"
+        text = f"it is about {about}, and nothing here says which repository this is: name it"
         yield Finding(Verdict.UNKNOWN, f"{text} (--repo)")
     elif about.lower() not in place.repositories:
         here = ", ".join(sorted(place.repositories))

@@ -29,7 +29,7 @@ def show(judged: Sequence[Judged], faults: Sequence[str]) -> None:
 
 
 def _strangers(judged: Sequence[Judged]) -> list[str]:
-    """Return the commits of which nothing says how they came."""
+    """Return the commits without evidence of a landing."""
     return [each.commit for each in judged if not each.came]
 
 

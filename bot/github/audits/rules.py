@@ -79,14 +79,14 @@ def status_sources(facts: RepositoryFacts) -> Iterator[Finding]:
 
 def _unbound(known: RequiredName, place: str) -> Finding:
     name = f"`{known.name}`"
-    told = (
+    found = (
         f"{place[0].upper()}{place[1:]} binds {name} to no App: for GitHub, everybody with write "
+        f"access can set it. {_believed(known)}"
     )
-    told += f"access can set it. {_believed(known)}"
     if known.kind is CheckKind.SUITE_RUN and known.source_id is not None:
         by = "" if known.binding is None or not known.binding.by else f" ({known.binding.by})"
-        return note(told, f"In {place}, choose App {known.source_id}{by} as source of {name}.")
-    return warning(told, f"In {place}, choose the App that reports {name} as its source.")
+        return note(found, f"In {place}, choose App {known.source_id}{by} as source of {name}.")
+    return warning(found, f"In {place}, choose the App that reports {name} as its source.")
 
 
 def _believed(known: RequiredName) -> str:

@@ -1,7 +1,7 @@
 """Pushes to one repository: several branches at once, and not more often than every 10 seconds.
 
-Whoever has the lock pushes what all the others wait for. A refused push has its reason in what
-GitHub and git wrote: https://github.com/ejoffe/spr/issues/422 has the whole output of one, and
+The holder of the lock pushes the branches of all who wait. The reason for a refused push stands in
+what GitHub and git wrote: https://github.com/ejoffe/spr/issues/422 has the whole output of one, and
 tests/github/refusals.toml the other sentences with their sources (docs/design/git-builds.md 5).
 """
 
