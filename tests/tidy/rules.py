@@ -74,7 +74,9 @@ Rule = Callable[[Source], Iterator[str]]
 
 
 def file_sizes(source: Source) -> Iterator[str]:
-    """A file has at most 600 lines, a test file 700."""
+    """A file has at most 600 lines, a test file 700; a revision of the schema is one list."""
+    if is_in(source.path, MIGRATIONS):
+        return
     lines_max = TEST_FILE_LINES_MAX if is_in(source.path, "tests") else FILE_LINES_MAX
     lines = len(source.text.splitlines())
     if lines > lines_max:
