@@ -15,7 +15,7 @@ from bot.setup.pages import FOREIGN_FORM, NO_SESSION, Pages
 from bot.setup.sessions import Session, Sessions
 from service.accounts import installations, page_addresses
 from service.accounts.installations import TroubledHosts
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http import errors
 from service.http.health import Readiness

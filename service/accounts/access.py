@@ -13,8 +13,8 @@ import structlog
 from service.accounts import audit_entries
 from service.accounts.store import access, audit
 from service.accounts.store.audit import AuditRow
+from service.accounts.tenants import RepositoryRecord, TokenRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord, TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.http import callers
 from service.http.callers import Caller

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import structlog
 
 from service.accounts import repositories
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
 

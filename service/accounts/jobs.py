@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from service.accounts.access import AccessVersion
 from service.accounts.store import access
+from service.accounts.tenants import Organization, RepositoryRecord
 from service.database.database import Tx
-from service.database.records import Organization, RepositoryRecord
 from service.errors import Unauthenticated
 from service.http.callers import Caller
 from service.provider.ci import ProvedJob

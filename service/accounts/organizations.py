@@ -1,7 +1,7 @@
 """The organizations of this deployment."""
 
 from service.accounts.store import access
-from service.database.records import Organization
+from service.accounts.tenants import Organization
 from service.runtime import Runtime
 
 ORGANIZATIONS_MAX = 1000

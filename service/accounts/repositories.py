@@ -1,8 +1,8 @@
 """Repositories as the provider has them now, and the organizations that own them."""
 
 from service.accounts.store import access
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.provider.values import Repository
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from service.accounts import activity as audit_log
 from service.accounts import organizations
+from service.accounts.tenants import Organization
 from service.dashboard import page_of_activity, page_of_tokens, page_of_webhooks
 from service.dashboard.page_of_activity import ActivityPage
 from service.dashboard.requests import OrganizationRequest, PageKind
 from service.dashboard.visitors import Visitor
-from service.database.records import Organization
 from service.errors import NotFound
 from service.runtime import Runtime
 from service.vocabulary import Role

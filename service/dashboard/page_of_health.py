@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from service.accounts import page_addresses
+from service.accounts.tenants import RepositoryRecord
 from service.dashboard import page_of_queues
 from service.dashboard.charts import Chart, Series, day_label, duration
-from service.database.records import RepositoryRecord
 from service.errors import Malformed
 from service.mergequeue.engine.explaining.rates import MINUTE_S
 from service.mergequeue.operations import overview, queue_access, statistics

@@ -8,7 +8,6 @@ from service.dashboard import line, marks
 from service.dashboard.axis import Axis
 from service.dashboard.line import Line, LineRow
 from service.dashboard.marks import Mark
-from service.database.records import LandingRecord
 from service.errors import NotFound
 from service.mergequeue.api import responses
 from service.mergequeue.engine import targets
@@ -17,6 +16,7 @@ from service.mergequeue.engine.model import Entry, Hold, MergeQueue
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON
 from service.mergequeue.engine.states import MAIN_SLOTS, PROBE_SLOTS, EntryState, RunStatus
 from service.mergequeue.engine.targets import Targets
+from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations.page_of_queue import LeftEntry, PageOfQueue
 from service.mergequeue.operations.views import PullRequestView, QueueView
 from service.mergequeue.reasons.record import WhoMustAct

@@ -9,10 +9,10 @@ from service.dashboard import charts, marks
 from service.dashboard.marks import Mark
 from service.dashboard.queue_actions import PAUSES
 from service.dashboard.visitors import Rights
-from service.database.records import LandingRecord
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.state.holds import who_lifts
 from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations import overview
 from service.mergequeue.operations.overview import LastDay, Overview, QueueInBrief, UsualDay
 from service.mergequeue.operations.page_of_queue import LeftEntry

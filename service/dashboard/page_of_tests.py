@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.paging import PageSelection
-from service.database.records import RepositoryRecord
 from service.errors import Malformed
 from service.runtime import Options, Runtime
 from service.testhealth.filters import TestFilter, TestOrder

@@ -16,8 +16,8 @@ from aiohttp import web
 
 from service.accounts import access, sessions
 from service.accounts.api.admission import Admission
+from service.accounts.tenants import RepositoryRecord
 from service.dashboard.visitors import LOCAL, Levels, Rights, Visitor
-from service.database.records import RepositoryRecord
 from service.errors import NotFound, ServiceError, Unauthenticated
 from service.http.rates import RateClass
 from service.provider.errors import ProviderError

@@ -7,8 +7,8 @@ from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from service.accounts import page_addresses
+from service.accounts.tenants import Organization
 from service.dashboard.visitors import Visitor
-from service.database.records import Organization
 from service.errors import NotFound
 from service.http.callers import Caller
 from service.http.models import common

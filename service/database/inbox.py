@@ -4,6 +4,7 @@ Rows are selected by state and time, never by a last seen id: a lower id may com
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -21,7 +22,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.database.records import InboxRow
 from service.database.tables_deliveries import IS_POISONED, InboxBodyRow
 from service.database.tables_deliveries import InboxRow as Row
 from service.database.types import Utc
@@ -42,6 +42,19 @@ class InboxState(StrEnum):
     OPEN = "open"
     DONE = "done"
     POISONED = "poisoned"
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """A delivery to work on; `lane` keeps the order within one repository.
+
+    `attempts` counts this one.
+    """
+
+    id: int
+    lane: str
+    attempts: int
+    delivery: Delivery
 
 
 inbox = Row.__table__

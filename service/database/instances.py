@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import outbox, probes
-from service.database.records import OutboxState
+from service.database.outbox import OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.database.tables_instances import InstanceRow
 from service.database.types import Utc

@@ -8,13 +8,13 @@ within a queue; a notice replaces older notices with the same supersede key.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from sqlalchemy import BindParameter, Connection, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from service.database.codec import UnionCodec
-from service.database.records import Lane, OutboxState
 from service.database.tables_deliveries import OutboxRow as Row
 from service.database.tables_tenants import RepositoryRow
 from service.database.types import Utc
@@ -22,6 +22,34 @@ from service.database.wakeups import Wakeups
 from service.errors import InvariantBroken
 from service.provider.labels import LabelRemoval
 from service.provider.values import Reaction, Reply
+
+
+class OutboxState(StrEnum):
+    """The states of an effect (docs/design/transactions.md 5)."""
+
+    READY = "ready"
+    SENT = "sent"
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    SUPERSEDED = "superseded"
+
+
+class Lane(StrEnum):
+    """Lanes of effects, each with places of its own (docs/design/transactions.md 5).
+
+    Landings and other control effects of a run are performed in order, notices are best effort.
+    Evidence is questions about failed runs. Reports are those of CI for which a queue waits:
+    reading an archive may take long, and must not delay a question. Collect is all others of CI.
+    """
+
+    LANDING = "landing"
+    CONTROL = "control"
+    EVIDENCE = "evidence"
+    REPORTS = "reports"
+    NOTICE = "notice"
+    COLLECT = "collect"
+
 
 IN_ORDER = (Lane.LANDING, Lane.CONTROL)
 REPLACED = (Lane.EVIDENCE, Lane.NOTICE)

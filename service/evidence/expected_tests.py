@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.evidence.store import base_uploads
 from service.provenance import Proof
 from service.testhealth.detector import completeness

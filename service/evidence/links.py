@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from service.accounts.jobs import ReportIssuers
+from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
-from service.database.outbox import OutboxItem
-from service.database.records import Lane, RepositoryRecord
+from service.database.outbox import Lane, OutboxItem
 from service.evidence import failed_checks, revocations, run_failures, upload_completeness
 from service.evidence.run_failures import FAILED_MAX
 from service.evidence.store import queue_facts

@@ -5,8 +5,8 @@ A run that was delivered or listed before has been requested already and costs n
 """
 
 from service.accounts.store import access
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.evidence import failed_checks
 from service.mergequeue.operations import naming, turn
 from service.mergequeue.store import queues

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service import globs
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.evidence import expected_tests
 from service.evidence.expected_tests import Lookup, Sent
 from service.evidence.store import base_uploads, queue_facts

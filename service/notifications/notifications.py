@@ -18,10 +18,10 @@ from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database import page_tokens, paging
+from service.database.claims import ClaimedRows
 from service.database.database import Tx
 from service.database.page_tokens import Key, Listing
 from service.database.paging import Page, PageSelection
-from service.database.records import Claim
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http.callers import Caller
 from service.notifications import addresses, endpoints, messages, schedule, signing
@@ -59,15 +59,15 @@ def _row_of(runtime: Runtime, org_id: int, message: messages.Message) -> notific
 
 async def claim(
     runtime: Runtime, limit: int, _owned: Collection[int] | None = None
-) -> Claim[Attempt]:
+) -> ClaimedRows[Attempt]:
     """Claim due attempts, at most `limit`, for a minute, after which another may claim them."""
     return await runtime.store.run(_claim, runtime, limit)
 
 
-def _claim(session: Tx, runtime: Runtime, limit: int) -> Claim[Attempt]:
+def _claim(session: Tx, runtime: Runtime, limit: int) -> ClaimedRows[Attempt]:
     now = runtime.clock.now()
     rows = notifications.claim(session, runtime.instance, now, limit)
-    return Claim(rows, notifications.next_due(session, now))
+    return ClaimedRows(rows, notifications.next_due(session, now))
 
 
 async def carry_out(runtime: Runtime, attempt: Attempt) -> None:

@@ -8,8 +8,9 @@ import structlog
 
 from service import time_limits
 from service.database import inbox
+from service.database.claims import ClaimedRows
 from service.database.database import Tx
-from service.database.records import Claim, InboxRow
+from service.database.inbox import InboxRow
 from service.errors import DatabaseUnavailable
 from service.mergequeue.operations.turn import QueueGone
 from service.process import signals
@@ -60,7 +61,7 @@ def _is_silent(runtime: Runtime, delivery: Delivery) -> bool:
 
 async def claim(
     runtime: Runtime, limit: int, owned: Collection[int] | None = None
-) -> Claim[InboxRow]:
+) -> ClaimedRows[InboxRow]:
     """Take the oldest open delivery of each repository, at most `limit`, for an hour.
 
     If `owned` ids are given, other deliveries that this process has claimed are freed first.
@@ -70,12 +71,12 @@ async def claim(
 
 def _claim(
     session: Tx, runtime: Runtime, limit: int, owned: Collection[int] | None
-) -> Claim[InboxRow]:
+) -> ClaimedRows[InboxRow]:
     me, given_back = runtime.instance, 0
     if owned is not None:
         given_back = inbox.release_unowned(session, me, owned)
     rows = inbox.claim(session, me, runtime.clock.now(), limit)
-    return Claim(rows, inbox.next_due(session), given_back, inbox.is_behind(session))
+    return ClaimedRows(rows, inbox.next_due(session), given_back, inbox.is_behind(session))
 
 
 async def take_up(runtime: Runtime, row: InboxRow) -> None:

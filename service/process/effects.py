@@ -14,9 +14,9 @@ from typing import assert_never
 import structlog
 
 from service.database import outbox
+from service.database.claims import ClaimedRows
 from service.database.database import Tx
-from service.database.outbox import OutboxRow
-from service.database.records import Claim, Lane, OutboxState
+from service.database.outbox import Lane, OutboxRow, OutboxState
 from service.errors import DatabaseUnavailable
 from service.evidence import failed_checks
 from service.mergequeue.engine.inputs import (
@@ -93,7 +93,7 @@ log = structlog.get_logger()
 
 async def claim(
     runtime: Runtime, limit: int, owned: Collection[int] | None = None, *, lanes: Sequence[Lane]
-) -> Claim[OutboxRow]:
+) -> ClaimedRows[OutboxRow]:
     """Claim due effects of the lanes, at most `limit`, and mark them sent.
 
     The `state` of a row says whether an earlier send may have worked. If `owned` ids are given,
@@ -108,14 +108,14 @@ def _claim(
     limit: int,
     owned: Collection[int] | None,
     lanes: Sequence[Lane],
-) -> Claim[OutboxRow]:
+) -> ClaimedRows[OutboxRow]:
     now, me, given_back = runtime.clock.now(), runtime.instance, 0
     if owned is not None:
         given_back = outbox.reopen_unowned(session, me, lanes, owned, now)
     rows = outbox.claim(session, now, limit, lanes)
     claimed = tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
     next_due, is_behind = outbox.next_due(session, lanes), outbox.is_behind(session, lanes)
-    return Claim(claimed, next_due, given_back, is_behind)
+    return ClaimedRows(claimed, next_due, given_back, is_behind)
 
 
 async def carry_out(runtime: Runtime, row: OutboxRow) -> None:

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from cachetools import LRUCache
 
 from service.accounts import access
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.http.callers import Caller
 from service.memory import QUEUES_MAX
 from service.mergequeue.engine.model import MergeQueue

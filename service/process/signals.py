@@ -13,10 +13,11 @@ import structlog
 from service.accounts import repositories
 from service.accounts.access import known_repository
 from service.accounts.store import access
+from service.accounts.tenants import RepositoryRecord
 from service.dashboard.visitors import KeptLevels
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import Lane, RepositoryRecord
+from service.database.outbox import Lane
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import RunStatus
 from service.mergequeue.operations import (

@@ -10,7 +10,7 @@ import pytest
 
 from bot.sandbox.records import Classic
 from service.accounts.store import access
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.applying.reports import REFUSED_BY_RULES
 from service.mergequeue.engine.config import QueueConfig, Toggle

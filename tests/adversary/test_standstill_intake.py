@@ -9,7 +9,7 @@ from sqlalchemy import Update, update
 
 from bot.github import client
 from service.database.database import Tx
-from service.database.records import OutboxState
+from service.database.outbox import OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.mergequeue.operations.watch import SeenQueues
 from service.process import deliveries

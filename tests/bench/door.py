@@ -8,11 +8,11 @@ from aiohttp import web
 
 from bot.keys import KeyRing
 from service.accounts import repositories, tokens
+from service.accounts.tenants import RepositoryRecord
 from service.accounts.tokens import TokenRequest
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
 from service.database.database import Tx, open_store
-from service.database.records import RepositoryRecord
 from service.database.wakeups import Wakeups
 from service.evidence import links
 from service.http import connections

@@ -21,8 +21,7 @@ from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
 from service.database import inbox, outbox
 from service.database.database import Store, open_store
-from service.database.outbox import OutboxItem
-from service.database.records import Lane
+from service.database.outbox import Lane, OutboxItem
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import EntryUpdated, Recorded, RetireRun, Step
 from service.mergequeue.store import journal, queues

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from bot import forms, listening, settings
 from bot.listening import Address
-from service.database.records import Lane
+from service.database.outbox import Lane
 from service.errors import StartRefused
 from service.http import connections
 from service.http.health import Readiness

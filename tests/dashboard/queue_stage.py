@@ -8,7 +8,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 from service.clock import SystemClock
 from service.database.database import Store, Tx
-from service.database.records import LandingState
 from service.database.wakeups import Wakeups
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import (
@@ -37,6 +36,7 @@ from service.mergequeue.engine.outputs import (
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.store import journal, landings
 from service.mergequeue.store import queues as stored
 from service.mergequeue.store.cache import QueueCache

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from service.database.database import Tx
-from service.database.records import Lane
+from service.database.outbox import Lane
 from service.database.tables_deliveries import OutboxRow
 from service.mergequeue.engine.states import QueueState
 from service.testhealth.store.cases import OWNERS

@@ -14,8 +14,8 @@ from service.accounts import signing_keys, tokens
 from service.accounts.store import access
 from service.accounts.tokens import TokenRequest
 from service.database.paging import PageSelection
-from service.database.records import StoredLanding
 from service.errors import NotFound
+from service.mergequeue.landing_records import StoredLanding
 from service.mergequeue.operations import landing_evidence as operations
 from service.mergequeue.store import queues
 from service.vocabulary import SYSTEM, Role

@@ -7,8 +7,8 @@ from sqlalchemy import select
 
 from bot.sandbox.world import Issue
 from service.accounts.store import access
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.testhealth.operations import flags, settings
 from service.testhealth.operations.flags import FlagRequest

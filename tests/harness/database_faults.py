@@ -15,9 +15,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service.boundary import NoBoundary
+from service.database.claims import ClaimedRows
 from service.database.database import BOUNDARIES, Runner, Store
 from service.database.outbox import OutboxRow
-from service.database.records import Claim
 from service.errors import DatabaseUnavailable
 
 HANG_S = 0.3
@@ -118,7 +118,9 @@ class Faulty:
 
 def is_claim(value: object) -> bool:
     """Whether a write returned claimed effects, or that there are none to claim."""
-    return isinstance(value, Claim) and all(isinstance(each, OutboxRow) for each in value.rows)
+    if not isinstance(value, ClaimedRows):
+        return False
+    return all(isinstance(each, OutboxRow) for each in value.rows)
 
 
 def put_between(store: Store) -> Faulty:

@@ -14,7 +14,6 @@ from service.accounts import repositories
 from service.boundary import Boundary, NoBoundary
 from service.clock import RandomIds
 from service.database.database import Store, Tx
-from service.database.records import LandingRecord
 from service.database.wakeups import Wakeups
 from service.evidence import links
 from service.mergequeue.engine import targets
@@ -35,6 +34,7 @@ from service.mergequeue.engine.outputs import Land, LandStep, Step
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
+from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations import facts, queues, turn
 from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import landings

@@ -9,8 +9,8 @@ import pytest
 from service.accounts import access, tokens
 from service.accounts.store import access as stored
 from service.accounts.store import audit
+from service.accounts.tenants import TokenRecord
 from service.accounts.tokens import TokenRequest
-from service.database.records import TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.http import callers
 from service.http.callers import Caller

@@ -13,7 +13,8 @@ from sqlalchemy import select
 
 from service.accounts import repositories
 from service.database import outbox
-from service.database.records import Claim, Lane, OutboxState
+from service.database.claims import ClaimedRows
+from service.database.outbox import Lane, OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues, turn
@@ -419,7 +420,7 @@ async def test_the_lane_of_queues_does_not_wait_for_it(yard):
     run, _ = await yard.pushed({"a.txt": "a\n"})
     await yard.ended(run)
     claimed = await effects.claim(yard.runtime, 32, lanes=outbox.ACTING)
-    assert claimed == Claim((), None, is_behind=False)
+    assert claimed == ClaimedRows((), None, is_behind=False)
     (row,) = (await effects.claim(yard.runtime, 4, lanes=(Lane.COLLECT,))).rows
     assert (row.lane, row.effect) == (Lane.COLLECT, CollectReports(run, 1))
     await yard.runtime.store.run(outbox.retry, row, yard.runtime.clock.now() + SECOND, "x")

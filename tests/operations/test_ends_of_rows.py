@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from service.database import outbox
-from service.database.outbox import OutboxItem, OutboxRow
-from service.database.records import Claim, Lane, OutboxState
+from service.database.claims import ClaimedRows
+from service.database.outbox import Lane, OutboxItem, OutboxRow, OutboxState
 from service.process.workers import flows
 from service.process.workers.flow import Flow, Work
 from service.provider.values import Reply
@@ -68,7 +68,7 @@ class Flows:
 
         async def claim(
             runtime: Runtime, limit: int, owned: Collection[int] | None
-        ) -> Claim[OutboxRow]:
+        ) -> ClaimedRows[OutboxRow]:
             self.looks.append(self.passed_s())
             return await work.claim(runtime, limit, owned)
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from service.database.records import Lane
+from service.database.outbox import Lane
 from service.evidence import expected_tests, failed_tests, links
 from service.evidence.failed_tests import Findings, ReportedCheck, RunStart
 from service.mergequeue.engine.inputs import RepositoryChanged

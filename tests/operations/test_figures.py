@@ -7,10 +7,10 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from service.accounts import repositories, tokens
 from service.accounts.tokens import TokenRequest
-from service.database.records import LandingState
 from service.http.callers import Caller
 from service.memory import Memory
 from service.mergequeue.engine.states import QueueState
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.operations import counting, pull_requests, queues
 from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
 from service.mergequeue.operations.queues import QueueRequest

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from service.database.database import Store
-from service.database.records import LandingState
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import LandMode, Proof
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.operations import landing
 from service.mergequeue.store import figures
 from service.metrics.queue_families import Kind

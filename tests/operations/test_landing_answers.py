@@ -16,12 +16,13 @@ from sqlalchemy.exc import OperationalError
 from service.clock import RandomIds
 from service.database import outbox
 from service.database.database import Store, open_store
-from service.database.records import LandingState, Lane
+from service.database.outbox import Lane
 from service.mergequeue.engine.config import Toggle
 from service.mergequeue.engine.model import Hold, LandMode, MergeQueue
 from service.mergequeue.engine.outputs import Step, Tell
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, RunKind
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.operations import head_branches, landing
 from service.mergequeue.operations.head_branches import DeleteHeadBranch
 from service.mergequeue.reasons.record import HoldScope

@@ -3,9 +3,9 @@
 import pytest
 
 from service.database.database import Store
-from service.database.records import LandingState
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import LandMode, Proof
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.operations import landing
 from service.runtime import Runtime
 from tests.operations.landing_stage import a_unit, runtime_of, three

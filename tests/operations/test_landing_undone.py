@@ -7,10 +7,10 @@ import pytest
 
 from bot.github.landing import SHOWN_FOR
 from service.database.database import Store
-from service.database.records import LandingState
 from service.mergequeue.engine.model import LandMode
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.operations import landing, lost_branches
 from service.provider.errors import OutcomeUnknown
 from service.runtime import Runtime

@@ -7,7 +7,7 @@ import pytest
 
 from service.accounts.store import access
 from service.database import outbox
-from service.database.records import Lane
+from service.database.outbox import Lane
 from service.evidence import lost_reports
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import naming, queues

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from service.database.database import Store, Tx
-from service.database.records import LandingState
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import Hold, KeptMove, LandMode, MergeQueue, Tip
 from service.mergequeue.engine.outputs import Land, Step
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.operations import landing, permits
 from service.mergequeue.reasons.record import HoldScope
 from service.mergequeue.store import queues as stored_queues

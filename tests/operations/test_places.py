@@ -7,8 +7,7 @@ import pytest
 
 from service.clock import SystemClock
 from service.database import outbox
-from service.database.outbox import OutboxItem
-from service.database.records import Lane
+from service.database.outbox import Lane, OutboxItem
 from service.mergequeue.engine.model import LandMode, Proof, Tip
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.operations import turn

@@ -8,8 +8,7 @@ from structlog.testing import capture_logs
 
 from service.database import outbox
 from service.database.database import Store
-from service.database.outbox import OutboxItem
-from service.database.records import Lane, OutboxState
+from service.database.outbox import Lane, OutboxItem, OutboxState
 from service.metrics.process_families import ProcessMeter
 from service.notifications import endpoints, notifications
 from service.notifications.endpoints import EndpointChange

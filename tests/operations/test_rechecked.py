@@ -11,8 +11,8 @@ from sqlalchemy import select
 from service.accounts import repositories
 from service.accounts.store import access
 from service.database.database import Tx
+from service.database.outbox import OutboxState
 from service.database.paging import PageSelection
-from service.database.records import OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.errors import Conflict, NotFound
 from service.memory import Memory

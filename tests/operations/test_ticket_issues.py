@@ -11,7 +11,7 @@ from sqlalchemy import select
 from service.accounts.store import audit
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import Lane
+from service.database.outbox import Lane
 from service.errors import Invalid
 from service.notifications import notifications
 from service.notifications.store import subscribers

@@ -11,11 +11,11 @@ from sqlalchemy import select
 from bot.keys import KeyRing
 from service.accounts import access, tokens
 from service.accounts.store import access as stored_access
+from service.accounts.tenants import RepositoryRecord
 from service.accounts.tokens import TokenRequest
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database.database import Store, Tx
-from service.database.records import RepositoryRecord
 from service.database.wakeups import Wakeups
 from service.evidence import links
 from service.http.callers import Caller

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection
 
 from service.accounts.store import access
-from service.database.records import Organization, RepositoryRecord, TokenRecord
+from service.accounts.tenants import Organization, RepositoryRecord, TokenRecord
 from service.errors import NotFound
 from service.vocabulary import MergeMethod, RepoRef, Role
 from tests.store.conftest import NOW, a_repository

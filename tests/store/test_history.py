@@ -11,7 +11,6 @@ from sqlalchemy.exc import DatabaseError
 
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
-from service.database.records import Placed, Spot, Surface
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import Detail, MergeQueue, Run
 from service.mergequeue.engine.outputs import (
@@ -27,6 +26,7 @@ from service.mergequeue.engine.outputs import (
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.store import journal, notices, pull_requests, queues, runs
+from service.mergequeue.store.notices import NoticeKey, PostedNotice, Surface
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provenance import ProviderTime
 from service.vocabulary import Sha
@@ -228,14 +228,14 @@ def test_the_newest_upload_of_targets_counts_for_its_head(session: Connection, q
 
 
 def test_a_notice_is_found_where_it_was_placed(session: Connection, queue: MergeQueue):
-    comment = Spot(queue.id, 3, Surface.COMMENT, "e3")
-    check = Spot(queue.id, 3, Surface.CHECK, "e3")
+    comment = NoticeKey(queue.id, 3, Surface.COMMENT, "e3")
+    check = NoticeKey(queue.id, 3, Surface.CHECK, "e3")
     assert notices.placed(session, comment) is None
-    notices.place(session, comment, Placed("c1", "old"))
-    notices.place(session, check, Placed("k1", "x"))
-    notices.place(session, comment, Placed("c1", "new"))
-    assert notices.placed(session, replace(comment, entry="e9")) == Placed("c1", "new")
-    assert notices.placed(session, check) == Placed("k1", "x")
+    notices.place(session, comment, PostedNotice("c1", "old"))
+    notices.place(session, check, PostedNotice("k1", "x"))
+    notices.place(session, comment, PostedNotice("c1", "new"))
+    assert notices.placed(session, replace(comment, entry="e9")) == PostedNotice("c1", "new")
+    assert notices.placed(session, check) == PostedNotice("k1", "x")
     assert notices.placed(session, replace(check, entry="e9")) is None
 
 

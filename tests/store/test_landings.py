@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from service.database.records import LandingRecord, LandingState
 from service.mergequeue.engine.model import LandMode, Proof, Tip
 from service.mergequeue.engine.outputs import Land, LandStep
+from service.mergequeue.landing_records import LandingRecord, LandingState
 from service.mergequeue.store import landings
 from service.mergequeue.store.landings import LandingOutcome
 from service.vocabulary import MergeMethod, Sha

@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy import Connection
 
 from service.database import outbox
-from service.database.outbox import OutboxItem, OutboxRow
-from service.database.records import Lane, OutboxState
+from service.database.outbox import Lane, OutboxItem, OutboxRow, OutboxState
 from service.errors import InvariantBroken
 from service.mergequeue.engine.model import LandMode, Proof, Tip
 from service.mergequeue.engine.outputs import (

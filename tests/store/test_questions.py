@@ -27,9 +27,10 @@ from sqlalchemy import (
 from service.accounts.store import access, audit, repeats
 from service.accounts.store.repeats import Keyed
 from service.database import inbox, outbox
-from service.database.records import LandingState, Lane, OutboxState, Spot, Surface
+from service.database.outbox import Lane, OutboxState
 from service.database.tables_base import METADATA
 from service.database.types import Json, Utc
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.store import (
     backlog,
     consents,
@@ -48,6 +49,7 @@ from service.mergequeue.store import (
 )
 from service.mergequeue.store.consents import Shown
 from service.mergequeue.store.listings import RunFilter
+from service.mergequeue.store.notices import NoticeKey, Surface
 from service.mergequeue.store.overviews import Scope
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.metrics.facts import Fact
@@ -327,7 +329,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "consents.note_shown": lambda s: consents.note_shown(s, SHOWN, NOW),
     "consents.end": lambda s: consents.end(s, 7, 7),
     "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),
-    "notices.placed": lambda s: notices.placed(s, Spot(7, 7, Surface.CHECK, "text-7")),
+    "notices.placed": lambda s: notices.placed(s, NoticeKey(7, 7, Surface.CHECK, "text-7")),
     "repeats.claim": lambda s: repeats.claim(s, KEYED, "me", NOW),
     "repeats.keep": lambda s: repeats.keep(s, KEYED, "text-7", repeats.Kept(200, "", b"")),
     "repeats.give_up": lambda s: repeats.give_up(s, KEYED, "text-7"),

@@ -8,10 +8,11 @@ from sqlalchemy import Connection
 
 from service.accounts.store import access
 from service.database import inbox, outbox
-from service.database.records import LandingState, OutboxState
+from service.database.outbox import OutboxState
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import QueueDrained, Recorded, Step
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.store import journal, landings, queues, runs
 from service.mergequeue.store.landings import LandingOutcome
 from service.process.store import retention

@@ -23,8 +23,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.accounts.store.tables_access import ApiTokenRow, RepositoryAliasRow
+from service.accounts.tenants import Organization, RepositoryRecord, TokenRecord
 from service.database.codec import JsonCodec, RowCodec
-from service.database.records import Organization, RepositoryRecord, TokenRecord
 from service.database.tables_base import METADATA, MOVES_WITH_REPOSITORY
 from service.database.tables_tenants import OrganizationRow, RepositoryRow
 from service.database.types import Utc

@@ -1,11 +1,11 @@
 """Handlers of the endpoints about signed evidence of landings."""
 
-from service.database.records import StoredLanding
 from service.http.callers import Call
 from service.http.route import VERSIONED, Fetched, Route, read
 from service.mergequeue.api import pull_requests
 from service.mergequeue.api.models import landing_evidence as models
 from service.mergequeue.api.models.answers import landing_evidence as answers
+from service.mergequeue.landing_records import StoredLanding
 from service.mergequeue.operations import landing_evidence
 from service.vocabulary import Role
 

@@ -12,8 +12,7 @@ import structlog
 
 from service.database import outbox
 from service.database.database import Tx
-from service.database.outbox import OutboxItem
-from service.database.records import Lane
+from service.database.outbox import Lane, OutboxItem
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import LandStep
 from service.provider.values import PullRequest

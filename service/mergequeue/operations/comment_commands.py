@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.errors import Conflict, ServiceError
 from service.mergequeue.engine.config import ForkPolicy, QueueConfig
 from service.mergequeue.engine.model import MergeQueue

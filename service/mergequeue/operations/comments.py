@@ -11,10 +11,10 @@ import structlog
 from service.accounts import audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
+from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
-from service.database.outbox import OutboxItem
-from service.database.records import Lane, RepositoryRecord
+from service.database.outbox import Lane, OutboxItem
 from service.errors import Conflict, Invalid, NotFound
 from service.mergequeue.operations import chains, comment_commands, consents, turn
 from service.mergequeue.operations.command_limits import CommandLimits

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from service.database.database import Tx
-from service.database.records import LandingState
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import (
     EntryMoved,
@@ -19,6 +18,7 @@ from service.mergequeue.engine.outputs import (
     TipMoved,
 )
 from service.mergequeue.engine.states import FINAL, PROBE_SLOTS, EntryState, RunKind
+from service.mergequeue.landing_records import LandingState
 from service.mergequeue.store import figures
 from service.mergequeue.store.figures import Moved
 from service.metrics.facts import Fact

@@ -12,10 +12,10 @@ import structlog
 from pydantic.alias_generators import to_camel
 
 from service.accounts.store import access
+from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
-from service.database.outbox import OutboxItem
-from service.database.records import Lane, RepositoryRecord
+from service.database.outbox import Lane, OutboxItem
 from service.errors import NotFound
 from service.mergequeue.engine.config import SETTINGS, ConfigValue, changed
 from service.mergequeue.engine.model import FileFault, MergeQueue

@@ -16,7 +16,7 @@ from cachetools import LRUCache
 
 from service.accounts.access import AccessVersion
 from service.accounts.store import access as stored_access
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.errors import NotAllowed, Unauthenticated
 from service.http import callers
 from service.http.callers import Caller

@@ -9,8 +9,7 @@ import structlog
 from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
-from service.database.outbox import OutboxItem
-from service.database.records import Lane
+from service.database.outbox import Lane, OutboxItem
 from service.mergequeue.engine.outputs import LandStep
 from service.mergequeue.store import queues
 from service.provider.errors import Gone, GoneKind

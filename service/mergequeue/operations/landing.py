@@ -12,7 +12,7 @@ import structlog
 
 from service.database import instances
 from service.database.database import Tx
-from service.database.records import LandingRecord, LandingState, Lane
+from service.database.outbox import Lane
 from service.mergequeue.engine.config import QueueConfig, Toggle
 from service.mergequeue.engine.inputs import (
     AdvanceRefused,
@@ -30,6 +30,7 @@ from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, Tip
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunKind
+from service.mergequeue.landing_records import LandingRecord, LandingState
 from service.mergequeue.operations import (
     chains,
     checked_names,

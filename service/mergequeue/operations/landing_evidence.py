@@ -10,15 +10,16 @@ from datetime import datetime
 import orjson
 
 from service.accounts import access, signing_keys
+from service.accounts.tenants import RepositoryRecord
 from service.database import paging
 from service.database.database import Tx
 from service.database.page_tokens import Listing
 from service.database.paging import Page, PageSelection
-from service.database.records import LandingRecord, LandingState, RepositoryRecord, StoredLanding
 from service.errors import NotFound
 from service.http.callers import Caller
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.outputs import Land
+from service.mergequeue.landing_records import LandingRecord, LandingState, StoredLanding
 from service.mergequeue.operations.landing_statement import (
     Circumstances,
     LandedStep,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import structlog
 
 from service.accounts.store import access
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.mergequeue.engine.inputs import TestBranchLost
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import naming, sweeping, turn

@@ -9,9 +9,9 @@ from datetime import timedelta
 import structlog
 
 from service.accounts.store import access
+from service.accounts.tenants import RepositoryRecord
 from service.database import inbox
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.mergequeue.operations import comments, sweeping
 from service.mergequeue.store import answered_commands, cursors, queues
 from service.provider.errors import ProviderError

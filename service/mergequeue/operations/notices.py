@@ -14,18 +14,20 @@ from service.accounts import page_addresses
 from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import LandingRecord, LandingState, Lane, Placed, Spot, Surface
+from service.database.outbox import Lane
 from service.mergequeue.engine import checked
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue
 from service.mergequeue.engine.outputs import LandStep, Recorded, Tell
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import FINAL, EntryState, RunPhase
+from service.mergequeue.landing_records import LandingRecord, LandingState
 from service.mergequeue.operations import checked_names, queue_views, turn
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.operations.views import PullRequestView
 from service.mergequeue.store import journal, landings, runs
 from service.mergequeue.store import notices as stored
+from service.mergequeue.store.notices import NoticeKey, PostedNotice, Surface
 from service.mergequeue.wording import failed_tests, notices
 from service.mergequeue.wording.situation import Landed, PullRequestText
 from service.provider.budget import Pressure
@@ -207,7 +209,7 @@ async def _place(
     `essence`: what of the text is worth an edit, None if all of it is.
     """
     surface = SURFACES[type(notice)]
-    spot = Spot(queue.id, text.entry.pr, surface, text.entry.id)
+    spot = NoticeKey(queue.id, text.entry.pr, surface, text.entry.id)
     known = await runtime.store.read(stored.placed, spot)
     digest = _digest(notice, essence)
     if known is not None:
@@ -222,7 +224,7 @@ async def _place(
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, notice)
     runtime.boundary.reach("act.tell.after_send")
     if provider_id is not None:
-        await runtime.store.run(stored.place, spot, Placed(provider_id, digest))
+        await runtime.store.run(stored.place, spot, PostedNotice(provider_id, digest))
     runtime.boundary.reach("act.tell.before_settle")
     return True
 
@@ -275,7 +277,7 @@ async def _farewell(
     if entry.state is EntryState.MERGED:
         await _settle(runtime, queue, text)
     if entry.state is EntryState.MERGED and not text.queue.config.comments_enabled:
-        spot = Spot(queue.id, entry.pr, Surface.COMMAND, entry.id)
+        spot = NoticeKey(queue.id, entry.pr, Surface.COMMAND, entry.id)
         asked = await runtime.store.read(stored.placed, spot)
         if asked is not None:
             await _react(runtime, queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
@@ -285,7 +287,7 @@ async def _farewell(
 
 async def _remove_queue_label(runtime: Runtime, queue: QueueRef, number: int) -> None:
     """Remove the label with which a person submitted it, unless that person removed it."""
-    spot = Spot(queue.id, number, Surface.QUEUE_LABEL, "")
+    spot = NoticeKey(queue.id, number, Surface.QUEUE_LABEL, "")
     seen = await runtime.store.read(stored.placed, spot)
     if seen is None or not seen.digest:
         return
@@ -310,11 +312,11 @@ async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> N
 
 
 async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply: Reply) -> None:
-    spot = Spot(queue.id, text.entry.pr, Surface.FAREWELL, text.entry.id)
+    spot = NoticeKey(queue.id, text.entry.pr, Surface.FAREWELL, text.entry.id)
     if await runtime.store.read(stored.placed, spot) is not None:
         return
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, reply)
-    await runtime.store.run(stored.place, spot, Placed(provider_id or "dropped", ""))
+    await runtime.store.run(stored.place, spot, PostedNotice(provider_id or "dropped", ""))
 
 
 async def say_plain(
@@ -341,8 +343,8 @@ async def _react(runtime: Runtime, repo: RepoRef, reaction: Reaction) -> None:
 
 def note_completed_check(session: Tx, queue: QueueRef, step: LandStep, provider_id: str) -> None:
     """Note that a landing completes the check run of a submission, whatever it says."""
-    spot = Spot(queue.id, step.pr, Surface.CHECK, step.entry)
-    stored.place(session, spot, Placed(provider_id, stored.EDITED))
+    spot = NoticeKey(queue.id, step.pr, Surface.CHECK, step.entry)
+    stored.place(session, spot, PostedNotice(provider_id, stored.EDITED))
 
 
 def write_checks_again(
@@ -355,7 +357,7 @@ def write_checks_again(
     items = [
         turn.item(runtime, Tell(entry.pr, entry.id, entry.state, entry.reason), now)
         for entry in entries
-        if (known := stored.placed(session, Spot(queue.id, entry.pr, Surface.CHECK, entry.id)))
+        if (known := stored.placed(session, NoticeKey(queue.id, entry.pr, Surface.CHECK, entry.id)))
         and known.digest == stored.EDITED
     ]
     if items:
@@ -365,11 +367,11 @@ def write_checks_again(
 
 def remember_command(session: Tx, queue_id: int, number: int, entry: str, comment_id: str) -> None:
     """Store which comment submitted an entry, for the reaction at its end."""
-    spot = Spot(queue_id, number, Surface.COMMAND, entry)
-    stored.place(session, spot, Placed(comment_id, ""))
+    spot = NoticeKey(queue_id, number, Surface.COMMAND, entry)
+    stored.place(session, spot, PostedNotice(comment_id, ""))
 
 
 def note_queue_label(session: Tx, queue_id: int, number: int, change_id: str, label: str) -> None:
     """Store the newest change of the queue's label that was read; `label` empty: it was removed."""
-    spot = Spot(queue_id, number, Surface.QUEUE_LABEL, "")
-    stored.place(session, spot, Placed(change_id, label))
+    spot = NoticeKey(queue_id, number, Surface.QUEUE_LABEL, "")
+    stored.place(session, spot, PostedNotice(change_id, label))

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.paging import PageSelection
-from service.database.records import RepositoryRecord
 from service.mergequeue.operations import (
     explain,
     lists,

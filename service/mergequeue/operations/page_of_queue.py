@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import LandingRecord, RepositoryRecord
 from service.mergequeue.engine.model import Entry, MergeQueue, Run
 from service.mergequeue.engine.states import FINAL
+from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations import queue_access, queue_views, turn
 from service.mergequeue.operations.views import QueueView
 from service.mergequeue.store import listings, overviews, runs

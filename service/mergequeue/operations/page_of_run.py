@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import LandingRecord, RepositoryRecord
 from service.errors import NotFound
 from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations import testing, turn
 from service.mergequeue.operations.views import TestingView
 from service.mergequeue.store import overviews, queues, runs

@@ -7,13 +7,13 @@ The call is sent once, and read back if its answer may have been lost (docs/desi
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from service.database.records import LandingRecord
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import LandMode, MergeQueue
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.planning import landing
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import LANDS, EntryState, RunStatus
+from service.mergequeue.landing_records import LandingRecord
 from service.mergequeue.operations.commit_values import CommitTexts
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import AdvanceRequest, LandStop, Merged, MergeRequest

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
+from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import Lane, Placed, RepositoryRecord
+from service.database.outbox import Lane
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.operations import comments, turn
 from service.mergequeue.store import notices as stored
 from service.mergequeue.store import queues, runs
+from service.mergequeue.store.notices import PostedNotice
 from service.provider.signals import Asked, AskSource, AskSubmit, ButtonPressed, NoticeEdited
 from service.runtime import Runtime
 
@@ -68,7 +70,7 @@ def _doubt(session: Tx, runtime: Runtime, repository_id: int, edited: NoticeEdit
         entry = None if spot is None else runs.newest_entry(session, queue.id, spot.pr)
         if spot is None or entry is None:
             continue
-        stored.place(session, spot, Placed(edited.comment_id, stored.EDITED))
+        stored.place(session, spot, PostedNotice(edited.comment_id, stored.EDITED))
         action = Tell(entry.pr, entry.id, entry.state, entry.reason)
         item = turn.item(runtime, action, runtime.clock.now())
         outbox.append(session, repository_id, queue.id, 0, [item])

@@ -1,8 +1,8 @@
 """Queues that a caller of the API may see."""
 
 from service.accounts import access
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.http.callers import Caller
 from service.memory import VersionedCache

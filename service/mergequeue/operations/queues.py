@@ -8,8 +8,8 @@ from service.accounts import access as callers
 from service.accounts import audit_entries
 from service.accounts.store import access, audit
 from service.accounts.store.audit import AuditRow
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.errors import Invalid, Malformed, NotFound
 from service.mergequeue.engine.applying.commands import HOLDS_MAX
 from service.mergequeue.engine.config import (

@@ -11,7 +11,7 @@ import structlog
 
 from service.accounts import repositories
 from service.accounts.store import access
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import (

@@ -16,7 +16,7 @@ import structlog
 from cachetools import LRUCache
 
 from service.accounts.store import access
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.errors import Overloaded
 from service.memory import QUEUES_MAX
 from service.mergequeue.engine.config import ConfigValue, QueueConfig, changed

@@ -17,8 +17,7 @@ from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
 from service.database import outbox
 from service.database.database import Tx
-from service.database.outbox import OutboxItem
-from service.database.records import Lane
+from service.database.outbox import Lane, OutboxItem
 from service.errors import Conflict, InvariantBroken, NotFound, Stale
 from service.locks import LocksByNumber
 from service.mergequeue.engine import engine

@@ -11,7 +11,7 @@ import structlog
 from cachetools import LRUCache
 
 from service.database.database import Tx
-from service.database.records import Lane
+from service.database.outbox import Lane
 from service.errors import DatabaseUnavailable, InvariantBroken, NotFound
 from service.memory import QUEUES_MAX
 from service.mergequeue.engine.explaining import standstill

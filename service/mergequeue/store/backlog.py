@@ -6,8 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, func, select
 
-from service.database.outbox import EFFECT, IN_ORDER, LAND
-from service.database.records import Lane, OutboxState
+from service.database.outbox import EFFECT, IN_ORDER, LAND, Lane, OutboxState
 from service.database.tables_deliveries import InboxRow, OutboxRow
 from service.mergequeue.engine.explaining.standstill import OpenEffect
 from service.mergequeue.engine.outputs import BuildTestBranch

@@ -7,7 +7,7 @@ from itertools import takewhile
 from sqlalchemy import Connection, Row, bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.database.records import StoredLanding
+from service.mergequeue.landing_records import StoredLanding
 from service.mergequeue.store.tables_queues import LandingEvidenceRow
 from service.vocabulary import QueueRef, Sha
 

@@ -16,9 +16,9 @@ from sqlalchemy import (
 )
 
 from service.database.codec import RowCodec
-from service.database.records import LandingRecord, LandingState
 from service.mergequeue.engine.model import LandMode
 from service.mergequeue.engine.outputs import Land
+from service.mergequeue.landing_records import LandingRecord, LandingState
 from service.mergequeue.store.rows import queues
 from service.mergequeue.store.tables_queues import IS_LANDED, IS_OPEN_PERMIT, LandingRow
 from service.vocabulary import Sha

@@ -1,11 +1,48 @@
 """Our notices at the provider, recorded so that each is written once."""
 
+from dataclasses import dataclass
+from enum import StrEnum
+
 from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.database.records import Placed, Spot, Surface
 from service.mergequeue.store.rows import queues
 from service.mergequeue.store.tables_queues import NoticeRow
+
+
+class Surface(StrEnum):
+    """The places of our notices.
+
+    COMMAND is the comment that submitted an entry, FAREWELL the one that says why it left.
+    QUEUE_LABEL is the newest change of the queue's label that was read, with the label as digest,
+    empty once it was removed.
+    """
+
+    COMMENT = "comment"
+    CHECK = "check"
+    LABEL = "label"
+    QUEUE_LABEL = "queue_label"
+    COMMAND = "command"
+    FAREWELL = "farewell"
+
+
+@dataclass(frozen=True, slots=True)
+class PostedNotice:
+    """A notice that stands at the provider: its id there and the digest of its text."""
+
+    provider_id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeKey:
+    """The place of a notice; `entry` only counts for checks, one for each submission."""
+
+    queue_id: int
+    pr: int
+    surface: Surface
+    entry: str = ""
+
 
 notices = NoticeRow.__table__
 
@@ -31,13 +68,13 @@ PLACE = _PLACED.on_conflict_do_update(
 )
 
 
-def placed(session: Connection, spot: Spot) -> Placed | None:
+def placed(session: Connection, spot: NoticeKey) -> PostedNotice | None:
     """Return the notice recorded for this spot, None if there is none."""
     row = session.execute(SELECT_PLACED, _key(spot)).first()
-    return None if row is None else Placed(row.provider_id, row.digest)
+    return None if row is None else PostedNotice(row.provider_id, row.digest)
 
 
-def comment_spot(session: Connection, queue_id: int, comment_id: str) -> Spot | None:
+def comment_spot(session: Connection, queue_id: int, comment_id: str) -> NoticeKey | None:
     """Return the spot of a status comment by its id at the provider; None if it is not ours."""
     statement = select(notices.c.pr).where(
         notices.c.queue_id == queue_id,
@@ -45,16 +82,16 @@ def comment_spot(session: Connection, queue_id: int, comment_id: str) -> Spot | 
         notices.c.provider_id == comment_id,
     )
     number = session.execute(statement).scalar()
-    return None if number is None else Spot(queue_id, number, Surface.COMMENT, "")
+    return None if number is None else NoticeKey(queue_id, number, Surface.COMMENT, "")
 
 
-def place(session: Connection, spot: Spot, standing: Placed) -> None:
+def place(session: Connection, spot: NoticeKey, standing: PostedNotice) -> None:
     """Record the notice now at this spot."""
     stands = {"of_provider": standing.provider_id, "of_digest": standing.digest}
     session.execute(PLACE, _key(spot) | stands)
 
 
-def _key(spot: Spot) -> dict[str, object]:
+def _key(spot: NoticeKey) -> dict[str, object]:
     """Return the key: one comment and labels for a pull request and queue, else by submission."""
     entry = "" if spot.surface in OF_PULL_REQUEST else spot.entry
     return {

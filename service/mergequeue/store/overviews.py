@@ -21,11 +21,11 @@ from sqlalchemy import (
 )
 
 from service.database.codec import JsonCodec
-from service.database.records import LandingRecord, LandingState
 from service.database.types import Utc
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunStatus
+from service.mergequeue.landing_records import LandingRecord, LandingState
 from service.mergequeue.store import listings
 from service.mergequeue.store.landings import LANDING, landings
 from service.mergequeue.store.queues import SELECT_REFS, SELECT_REFS_AFTER, ref_of, repositories

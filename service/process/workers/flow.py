@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from service.database.records import Claim
+from service.database.claims import ClaimedRows
 from service.errors import DatabaseUnavailable
 from service.process.workers.guard import failure_of
 from service.runtime import Runtime
@@ -57,7 +57,7 @@ class Work(Generic[Row]):
 
     topic: str
     at_once: int
-    claim: Callable[[Runtime, int, Collection[int] | None], Awaitable[Claim[Row]]]
+    claim: Callable[[Runtime, int, Collection[int] | None], Awaitable[ClaimedRows[Row]]]
     carry_out: Callable[[Runtime, Row], Awaitable[None]]
     interrupted: Callable[[Runtime, Row, Exception], Awaitable[None]]
     ends: str
@@ -152,7 +152,7 @@ class Flow(Generic[Row]):
         if not self._is_stopping:
             await self._runtime.wakeups.wait(self._work.topic, seen, pause_s)
 
-    async def _claimed(self, limit: int) -> Claim[Row]:
+    async def _claimed(self, limit: int) -> ClaimedRows[Row]:
         """Claim rows; once in a while, free those that no task owns first.
 
         Claims of one flow never overlap, so a claimed row without a task is one for which the

@@ -3,8 +3,7 @@
 from functools import partial
 
 from service.database import outbox
-from service.database.outbox import OutboxRow
-from service.database.records import Lane
+from service.database.outbox import Lane, OutboxRow
 from service.notifications import notifications
 from service.process import deliveries, effects
 from service.process.workers.flow import Work

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from service.accounts.tenants import RepositoryRecord
 from service.database import paging
 from service.database.database import Tx
 from service.database.paging import CountedPage, PageSelection
-from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.filters import TestFilter
 from service.testhealth.operations import records, settled_tests

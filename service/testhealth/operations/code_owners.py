@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from service.accounts.store import access
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.errors import Overloaded
 from service.parsers import Stopped
 from service.provider.errors import ProviderError, Refused, RefusedCode, Unavailable

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 import structlog
 
 from service.accounts.store import access
+from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
-from service.database.outbox import OutboxItem
-from service.database.records import Lane, RepositoryRecord
+from service.database.outbox import Lane, OutboxItem
 from service.errors import Invalid, Malformed, Overloaded
 from service.provider.archives import NoArchive
 from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger

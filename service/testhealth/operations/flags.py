@@ -7,8 +7,8 @@ from typing import NamedTuple
 from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.detector import health
 from service.testhealth.operations import judge, messages, records, ticket_issues

@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from service.accounts.store import access
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import Lane
+from service.database.outbox import Lane
 from service.locks import LocksByNumber
 from service.notifications import notifications
 from service.runtime import Runtime

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
+from service.accounts.tenants import RepositoryRecord
 from service.database import page_tokens, paging
 from service.database.database import Tx
 from service.database.paging import CountedPage, PageSelection
-from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.runtime import Runtime
 from service.testhealth.detector import figures as days_and_rates

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.accounts import page_addresses
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.notifications import notifications
 from service.notifications.messages import Message, common_fields, message_of, time_text
 from service.notifications.store import subscribers

@@ -7,8 +7,8 @@ from service.accounts import access, audit_entries
 from service.accounts.store import access as stored_access
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.errors import FieldError, Malformed
 from service.runtime import Runtime
 from service.testhealth.operations import messages, records

@@ -5,8 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.detector import figures
 from service.testhealth.detector.quarantine import QuarantineSetting

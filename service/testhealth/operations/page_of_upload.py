@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.operations import answers, failure_texts, notices, records
 from service.testhealth.operations.notices import QuarantineLarge

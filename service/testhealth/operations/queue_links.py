@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.operations.messages import UploadSummary
 from service.testhealth.operations.upload_values import UploadAnswer

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from service.accounts import access, page_addresses
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.http.callers import Caller
 from service.runtime import Options, Runtime

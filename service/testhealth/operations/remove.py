@@ -10,9 +10,9 @@ from datetime import datetime
 from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
+from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.operations import judge, records
 from service.testhealth.operations.judge import RepositoryTests

@@ -8,10 +8,10 @@ read, each test that is in the list throughout is on exactly one of them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
 from service.database.page_tokens import Key, Listing
 from service.database.paging import CountedPage, Place
-from service.database.records import RepositoryRecord
 from service.testhealth.store.numbered import ABOVE_ALL, NumberedTests
 
 TOP_MAX = 200

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
 from service.accounts import access, page_addresses
+from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.errors import FieldError, Invalid, Malformed
 from service.http.callers import Caller
 from service.notifications.store import subscribers

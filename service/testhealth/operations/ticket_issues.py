@@ -11,10 +11,10 @@ from datetime import datetime
 from service.accounts import audit_entries, page_addresses
 from service.accounts.store import access
 from service.accounts.store.audit import AuditRow
+from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
-from service.database.outbox import OutboxItem, OutboxRow
-from service.database.records import Lane, RepositoryRecord
+from service.database.outbox import Lane, OutboxItem, OutboxRow
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.values import Reply
 from service.runtime import Runtime

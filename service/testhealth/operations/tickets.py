@@ -6,8 +6,8 @@ from urllib.parse import quote
 from service.accounts import access, audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.runtime import Runtime
 from service.testhealth.operations import messages, records

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.errors import NotFound
 from service.mergequeue.operations.doctor import checks, facts, queue
 from service.mergequeue.operations.doctor.facts import QueueFacts, QueueOf

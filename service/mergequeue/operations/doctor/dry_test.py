@@ -11,8 +11,8 @@ from service.accounts import access as callers
 from service.accounts import audit_entries
 from service.accounts.store import audit
 from service.accounts.store.audit import AuditRow
+from service.accounts.tenants import RepositoryRecord
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
 from service.errors import Invalid, NotFound
 from service.mergequeue.operations import naming, vehicles
 from service.mergequeue.operations.doctor import facts

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from service.database.records import RepositoryRecord
+from service.accounts.tenants import RepositoryRecord
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.operations import (

@@ -1,0 +1,53 @@
+"""Organizations, their repositories and their API tokens, as stored."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.vocabulary import MergeMethod, RepoRef, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """A tenant: an account at a host, bound by the provider's numeric id once installed."""
+
+    id: int
+    host: str
+    provider_id: str | None
+    slug: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryRecord:
+    """A repository as last read; `available` is false when gone, archived or not ours."""
+
+    id: int
+    org_id: int
+    ref: RepoRef
+    provider_id: str
+    default_branch: str
+    merge_methods: frozenset[MergeMethod]
+    archived: bool
+    available: bool
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """An API token; `digest` is its keyed hash, `repositories` None means all.
+
+    A rotation makes it expire earlier than it was granted.
+    """
+
+    id: str
+    org_id: int
+    org_slug: str
+    host: str
+    name: str
+    role: Role
+    digest: bytes
+    repositories: frozenset[int] | None
+    created_at: datetime
+    granted_until: datetime | None
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
