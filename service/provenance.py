@@ -1,8 +1,8 @@
 """Record who says so: proofs of facts, and the provider's own times (docs/design/provenance.md).
 
 A fact may move a decision only if who made it, about what, and when, is proved. A rule takes a
-`Fact` or a `ProviderTime`, never a bare name, flag or `datetime`. `service/fact_rules.py` has the
-table of what each kind of fact may move.
+`Fact` or a `ProviderTime`, never a bare name, flag or `datetime`. `tests/docs/fact_rules.py` has
+the table of what each kind of fact may move.
 """
 
 from dataclasses import dataclass

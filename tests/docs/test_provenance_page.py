@@ -6,12 +6,12 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from bot import settings as deployment
-from service import fact_rules
-from service.fact_rules import RULES, FactRule
 from service.mergequeue.engine.config import QueueConfig
 from service.provenance import FactKind, Proof
 from service.settings import definitions
 from service.testhealth.settings import TestSettings
+from tests.docs import fact_rules
+from tests.docs.fact_rules import RULES, FactRule
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/design/provenance.md"

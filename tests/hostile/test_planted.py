@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from service import check_reports, fact_rules
+from service import check_reports
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.applying import apply, reports
 from service.mergequeue.engine.culprits import verdict
@@ -17,6 +17,7 @@ from service.provenance import FactKind, Proof
 from service.testhealth.detector import completeness, excuses
 from service.testhealth.reports import jobs
 from service.vocabulary import Check, RequiredName, RequiredSource
+from tests.docs import fact_rules
 from tests.hostile import file_faults, fork_faults, players
 from tests.hostile.truth import Plot
 from tests.hostile.world import Violation
