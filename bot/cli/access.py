@@ -11,7 +11,7 @@ import typer
 
 from bot.cli import destination, options, output
 from bot.cli.exits import Exit, Failed
-from service.accounts.token_views import IssuedToken, TokenView
+from service.accounts.tenants import IssuedToken, TokenView
 from service.errors import NotFound
 from service.vocabulary import RepoRef, Role
 

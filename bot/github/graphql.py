@@ -10,8 +10,7 @@ from bot.github.reading import Fields, time_of
 from bot.github.wire import Answer
 from service.provenance import ProviderTime
 from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
-from service.provider.pushes import ForcePush
-from service.provider.values import Commit, PullRequest
+from service.provider.values import Commit, ForcePush, PullRequest
 from service.vocabulary import Approval, Mergeability, PullRequestState, Sha
 
 PAGES_MAX = 10

@@ -48,7 +48,6 @@ from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.labels import LabelChange, LabelRemoval
-from service.provider.listed import ListedPullRequest
 from service.provider.signals import Delivery, FailedDelivery, PullRequestChanged, Signal, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -73,6 +72,7 @@ from service.provider.values import (
     CommitAuthor,
     Conflicted,
     LandStop,
+    ListedPullRequest,
     Merged,
     MergeRequest,
     Notice,

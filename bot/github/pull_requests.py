@@ -12,10 +12,10 @@ from bot.github.graphql import Context, Facts
 from bot.github.protection import BranchRules, Protection, own_check
 from bot.github.reading import Fields
 from service.provider.errors import GoneKind, ProviderError, Throttled, Unavailable
-from service.provider.listed import ListedPullRequest
 from service.provider.stacks import Stack
 from service.provider.values import (
     ChangedFiles,
+    ListedPullRequest,
     PullRequest,
 )
 from service.vocabulary import (

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from service.provenance import ProviderTime
-from service.provider.listed import ListedPullRequest
 from service.provider.signals import Where
-from service.provider.values import Commit, Repository
+from service.provider.values import Commit, ListedPullRequest, Repository
 from service.vocabulary import MergeMethod, RepoId, RepoRef, Sha
 
 # The permissions whose absence changes what we do.

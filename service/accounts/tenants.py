@@ -1,4 +1,4 @@
-"""Organizations, their repositories and their API tokens, as stored."""
+"""Organizations, their repositories and their API tokens, as stored and as shown."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,3 +51,30 @@ class TokenRecord:
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenView:
+    """A token without its secret. `repositories` None: all of the organization.
+
+    Those it is limited to are spelled as they are now, by id.
+    """
+
+    id: str
+    name: str
+    role: Role
+    org_slug: str
+    host: str
+    repositories: tuple[RepoRef, ...] | None
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A new token: its secret text is shown this once."""
+
+    secret: str
+    view: TokenView

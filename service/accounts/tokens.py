@@ -15,8 +15,7 @@ from service.accounts import access as format_of
 from service.accounts import audit_entries
 from service.accounts.store import access, audit
 from service.accounts.store.audit import AuditRow
-from service.accounts.tenants import Organization, TokenRecord
-from service.accounts.token_views import IssuedToken, TokenView
+from service.accounts.tenants import IssuedToken, Organization, TokenRecord, TokenView
 from service.database import page_tokens, paging
 from service.database.database import Tx
 from service.database.page_tokens import Key, Listing

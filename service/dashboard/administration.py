@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from service.accounts import activity as audit_log
-from service.accounts import organizations
+from service.accounts import repositories
 from service.accounts.tenants import Organization
 from service.dashboard import page_of_activity, page_of_tokens, page_of_webhooks
 from service.dashboard.page_of_activity import ActivityPage
@@ -16,7 +16,7 @@ from service.vocabulary import Role
 
 async def organizations_of(runtime: Runtime, visitor: Visitor) -> tuple[Organization, ...]:
     """Return the organizations that the visitor administers, by name."""
-    known = await organizations.known(runtime)
+    known = await repositories.organizations(runtime)
     return tuple(each for each in known if _administers(runtime, visitor, each))
 
 

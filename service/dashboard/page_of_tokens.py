@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from service.accounts import tokens
 from service.accounts.api.models.tokens import CreateToken, RevokeToken
-from service.accounts.token_views import TokenView
+from service.accounts.tenants import TokenView
 from service.accounts.tokens import TokenRequest
 from service.dashboard.requests import Action, OrganizationRequest
 from service.database.paging import PageSelection

@@ -14,8 +14,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import outbox, probes
 from service.database.outbox import OutboxState
-from service.database.tables_deliveries import OutboxRow
-from service.database.tables_instances import InstanceRow
+from service.database.tables_deliveries import InstanceRow, OutboxRow
 from service.database.types import Utc
 
 GONE_AFTER = timedelta(seconds=40)

@@ -150,3 +150,18 @@ class JournalRow(Row, table=True):
 # A literal, not a parameter: SQLite recognizes a partial index only by equal text.
 IS_CHANGE_OF_QUEUE = JournalRow.__table__.c.event == literal_column("'QueueStateChanged'")
 partial("ix_journal_changes_of_queue", JournalRow, "queue_id", "at", "id", where=IS_CHANGE_OF_QUEUE)
+
+
+class InstanceRow(Row, table=True):
+    """An instance and its last heartbeat; deleted when it stops or is gone.
+
+    `fingerprint` is a digest of the settings that all instances must share.
+    """
+
+    __tablename__ = "instance"
+
+    id: str = Field(primary_key=True)
+    version: str
+    fingerprint: str
+    started_at: datetime = Field(sa_type=Utc)
+    heartbeat: datetime = Field(sa_type=Utc)

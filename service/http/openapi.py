@@ -14,7 +14,8 @@ import orjson
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaValue
 
-from service.http import callers, codes, errors, examples, repeats, schemas
+from service.http import callers, codes, errors, repeats, schemas
+from service.http.models.answers.common import OPEN_WORDS
 from service.http.models.answers.problems import Problem
 from service.http.route import (
     JSON,
@@ -53,6 +54,13 @@ body is JSON within bounds: 32 levels, strings of 1 MiB without NUL, integers of
 name twice. Clients ignore fields and words that they do not know: lists with
 `x-extensible-enum` may grow.
 """
+
+EXAMPLE_OF_TYPE: Mapping[str, object] = {"null": None, "boolean": True, "integer": 1, "number": 0.5}
+EXAMPLE_OF_FORMAT: Mapping[str, object] = {
+    "binary": "<testsuite/>",
+    "date": "2026-03-02",
+    "date-time": "2026-03-02T14:02:19.000Z",
+}
 
 LICENCE: Json = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
@@ -259,7 +267,7 @@ class _Writer:
         return {
             kind: {
                 **media,
-                "example": examples.example_of(media["schema"], self._components, whole=whole),
+                "example": _example_of(media["schema"], self._components, whole=whole),
             }
             for kind, media in content.items()
         }
@@ -394,3 +402,39 @@ def _refusal(status: int, same: Sequence[str]) -> Json:
             "text/plain": {"schema": {"type": "string"}},
         },
     }
+
+
+def _example_of(
+    schema: JsonSchemaValue, schemas: Mapping[str, JsonSchemaValue], *, whole: bool
+) -> object:
+    """Return a value of this schema; without `whole` an object has its required fields alone.
+
+    `schemas` are those that it may refer to. Raises ValueError where nothing gives an example.
+    """
+    for keyword in ("examples", "enum", OPEN_WORDS):
+        if keyword in schema:
+            return schema[keyword][0]
+    if "const" in schema:
+        return schema["const"]
+    if "$ref" in schema:
+        return _example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas, whole=whole)
+    if "anyOf" in schema and "type" not in schema:
+        return _example_of(schema["anyOf"][0], schemas, whole=whole)
+    if schema.get("type") == "object":
+        fields = schema.get("properties", {})
+        wanted = fields if whole else schema.get("required", ())
+        return {name: _example_of(fields[name], schemas, whole=whole) for name in wanted}
+    if schema.get("type") == "array":
+        return [_example_of(schema.get("items", {}), schemas, whole=whole)]
+    return _scalar_example(schema)
+
+
+def _scalar_example(schema: JsonSchemaValue) -> object:
+    for keyword, known in (
+        ("minimum", None),
+        ("format", EXAMPLE_OF_FORMAT),
+        ("type", EXAMPLE_OF_TYPE),
+    ):
+        if keyword in schema and (known is None or schema[keyword] in known):
+            return schema[keyword] if known is None else known[schema[keyword]]
+    raise ValueError(f"no example is known for {dict(schema)}")

@@ -4,20 +4,20 @@ A claim belongs to the process that made it. A process that stopped, ended or hu
 its claims; then any other process frees them (docs/design/transactions.md 9).
 """
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import structlog
 
 from service import time_limits
 from service.accounts import installations
-from service.database import instances, outbox
+from service.database import inbox, instances, outbox
 from service.database.database import Tx
-from service.database.instances import Instance, Known
+from service.database.instances import Departure, Instance, Known
 from service.errors import DatabaseUnavailable
 from service.mergequeue.operations import reconcile
+from service.notifications.store import notifications
 from service.process import signals
-from service.process.store import claims
-from service.process.store.claims import Freed
 from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
 
@@ -27,6 +27,16 @@ BEAT = timedelta(seconds=5)
 TOPICS = ("inbox", "notifications", *dict.fromkeys(outbox.TOPICS.values()))
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """The instances that are gone, and how many claims of theirs were freed."""
+
+    gone: tuple[str, ...]
+    effects: int
+    deliveries: int
+    notifications: int
 
 
 async def recover(runtime: Runtime) -> None:
@@ -96,7 +106,26 @@ async def beat(runtime: Runtime) -> Freed:
 def _beat(session: Tx, runtime: Runtime, me: Instance) -> Freed:
     now = runtime.clock.now()
     instances.beat(session, me, now)
-    return claims.free_those_of_gone(session, me.id, now)
+    return free_claims_of_gone(session, me.id, now)
+
+
+def free_claims_of_gone(session: Tx, me: str, now: datetime) -> Freed:
+    """Forget instances that are gone and free their claims; effects being sent become unknown."""
+    return _freed(session, instances.forget_gone(session, me, now))
+
+
+def free_own_claims(session: Tx, me: str, now: datetime) -> Freed:
+    """Forget this instance, whose work has ended, and free its claims."""
+    return _freed(session, instances.forget_me(session, me, now))
+
+
+def _freed(session: Tx, departure: Departure) -> Freed:
+    return Freed(
+        gone=departure.gone,
+        effects=outbox.reopen_sent(session, departure.living),
+        deliveries=inbox.release(session, departure.living),
+        notifications=notifications.release(session, departure.living),
+    )
 
 
 async def prove_writable(runtime: Runtime) -> None:
@@ -121,7 +150,7 @@ async def leave(runtime: Runtime) -> None:
     """
     time_limits.answer_soon()
     try:
-        await runtime.store.run(claims.free_mine, runtime.instance, runtime.clock.now())
+        await runtime.store.run(free_own_claims, runtime.instance, runtime.clock.now())
     except DatabaseUnavailable as refused:
         log.warning("left_unsaid", why=refused.detail)
 

@@ -15,7 +15,6 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource
 from service.provider.labels import LabelChange
-from service.provider.listed import ListedPullRequest
 from service.provider.signals import FailedDelivery, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -40,6 +39,7 @@ from service.provider.values import (
     CommitAuthor,
     Conflicted,
     LandStop,
+    ListedPullRequest,
     Merged,
     MergeRequest,
     Notice,

@@ -10,7 +10,6 @@ from enum import IntEnum, StrEnum
 
 from service.provenance import ProviderTime
 from service.provider.labels import LabelRemoval, StateLabel
-from service.provider.pushes import ForcePush
 from service.provider.signals import Delivery
 from service.provider.stacks import Stack
 from service.vocabulary import (
@@ -38,6 +37,17 @@ class Repository:
     merge_methods: frozenset[MergeMethod]
     archived: bool
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForcePush:
+    """A force push, by which a head may leave and come back (docs/design/security.md 4).
+
+    `to` is the new head, None if the provider does not say.
+    """
+
+    at: ProviderTime
+    to: Sha | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,15 @@ class PullRequest:
     def target_branch(self) -> str:
         """The branch that it is to land on: that of its stack, else its base."""
         return self.base_branch if self.stack is None else self.stack.target
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPullRequest:
+    """A pull request in a list: its head, and the provider's time of its last change."""
+
+    number: int
+    head: Sha
+    shown_at: ProviderTime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bot import settings
-from service.http import for_reporters
+from service.http import well_known
 from service.http.errors import HttpRefused
 from service.http.route import Look
 from service.process.api import routes
@@ -24,7 +24,7 @@ def look(options: Options) -> Look:
 
 def contacts(options: Options) -> dict[str, str]:
     """The fields of the file."""
-    page = for_reporters.contacts(look(options))
+    page = well_known.contacts(look(options))
     assert page.content_type == "text/plain; charset=utf-8"
     return dict(line.split(": ", 1) for line in page.body.decode().splitlines())
 
@@ -50,11 +50,11 @@ def test_without_a_public_address_a_contact_is_enough():
 
 def test_nothing_is_made_up_where_nothing_is_set():
     with pytest.raises(HttpRefused, match="HEADGATE_SECURITY_CONTACT"):
-        for_reporters.contacts(look(Options("1")))
+        well_known.contacts(look(Options("1")))
 
 
 def test_the_policy_is_the_one_of_the_repository():
-    page = for_reporters.policy(look(PUBLIC))
+    page = well_known.policy(look(PUBLIC))
     assert page.body == (ROOT / "SECURITY.md").read_bytes()
     assert b"Report a vulnerability" in page.body
 

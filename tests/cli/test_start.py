@@ -14,7 +14,7 @@ from tests.cli.processes import environment
 VALUES = {
     "service",
     "service.accounts",
-    "service.accounts.token_views",
+    "service.accounts.tenants",
     "service.errors",
     "service.testhealth",
     "service.testhealth.reports",

@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from bot.cli import app
 from bot.cli.agents.server import Service, make_server
-from service.http import for_agents
+from service.http import well_known
 from service.process.api import routes
 from tests.tidy.tree import ROOT
 
@@ -77,6 +77,6 @@ def test_every_link_of_the_index_in_the_repository_opens():
 
 
 def test_every_link_of_the_index_of_an_instance_is_a_route():
-    links = LINK.findall(for_agents.INDEX)
+    links = LINK.findall(well_known.INDEX)
     assert {"/docs/skill", "/openapi.json"} <= set(links)
     assert {*links} <= {route.path for route in routes.ROUTES}

@@ -16,7 +16,6 @@ from service.provider.audits import AuditSubject, DryTest, DryTestRequest, Findi
 from service.provider.budget import Budget, Pressure
 from service.provider.ci import Artifact, CiJob, CiRun, Judged, PullRequestSource, Subject
 from service.provider.labels import LabelChange
-from service.provider.listed import ListedPullRequest
 from service.provider.signals import Delivery, FailedDelivery, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
@@ -43,6 +42,7 @@ from service.provider.values import (
     Conflicted,
     Known,
     LandStop,
+    ListedPullRequest,
     Merged,
     MergeRequest,
     Notice,

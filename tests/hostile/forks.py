@@ -41,9 +41,8 @@ from service.mergequeue.store.consents import Shown
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provenance import ProviderTime
 from service.provider.ci import CiRun, CiTrigger, ProvedJob
-from service.provider.pushes import ForcePush
 from service.provider.signals import AskCancel, Asked, AskSource, AskSubmit, Where
-from service.provider.values import AccessLevel, ChangedFiles, PullRequest
+from service.provider.values import AccessLevel, ChangedFiles, ForcePush, PullRequest
 from service.runtime import Runtime
 from service.vocabulary import (
     Actor,

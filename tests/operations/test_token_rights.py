@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from service.accounts import access, repositories, tokens
-from service.accounts.token_views import IssuedToken
+from service.accounts.tenants import IssuedToken
 from service.accounts.tokens import TokenRequest
 from service.database.paging import PageSelection
 from service.errors import Invalid, NotFound, Unauthenticated

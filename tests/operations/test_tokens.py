@@ -7,7 +7,7 @@ import pytest
 
 from service.accounts import access, tokens
 from service.accounts.store import audit
-from service.accounts.token_views import IssuedToken
+from service.accounts.tenants import IssuedToken
 from service.accounts.tokens import TokenRequest
 from service.database.paging import PageSelection
 from service.errors import Invalid, Malformed, NotFound, Unauthenticated

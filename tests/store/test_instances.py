@@ -10,7 +10,7 @@ from service.database import instances, outbox, probes
 from service.database.database import Store
 from service.database.instances import GONE_AFTER, Instance, Known
 from service.database.outbox import OutboxItem
-from service.process.store import claims
+from service.process import presence
 from tests.harness.databases import opened_at
 from tests.store.conftest import ME, NOW, a_stored_queue
 from tests.store.test_outbox import build, land
@@ -31,11 +31,11 @@ async def pair(postgres_url: str) -> AsyncIterator[tuple[Store, Store]]:
     await second.close()
 
 
-async def arrive(store: Store, name: str) -> claims.Freed:
+async def arrive(store: Store, name: str) -> presence.Freed:
     """What a process does first; what it found left by the dead."""
     await store.show_life(name)
     await store.run(instances.beat, called(name), NOW)
-    return await store.run(claims.free_those_of_gone, name, NOW)
+    return await store.run(presence.free_claims_of_gone, name, NOW)
 
 
 async def living(store: Store, me: str) -> list[str]:
@@ -111,7 +111,7 @@ async def test_who_ends_without_a_word_is_gone_at_once(pair: tuple[Store, Store]
     await arrive(second, "second")
     await first.run(send_one, "first")
     await first.close()
-    left = await second.run(claims.free_those_of_gone, "second", NOW)
+    left = await second.run(presence.free_claims_of_gone, "second", NOW)
     assert (left.gone, left.effects) == (("first",), 1)
 
 
@@ -122,7 +122,7 @@ async def test_who_stands_still_is_gone_after_forty_seconds(pair: tuple[Store, S
     await second.run(stand_still, 39)
     assert (await arrive(second, "second")).gone == ()
     await second.run(stand_still, 1)
-    assert (await second.run(claims.free_those_of_gone, "second", NOW)).effects == 1
+    assert (await second.run(presence.free_claims_of_gone, "second", NOW)).effects == 1
     assert await living(second, "second") == ["second"]
     await arrive(first, "first")
     assert await living(second, "second") == ["second", "first"]
@@ -144,9 +144,9 @@ async def test_who_leaves_gives_back_its_own_alone(pair: tuple[Store, Store]):
     await arrive(first, "first")
     await arrive(second, "second")
     await first.run(send_one, "first")
-    assert (await second.run(claims.free_mine, "second", NOW)).effects == 0
+    assert (await second.run(presence.free_own_claims, "second", NOW)).effects == 0
     assert await living(first, "first") == ["first"]
-    assert (await first.run(claims.free_mine, "first", NOW)).effects == 1
+    assert (await first.run(presence.free_own_claims, "first", NOW)).effects == 1
     assert await living(second, "second") == []
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, inspect, make_url
 from service.accounts.store import tables_access, tables_repeats
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
-from service.database import database, migrate, sqlite_file, tables_deliveries, tables_instances
+from service.database import database, migrate, sqlite_file, tables_deliveries
 from service.database.database import StoreOptions, open_store
 from service.database.tables_base import METADATA
 from service.errors import StartRefused
@@ -31,7 +31,6 @@ Newer = Callable[..., AbstractContextManager[None]]
 KNOWN = (
     tables_access,
     tables_deliveries,
-    tables_instances,
     tables_notifications,
     queues,
     tables_repeats,

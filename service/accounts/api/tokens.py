@@ -3,7 +3,7 @@
 from service.accounts import tokens
 from service.accounts.api.models import tokens as models
 from service.accounts.api.models.answers import tokens as answers
-from service.accounts.token_views import IssuedToken, TokenView
+from service.accounts.tenants import IssuedToken, TokenView
 from service.accounts.tokens import TokenRequest
 from service.http.callers import Call
 from service.http.route import VERSIONED, Fetched, Route, read, write

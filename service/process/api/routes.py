@@ -5,10 +5,9 @@ from collections.abc import Mapping
 
 from service.accounts.api.tokens import TOKEN_ROUTES
 from service.http.documents import DOCUMENT_ROUTES
-from service.http.for_agents import AGENT_ROUTES
-from service.http.for_reporters import REPORTER_ROUTES
 from service.http.health import OPEN_ROUTES
 from service.http.route import Contract, Route
+from service.http.well_known import WELL_KNOWN_ROUTES
 from service.mergequeue.api.doctor import DOCTOR_ROUTES
 from service.mergequeue.api.events import EVENT_ROUTES
 from service.mergequeue.api.landing_evidence import EVIDENCE_ROUTES
@@ -42,8 +41,7 @@ ROUTES: tuple[Route, ...] = (
     *WEBHOOK_ROUTES,
     *OPEN_ROUTES,
     *DOCUMENT_ROUTES,
-    *AGENT_ROUTES,
-    *REPORTER_ROUTES,
+    *WELL_KNOWN_ROUTES,
     *SCHEMA_ROUTES,
 )
 """The table. Its paths are case-sensitive and have no trailing slash."""
