@@ -323,7 +323,7 @@ def _assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
         sender=parts.sender,
         telemetry=parts.telemetry,
         job_tokens=parts.job_tokens,
-        links=links.made(),
+        links=links.build_links(),
         instance=world.ids.uuid(),
         options=Options(
             version=VERSION,

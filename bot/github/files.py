@@ -15,11 +15,11 @@ from bot.github.client import ABSENT, RepositoryClient
 from bot.github.reading import Fields, Unreadable
 from service.provider.errors import Refused, RefusedCode
 from service.provider.trees import (
-    Change,
     Different,
     Disjoint,
     Overlapping,
     Same,
+    TreeChange,
     TreePaths,
     Unproven,
 )
@@ -130,7 +130,7 @@ def _at(four: list[Mapping[str, Item]], name: str) -> tuple[Pair, Pair]:
 
 
 async def same_change(
-    client: RepositoryClient, tested: Change, landed: Change
+    client: RepositoryClient, tested: TreeChange, landed: TreeChange
 ) -> Same | Different | Unproven:
     """Return whether both result in equal sets of (path, mode, content)."""
     found: list[str] = []
@@ -142,7 +142,7 @@ async def same_change(
 
 
 async def overlap(
-    client: RepositoryClient, one: Change, other: Change
+    client: RepositoryClient, one: TreeChange, other: TreeChange
 ) -> Disjoint | Overlapping | Unproven:
     """Return whether some path is touched by both."""
     found: list[str] = []
@@ -153,7 +153,7 @@ async def overlap(
     return Overlapping(tuple(found)) if found else Disjoint()
 
 
-def _roots(one: Change, other: Change) -> tuple[Pair, Pair]:
+def _roots(one: TreeChange, other: TreeChange) -> tuple[Pair, Pair]:
     first, second, third, fourth = (
         Item(TREE_MODE, tree) for tree in (one.before, one.after, other.before, other.after)
     )

@@ -52,11 +52,11 @@ from service.provider.signals import Delivery, FailedDelivery, PullRequestChange
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
-    Change,
     Different,
     Disjoint,
     Overlapping,
     Same,
+    TreeChange,
     TreePaths,
     Unproven,
 )
@@ -268,12 +268,12 @@ class GitHubProvider:
         )
 
     async def same_change(
-        self, repo: RepoRef, tested: Change, landed: Change
+        self, repo: RepoRef, tested: TreeChange, landed: TreeChange
     ) -> Same | Different | Unproven:
         return await self._repeatable(files.same_change, repo, Priority.LANDING, tested, landed)
 
     async def overlap(
-        self, repo: RepoRef, one: Change, other: Change
+        self, repo: RepoRef, one: TreeChange, other: TreeChange
     ) -> Disjoint | Overlapping | Unproven:
         return await self._repeatable(files.overlap, repo, Priority.LANDING, one, other)
 

@@ -72,7 +72,7 @@ TOUCHED_EVERY = timedelta(minutes=1)
 
 
 @dataclass(slots=True)
-class Known:
+class KnownToken:
     """A token that was looked up: whom it stands for, until when, and when it was last used."""
 
     caller: Caller
@@ -84,7 +84,7 @@ RepositoryQuestion = RepoId | tuple[int, frozenset[int] | None, RepoRef]
 """The provider's own id; or an organization, the repositories of a token, and a name."""
 
 
-class TokenCache(VersionedCache[str, Known]):
+class TokenCache(VersionedCache[str, KnownToken]):
     """Holders of tokens, valid while the store's access version is unchanged."""
 
 
@@ -121,12 +121,12 @@ async def look_up(runtime: Runtime, token: str) -> Caller:
     if record is None or not is_its_own:
         raise Unauthenticated(callers.NO_TOKEN)
     check_valid(record, runtime.clock.now())
-    known = Known(caller_of(record), record.expires_at, record.last_used_at)
+    known = KnownToken(caller_of(record), record.expires_at, record.last_used_at)
     runtime.memory.of(TokenCache).put(version, token, known)
     return await _used(runtime, known)
 
 
-async def _used(runtime: Runtime, known: Known) -> Caller:
+async def _used(runtime: Runtime, known: KnownToken) -> Caller:
     now = runtime.clock.now()
     if known.expires_at is not None and known.expires_at <= now:
         raise Unauthenticated(EXPIRED.format(name=known.caller.name, at=known.expires_at))

@@ -24,5 +24,5 @@ async def entries(
     filters = (wanted.actor, wanted.action, wanted.subject, *times)
     place = paging.place_of(runtime, Listing("activity", None, filters=filters), selection)
     before = int(place.key[0]) if place.key else audit.NEWEST
-    found = await runtime.store.read(audit.before, org_ids, wanted, before, place.limit)
+    found = await runtime.store.read(audit.entries_before, org_ids, wanted, before, place.limit)
     return place.page(found, lambda entry: (entry.id,))

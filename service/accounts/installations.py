@@ -38,4 +38,4 @@ async def read(runtime: Runtime, host: str) -> Sequence[RepositoryRecord]:
             log.error("app_refused", host=host, why=trouble.message, mend=mend)
         return ()
     runtime.memory.of(TroubledHosts).errors.pop(host, None)
-    return [await runtime.store.run(repositories.keep, fresh) for fresh in listed]
+    return [await runtime.store.run(repositories.upsert, fresh) for fresh in listed]

@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class RequestClaim:
     """The right to work on a request, and to say what it was answered."""
 
     keyed: Keyed
@@ -37,7 +37,7 @@ class Claim:
 
 async def begin(
     runtime: Runtime, caller: Caller, path: str, key: str, body: bytes
-) -> Claim | WholeAnswer:
+) -> RequestClaim | WholeAnswer:
     """Claim a request, or what it was answered within the last 24 hours.
 
     A caller without token has no keys of its own and must not come here. Raises
@@ -48,7 +48,7 @@ async def begin(
     else:
         digest = hashlib.sha256(body).digest()
     keyed = Keyed(caller.token_id, caller.org_id, path, key, digest)
-    claim = Claim(keyed, runtime.ids.uuid())
+    claim = RequestClaim(keyed, runtime.ids.uuid())
     found = await runtime.store.run(repeats.claim, keyed, claim.id, runtime.clock.now())
     if isinstance(found, Kept):
         return WholeAnswer(
@@ -69,7 +69,7 @@ async def begin(
     return claim
 
 
-async def keep(runtime: Runtime, claim: Claim, answer: WholeAnswer) -> None:
+async def keep(runtime: Runtime, claim: RequestClaim, answer: WholeAnswer) -> None:
     """Answer the same from now on, for 24 hours.
 
     When the database refuses, what is done stays done and the caller is told so all the same.
@@ -81,7 +81,7 @@ async def keep(runtime: Runtime, claim: Claim, answer: WholeAnswer) -> None:
         log.warning("answer not kept", endpoint=claim.keyed.path, reason=refused.detail)
 
 
-async def give_up(runtime: Runtime, claim: Claim) -> None:
+async def give_up(runtime: Runtime, claim: RequestClaim) -> None:
     """Free the key at once; when the database refuses, it is free after 60 seconds."""
     try:
         await runtime.store.run(repeats.give_up, claim.keyed, claim.id)

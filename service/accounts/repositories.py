@@ -9,7 +9,7 @@ from service.runtime import Runtime
 ORGANIZATIONS_MAX = 1000
 
 
-def keep(session: Tx, fresh: Repository) -> RepositoryRecord:
+def upsert(session: Tx, fresh: Repository) -> RepositoryRecord:
     """Store a repository under the organization that owns it now.
 
     After a transfer its queues go along, so that tokens of the former owner see nothing more.

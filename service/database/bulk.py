@@ -3,7 +3,7 @@
 A parameter for each value misses the goal of 6 s for an upload of 100,000 new tests: so many rows
 of six columns took 2.0 s of CPU on PostgreSQL (here 0.2 s) and 0.7 s on SQLite (here 0.5 s).
 A statement over `inserted()`, `rows()` or `firsts()` is built once at import and sent with
-`told()`. One that asks for a few tests has their numbers in one parameter, too: `among()`. One
+`params()`. One that asks for a few tests has their numbers in one parameter, too: `among()`. One
 that looks very many up has its answer in one row: `placed()` and `together()`.
 """
 
@@ -50,7 +50,7 @@ SAME = "same_"
 AMONG_ON_SQLITE = "{} IN (SELECT value FROM json_each({}))"
 PLACED_ON_POSTGRESQL = (
     "(SELECT value, n - 1 AS key"
-    " FROM json_array_elements_text(CAST({} AS json)) WITH ORDINALITY AS told (value, n))"
+    " FROM json_array_elements_text(CAST({} AS json)) WITH ORDINALITY AS texts (value, n))"
 )
 
 OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME
@@ -127,14 +127,14 @@ def _each_on_postgresql(element: _Each, compiler: SQLCompiler, **more: object) -
 
 @compiles(_Among, "sqlite")
 def _among_on_sqlite(element: _Among, compiler: SQLCompiler, **more: object) -> str:
-    number, told_numbers = (compiler.process(part, **more) for part in element.clauses)
-    return AMONG_ON_SQLITE.format(number, told_numbers)
+    number, numbers = (compiler.process(part, **more) for part in element.clauses)
+    return AMONG_ON_SQLITE.format(number, numbers)
 
 
 @compiles(_Among, "postgresql")
 def _among_on_postgresql(element: _Among, compiler: SQLCompiler, **more: object) -> str:
-    number, told_numbers = (compiler.process(part, **more) for part in element.clauses)
-    return f"{number} = ANY({told_numbers})"
+    number, numbers = (compiler.process(part, **more) for part in element.clauses)
+    return f"{number} = ANY({numbers})"
 
 
 @compiles(_Placed, "postgresql")
@@ -164,23 +164,18 @@ def _at_on_postgresql(element: _At, compiler: SQLCompiler, **more: object) -> st
     return f"({each} ->> {place})"
 
 
-def told(rows: Iterable[Sequence[object]]) -> dict[str, object]:
+def params(rows: Iterable[Sequence[object]]) -> dict[str, object]:
     """The rows as the parameter of a statement over them; at most `AT_ONCE` should go at once."""
-    return again(text_of(rows))
+    return {ROWS: _json_of(rows)}
 
 
-def again(rows: str) -> dict[str, object]:
-    """The same of rows that are text already."""
-    return {ROWS: rows}
-
-
-def text_of(rows: Iterable[Sequence[object]]) -> str:
+def _json_of(rows: Iterable[Sequence[object]]) -> str:
     """The rows as they travel: texts, numbers, truths and times; columns by their places."""
     return orjson.dumps(list(rows), default=_plain, option=OPTIONS).decode()
 
 
 def parts(whole: Sequence[T], at_once: int = AT_ONCE) -> Iterator[Sequence[T]]:
-    """As many of them as one statement takes, and again."""
+    """Split rows into parts of one statement each."""
     return (whole[first : first + at_once] for first in range(0, len(whole), at_once))
 
 
@@ -190,20 +185,20 @@ def send(
     """Execute a statement over `inserted()`, some rows at a time; `equal` is the same in all."""
     common = {f"{SAME}{name}": value for name, value in equal.items()}
     for some in parts(rows):
-        session.execute(statement, told(some) | common)
+        session.execute(statement, params(some) | common)
 
 
 def inserted(
-    table: Table, told: Sequence[Column[object]], same: Sequence[Column[object]]
+    table: Table, columns: Sequence[Column[object]], same: Sequence[Column[object]]
 ) -> Insert:
-    """An insert of rows told by these columns; the others are the same in all of them."""
+    """Return an insert of rows with these columns; those in `same` are equal in all rows."""
     shared = [bindparam(f"{SAME}{of.name}", type_=of.type).label(of.name) for of in same]
-    names = [of.name for of in (*told, *same)]
-    return insert(table).from_select(names, rows(*told).add_columns(*shared))
+    names = [of.name for of in (*columns, *same)]
+    return insert(table).from_select(names, rows(*columns).add_columns(*shared))
 
 
 def rows(*columns: Column[object]) -> Select[*tuple[object, ...]]:
-    """The rows told: values of these columns, in this order."""
+    """Select the rows of the parameter: values of these columns, in this order."""
     each = _each()
     values = [_value(each, place, of.type).label(of.name) for place, of in enumerate(columns)]
     # SQLite takes ON CONFLICT behind a FROM without WHERE for a join's ON.
@@ -211,22 +206,22 @@ def rows(*columns: Column[object]) -> Select[*tuple[object, ...]]:
 
 
 def firsts(kind: type[TypeEngine[T]]) -> Select[*tuple[object, ...]]:
-    """The first value of each row told: to ask whether something is among them."""
+    """Select the first value of each row: to ask whether something is among them."""
     return select(_value(_each(), 0, kind()))
 
 
 def among(number: ColumnElement[int], name: str) -> ColumnElement[bool]:
-    """Return whether a number is one of a sequence, which is told by name as one parameter."""
+    """Return whether a number is one of a sequence, which is one parameter of this name."""
     return _Among(number, bindparam(name, type_=_Numbers()))
 
 
-def texts_told(texts: Sequence[str]) -> dict[str, object]:
+def text_params(texts: Sequence[str]) -> dict[str, object]:
     """The texts as the parameter of a statement over `placed`."""
-    return again(orjson.dumps(texts).decode())
+    return {ROWS: orjson.dumps(texts).decode()}
 
 
 def placed() -> TableValuedAlias:
-    """The texts told as a table: each `value`, and its place from 0 as `key`.
+    """Return the texts as a table: each `value`, and its place from 0 as `key`.
 
     To look them up, join it `outerjoin` to the table: of an inner join SQLite begins with the
     table, all of which it reads for each of the texts.
@@ -250,8 +245,7 @@ def columns_of(row: Raw) -> Raw:
 
 
 def _each() -> ColumnElement[object]:
-    told_rows = bindparam(ROWS, type_=Text)
-    return _Each(told_rows).table_valued(column("value")).c.value
+    return _Each(bindparam(ROWS, type_=Text)).table_valued(column("value")).c.value
 
 
 def _value(each: ColumnElement[object], place: int, kind: TypeEngine[T]) -> ColumnElement[object]:
@@ -262,4 +256,4 @@ def _plain(value: object) -> object:
     """An instant as `types.Utc` has it on SQLite; PostgreSQL's sessions count in UTC too."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
-    raise TypeError(f"cannot be told: {value!r}")
+    raise TypeError(f"cannot be sent: {value!r}")

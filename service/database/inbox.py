@@ -22,8 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.database.tables_deliveries import IS_POISONED, InboxBodyRow
-from service.database.tables_deliveries import InboxRow as Row
+from service.database.tables_deliveries import IS_POISONED, InboxBodyRow, InboxRow
 from service.database.types import Utc
 from service.provider.signals import Delivery
 
@@ -45,7 +44,7 @@ class InboxState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class InboxRow:
+class ClaimedDelivery:
     """A delivery to work on; `lane` keeps the order within one repository.
 
     `attempts` counts this one.
@@ -57,7 +56,7 @@ class InboxRow:
     delivery: Delivery
 
 
-inbox = Row.__table__
+inbox = InboxRow.__table__
 bodies = InboxBodyRow.__table__
 
 INSERT = (
@@ -204,7 +203,7 @@ def accept(session: Connection, delivery: Delivery) -> bool:
     return True
 
 
-def known(session: Connection, host: str, ids: Sequence[str]) -> frozenset[str]:
+def stored_ids(session: Connection, host: str, ids: Sequence[str]) -> frozenset[str]:
     """Return which of these deliveries of a host were received, in whatever state they are."""
     found: set[str] = set()
     for start in range(0, len(ids), ASKED_AT_ONCE):
@@ -213,7 +212,7 @@ def known(session: Connection, host: str, ids: Sequence[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[InboxRow, ...]:
+def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[ClaimedDelivery, ...]:
     """Claim the oldest open delivery of each lane for an hour; at most `limit`, oldest first.
 
     Skips a lane whose oldest open delivery is claimed or not yet due. `attempts` includes this one.
@@ -225,7 +224,7 @@ def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[Inbo
     ids = taken.scalars().all()
     found = session.execute(SELECT_CLAIMED, {"ids": ids})
     return tuple(
-        InboxRow(
+        ClaimedDelivery(
             id=row.id,
             lane=row.lane,
             attempts=row.attempts,

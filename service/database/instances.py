@@ -56,7 +56,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Instance):
+class LiveInstance(Instance):
     """An instance with its start and its last heartbeat."""
 
     started_at: datetime
@@ -78,9 +78,9 @@ def beat(session: Connection, me: Instance, now: datetime) -> None:
     session.execute(BEAT, {**row, "started_at": at, "heartbeat": at})
 
 
-def living(session: Connection, me: str, now: datetime) -> tuple[Known, ...]:
+def living(session: Connection, me: str, now: datetime) -> tuple[LiveInstance, ...]:
     """Return live instances, oldest first; with SQLite only `me`."""
-    known = [Known(*row) for row in session.execute(SELECT_ALL)]
+    known = [LiveInstance(*row) for row in session.execute(SELECT_ALL)]
     if session.dialect.name == "sqlite":
         return tuple(each for each in known if each.id == me)
     locked = probes.locked_keys(session)
@@ -88,7 +88,7 @@ def living(session: Connection, me: str, now: datetime) -> tuple[Known, ...]:
     return tuple(each for each in known if each.id == me or lives(each, locked, at))
 
 
-def lives(known: Known, locked: Collection[int], now: datetime) -> bool:
+def lives(known: LiveInstance, locked: Collection[int], now: datetime) -> bool:
     """Return whether an instance holds its lock and had a heartbeat lately."""
     return probes.lock_key(known.id) in locked and now - known.heartbeat < GONE_AFTER
 

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from service.database.codec import UnionCodec
-from service.database.tables_deliveries import OutboxRow as Row
+from service.database.tables_deliveries import OutboxRow
 from service.database.tables_tenants import RepositoryRow
 from service.database.types import Utc
 from service.database.wakeups import Wakeups
@@ -102,7 +102,7 @@ class OutboxItem:
 
 
 @dataclass(frozen=True, slots=True)
-class OutboxRow:
+class ClaimedEffect:
     """A stored effect; `attempts` counts how often it was sent before this claim."""
 
     id: int
@@ -117,7 +117,7 @@ class OutboxRow:
     attempts: int
 
 
-outbox = Row.__table__
+outbox = OutboxRow.__table__
 repositories = RepositoryRow.__table__
 earlier = outbox.alias("earlier")
 
@@ -342,19 +342,19 @@ def wake(wakeups: Wakeups, lanes: Iterable[Lane] = ACTING) -> None:
 
 def claim(
     session: Connection, now: datetime, limit: int, lanes: Sequence[Lane] = ACTING
-) -> tuple[OutboxRow, ...]:
+) -> tuple[ClaimedEffect, ...]:
     """Return due effects of the lanes: control effects in order, others longest due first.
 
     At most `limit`, and only the oldest open control effect of a run, the oldest landing of a
     queue, and the oldest notice of a supersede key. An `unknown` effect must be read back first.
     The caller marks each one as sent in the same transaction, so that no other process gets it.
     """
-    found: list[OutboxRow] = []
+    found: list[ClaimedEffect] = []
     for lane in lanes:
         due = {"now": now, "of_lane": lane.value, "at_most": limit - len(found)}
         question = SELECT_CONTROL if lane in IN_ORDER else SELECT_OTHERS
         found += [
-            OutboxRow(
+            ClaimedEffect(
                 id=row.id,
                 repository_id=row.repository_id,
                 queue_id=row.queue_id,
@@ -371,7 +371,7 @@ def claim(
     return tuple(found)
 
 
-def known(session: Connection, keys: Iterable[str]) -> frozenset[str]:
+def stored_keys(session: Connection, keys: Iterable[str]) -> frozenset[str]:
     """Return those of the keys that stored effects have."""
     sought = sorted(set(keys))
     stored: set[str] = set()
@@ -406,7 +406,7 @@ def settle(session: Connection, row_id: int, state: OutboxState, note: str = "")
     session.execute(CLOSE, {"of_id": row_id, "to": state.value, "why": note[:NOTE_LENGTH_MAX]})
 
 
-def retry(session: Connection, row: OutboxRow, next_at: datetime, error: str) -> None:
+def retry(session: Connection, row: ClaimedEffect, next_at: datetime, error: str) -> None:
     """Make a claimed effect, which certainly did not happen, ready again at `next_at`.
 
     Skips a row that was settled since, or sent by a later claim.
@@ -414,7 +414,7 @@ def retry(session: Connection, row: OutboxRow, next_at: datetime, error: str) ->
     _reopen(session, row, OutboxState.READY, next_at, error)
 
 
-def mark_unknown(session: Connection, row: OutboxRow, next_at: datetime, error: str) -> None:
+def mark_unknown(session: Connection, row: ClaimedEffect, next_at: datetime, error: str) -> None:
     """Have a claimed effect, which may have happened, read back from `next_at` on.
 
     Skips a row that was settled since, or sent by a later claim.
@@ -423,7 +423,7 @@ def mark_unknown(session: Connection, row: OutboxRow, next_at: datetime, error: 
 
 
 def _reopen(
-    session: Connection, row: OutboxRow, state: OutboxState, next_at: datetime, error: str
+    session: Connection, row: ClaimedEffect, state: OutboxState, next_at: datetime, error: str
 ) -> None:
     values = {"to": state.value, "due": next_at, "why": error[:NOTE_LENGTH_MAX]}
     session.execute(REOPEN, {"of_id": row.id, "of_attempt": row.attempts + 1, **values})

@@ -62,7 +62,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class PageStart:
     """The row next to which a page begins, by its sort key; an empty key is the end of the list.
 
     `backwards`: the page is before that row. `rows_before` counts the rows before the page
@@ -74,24 +74,24 @@ class Boundary:
     backwards: bool = False
 
 
-def token(keys: TagKeys, listing: Listing, boundary: Boundary, now: datetime) -> str:
-    """Return a token for the page that begins at the boundary; it is valid for 24 hours."""
+def token(keys: TagKeys, listing: Listing, page_start: PageStart, now: datetime) -> str:
+    """Return a token for the page that begins there; it is valid for 24 hours."""
     payload = orjson.dumps(
         [
             listing.digest(),
-            list(boundary.key),
-            boundary.rows_before,
-            boundary.backwards,
+            list(page_start.key),
+            page_start.rows_before,
+            page_start.backwards,
             micros(now),
         ]
     )
     return PREFIX + _text(payload + keys.page_tag(payload))
 
 
-def boundary_of(
+def page_start_of(
     keys: TagKeys, listing: Listing, given: str | None, now: datetime, field: str
-) -> Boundary | None:
-    """Return the boundary in a token of this list; None, the first page, without a token.
+) -> PageStart | None:
+    """Return the start of the page in a token of this list; None, the first page, without a token.
 
     Raises Malformed: page_token_expired after 24 hours, invalid_page_token for any other fault.
     The message names `field`, in which the token was sent.
@@ -109,7 +109,7 @@ def boundary_of(
             f"The token in `{field}` is older than 24 hours. Begin again without it.",
             code="page_token_expired",
         )
-    return Boundary(tuple(key), rows_before, backwards)
+    return PageStart(tuple(key), rows_before, backwards)
 
 
 def micros(at: datetime) -> int:

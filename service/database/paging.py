@@ -20,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 from service.clock import Clock
 from service.database import page_tokens
 from service.database.database import Tx
-from service.database.page_tokens import Boundary, Key, Listing, TagKeys
+from service.database.page_tokens import Key, Listing, PageStart, TagKeys
 
 Row = TypeVar("Row")
 Other = TypeVar("Other")
@@ -123,8 +123,8 @@ class _Cut(Generic[Row]):
 
     rows: Sequence[Row]
     start: int
-    following: Boundary | None = None
-    preceding: Boundary | None = None
+    following: PageStart | None = None
+    preceding: PageStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,29 +134,29 @@ class Place:
     listing: Listing
     size: int
     now: datetime
-    boundary: Boundary | None
+    page_start: PageStart | None
     keys: TagKeys = field(repr=False)
 
     @property
     def key(self) -> Key:
         """Return the key behind which the page begins; empty: it is the first page."""
-        return () if self.boundary is None else self.boundary.key
+        return () if self.page_start is None else self.page_start.key
 
     @property
     def rows_before(self) -> int:
         """Return how many rows were before the page when its token was made."""
-        return 0 if self.boundary is None else self.boundary.rows_before
+        return 0 if self.page_start is None else self.page_start.rows_before
 
     @property
     def limit(self) -> int:
         """Return how many rows to read: one more than shown, to know whether any follows."""
         return self.size + 1
 
-    def token(self, boundary: Boundary | None) -> str | None:
-        """Return the token of a page that begins at a boundary."""
-        if boundary is None:
+    def token(self, page_start: PageStart | None) -> str | None:
+        """Return the token of a page that begins there."""
+        if page_start is None:
             return None
-        return page_tokens.token(self.keys, self.listing, boundary, self.now)
+        return page_tokens.token(self.keys, self.listing, page_start, self.now)
 
     def page(self, fetched: Sequence[Row], key_of: Callable[[Row], Key]) -> Page[Row]:
         """Return the page of the rows behind the key, of which at most `limit` were read."""
@@ -174,15 +174,15 @@ class Place:
         A page before a row that has lost all its rows is the first page. A page after a row stays
         empty, or rows that were read would be read again.
         """
-        total, boundary = rows.count(session), self.boundary
+        total, page_start = rows.count(session), self.page_start
         cut: _Cut[Row] | None = None
-        if boundary is not None and boundary.backwards:
-            cut = self._backwards(session, rows, boundary, total)
-            boundary = None
+        if page_start is not None and page_start.backwards:
+            cut = self._backwards(session, rows, page_start, total)
+            page_start = None
         if cut is None:
-            cut = self._from(session, rows, boundary or Boundary(()), total)
+            cut = self._from(session, rows, page_start or PageStart(()), total)
         pages = -(-total // self.size)
-        last = Boundary(rows.end, total, backwards=True) if pages > 1 else None
+        last = PageStart(rows.end, total, backwards=True) if pages > 1 else None
         return CountedPage(
             rows=tuple(cut.rows),
             next_cursor=self.token(cut.following),
@@ -198,39 +198,39 @@ class Place:
     ) -> _Cut[Row]:
         shown = fetched[: self.size]
         has_more = len(fetched) > self.size
-        following = Boundary(key_of(shown[-1]), start + self.size) if has_more else None
+        following = PageStart(key_of(shown[-1]), start + self.size) if has_more else None
         return _Cut(shown, start, following)
 
     def _from(
-        self, session: Tx, rows: CountedList[Row], boundary: Boundary, total: int
+        self, session: Tx, rows: CountedList[Row], page_start: PageStart, total: int
     ) -> _Cut[Row]:
-        start = boundary.rows_before
-        fetched = rows.after(session, boundary.key, self.limit)
+        start = page_start.rows_before
+        fetched = rows.after(session, page_start.key, self.limit)
         cut = self._forwards(fetched, rows.key, start)
-        if not boundary.key or not (cut.rows or total):
+        if not page_start.key or not (cut.rows or total):
             return cut
         # An empty page has no row to stand before; what is before it is the end of the list.
         key = rows.key(cut.rows[0]) if cut.rows else rows.end
-        return _Cut(cut.rows, start, cut.following, Boundary(key, start, backwards=True))
+        return _Cut(cut.rows, start, cut.following, PageStart(key, start, backwards=True))
 
     def _backwards(
-        self, session: Tx, rows: CountedList[Row], boundary: Boundary, total: int
+        self, session: Tx, rows: CountedList[Row], page_start: PageStart, total: int
     ) -> _Cut[Row] | None:
         """Return the page before a row, None if it has lost all its rows."""
-        is_end = boundary.key == rows.end
+        is_end = page_start.key == rows.end
         size = total % self.size or self.size if is_end and total else self.size
-        fetched = rows.before(session, boundary.key, size + 1)
+        fetched = rows.before(session, page_start.key, size + 1)
         if not fetched:
             return None
         shown = fetched[-size:]
-        end = total if is_end else boundary.rows_before
+        end = total if is_end else page_start.rows_before
         following = preceding = None
         start = 0
         if len(fetched) > size:
             start = max(0, end - len(shown))
-            preceding = Boundary(rows.key(shown[0]), start, backwards=True)
+            preceding = PageStart(rows.key(shown[0]), start, backwards=True)
         if not is_end:
-            following = Boundary(rows.key(shown[-1]), start + len(shown))
+            following = PageStart(rows.key(shown[-1]), start + len(shown))
         return _Cut(shown, start, following, preceding)
 
 
@@ -240,12 +240,12 @@ def place_of(deployment: Deployment, listing: Listing, selection: PageSelection)
     Raises Malformed: page_token_expired after 24 hours, invalid_page_token for any other fault.
     """
     now = deployment.clock.now()
-    boundary = page_tokens.boundary_of(
+    page_start = page_tokens.page_start_of(
         deployment.keys, listing, selection.token, now, selection.field
     )
-    return Place(listing, selection.size, now, boundary, deployment.keys)
+    return Place(listing, selection.size, now, page_start, deployment.keys)
 
 
 def cursor(deployment: Deployment, listing: Listing, key: Key) -> str:
     """Return the token of what comes behind a key, for a client that follows a list."""
-    return page_tokens.token(deployment.keys, listing, Boundary(key), deployment.clock.now())
+    return page_tokens.token(deployment.keys, listing, PageStart(key), deployment.clock.now())

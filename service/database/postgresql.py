@@ -158,7 +158,7 @@ class PostgresqlRunner:
                     self._boundary.reach(boundaries[0])
                 _commit(connection)
         except DBAPIError as error:
-            raise meaning_of(error) from error
+            raise _meaning_of(error) from error
         except PoolExhausted as error:
             raise DatabaseUnavailable.caused_by(error) from error
         if boundaries is not None:
@@ -170,7 +170,7 @@ class PostgresqlRunner:
             with self._snapshots.connect() as connection:
                 return call(connection)
         except DBAPIError as error:
-            raise meaning_of(error) from error
+            raise _meaning_of(error) from error
         except PoolExhausted as error:
             raise DatabaseUnavailable.caused_by(error) from error
 
@@ -189,7 +189,7 @@ class PostgresqlRunner:
         try:
             return self._probe.newest(queue_ids)
         except DBAPIError as error:
-            raise meaning_of(error) from error
+            raise _meaning_of(error) from error
 
     async def show_life(self, instance_id: str) -> None:
         """Hold the lock that says so, until closed."""
@@ -199,7 +199,7 @@ class PostgresqlRunner:
         try:
             self._liveness.hold(instance_id)
         except DBAPIError as error:
-            raise meaning_of(error) from error
+            raise _meaning_of(error) from error
 
     async def close(self) -> None:
         """Finish what runs, end the threads, close every connection."""
@@ -277,7 +277,7 @@ def _sqlstate_of(error: DBAPIError) -> str | None:
     return getattr(error.orig, "sqlstate", None)
 
 
-def meaning_of(error: DBAPIError) -> Exception:
+def _meaning_of(error: DBAPIError) -> Exception:
     """Return Again, the error for giving up for now, or for a mistake of ours the error itself."""
     state = _sqlstate_of(error)
     if state in AGAIN or _is_lost(error):

@@ -107,7 +107,7 @@ class Job:
         if self.outcome.error is None:
             self.answer.set_result(self.outcome.value)
         else:
-            self.answer.set_exception(meaning_of(self.outcome.error))
+            self.answer.set_exception(_meaning_of(self.outcome.error))
 
 
 class SqliteRunner:
@@ -158,7 +158,7 @@ class SqliteRunner:
             driver.execute("BEGIN")
             return call(connection)
         except (sqlite3.Error, DBAPIError) as error:
-            raise meaning_of(error) from error
+            raise _meaning_of(error) from error
         finally:
             if driver.in_transaction:
                 driver.execute("ROLLBACK")
@@ -286,14 +286,14 @@ def _deliver_here(jobs: Iterable[Job]) -> None:
         job.deliver()
 
 
-def meaning_of(error: BaseException) -> BaseException:
+def _meaning_of(error: BaseException) -> BaseException:
     """Return what the caller is told: a database that cannot now, else the error itself."""
     origin = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(origin, GaveUp):
         origin = origin.__cause__ or origin
         if isinstance(origin, GaveUp):
             return DatabaseUnavailable.caused_by(origin)
-        return meaning_of(origin)
+        return _meaning_of(origin)
     code = getattr(origin, "sqlite_errorcode", None)
     # The low byte is the primary code, the rest says more (sqlite.org/rescode.html).
     if isinstance(origin, sqlite3.Error) and code is not None and code & 0xFF in UNAVAILABLE:

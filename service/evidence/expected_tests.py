@@ -164,13 +164,13 @@ def newest_points(base: Sequence[Upload]) -> list[list[Upload]]:
     for point in list(points.values())[:POINTS_MAX]:
         chosen.append(point)
         last_attempt = max(each.run_attempt for each in point)
-        clean += is_clean([each for each in point if each.run_attempt == last_attempt])
+        clean += _is_clean([each for each in point if each.run_attempt == last_attempt])
         if clean == CLEAN_POINTS:
             break
     return chosen
 
 
-def is_clean(point: Sequence[Upload]) -> bool:
+def _is_clean(point: Sequence[Upload]) -> bool:
     """Return whether uploads are all that was announced, are whole, and hold no failure."""
     return not any(each.failures or each.account.exit_code for each in point) and is_whole(point)
 

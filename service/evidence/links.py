@@ -120,7 +120,7 @@ def _unexcused_names(session: Tx, repository: RepositoryRecord, upload: Upload) 
     return [run_failures.name_of(case) for case in listings.records(session, repository.id, nos)]
 
 
-def made() -> Links:
+def build_links() -> Links:
     """Return the links between both capabilities, for the runtime."""
     return Links(
         ReportIssuers(_report_issuers),

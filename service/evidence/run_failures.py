@@ -146,14 +146,14 @@ def _looked(
     for case in listings.records(session, here, nos):
         failures, keys = by_no[case.no], keys_by_test.get(case.no, frozenset())
         health = answers.status_at(written.get(case.no, ()), began)
-        standing = standing_of(failures, health, keys)
+        standing = latest_result(failures, health, keys)
         is_new_text = standing is not Standing.NEW and _is_new(failures, keys)
         last = failures[-1]
         looked.append(RankedFailure(case, standing, is_new_text, logs[last.upload], last))
     return sorted(looked, key=lambda each: (RANKS.index(each.standing), name_of(each.case)))
 
 
-def standing_of(
+def latest_result(
     failures: Sequence[FailedIn], health: Health, known_keys: Collection[str]
 ) -> Standing:
     """Return the standing of a failed test; `known_keys` are its failures of the 30 days before."""

@@ -53,7 +53,7 @@ class _Ended:
     failures: int
 
 
-def codes_of(lookup: Lookup, job: str, but: Set[int]) -> ExitCodes:
+def _codes_of(lookup: Lookup, job: str, but: Set[int]) -> ExitCodes:
     """Return the exit codes of a job that mean failed tests; `but`: pull requests that teach none.
 
     A command has shown a code if it ended with it where tests failed, and with 0 on the same code
@@ -311,7 +311,7 @@ def _branch_with_results(lookup: Lookup, target: str, but: frozenset[str]) -> st
 def _report_of(lookup: Lookup, branch: str | None, sent: Sent, *, is_command: bool) -> JobReport:
     parts = tuple(_part_of(each, lookup.needs) for each in sent.uploads)
     own = {pr for each in sent.uploads for pr in each.prs}
-    codes = codes_of(lookup, sent.job, own)
+    codes = _codes_of(lookup, sent.job, own)
     if branch is None:
         return JobReport(sent.job, parts, None, codes=codes)
     expectation = expected_tests.expectation(lookup, branch, sent, is_command=is_command)

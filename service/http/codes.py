@@ -32,7 +32,7 @@ WRITES = ("invalid_header", "idempotency_in_progress", "idempotency_key_reused")
 """The codes that every endpoint may answer that takes an `Idempotency-Key`."""
 
 
-def of(route: Route) -> tuple[str, ...]:
+def codes_of(route: Route) -> tuple[str, ...]:
     """Every code that the endpoint may answer, by status, each once."""
     match route:
         case Posted():

@@ -44,14 +44,14 @@ def runner(app: web.Application, *, drain_s: float = DRAIN_S) -> web.AppRunner:
 class _Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
-        crowd = Crowd(self.app.get(PROXIES, ()))
+        crowd = ConnectionCounts(self.app.get(PROXIES, ()))
         return _Server(made, self.app[BROKEN], crowd)
 
 
 class _Server(web.Server):
     """Makes connections with our limits, which aiohttp has no public way to count."""
 
-    def __init__(self, made: web.Server, broken: Broken, crowd: "Crowd") -> None:
+    def __init__(self, made: web.Server, broken: Broken, crowd: "ConnectionCounts") -> None:
         super().__init__(made.request_handler, request_factory=made.request_factory)
         self.broken = broken
         self.crowd = crowd
@@ -128,7 +128,7 @@ class _Connection(web.RequestHandler):
         return super().finish_response(request, resp, start_time)
 
 
-class Crowd:
+class ConnectionCounts:
     """Connections by address. This machine and trusted proxies hold those of many clients."""
 
     def __init__(self, proxies: Sequence[Network]) -> None:

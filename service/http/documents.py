@@ -66,7 +66,7 @@ class ErrorCode(BaseModel):
     """The code of a problem."""
 
 
-def specification(look: Look) -> Page:
+def _specification(look: Look) -> Page:
     """Return this document."""
     return Page(JSON, openapi.encoded(look.contract, look.case))
 
@@ -174,7 +174,7 @@ def _marked(text: str) -> str:
 
 
 DOCUMENT_ROUTES: tuple[Route, ...] = (
-    Document("/openapi.json", specification, JSON, operation="getOpenApiDocument"),
+    Document("/openapi.json", _specification, JSON, operation="getOpenApiDocument"),
     Document("/docs", _entrance, HTML, status=302, operation="getDocs"),
     Document("/docs/api", shown, HTML, operation="getApiViewer"),
     Document(

@@ -13,7 +13,7 @@ FIELDS, MEANT = "ignored_fields", "did_you_mean"
 """Members of the answers of requests that ignore what they do not know."""
 
 
-def listed(shown: Shown, asked: object) -> Shown:
+def with_ignored_fields(shown: Shown, asked: object) -> Shown:
     """Return an answer with the fields of the request that were ignored, if any were."""
     if not isinstance(asked, Request) or not asked.ignored:
         return shown

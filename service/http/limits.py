@@ -36,7 +36,7 @@ class Bodies:
 
     def __init__(self, clock: Clock, unproved: BodyBudget) -> None:
         self._clock = clock
-        self._places = Places(clock)
+        self._places = LargeBodySlots(clock)
         self._unproved = unproved
 
     @asynccontextmanager
@@ -139,7 +139,7 @@ async def _when(evicted: asyncio.Event) -> None:
     await evicted.wait()
 
 
-class Places:
+class LargeBodySlots:
     """Places for large bodies: so many in all, so many a token, handed on in order."""
 
     def __init__(self, clock: Clock) -> None:

@@ -161,10 +161,10 @@ def _schemas(contract: Contract, case: EnumCase) -> Mapping[str, JsonSchemaValue
 
     Raises ValueError for a name that stands for different things.
     """
-    asked = schemas.made_of([each.model for each in contract.listed if isinstance(each, Posted)])
+    asked = schemas.build([each.model for each in contract.listed if isinstance(each, Posted)])
     answers = [each.answers for each in contract.listed if isinstance(each.answers, type)]
-    shown = schemas.made_of([Problem, *answers])
-    sent = schemas.made_of([model for _, model in contract.messages])
+    shown = schemas.build([Problem, *answers])
+    sent = schemas.build([model for _, model in contract.messages])
     _check_same(asked, shown)
     _check_same({**asked, **shown}, sent)
     in_messages = schemas.in_case(sent, case, schemas.MESSAGE_WORDS)
@@ -177,7 +177,7 @@ def _check_same(some: Mapping[str, object], others: Mapping[str, object]) -> Non
             raise ValueError(f"{name} stands for two different things")
 
 
-def name_of(route: Route) -> str:
+def _name_of(route: Route) -> str:
     """The name of the operation, which clients use as the name of a method: `getQueue`."""
     if isinstance(route, Posted):
         model = route.model.__name__
@@ -191,7 +191,7 @@ def _summary(name: str) -> str:
     return words[0].upper() + words[1:]
 
 
-def group_of(route: Route) -> str:
+def _group_of(route: Route) -> str:
     """The tag of an endpoint."""
     if not isinstance(route, Secured):
         return OPEN
@@ -218,12 +218,12 @@ class _Writer:
 
     def operation(self, route: Route) -> Json:
         """Return what a client can do at an endpoint."""
-        name = name_of(route)
+        name = _name_of(route)
         shown: dict[str, object] = {
             "operationId": name,
             "summary": _summary(name),
             "description": about(route),
-            "tags": [group_of(route)],
+            "tags": [_group_of(route)],
             "security": SECURITY if isinstance(route, Secured) else [],
         }
         parameters = _parameters(route)
@@ -238,7 +238,7 @@ class _Writer:
             **(_REFUSED if isinstance(route, Secured) else {}),
             **{
                 str(status): _refusal(status, same)
-                for status, same in codes.by_status(codes.of(route)).items()
+                for status, same in codes.by_status(codes.codes_of(route)).items()
                 if status not in _statuses(route)
             },
         }

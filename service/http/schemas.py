@@ -48,7 +48,7 @@ class _Generator(GenerateJsonSchema):
         return shown
 
 
-def made_of(
+def build(
     models: Sequence[type[BaseModel]], reference: str = COMPONENT
 ) -> dict[str, JsonSchemaValue]:
     """The models and what they are made of, by name, referring to each other by `reference`."""

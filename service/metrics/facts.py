@@ -17,7 +17,7 @@ Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class MetricFact:
     """Something that happened to a queue; `ms` says how long it took, where it took any time.
 
     `kind` is one of `queue_families.py`, with the values of its labels.

@@ -209,7 +209,7 @@ Zeros = Mapping[str, tuple[Labels, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueueLabels:
     """The labels that name a queue: `mq_repo` has the host where the organization has several."""
 
     mq_repo: str
@@ -253,12 +253,12 @@ def _nothing(family: Family) -> list[int]:
     return [0] * (len(family.bounds_s) + 1)
 
 
-def fragments(place: Place, shown: Samples) -> tuple[bytes, ...]:
+def fragments(place: QueueLabels, shown: Samples) -> tuple[bytes, ...]:
     """A queue's series as text, one piece a family, series in a fixed order."""
     return tuple(_fragment(family, place, shown.get(family.name, {})) for family in FAMILIES)
 
 
-def _fragment(family: Family, place: Place, shown: Mapping[Labels, Value]) -> bytes:
+def _fragment(family: Family, place: QueueLabels, shown: Mapping[Labels, Value]) -> bytes:
     bounds = exposition.bounds_text(family.bounds_s)
     common = place.labels(family)
     return "".join(
@@ -269,13 +269,13 @@ def _fragment(family: Family, place: Place, shown: Mapping[Labels, Value]) -> by
     ).encode()
 
 
-def oldest(place: Place, age_s: int) -> bytes:
+def oldest(place: QueueLabels, age_s: int) -> bytes:
     """A queue's piece of the family `OLDEST`."""
     return b"%b%d\n" % (_before_age(place), age_s)
 
 
 @lru_cache(PLACES_MAX)
-def _before_age(place: Place) -> bytes:
+def _before_age(place: QueueLabels) -> bytes:
     """Return what stands before the value, which every page tells anew."""
     return _fragment(FAMILIES[OLDEST], place, {(): 0}).removesuffix(b"0\n")
 

@@ -151,10 +151,10 @@ def _is_named_loopback(address: Address, rules: Rules) -> bool:
 
 
 def _may_be_called(address: Address, rules: Rules) -> bool:
-    return is_public(address) or any(address in network for network in rules.networks)
+    return _is_public(address) or any(address in network for network in rules.networks)
 
 
-def is_public(address: Address) -> bool:
+def _is_public(address: Address) -> bool:
     """Return whether it is global unicast outside the table; embedded addresses are not checked."""
     if any(address in network for network in REFUSED):
         return False

@@ -140,7 +140,7 @@ def _key(view: EndpointView) -> Key:
 
 def _seen(session: Tx, caller: Caller) -> tuple[EndpointView, ...]:
     known = subscribers.endpoints_of(session, caller.org_id)
-    return tuple(_view_of(session, each) for each in known if sees(caller, each))
+    return tuple(_view_of(session, each) for each in known if _sees(caller, each))
 
 
 async def update(
@@ -262,7 +262,7 @@ def find(session: Tx, caller: Caller, endpoint_id: str, *, lock: bool = False) -
     `lock` is needed before a write.
     """
     endpoint = subscribers.endpoint_by_id(session, endpoint_id, lock=lock)
-    if endpoint is None or not sees(caller, endpoint):
+    if endpoint is None or not _sees(caller, endpoint):
         raise NotFound(
             f'There is no webhook endpoint "{endpoint_id}" that this token can see; '
             "`headgate webhook list` shows them.",
@@ -271,7 +271,7 @@ def find(session: Tx, caller: Caller, endpoint_id: str, *, lock: bool = False) -
     return endpoint
 
 
-def sees(caller: Caller, endpoint: Endpoint) -> bool:
+def _sees(caller: Caller, endpoint: Endpoint) -> bool:
     """Return whether the caller may see the endpoint and every repository that it includes."""
     if endpoint.org_id != caller.org_id:
         return False

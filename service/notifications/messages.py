@@ -56,18 +56,18 @@ EVENTS: tuple[str, ...] = (
 EVERY = "*"
 
 
-def group_of(name: str) -> str:
+def _group_of(name: str) -> str:
     """Return the pattern of a name's group: `queue.*`."""
     return f"{name.partition('.')[0]}.{EVERY}"
 
 
-PATTERNS: tuple[str, ...] = (EVERY, *dict.fromkeys(map(group_of, EVENTS)), *EVENTS)
+PATTERNS: tuple[str, ...] = (EVERY, *dict.fromkeys(map(_group_of, EVENTS)), *EVENTS)
 """The ways in which an endpoint selects events: all, a group, or by name."""
 
 
 def wants(patterns: Collection[str], name: str) -> bool:
     """Return whether an endpoint with these patterns receives the event."""
-    return EVERY in patterns or group_of(name) in patterns or name in patterns
+    return EVERY in patterns or _group_of(name) in patterns or name in patterns
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from service import time_limits
 from service.database import inbox
 from service.database.claims import ClaimedRows
 from service.database.database import Tx
-from service.database.inbox import InboxRow
+from service.database.inbox import ClaimedDelivery
 from service.errors import DatabaseUnavailable
 from service.mergequeue.operations.turn import QueueGone
 from service.process import signals
@@ -61,7 +61,7 @@ def _is_silent(runtime: Runtime, delivery: Delivery) -> bool:
 
 async def claim(
     runtime: Runtime, limit: int, owned: Collection[int] | None = None
-) -> ClaimedRows[InboxRow]:
+) -> ClaimedRows[ClaimedDelivery]:
     """Take the oldest open delivery of each repository, at most `limit`, for an hour.
 
     If `owned` ids are given, other deliveries that this process has claimed are freed first.
@@ -71,7 +71,7 @@ async def claim(
 
 def _claim(
     session: Tx, runtime: Runtime, limit: int, owned: Collection[int] | None
-) -> ClaimedRows[InboxRow]:
+) -> ClaimedRows[ClaimedDelivery]:
     me, given_back = runtime.instance, 0
     if owned is not None:
         given_back = inbox.release_unowned(session, me, owned)
@@ -79,7 +79,7 @@ def _claim(
     return ClaimedRows(rows, inbox.next_due(session), given_back, inbox.is_behind(session))
 
 
-async def take_up(runtime: Runtime, row: InboxRow) -> None:
+async def take_up(runtime: Runtime, row: ClaimedDelivery) -> None:
     """Work on one delivery: translate it, act on its signals, settle it.
 
     Trouble at the provider postpones it; after five attempts it is parked. While the provider
@@ -110,7 +110,7 @@ async def take_up(runtime: Runtime, row: InboxRow) -> None:
         await runtime.store.run(inbox.settle, row.id, note)
 
 
-async def interrupted(runtime: Runtime, row: InboxRow, error: Exception) -> None:
+async def interrupted(runtime: Runtime, row: ClaimedDelivery, error: Exception) -> None:
     """Retry a delivery whose work ended by an error that nobody expected; safe to repeat.
 
     After a mistake of our own it is parked after five attempts. An unavailable database counts
@@ -132,11 +132,11 @@ class Again:
     attempts: int
 
 
-def _later(runtime: Runtime, row: InboxRow) -> datetime:
+def _later(runtime: Runtime, row: ClaimedDelivery) -> datetime:
     return runtime.clock.now() + min(timedelta(seconds=2.0 ** min(row.attempts, 10)), LATEST)
 
 
-async def _again(runtime: Runtime, row: InboxRow, again: Again, why: ProviderError) -> None:
+async def _again(runtime: Runtime, row: ClaimedDelivery, again: Again, why: ProviderError) -> None:
     if again.attempts >= ATTEMPTS_MAX:
         log.error("delivery_parked", delivery_id=row.delivery.id, why=why.message)
         await runtime.store.run(inbox.poison, row.id, why.message)

@@ -16,7 +16,7 @@ import structlog
 from service.database import outbox
 from service.database.claims import ClaimedRows
 from service.database.database import Tx
-from service.database.outbox import Lane, OutboxRow, OutboxState
+from service.database.outbox import ClaimedEffect, Lane, OutboxState
 from service.errors import DatabaseUnavailable
 from service.evidence import failed_checks
 from service.mergequeue.engine.inputs import (
@@ -93,7 +93,7 @@ log = structlog.get_logger()
 
 async def claim(
     runtime: Runtime, limit: int, owned: Collection[int] | None = None, *, lanes: Sequence[Lane]
-) -> ClaimedRows[OutboxRow]:
+) -> ClaimedRows[ClaimedEffect]:
     """Claim due effects of the lanes, at most `limit`, and mark them sent.
 
     The `state` of a row says whether an earlier send may have worked. If `owned` ids are given,
@@ -108,7 +108,7 @@ def _claim(
     limit: int,
     owned: Collection[int] | None,
     lanes: Sequence[Lane],
-) -> ClaimedRows[OutboxRow]:
+) -> ClaimedRows[ClaimedEffect]:
     now, me, given_back = runtime.clock.now(), runtime.instance, 0
     if owned is not None:
         given_back = outbox.reopen_unowned(session, me, lanes, owned, now)
@@ -118,7 +118,7 @@ def _claim(
     return ClaimedRows(claimed, next_due, given_back, is_behind)
 
 
-async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
+async def carry_out(runtime: Runtime, row: ClaimedEffect) -> None:
     """Perform one claimed effect and settle its row.
 
     That of a deleted queue ends without a report. Raises DatabaseUnavailable when the
@@ -139,7 +139,7 @@ async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
         _count(runtime, row, "done")
 
 
-async def interrupted(runtime: Runtime, row: OutboxRow, error: Exception) -> None:
+async def interrupted(runtime: Runtime, row: ClaimedEffect, error: Exception) -> None:
     """Settle an effect whose work ended by an error that nobody expected; safe to repeat.
 
     While the database was away its outcome is unknown, and it is read back. After a mistake of
@@ -152,7 +152,7 @@ async def interrupted(runtime: Runtime, row: OutboxRow, error: Exception) -> Non
     await _explain_trouble(runtime, row, trouble)
 
 
-async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
+async def _wait(runtime: Runtime, row: ClaimedEffect, trouble: ProviderError) -> None:
     """Try again later. Whoever is away comes back; anything else is given up in the end.
 
     What may have been done stays unknown until it is read back.
@@ -160,7 +160,7 @@ async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> Non
     is_away = isinstance(trouble, Unavailable | OutcomeUnknown)
     most = AWAY_ATTEMPTS_MAX if is_away else ATTEMPTS_MAX
     is_spent = row.attempts >= most and (row.lane is Lane.NOTICE or not is_away)
-    if is_spent and await give_up(runtime, row, trouble.message):
+    if is_spent and await _give_up(runtime, row, trouble.message):
         await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)
         _count(runtime, row, "failed")
         return
@@ -178,7 +178,7 @@ async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> Non
     outbox.wake(runtime.wakeups, (row.lane,))
 
 
-def _count(runtime: Runtime, row: OutboxRow, outcome: str) -> None:
+def _count(runtime: Runtime, row: ClaimedEffect, outcome: str) -> None:
     runtime.telemetry.count("headgate_actions_total", row.kind, outcome)
 
 
@@ -189,7 +189,7 @@ def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:
     return max(at, trouble.retry_at) if isinstance(trouble, Unavailable) else at
 
 
-async def perform(runtime: Runtime, row: OutboxRow) -> None:
+async def perform(runtime: Runtime, row: ClaimedEffect) -> None:
     """Do what one outbox row says; safe to repeat after any interruption.
 
     Raises the provider's errors, after which the row is tried again or settled as unknown.
@@ -255,7 +255,7 @@ async def _rerun(runtime: Runtime, queue: QueueRef, action: RerunChecks) -> None
     await turn.take(runtime, queue.id, [told])
 
 
-async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:
+async def _give_up(runtime: Runtime, row: ClaimedEffect, why: str) -> bool:
     """Tell the queue that a control action could not be done after every try; whether it was.
 
     An infrastructure cause: nobody is blamed for it (docs/design/transactions.md 5). A landing is
@@ -276,7 +276,7 @@ async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:
     return True
 
 
-async def _explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
+async def _explain_trouble(runtime: Runtime, row: ClaimedEffect, trouble: ProviderError) -> None:
     """Hold the queue, by name, when the provider says that we or the repository are out.
 
     Or when its limits delay a test branch.
@@ -291,7 +291,7 @@ async def _explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderEr
         await turn.report(runtime, row.queue_id, [report])
 
 
-def _hold_of(row: OutboxRow, trouble: ProviderError) -> Input | None:
+def _hold_of(row: ClaimedEffect, trouble: ProviderError) -> Input | None:
     is_long = row.attempts >= LONG_ATTEMPTS
     match trouble:
         case Throttled() if isinstance(row.effect, BuildTestBranch):

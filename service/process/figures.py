@@ -25,7 +25,7 @@ from service.mergequeue.store import figures
 from service.mergequeue.store.figures import Figures, Shown
 from service.metrics import exposition, queue_families
 from service.metrics.facts import Labels, Samples
-from service.metrics.queue_families import Place
+from service.metrics.queue_families import QueueLabels
 from service.runtime import Runtime
 from service.vocabulary import Channel
 
@@ -92,12 +92,12 @@ class Piece:
     `oldest` is when its oldest ready pull request was submitted, None without one.
     """
 
-    stamp: tuple[Shown, Place]
+    stamp: tuple[Shown, QueueLabels]
     until: datetime | None
     parts: tuple[bytes, ...]
     oldest: datetime | None
 
-    def stands(self, stamp: tuple[Shown, Place], now: datetime) -> bool:
+    def stands(self, stamp: tuple[Shown, QueueLabels], now: datetime) -> bool:
         """Return whether it may be shown again."""
         return self.stamp == stamp and (self.until is None or now < self.until)
 
@@ -113,7 +113,7 @@ class Pieces(LRUCache[int, Piece]):
 class _Found:
     """The findings of one look into the database: queues in order, and the newest that is kept."""
 
-    shown: tuple[tuple[Shown, Place], ...]
+    shown: tuple[tuple[Shown, QueueLabels], ...]
     fresh: Mapping[int, tuple[MergeQueue, Figures]]
     expiring: int
 
@@ -171,10 +171,10 @@ def _is_asked(one: Shown, request: _FiguresRequest) -> bool:
     return is_its and access.sees(request.caller, one.ref.repository_id)
 
 
-def _place(one: Shown, *, several: bool) -> Place:
+def _place(one: Shown, *, several: bool) -> QueueLabels:
     repo = one.ref.repo
     name = f"{repo.host}/{repo.slug}" if several else repo.slug
-    return Place(mq_repo=name, host=repo.host, repo=repo.slug, branch=one.ref.branch)
+    return QueueLabels(mq_repo=name, host=repo.host, repo=repo.slug, branch=one.ref.branch)
 
 
 def _expiring(session: Tx, request: _FiguresRequest) -> int:
@@ -184,7 +184,7 @@ def _expiring(session: Tx, request: _FiguresRequest) -> int:
     return sum(1 for scope in scopes if scope is None or seen is None or scope & seen)
 
 
-def _aged(piece: Piece, place: Place, now: datetime) -> Sequence[bytes]:
+def _aged(piece: Piece, place: QueueLabels, now: datetime) -> Sequence[bytes]:
     """The text with the one value that no change of the queue makes older."""
     if piece.oldest is None:
         return piece.parts
@@ -194,7 +194,7 @@ def _aged(piece: Piece, place: Place, now: datetime) -> Sequence[bytes]:
     return parts
 
 
-def _piece(stamp: tuple[Shown, Place], value: MergeQueue, sums: Figures) -> Piece:
+def _piece(stamp: tuple[Shown, QueueLabels], value: MergeQueue, sums: Figures) -> Piece:
     shown = queue_families.samples(present(value), sums.hour, sums.ever, ZEROS)
     ready = [one for one in value.entries.values() if one.state is not EntryState.NOT_READY]
     return Piece(

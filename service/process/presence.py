@@ -13,7 +13,7 @@ from service import time_limits
 from service.accounts import installations
 from service.database import inbox, instances, outbox
 from service.database.database import Tx
-from service.database.instances import Departure, Instance, Known
+from service.database.instances import Departure, Instance, LiveInstance
 from service.errors import DatabaseUnavailable
 from service.mergequeue.operations import reconcile
 from service.notifications.store import notifications
@@ -137,7 +137,7 @@ async def prove_writable(runtime: Runtime) -> None:
     await runtime.store.run(instances.beat, me, runtime.clock.now())
 
 
-async def _others(runtime: Runtime) -> list[Known]:
+async def _others(runtime: Runtime) -> list[LiveInstance]:
     now = runtime.clock.now()
     found = await runtime.store.read(instances.living, runtime.instance, now)
     return [each for each in found if each.id != runtime.instance]

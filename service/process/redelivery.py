@@ -60,7 +60,7 @@ async def _never_arrived(
     runtime: Runtime, host: str, failed: Sequence[FailedDelivery]
 ) -> list[FailedDelivery]:
     ids = [one.id for one in failed]
-    known = await runtime.store.read(inbox.known, host, ids) if ids else frozenset()
+    known = await runtime.store.read(inbox.stored_ids, host, ids) if ids else frozenset()
     return [one for one in failed if one.id not in known]
 
 

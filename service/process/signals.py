@@ -179,7 +179,7 @@ async def _added(runtime: Runtime, where: Where) -> RepositoryRecord | None:
     if provider is None:
         return None
     fresh = await provider.repository(where.ref)
-    record = await runtime.store.run(repositories.keep, fresh)
+    record = await runtime.store.run(repositories.upsert, fresh)
     for branch in {queue.branch for queue in await _queues(runtime, record)}:
         await _branch_moved(runtime, record, branch)
     await remember_heads(runtime, record.id, record.ref, record.default_branch)

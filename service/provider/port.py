@@ -19,11 +19,11 @@ from service.provider.signals import FailedDelivery, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
-    Change,
     Different,
     Disjoint,
     Overlapping,
     Same,
+    TreeChange,
     TreePaths,
     Unproven,
 )
@@ -251,13 +251,13 @@ class Provider(Protocol):
         ...
 
     async def same_change(
-        self, repo: RepoRef, tested: Change, landed: Change
+        self, repo: RepoRef, tested: TreeChange, landed: TreeChange
     ) -> Same | Different | Unproven:
         """Return whether two changes leave the same files behind (docs/design/provider.md 12)."""
         ...
 
     async def overlap(
-        self, repo: RepoRef, one: Change, other: Change
+        self, repo: RepoRef, one: TreeChange, other: TreeChange
     ) -> Disjoint | Overlapping | Unproven:
         """Return whether two changes touch the same paths (docs/design/provider.md 12)."""
         ...

@@ -10,7 +10,7 @@ from service.vocabulary import Sha
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TreeChange:
     """The difference between two trees."""
 
     before: Sha

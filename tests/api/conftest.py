@@ -46,7 +46,7 @@ async def runtime(tmp_path: Path, clock: HandClock) -> AsyncIterator[Runtime]:
     store = await open_store(url, clock=clock, ids=ids, boundary=boundary)
     try:
         yield Runtime(
-            links=links.made(),
+            links=links.build_links(),
             store=store,
             providers={},
             translators={},

@@ -7,7 +7,7 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
 from service.http import addresses, connections
-from service.http.connections import Crowd
+from service.http.connections import ConnectionCounts
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
@@ -55,7 +55,7 @@ def test_a_long_row_of_proxies_is_cut():
 
 def test_a_trusted_proxy_holds_the_connections_of_many(monkeypatch):
     monkeypatch.setattr(connections, "CONNECTIONS_AN_ADDRESS", 1)
-    crowd = Crowd(PROXIES)
+    crowd = ConnectionCounts(PROXIES)
     assert [crowd.enter("10.0.0.1") for _ in range(3)] == [True] * 3
     assert [crowd.enter("192.0.2.1") for _ in range(2)] == [True, False]
     crowd.leave("192.0.2.1")

@@ -90,7 +90,7 @@ def test_an_endpoint_says_what_it_answers_and_by_which_codes(route):
     assert set(own) <= set(errors.STATUS_OF)
     assert len(set(own)) == len(own)
     said = {code for status in responses.values() for code in codes_in(status)}
-    assert said == set(codes.of(route))
+    assert said == set(codes.codes_of(route))
     assert {str(status) for status in successes(route)} <= set(responses)
 
 

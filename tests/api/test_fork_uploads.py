@@ -82,7 +82,7 @@ def provider(clock: HandClock) -> ForkedProvider:
 async def asked(runtime: Runtime, provider: ForkedProvider) -> Runtime:
     """The runtime with that provider and a paused queue."""
     whole = replace(runtime, providers={provider.ref.host: provider})
-    record = await whole.store.run(repositories.keep, await provider.repository(provider.ref))
+    record = await whole.store.run(repositories.upsert, await provider.repository(provider.ref))
     await queues.create(whole, record, "main", PARALLEL, SYSTEM)
     return whole
 

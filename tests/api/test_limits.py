@@ -301,7 +301,7 @@ async def test_another_tokens_small_body_never_waits(server, port):
 
 
 async def test_places_are_handed_on_in_order_to_whoever_may_have_them(clock):
-    places = limits.Places(clock)
+    places = limits.LargeBodySlots(clock)
     for token in ("1", "1", "2", "2"):
         await places.take(token)
     first = asyncio.ensure_future(places.take("1"))
@@ -315,7 +315,7 @@ async def test_places_are_handed_on_in_order_to_whoever_may_have_them(clock):
 
 
 async def test_who_gave_up_waiting_holds_no_place(clock):
-    places = limits.Places(clock)
+    places = limits.LargeBodySlots(clock)
     for token in ("1", "1", "2", "2"):
         await places.take(token)
     waiting = asyncio.ensure_future(places.take("3"))

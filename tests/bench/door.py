@@ -36,7 +36,7 @@ async def runtime_at(url: str) -> Runtime:
     """What the door needs, over the database there."""
     clock, ids = SystemClock(), RandomIds()
     return Runtime(
-        links=links.made(),
+        links=links.build_links(),
         store=await open_store(url, clock=clock, ids=ids, boundary=NoBoundary()),
         providers={},
         translators={},
@@ -61,7 +61,7 @@ def met(session: Tx, ref: RepoRef = REPO, number: int = 2) -> RepositoryRecord:
         archived=False,
         url=f"https://{ref.host}/{ref.slug}",
     )
-    return repositories.keep(session, seen)
+    return repositories.upsert(session, seen)
 
 
 async def reader_of(runtime: Runtime, repo: RepoRef) -> str:

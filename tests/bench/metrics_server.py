@@ -17,7 +17,7 @@ from service.mergequeue.engine.model import DEFAULT_PRIORITY, MergeQueue
 from service.mergequeue.engine.outputs import EntrySubmitted, Recorded, Step
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.store import figures, journal, queues
-from service.metrics.facts import BOUNDS_S, Fact
+from service.metrics.facts import BOUNDS_S, MetricFact
 from service.metrics.queue_families import ROLLING
 from service.process.figures import ZEROS
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
@@ -85,20 +85,20 @@ def remember(session: Tx, ref: QueueRef, now: datetime, months: int) -> None:
 REASON = Reason.API_REQUESTED
 
 
-def facts() -> list[Fact]:
+def facts() -> list[MetricFact]:
     """Facts of many kinds and durations: a month knows nearly all that can happen."""
     types, conclusions = ("main", "bisection"), ZEROS["headgate_pull_requests_left_total"]
     return [
         *(
-            Fact("left", (queue_type, *ended), bound * 1000)
+            MetricFact("left", (queue_type, *ended), bound * 1000)
             for queue_type, ended, bound in product(types, conclusions[:6], BOUNDS_S)
         ),
         *(
-            Fact(kind, (queue_type,), bound * 1000)
+            MetricFact(kind, (queue_type,), bound * 1000)
             for kind, queue_type, bound in product(("waited", "tested"), types, BOUNDS_S)
         ),
         *(
-            Fact("stayed_in", (queue_type, state), bound * 1000)
+            MetricFact("stayed_in", (queue_type, state), bound * 1000)
             for queue_type, state, bound in product(types, ("pending", "testing"), BOUNDS_S)
         ),
     ]

@@ -116,7 +116,7 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
     store = await open_store(url, clock=clock, ids=ids, boundary=NoBoundary())
     host = provider.ref.host
     runtime = Runtime(
-        links=links.made(),
+        links=links.build_links(),
         store=store,
         providers={host: provider},
         translators={host: lambda delivery: translated(delivery, OWN)},

@@ -87,7 +87,7 @@ async def opened(folder: Path, provider: ValuesProvider) -> AsyncIterator[Runtim
         f"sqlite:///{folder}/headgate.db", clock=clock, ids=ids, boundary=NoBoundary()
     )
     yield Runtime(
-        links=links.made(),
+        links=links.build_links(),
         store=store,
         providers={provider.ref.host: provider},
         translators={},

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from service.boundary import NoBoundary
 from service.database.claims import ClaimedRows
 from service.database.database import BOUNDARIES, Runner, Store
-from service.database.outbox import OutboxRow
+from service.database.outbox import ClaimedEffect
 from service.errors import DatabaseUnavailable
 
 HANG_S = 0.3
@@ -120,7 +120,7 @@ def is_claim(value: object) -> bool:
     """Whether a write returned claimed effects, or that there are none to claim."""
     if not isinstance(value, ClaimedRows):
         return False
-    return all(isinstance(each, OutboxRow) for each in value.rows)
+    return all(isinstance(each, ClaimedEffect) for each in value.rows)
 
 
 def put_between(store: Store) -> Faulty:

@@ -67,7 +67,7 @@ class SetClock:
 def runtime_of(store: Store, clock: SetClock) -> Runtime:
     """The parts of a process around a store, with a provider made of values."""
     return Runtime(
-        links=links.made(),
+        links=links.build_links(),
         store=store,
         providers={HOST: ValuesProvider(HOST)},
         translators={HOST: lambda _: ()},
@@ -85,7 +85,7 @@ async def made(runtime: Runtime, **settings: ConfigValue) -> QueueRef:
     """The queue of `main` of `octo/widgets`."""
     provider = runtime.providers[HOST]
     (fresh,) = await provider.repositories()
-    record = await runtime.store.run(repositories.keep, fresh)
+    record = await runtime.store.run(repositories.upsert, fresh)
     await queues.create(runtime, record, "main", QueueRequest(settings), SYSTEM)
     (found,) = await runtime.store.read(stored_queues.all_queues)
     return found

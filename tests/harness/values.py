@@ -20,11 +20,11 @@ from service.provider.signals import Delivery, FailedDelivery, Where
 from service.provider.stacks import MergedFrom, Stack
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
-    Change,
     Different,
     Disjoint,
     Overlapping,
     Same,
+    TreeChange,
     TreePaths,
     Unproven,
 )
@@ -258,12 +258,12 @@ class ValuesProvider:
         return None
 
     async def same_change(
-        self, repo: RepoRef, tested: Change, landed: Change
+        self, repo: RepoRef, tested: TreeChange, landed: TreeChange
     ) -> Same | Different | Unproven:
         return Same()
 
     async def overlap(
-        self, repo: RepoRef, one: Change, other: Change
+        self, repo: RepoRef, one: TreeChange, other: TreeChange
     ) -> Disjoint | Overlapping | Unproven:
         return Disjoint()
 

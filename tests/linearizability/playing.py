@@ -280,7 +280,7 @@ async def instances(url: str, count: int) -> AsyncIterator[tuple[list[Instance],
         made = [await _instance(stack, url, clock, f"instance-{nth}") for nth in range(count)]
         first = made[0]
         fresh = await ValuesProvider().repository(REPO)
-        await first.runtime.store.run(repositories.keep, fresh)
+        await first.runtime.store.run(repositories.upsert, fresh)
         wish = TokenRequest(REPO.host, REPO.owner, "x", Role.ADMIN)
         yield made, (await tokens.create_token(first.runtime, wish, SYSTEM)).secret
 
@@ -292,7 +292,7 @@ async def _instance(stack: AsyncExitStack, url: str, clock: FastClock, name: str
     store.runner = database = Slow(store.runner, clock, "read", "write")
     provider = Slow(ValuesProvider(), clock, *SLOW_CALLS)
     runtime = Runtime(
-        links=links.made(),
+        links=links.build_links(),
         store=store,
         providers={REPO.host: cast(Provider, provider)},
         translators={},

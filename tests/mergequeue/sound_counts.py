@@ -6,7 +6,7 @@ from datetime import timedelta
 from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted
 from service.mergequeue.engine.states import FINAL, RunKind
 from service.mergequeue.operations import counting
-from service.metrics.facts import Fact
+from service.metrics.facts import MetricFact
 from service.metrics.queue_families import Kind
 from service.process import figures
 from tests.mergequeue.stage import Stage
@@ -37,7 +37,7 @@ def check(stage: Stage) -> None:
     assert runs <= set(figures.ZEROS["headgate_test_runs_total"])
 
 
-def facts_of(stage: Stage) -> list[Fact]:
+def facts_of(stage: Stage) -> list[MetricFact]:
     """All facts of a stage; every stay is a minute."""
     return [
         fact

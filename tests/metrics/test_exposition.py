@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from service.metrics import exposition, queue_families
-from service.metrics.facts import Fact, Histogram, Sum
-from service.metrics.queue_families import FAMILIES, TOKENS_EXPIRING, Kind, Place
+from service.metrics.facts import Histogram, MetricFact, Sum
+from service.metrics.queue_families import FAMILIES, TOKENS_EXPIRING, Kind, QueueLabels
 from service.process.figures import ZEROS
 
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 
 
-def a_page(place: Place, *facts: Fact) -> str:
+def a_page(place: QueueLabels, *facts: MetricFact) -> str:
     """The page of one queue to which these facts happened."""
     cells = {(fact.kind, fact.labels, fact.cell): Sum(1, fact.ms) for fact in facts}
     shown = queue_families.samples({}, cells, cells, ZEROS)
@@ -25,7 +25,7 @@ def a_page(place: Place, *facts: Fact) -> str:
 
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT)
 def test_whatever_a_name_holds_is_read_as_it_is(host: str, repo: str, branch: str):
-    page = a_page(Place(f"{host}/{repo}", host, repo, branch))
+    page = a_page(QueueLabels(f"{host}/{repo}", host, repo, branch))
     for family in parsed(page):
         for sample in family.samples:
             assert sample.labels.get("branch", branch) == branch
@@ -54,7 +54,9 @@ def test_seconds_are_written_without_what_says_nothing(ms: int, written: str):
 
 
 def test_what_is_longer_than_the_rolling_hours_last_bound_is_in_its_last_bucket():
-    page = a_page(Place("o/w", "h", "o/w", "main"), Fact(Kind.WAITED, ("main",), 20_000_000))
+    page = a_page(
+        QueueLabels("o/w", "h", "o/w", "main"), MetricFact(Kind.WAITED, ("main",), 20_000_000)
+    )
     rolling = 'mq_pr_wait_duration_1h_seconds_bucket{repo="o/w",branch="main",queue_type="main"'
     assert f'{rolling},le="7200"}} 0\n' in page
     assert f'{rolling},le="+Inf"}} 1\n' in page
@@ -93,7 +95,7 @@ def test_no_family_of_ours_breaks_a_rule_for_names():
 
 def test_promtool_finds_nothing(needs):
     needs("promtool")
-    page = a_page(Place("o/w", "h", "o/w", 'a"b'))
+    page = a_page(QueueLabels("o/w", "h", "o/w", 'a"b'))
     ours = "".join(
         line
         for line in page.splitlines(keepends=True)

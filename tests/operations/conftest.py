@@ -59,7 +59,7 @@ def runtime(store: Store, clock: WaitingClock, provider: ValuesProvider) -> Runt
     """The parts of a process."""
     host = provider.ref.host
     return Runtime(
-        links=links.made(),
+        links=links.build_links(),
         store=store,
         providers={host: provider},
         translators={host: lambda _: ()},
@@ -77,7 +77,7 @@ def runtime(store: Store, clock: WaitingClock, provider: ValuesProvider) -> Runt
 async def queue(runtime: Runtime, provider: ValuesProvider) -> QueueRef:
     """The paused queue of `main`."""
     fresh = await provider.repository(provider.ref)
-    record = await runtime.store.run(repositories.keep, fresh)
+    record = await runtime.store.run(repositories.upsert, fresh)
     await queues.create(runtime, record, "main", QueueRequest({}, QueueState.PAUSED), SYSTEM)
     (found,) = await runtime.store.read(stored_queues.all_queues)
     return found

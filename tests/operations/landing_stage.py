@@ -53,7 +53,7 @@ def runtime_of(stage: Stage, store: Store, boundary: Boundary | None = None) -> 
     """The parts of a process before this stage."""
     host = stage.repo.host
     return Runtime(
-        links=links.made(),
+        links=links.build_links(),
         store=store,
         providers={host: stage.provider},
         translators={host: lambda _: ()},
@@ -171,7 +171,7 @@ async def a_unit(
 ) -> Unit:
     """These pull requests in one run that passed; the first `base` of them are its base."""
     record = await runtime.store.run(
-        repositories.keep, await runtime.providers[stage.repo.host].repository(stage.repo)
+        repositories.upsert, await runtime.providers[stage.repo.host].repository(stage.repo)
     )
     wish = QueueRequest({"required_statuses": ("unit",), **settings})
     await queues.create(runtime, record, "main", wish, SYSTEM)

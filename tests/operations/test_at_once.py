@@ -105,7 +105,7 @@ async def test_a_repository_that_many_meet_for_the_first_time_is_stored_once(sta
             archived=False,
             url="https://values.test/first",
         )
-        keep = (stage.runtime.store.run(repositories.keep, seen) for _ in range(6))
+        keep = (stage.runtime.store.run(repositories.upsert, seen) for _ in range(6))
         assert len({one.id for one in await asyncio.gather(*keep)}) == 1
 
 

@@ -114,7 +114,7 @@ async def yard(store):
         made = await upload_stage.staged(store)
         runtime = replace(made.runtime, providers={HOST: stage.provider}, clock=stage.clock)
         fresh = await stage.provider.repository(stage.repo)
-        repository = await store.run(repositories.keep, fresh)
+        repository = await store.run(repositories.upsert, fresh)
         await stage.plan_ci([UNIT])
         yield Yard(stage, runtime, repository, made.caller)
 

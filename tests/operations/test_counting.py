@@ -6,7 +6,7 @@ from service.mergequeue.engine.outputs import RunStarted
 from service.mergequeue.engine.states import EntryState, RunKind
 from service.mergequeue.operations import counting
 from service.mergequeue.store.figures import Moved
-from service.metrics.facts import Fact
+from service.metrics.facts import MetricFact
 from service.metrics.queue_families import Kind
 from service.process import figures
 from tests.mergequeue.script import Script
@@ -53,7 +53,7 @@ def test_a_search_is_counted_apart():
     for line in ("+2m", f"pass r{probe.number}"):
         script.play(line)
     tested = [fact for fact in facts_of(stage) if fact.kind is Kind.TESTED]
-    assert tested == [Fact(Kind.TESTED, ("bisection",), 120_000)] * len(probe.prs)
+    assert tested == [MetricFact(Kind.TESTED, ("bisection",), 120_000)] * len(probe.prs)
 
 
 def test_what_others_push_is_counted_and_the_first_look_is_not():
@@ -61,7 +61,7 @@ def test_what_others_push_is_counted_and_the_first_look_is_not():
     assert not [fact for fact in facts_of(fresh) if fact.kind is Kind.EXTERNAL]
     pushed = played("queue SINGLE", "submit 1", "foreign")
     assert [fact for fact in facts_of(pushed) if fact.kind is Kind.EXTERNAL] == [
-        Fact(Kind.EXTERNAL, ())
+        MetricFact(Kind.EXTERNAL, ())
     ]
 
 
@@ -80,5 +80,5 @@ def test_a_stay_is_without_the_time_not_ready():
 
 
 def test_a_fact_is_in_the_bucket_that_it_does_not_exceed():
-    cells = [Fact(Kind.WAITED, ("main",), ms).cell for ms in (0, 60_000, 60_001, 86_400_001)]
+    cells = [MetricFact(Kind.WAITED, ("main",), ms).cell for ms in (0, 60_000, 60_001, 86_400_001)]
     assert cells == [0, 0, 1, 11]

@@ -9,7 +9,7 @@ import pytest
 
 from service.database import outbox
 from service.database.claims import ClaimedRows
-from service.database.outbox import Lane, OutboxItem, OutboxRow, OutboxState
+from service.database.outbox import ClaimedEffect, Lane, OutboxItem, OutboxState
 from service.process.workers import flows
 from service.process.workers.flow import Flow, Work
 from service.provider.values import Reply
@@ -54,7 +54,7 @@ class Flows:
         await self.runtime.store.run(outbox.append, *place, [item])
         outbox.wake(self.runtime.wakeups, (lane,))
 
-    async def carry_out(self, runtime: Runtime, row: OutboxRow) -> None:
+    async def carry_out(self, runtime: Runtime, row: ClaimedEffect) -> None:
         """Do the work of a row, and what happens meanwhile."""
         self.done.append((self.passed_s(), row.key))
         meanwhile = self.meanwhile.pop(row.key, None)
@@ -63,18 +63,18 @@ class Flows:
         await runtime.clock.sleep(LASTS_S)
         await runtime.store.run(outbox.settle, row.id, OutboxState.DONE)
 
-    def watched(self, work: Work[OutboxRow]) -> Flow[OutboxRow]:
+    def watched(self, work: Work[ClaimedEffect]) -> Flow[ClaimedEffect]:
         """The flow of a lane."""
 
         async def claim(
             runtime: Runtime, limit: int, owned: Collection[int] | None
-        ) -> ClaimedRows[OutboxRow]:
+        ) -> ClaimedRows[ClaimedEffect]:
             self.looks.append(self.passed_s())
             return await work.claim(runtime, limit, owned)
 
         return Flow(self.runtime, replace(work, claim=claim, carry_out=self.carry_out))
 
-    async def run(self, *works: Work[OutboxRow]) -> Done:
+    async def run(self, *works: Work[ClaimedEffect]) -> Done:
         """Run the flows for a while."""
         running = [self.watched(each) for each in works]
 

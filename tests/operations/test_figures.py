@@ -125,7 +125,7 @@ async def test_an_organization_on_several_hosts_names_them(
     fresh = await provider.repository(provider.ref)
     elsewhere = replace(provider.ref, host="other.test")
     moved = replace(fresh, ref=elsewhere, id=RepoId("other.test", "9"))
-    record = await runtime.store.run(repositories.keep, moved)
+    record = await runtime.store.run(repositories.upsert, moved)
     same = replace(runtime, providers={**runtime.providers, "other.test": provider})
     await queues.create(same, record, "main", QueueRequest({}, QueueState.PAUSED), SYSTEM)
     await runtime.store.run(

@@ -8,7 +8,7 @@ import pytest
 
 from service.database import outbox
 from service.database.claims import ClaimedRows
-from service.database.outbox import Lane, OutboxItem, OutboxRow
+from service.database.outbox import ClaimedEffect, Lane, OutboxItem
 from service.mergequeue.operations import pull_requests
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.process.workers import flow, flows
@@ -54,7 +54,7 @@ async def looks(runtime: Runtime, clock: Moments) -> list[tuple[float, int]]:
 
     async def claim(
         runtime: Runtime, limit: int, owned: Collection[int] | None
-    ) -> ClaimedRows[OutboxRow]:
+    ) -> ClaimedRows[ClaimedEffect]:
         claimed = await flows.NOTICES.claim(runtime, limit, owned)
         claims.append((clock.monotonic_s(), len(claimed.rows)))
         return claimed

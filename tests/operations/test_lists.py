@@ -143,10 +143,10 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
     runtime: Runtime, queue: QueueRef, provider
 ):
     fresh = await provider.repository(provider.ref)
-    own = await runtime.store.run(repositories.keep, fresh)
+    own = await runtime.store.run(repositories.upsert, fresh)
     name = RepoRef(provider.ref.host, provider.ref.owner, "gears")
     other = await runtime.store.run(
-        repositories.keep, replace(fresh, ref=name, id=RepoId(provider.ref.host, "4711"))
+        repositories.upsert, replace(fresh, ref=name, id=RepoId(provider.ref.host, "4711"))
     )
     for record, branch in ((other, "main"), (own, "dev"), (own, "zeta")):
         await queues.create(runtime, record, branch, QueueRequest({}, QueueState.PAUSED), SYSTEM)
@@ -217,7 +217,7 @@ async def test_the_first_page_lists_queues_once_while_they_come_and_go(
     runtime: Runtime, queue: QueueRef, provider, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(overview, "QUEUES_MAX", 2)
-    own = await runtime.store.run(repositories.keep, await provider.repository(provider.ref))
+    own = await runtime.store.run(repositories.upsert, await provider.repository(provider.ref))
 
     async def made(branch: str) -> QueueRef:
         request = QueueRequest({}, QueueState.PAUSED)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bot.keys import KeyRing
 from service.database import page_tokens, paging
 from service.database.database import Tx
-from service.database.page_tokens import Boundary, Key, Listing
+from service.database.page_tokens import Key, Listing, PageStart
 from service.database.paging import CountedPage, PageSelection, Place
 from service.errors import Malformed
 from tests.harness.recorded import SetClock
@@ -35,13 +35,13 @@ NOW = datetime(2026, 3, 2, 14, tzinfo=UTC)
 KEYS = KeyRing("a secret key for tests, long enough to be one")
 LIST = Listing("listQueues", org_id=1, place=2, filters=("FAILED", None))
 DEPLOYMENT = Deployed()
-HERE = Boundary(("open", 7, -1, 0.25, "release/ü"), rows_before=50, backwards=True)
+HERE = PageStart(("open", 7, -1, 0.25, "release/ü"), rows_before=50, backwards=True)
 
 
 def refusal_of(token: str, listing: Listing = LIST, at: datetime = NOW) -> tuple[str, str]:
     """Code and sentence of what a token is refused with."""
     with pytest.raises(Malformed) as refused:
-        page_tokens.boundary_of(KEYS, listing, token, at, "cursor")
+        page_tokens.page_start_of(KEYS, listing, token, at, "cursor")
     return refused.value.code, refused.value.detail
 
 
@@ -49,17 +49,17 @@ def test_a_token_says_what_was_put_into_it_however_often_it_is_shown():
     token = page_tokens.token(KEYS, LIST, HERE, NOW)
     assert token.startswith("hgp1_")
     for _ in range(2):
-        assert page_tokens.boundary_of(KEYS, LIST, token, NOW, "cursor") == HERE
+        assert page_tokens.page_start_of(KEYS, LIST, token, NOW, "cursor") == HERE
 
 
 @pytest.mark.parametrize("token", [None, ""])
 def test_no_token_is_the_first_page(token):
-    assert page_tokens.boundary_of(KEYS, LIST, token, NOW, "cursor") is None
+    assert page_tokens.page_start_of(KEYS, LIST, token, NOW, "cursor") is None
 
 
 def test_a_token_is_good_for_24_hours():
     token = page_tokens.token(KEYS, LIST, HERE, NOW)
-    assert page_tokens.boundary_of(KEYS, LIST, token, NOW + timedelta(hours=24), "cursor") == HERE
+    assert page_tokens.page_start_of(KEYS, LIST, token, NOW + timedelta(hours=24), "cursor") == HERE
     code, sentence = refusal_of(token, at=NOW + timedelta(hours=24, milliseconds=1))
     assert code == "page_token_expired"
     assert sentence == "The token in `cursor` is older than 24 hours. Begin again without it."
@@ -119,16 +119,16 @@ def test_a_token_outlives_the_rotation_of_the_key():
     rotated = KeyRing(
         "another secret key for tests, as long", "a secret key for tests, long enough to be one"
     )
-    assert page_tokens.boundary_of(rotated, LIST, token, NOW, "cursor") == HERE
+    assert page_tokens.page_start_of(rotated, LIST, token, NOW, "cursor") == HERE
     with pytest.raises(Malformed):
-        page_tokens.boundary_of(
+        page_tokens.page_start_of(
             KeyRing("a third secret key, which never made any"), LIST, token, NOW, "cursor"
         )
 
 
 def test_the_field_that_held_the_token_is_named():
     with pytest.raises(Malformed, match=r"`page_query\.page_token`"):
-        page_tokens.boundary_of(KEYS, LIST, "x", NOW, "page_query.page_token")
+        page_tokens.page_start_of(KEYS, LIST, "x", NOW, "page_query.page_token")
 
 
 def one_way(size: int, token: str | None = None) -> Place:

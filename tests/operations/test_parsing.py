@@ -24,7 +24,7 @@ META = UploadMeta(Sha("a" * 40))
 @pytest.fixture
 async def repository(runtime, provider):
     fresh = await provider.repository(provider.ref)
-    return await runtime.store.run(repositories.keep, fresh)
+    return await runtime.store.run(repositories.upsert, fresh)
 
 
 def a_report(cases, seconds=0.1):

@@ -8,7 +8,7 @@ from service.mergequeue.engine.model import LandMode, Proof, Tip
 from service.mergequeue.engine.outputs import Land, LandStep
 from service.mergequeue.operations import proving
 from service.mergequeue.operations.proving import Proved, Unproved
-from service.provider.trees import Change, Different, Same, Unproven
+from service.provider.trees import Different, Same, TreeChange, Unproven
 from service.provider.values import Commit, Merged
 from service.vocabulary import MergeMethod, RepoRef, Sha
 from tests.harness.values import ValuesProvider
@@ -223,7 +223,7 @@ class Differing(ValuesProvider):
         self.paths = tuple(f"{number}.py" for number in range(paths))
 
     async def same_change(
-        self, repo: RepoRef, tested: Change, landed: Change
+        self, repo: RepoRef, tested: TreeChange, landed: TreeChange
     ) -> Same | Different | Unproven:
         return Different(self.paths)
 

@@ -205,7 +205,7 @@ async def test_an_instance_refuses_a_submission_in_flight_when_another_deletes_t
     here = replace(runtime, store=await opened_at(postgres_url))
     there = replace(runtime, store=await opened_at(postgres_url), memory=Memory(), instance="b")
     try:
-        record = await here.store.run(repositories.keep, await provider.repository(provider.ref))
+        record = await here.store.run(repositories.upsert, await provider.repository(provider.ref))
         request = QueueRequest({}, QueueState.PAUSED)
         queue = (await queues.create(here, record, "main", request, SYSTEM)).queue
         provider.meanwhile["required"] = deletion(there, queue)

@@ -54,7 +54,7 @@ def failures(*quarantined: bool) -> list[FailedIn]:
 def test_a_failed_test_is_what_it_was_before_unless_all_of_it_is_excused(
     found, health, known_keys, standing
 ):
-    assert run_failures.standing_of(found, health, known_keys) is standing
+    assert run_failures.latest_result(found, health, known_keys) is standing
 
 
 @pytest.mark.parametrize(

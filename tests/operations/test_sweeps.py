@@ -425,7 +425,7 @@ async def test_a_mistake_in_the_sweep_of_one_repository_stops_that_of_no_other(
         ref=replace(first.ref, name="gadgets"),
         id=RepoId(first.ref.host, "2"),
     )
-    second = await runtime.store.run(repositories.keep, fresh)
+    second = await runtime.store.run(repositories.upsert, fresh)
     request = QueueRequest({}, QueueState.PAUSED)
     await queues.create(runtime, second, "main", request, SYSTEM)
     provider.swept.clear()

@@ -158,7 +158,7 @@ async def test_a_repository_outside_the_scope_is_not_named(runtime, provider, re
     fresh = await provider.repository(provider.ref)
     ref = replace(fresh.ref, name="gadgets")
     other = replace(fresh, ref=ref, id=replace(fresh.id, id="2"))
-    await runtime.store.run(repositories.keep, other)
+    await runtime.store.run(repositories.upsert, other)
     await tokens.create_token(runtime, replace(wish, repositories=(repo,)), SYSTEM)
     (listed,) = await tokens.list_tokens(runtime, repo.host, repo.owner)
     assert listed.repositories == (repo,)

@@ -54,7 +54,7 @@ async def test_a_repository_that_moves_to_another_owner_takes_its_queues_along(
     before = await runtime.store.read(access.repository, queue.repository_id)
     fresh = await provider.repository(provider.ref)
     elsewhere = RepoRef(provider.ref.host, "other", provider.ref.name)
-    await runtime.store.run(repositories.keep, replace(fresh, ref=elsewhere, owner_id="77"))
+    await runtime.store.run(repositories.upsert, replace(fresh, ref=elsewhere, owner_id="77"))
     after = await runtime.store.read(access.repository, queue.repository_id)
     assert after.org_id != before.org_id
     found = await runtime.store.read(stored_queues.queue_ref, after.org_id, after.id, "main")

@@ -8,11 +8,11 @@ import pytest
 from bot.sandbox.rest import git_data
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode, Unavailable
 from service.provider.trees import (
-    Change,
     Different,
     Disjoint,
     Overlapping,
     Same,
+    TreeChange,
     TreePaths,
     Unproven,
 )
@@ -129,7 +129,7 @@ class Trees:
     @pytest.mark.parametrize(("one", "other", "both"), TOUCHED)
     async def test_the_paths_that_two_changes_touch_are_found(self, stage, one, other, both):
         start = stage.tree_with(stage.tree(stage.tip()), START)
-        changes = [Change(start, stage.tree_with(start, files)) for files in (one, other)]
+        changes = [TreeChange(start, stage.tree_with(start, files)) for files in (one, other)]
         found = await stage.provider.overlap(stage.repo, *changes)
         assert found == (Overlapping(both) if both else Disjoint())
 
@@ -139,8 +139,8 @@ class Trees:
         moved = stage.tree_with(start, {"lane.txt": "another lane\n", "docs/z.md": "z\n"})
         found = await stage.provider.same_change(
             stage.repo,
-            Change(start, stage.tree_with(start, tested)),
-            Change(moved, stage.tree_with(moved, landed)),
+            TreeChange(start, stage.tree_with(start, tested)),
+            TreeChange(moved, stage.tree_with(moved, landed)),
         )
         assert found == (Different(paths) if paths else Same())
 
@@ -149,7 +149,7 @@ class Trees:
         start = stage.tree_with(stage.tree(stage.tip()), wide)
         one = stage.tree_with(start, {"folder-3/inside/file": "y\n"})
         other = stage.tree_with(start, {"folder-4/inside/file": "y\n"})
-        pair = Change(start, one), Change(start, other)
+        pair = TreeChange(start, one), TreeChange(start, other)
         assert await stage.provider.overlap(stage.repo, *pair) == Disjoint()
         assert trees_read(stage) == 3
         assert await stage.provider.same_change(stage.repo, *pair) == Different(
@@ -161,13 +161,13 @@ class Trees:
         start = stage.tree_with(stage.tree(stage.tip()), wide)
         one = stage.tree_with(start, {name: f"{text} 1" for name, text in wide.items()})
         other = stage.tree_with(start, {f"{name}-more": "2\n" for name in wide})
-        pair = Change(start, one), Change(start, other)
+        pair = TreeChange(start, one), TreeChange(start, other)
         assert isinstance(await stage.provider.overlap(stage.repo, *pair), Unproven)
         assert trees_read(stage) == 400
 
     async def test_a_tree_that_is_not_there_proves_nothing(self, stage):
         here = stage.tree(stage.tip())
-        lost = Change(here, Sha("1" * 40))
+        lost = TreeChange(here, Sha("1" * 40))
         assert isinstance(await stage.provider.overlap(stage.repo, lost, lost), Unproven)
-        same = Change(here, here)
+        same = TreeChange(here, here)
         assert isinstance(await stage.provider.same_change(stage.repo, same, lost), Unproven)

@@ -59,12 +59,12 @@ async def test_a_time_is_stored_as_any_other_statement_stores_it(filled):
 
 
 async def test_what_is_among_the_rows_is_found_by_their_first_values(filled):
-    told = bulk.told([(4, "more"), (2,), (9,)])
+    told = bulk.params([(4, "more"), (2,), (9,)])
     assert await filled.read(lambda s: s.execute(AMONG, told).scalars().all()) == [2, 4]
 
 
 async def test_no_row_is_no_row(filled):
-    assert await filled.read(lambda s: s.execute(AMONG, bulk.told([])).scalars().all()) == []
+    assert await filled.read(lambda s: s.execute(AMONG, bulk.params([])).scalars().all()) == []
     await filled.run(lambda session: session.execute(delete(TABLE)))
     await filled.run(lambda session: bulk.send(session, INSERT, [], org_id=7))
     assert await filled.read(lambda s: s.execute(select(TABLE)).all()) == []
@@ -79,5 +79,5 @@ async def test_no_row_is_no_row(filled):
     ],
 )
 async def test_texts_are_looked_up_by_their_places_in_one_row(filled, texts, found):
-    row = await filled.read(lambda s: s.execute(NAMED, bulk.texts_told(texts)).one())
+    row = await filled.read(lambda s: s.execute(NAMED, bulk.text_params(texts)).one())
     assert sorted(zip(*bulk.columns_of(row), strict=True)) == found

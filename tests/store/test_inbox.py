@@ -65,9 +65,9 @@ def test_what_came_in_is_known_whatever_became_of_it(session: Connection):
     inbox.settle(session, 1, "done")
     inbox.poison(session, 2, "stopped us")
     asked = [f"guid-{number}" for number in range(3000)]
-    assert inbox.known(session, "github.test", asked) == {"guid-1", "guid-2", "guid-3"}
-    assert inbox.known(session, "other.test", asked) == frozenset()
-    assert inbox.known(session, "github.test", []) == frozenset()
+    assert inbox.stored_ids(session, "github.test", asked) == {"guid-1", "guid-2", "guid-3"}
+    assert inbox.stored_ids(session, "other.test", asked) == frozenset()
+    assert inbox.stored_ids(session, "github.test", []) == frozenset()
 
 
 async def test_of_many_at_once_exactly_one_is_stored(store: Store):

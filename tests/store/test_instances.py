@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from service.database import instances, outbox, probes
 from service.database.database import Store
-from service.database.instances import GONE_AFTER, Instance, Known
+from service.database.instances import GONE_AFTER, Instance, LiveInstance
 from service.database.outbox import OutboxItem
 from service.process import presence
 from tests.harness.databases import opened_at
@@ -47,7 +47,7 @@ async def living(store: Store, me: str) -> list[str]:
     [("one", 0, True), ("one", 39.9, True), ("one", 40, False), ("two", 0, False)],
 )
 def test_who_shows_its_sign_and_was_there_lately_lives(key: str, silent_s: float, lives: bool):
-    known = Known("one", "0.0.7", "same", NOW, NOW)
+    known = LiveInstance("one", "0.0.7", "same", NOW, NOW)
     shown = {probes.lock_key(key)}
     assert instances.lives(known, shown, NOW + silent_s * SECOND) is lives
 

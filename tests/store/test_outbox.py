@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection
 
 from service.database import outbox
-from service.database.outbox import Lane, OutboxItem, OutboxRow, OutboxState
+from service.database.outbox import ClaimedEffect, Lane, OutboxItem, OutboxState
 from service.errors import InvariantBroken
 from service.mergequeue.engine.model import LandMode, Proof, Tip
 from service.mergequeue.engine.outputs import (
@@ -77,7 +77,7 @@ def due(session: Connection, seconds: int = 0, limit: int = 50) -> list[str]:
     return [row.key for row in outbox.claim(session, NOW + seconds * SECOND, limit)]
 
 
-def take(session: Connection, key: str) -> OutboxRow:
+def take(session: Connection, key: str) -> ClaimedEffect:
     """Mark the due effect of this key sent; its row."""
     (row,) = (row for row in outbox.claim(session, NOW, 50) if row.key == key)
     assert outbox.mark_sent(session, ME, row.id, NOW)

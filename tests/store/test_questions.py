@@ -52,7 +52,7 @@ from service.mergequeue.store.listings import RunFilter
 from service.mergequeue.store.notices import NoticeKey, Surface
 from service.mergequeue.store.overviews import Scope
 from service.mergequeue.store.pull_requests import PullRequestHead
-from service.metrics.facts import Fact
+from service.metrics.facts import MetricFact
 from service.notifications.store import delivery_log, notifications, subscribers
 from service.notifications.store.delivery_log import DeliveryFilter
 from service.notifications.store.notifications import Attempt, Made, Message
@@ -311,7 +311,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "inbox.next_due": inbox.next_due,
     "inbox.settle": lambda s: inbox.settle(s, 7, ""),
     "inbox.retry": lambda s: inbox.retry(s, 7, NOW, ""),
-    "inbox.known": lambda s: inbox.known(s, "github.test", ["guid-7", "guid-8"]),
+    "inbox.stored_ids": lambda s: inbox.stored_ids(s, "github.test", ["guid-7", "guid-8"]),
     "inbox.parked": inbox.parked,
     "inbox.release": lambda s: inbox.release(s, ["me"]),
     "outbox.append": lambda s: outbox.append(s, 7, 7, 1, [build("new"), tell(7, "new")]),
@@ -319,7 +319,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "outbox.next_due": outbox.next_due,
     "outbox.claim, collecting": lambda s: outbox.claim(s, NOW, 4, (Lane.COLLECT,)),
     "outbox.next_due, collecting": lambda s: outbox.next_due(s, (Lane.COLLECT,)),
-    "outbox.known": lambda s: outbox.known(s, ["text-7", "other"]),
+    "outbox.stored_keys": lambda s: outbox.stored_keys(s, ["text-7", "other"]),
     "outbox.mark_sent": lambda s: outbox.mark_sent(s, "me", 7, NOW),
     "outbox.settle": lambda s: outbox.settle(s, 7, OutboxState.DONE),
     "outbox.reopen_sent": lambda s: outbox.reopen_sent(s, ["me"]),
@@ -337,7 +337,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "retention, no answers": lambda s: retention.FORGET_REPEATS(s, NOW.replace(year=2025)),
     "retention, targets": lambda s: retention.FORGET_UPLOADS(s, OLD),
     "retention, no targets": lambda s: retention.FORGET_UPLOADS(s, NOW.replace(year=2025)),
-    "figures.add": lambda s: figures.add(s, PLACE, [Fact("left", ("main",), 7)], NOW),
+    "figures.add": lambda s: figures.add(s, PLACE, [MetricFact("left", ("main",), 7)], NOW),
     "figures.moves": lambda s: figures.moves(s, 9, 40_000, "e7"),
     "figures.shown": lambda s: figures.shown(s, 7),
     "figures.of_queues": lambda s: figures.of_queues(s, [7, 8, 9], NOW.replace(year=2025)),

@@ -187,7 +187,7 @@ def page_tokens(source: Source) -> Iterator[str]:
     if not is_in(source.path, *PRODUCT) or source.path == PAGES:
         return
     for name, line in names_used(source):
-        if re.search(r"(^|\.)page_tokens\.(token|boundary_of|Boundary)$", name):
+        if re.search(r"(^|\.)page_tokens\.(token|page_start_of|PageStart)$", name):
             yield f"{source.path}:{line}: {name}"
 
 

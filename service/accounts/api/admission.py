@@ -23,7 +23,7 @@ from service.vocabulary import Role
 RECOVERING_RETRY_AFTER_S = 5
 
 
-class Wanted(NamedTuple):
+class AccessRequest(NamedTuple):
     """The object of a request: its name in the audit log, the role it takes, what it counts as.
 
     `role` None: any token will do.
@@ -71,9 +71,9 @@ class Admission:
 
     async def reader(self, request: web.BaseRequest, token: str, page: str) -> Caller:
         """Return who reads a page by this token; raises as `caller`."""
-        return await self.caller(request, token, Wanted(page, Role.READ, RateClass.READ))
+        return await self.caller(request, token, AccessRequest(page, Role.READ, RateClass.READ))
 
-    async def job(self, request: web.BaseRequest, token: str, wanted: Wanted) -> Caller:
+    async def job(self, request: web.BaseRequest, token: str, wanted: AccessRequest) -> Caller:
         """The job of CI that an OIDC token proves; raises as `caller`, and Unavailable."""
         self.check_ready()
         named = request.headers.get(callers.REPOSITORY, "").strip()
@@ -82,7 +82,7 @@ class Admission:
         auth.check_role(caller, wanted.role)
         return caller
 
-    async def caller(self, request: web.BaseRequest, token: str, wanted: Wanted) -> Caller:
+    async def caller(self, request: web.BaseRequest, token: str, wanted: AccessRequest) -> Caller:
         """Return who holds the token, if they may and not too often.
 
         Raises Overloaded, Unauthenticated, HttpRefused 429, NotAllowed; the last is written down.

@@ -79,10 +79,12 @@ class AuditFilter:
 
 def tail(session: Connection, org_id: int, limit: int) -> tuple[AuditRow, ...]:
     """An organization's newest entries, newest first."""
-    return tuple(each.row for each in before(session, (org_id,), AuditFilter(), NEWEST, limit))
+    return tuple(
+        each.row for each in entries_before(session, (org_id,), AuditFilter(), NEWEST, limit)
+    )
 
 
-def before(
+def entries_before(
     session: Connection, org_ids: Sequence[int] | None, wanted: AuditFilter, no: int, limit: int
 ) -> tuple[AuditEntry, ...]:
     """Return entries of these organizations before a number, newest first; None: of all or none."""

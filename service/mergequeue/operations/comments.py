@@ -106,7 +106,7 @@ async def _was_answered(runtime: Runtime, repository: RepositoryRecord, asked: A
 async def _react_once(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> None:
     """React to a command that ran but got no answer, because the process ended in between."""
     keys = [_reaction_key(repository, asked, emoji) for emoji in Emoji]
-    if await runtime.store.read(outbox.known, keys):
+    if await runtime.store.read(outbox.stored_keys, keys):
         return
     item = _reaction(repository, asked, Emoji.ACCEPTED, runtime.clock.now())
     await runtime.store.run(outbox.append, repository.id, None, 0, [item])

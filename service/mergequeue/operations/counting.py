@@ -21,7 +21,7 @@ from service.mergequeue.engine.states import FINAL, PROBE_SLOTS, EntryState, Run
 from service.mergequeue.landing_records import LandingState
 from service.mergequeue.store import figures
 from service.mergequeue.store.figures import Moved
-from service.metrics.facts import Fact
+from service.metrics.facts import MetricFact
 from service.metrics.queue_families import Kind
 from service.vocabulary import QueueRef
 
@@ -55,7 +55,7 @@ def count_turn(
 
 def count_landing(session: Tx, ref: QueueRef, state: LandingState, now: datetime) -> None:
     """Count how an attempt to land ended."""
-    figures.add(session, ref, (Fact(Kind.LANDING, (RESULTS[state],)),), now)
+    figures.add(session, ref, (MetricFact(Kind.LANDING, (RESULTS[state],)),), now)
 
 
 def stay_of(entry: Entry, moves: tuple[Moved, ...]) -> timedelta:
@@ -71,20 +71,20 @@ def stay_of(entry: Entry, moves: tuple[Moved, ...]) -> timedelta:
 
 def facts_of(
     before: MergeQueue | None, whole: Step, stays: Mapping[str, timedelta]
-) -> Iterator[Fact]:
+) -> Iterator[MetricFact]:
     """Yield all metrics facts of a turn; `stays` are the times of the entries that ended."""
     seen = _Seen(before)
     for recorded in whole.events:
         match recorded.event:
             case EntrySubmitted(entry=entry):
                 seen.since[entry] = recorded.at
-                yield Fact(Kind.SUBMITTED, (recorded.actor.channel.value,))
+                yield MetricFact(Kind.SUBMITTED, (recorded.actor.channel.value,))
             case EntryMoved() as moved if moved.origin is not moved.state:
                 yield from _of_move(seen, moved, recorded, stays)
             case LandingMismatched():
-                yield Fact(Kind.MISMATCH, ())
+                yield MetricFact(Kind.MISMATCH, ())
             case TipMoved(landed=False) if before is not None and before.tip is not None:
-                yield Fact(Kind.EXTERNAL, ())
+                yield MetricFact(Kind.EXTERNAL, ())
     for run in whole.finished_runs:
         yield from _of_run(run)
 
@@ -130,33 +130,33 @@ def type_of_run(kind: RunKind) -> str:
 
 def _of_move(
     seen: _Seen, moved: EntryMoved, recorded: Recorded, stays: Mapping[str, timedelta]
-) -> Iterator[Fact]:
+) -> Iterator[MetricFact]:
     queue_type = seen.type_of(moved)
     ms = _ms(seen.left(moved, recorded.at))
-    yield Fact(Kind.STAYED_IN, (queue_type, moved.origin.value.lower()), ms)
+    yield MetricFact(Kind.STAYED_IN, (queue_type, moved.origin.value.lower()), ms)
     if moved.origin is EntryState.PENDING and moved.state is EntryState.TESTING:
-        yield Fact(Kind.WAITED, (queue_type,), ms)
+        yield MetricFact(Kind.WAITED, (queue_type,), ms)
     if moved.origin is EntryState.TESTING:
-        yield Fact(Kind.TESTED, (queue_type,), ms)
+        yield MetricFact(Kind.TESTED, (queue_type,), ms)
     if moved.origin in UNDER_TEST and moved.state is EntryState.PENDING:
-        yield Fact(Kind.RESTARTED, (queue_type, moved.reason.value))
+        yield MetricFact(Kind.RESTARTED, (queue_type, moved.reason.value))
     if moved.state in FINAL:
         labels = (queue_type, moved.state.value.lower(), moved.reason.value)
-        yield Fact(Kind.LEFT, labels, _ms(stays.get(moved.entry, timedelta())))
+        yield MetricFact(Kind.LEFT, labels, _ms(stays.get(moved.entry, timedelta())))
 
 
-def _of_run(run: Run) -> Iterator[Fact]:
+def _of_run(run: Run) -> Iterator[MetricFact]:
     """Return a run that is over. One that lands a pull request by its own checks tested nothing."""
     if run.kind is RunKind.DIRECT:
         return
     cause = NO_CAUSE if run.cause is None else run.cause.value
     queue_type = type_of_run(run.kind)
-    yield Fact(Kind.RUN, (queue_type, run.status.value, cause))
+    yield MetricFact(Kind.RUN, (queue_type, run.status.value, cause))
     if run.reused_from is not None:
-        yield Fact(Kind.REUSED, ())
+        yield MetricFact(Kind.REUSED, ())
     # While a search goes on its entries are in no state of testing: its runs say how long.
     if run.kind in PROBE_SLOTS and run.finished_at is not None:
-        took = Fact(Kind.TESTED, (queue_type,), _ms(run.finished_at - run.created_at))
+        took = MetricFact(Kind.TESTED, (queue_type,), _ms(run.finished_at - run.created_at))
         yield from (took for _ in run.entries)
 
 

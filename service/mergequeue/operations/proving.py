@@ -6,11 +6,11 @@ from service.mergequeue.engine.model import LandMode, Proof
 from service.mergequeue.engine.outputs import Land, LandStep
 from service.provider.port import Provider
 from service.provider.trees import (
-    Change,
     Different,
     Disjoint,
     Overlapping,
     Same,
+    TreeChange,
     Unproven,
 )
 from service.provider.values import (
@@ -142,7 +142,7 @@ async def overlap_of(provider: Provider, repo: RepoRef, action: Land) -> str | N
     if action.proof is not Proof.SAME_CHANGE:
         return None
     for step in action.steps:
-        others = Change(step.parent_tree, action.expected_tip.tree)
+        others = TreeChange(step.parent_tree, action.expected_tip.tree)
         found = await provider.overlap(repo, others, _tested_change(step))
         if not isinstance(found, Disjoint):
             return _overlap_text(step.pr, found)
@@ -157,7 +157,7 @@ async def proved_of(
         return outcome
     before = action.expected_tip.tree
     for step, sha, tree in outcome.landed:
-        found = await provider.same_change(repo, _tested_change(step), Change(before, tree))
+        found = await provider.same_change(repo, _tested_change(step), TreeChange(before, tree))
         if not isinstance(found, Same):
             return Unproved("other_change", f"{sha} is not the tested change: {_paths_text(found)}")
         before = tree
@@ -171,8 +171,8 @@ def _overlap_text(pr: int, found: Overlapping | Unproven) -> str:
     return f"Pull request {pr} and what landed beside it both change {_paths_text(found)}."
 
 
-def _tested_change(step: LandStep) -> Change:
-    return Change(step.parent_tree, step.tree)
+def _tested_change(step: LandStep) -> TreeChange:
+    return TreeChange(step.parent_tree, step.tree)
 
 
 def _paths_text(found: Overlapping | Different | Unproven) -> str:

@@ -182,7 +182,7 @@ async def read_repository(
     except Unavailable:
         return
     else:
-        await runtime.store.run(repositories.keep, fresh)
+        await runtime.store.run(repositories.upsert, fresh)
         await _follow_default_branch(runtime, known, fresh)
         if fresh.archived:
             hold, text = HoldReason.REPOSITORY_UNAVAILABLE, "The repository is archived."

@@ -215,7 +215,7 @@ def _trunk_fault(read: Document, error: ErrorDetails) -> FileFault:
 
 def schema() -> dict[str, object]:
     """Return the JSON Schema (2020-12) of the file."""
-    parts = schemas.made_of([FileBody], "#/$defs/{model}")
+    parts = schemas.build([FileBody], "#/$defs/{model}")
     whole = parts.pop(FileBody.__name__)
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, "title": PATH, **whole, "$defs": parts}

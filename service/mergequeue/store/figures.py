@@ -21,7 +21,7 @@ from service.mergequeue.engine.states import EntryState
 from service.mergequeue.store.queues import SELECT_REFS, ref_of, repositories
 from service.mergequeue.store.rows import queues
 from service.mergequeue.store.tables_queues import FigureRow, RecentFactRow
-from service.metrics.facts import Cells, Fact, Labels, Sum
+from service.metrics.facts import Cells, Labels, MetricFact, Sum
 from service.metrics.queue_families import LASTING, ROLLING, Kind
 from service.vocabulary import QueueRef
 
@@ -132,7 +132,7 @@ class Figures:
     until: datetime | None
 
 
-def add(session: Connection, ref: QueueRef, facts: Sequence[Fact], at: datetime) -> None:
+def add(session: Connection, ref: QueueRef, facts: Sequence[MetricFact], at: datetime) -> None:
     """Count facts of a queue, and keep those with hourly figures for an hour."""
     rows = [_row(ref, fact) for fact in facts]
     lasting = [row | {"count": 1} for row in rows if row["kind"] in LASTING]
@@ -143,7 +143,7 @@ def add(session: Connection, ref: QueueRef, facts: Sequence[Fact], at: datetime)
         session.execute(REMEMBER, rolling)
 
 
-def _row(ref: QueueRef, fact: Fact) -> dict[str, object]:
+def _row(ref: QueueRef, fact: MetricFact) -> dict[str, object]:
     return {
         "queue_id": ref.id,
         "org_id": ref.org_id,

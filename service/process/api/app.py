@@ -20,7 +20,7 @@ from aiohttp import web
 from service import time_limits
 from service.accounts import jobs, repeats
 from service.accounts.api import auth, signing_keys
-from service.accounts.api.admission import Admission, Wanted
+from service.accounts.api.admission import AccessRequest, Admission
 from service.errors import ServiceError
 from service.http import connections, errors, ignored, intake, limits, rates, replies, waiting
 from service.http import repeats as keys
@@ -255,7 +255,7 @@ class Door:
         """Return who asks, or whom they claim to be where a fork's CI run may ask."""
         token = auth.token_of(request.headers)
         if route.takes_oidc and jobs.is_oidc(token):
-            wanted = Wanted(route.path, route.role, route.rate, request_id)
+            wanted = AccessRequest(route.path, route.role, route.rate, request_id)
             return await self._admission.job(request, token, wanted)
         run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
         if run_id is None or route.forks is None or self._readiness.is_recovering:
@@ -279,10 +279,10 @@ class Door:
         )
         call = Call(self._runtime, self._caches, caller)
         if not route.writes:
-            return ignored.listed(await route.handler(call, asked), asked)
+            return ignored.with_ignored_fields(await route.handler(call, asked), asked)
         # Bound for the deed alone: the connection's next request runs in the same context.
         with structlog.contextvars.bound_contextvars(request_id=asking.request_id):
-            shown = ignored.listed(await route.handler(call, asked), asked)
+            shown = ignored.with_ignored_fields(await route.handler(call, asked), asked)
             self._runtime.boundary.reach("api.before_answer")
             token = caller.token_id or caller.name
             log.info("request", endpoint=route.path, status=200, token=token)
@@ -389,7 +389,7 @@ class Door:
 
     async def _caller(self, request: web.Request, route: Secured, request_id: str) -> Caller:
         """Return who asks, if they may and not too often; raises as `Admission.caller`."""
-        wanted = Wanted(route.path, route.role, route.rate, request_id)
+        wanted = AccessRequest(route.path, route.role, route.rate, request_id)
         return await self._admission.caller(request, auth.token_of(request.headers), wanted)
 
     def _request_id(self, request: web.BaseRequest) -> str:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from service.database import outbox
-from service.database.outbox import Lane, OutboxRow
+from service.database.outbox import ClaimedEffect, Lane
 from service.notifications import notifications
 from service.process import deliveries, effects
 from service.process.workers.flow import Work
@@ -20,7 +20,7 @@ ATTEMPTS_AT_ONCE = 64
 """Attempts to deliver notifications that are made concurrently."""
 
 
-def _effects_of(lane: Lane, at_once: int) -> Work[OutboxRow]:
+def _effects_of(lane: Lane, at_once: int) -> Work[ClaimedEffect]:
     """Return the work of one lane.
 
     Each lane has places of its own: notices and builds that wait for GitHub's limits must not

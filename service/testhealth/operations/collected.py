@@ -126,7 +126,7 @@ def unasked(
 ) -> tuple[CollectReports, ...]:
     """Those that nobody has asked for, within the time that effects are kept."""
     keys = {each: _key(repository_id, each) for each in attempts}
-    keys_sent = outbox.known(session, keys.values())
+    keys_sent = outbox.stored_keys(session, keys.values())
     return tuple(each for each, key in keys.items() if key not in keys_sent)
 
 

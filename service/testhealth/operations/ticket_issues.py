@@ -14,7 +14,7 @@ from service.accounts.store.audit import AuditRow
 from service.accounts.tenants import RepositoryRecord
 from service.database import outbox
 from service.database.database import Tx
-from service.database.outbox import Lane, OutboxItem, OutboxRow
+from service.database.outbox import ClaimedEffect, Lane, OutboxItem
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.values import Reply
 from service.runtime import Runtime
@@ -114,7 +114,7 @@ def _ask(
     outbox.append(session, repository.id, None, 0, items)
 
 
-async def keep(runtime: Runtime, row: OutboxRow, wanted: KeepTicket, *, first: bool) -> None:
+async def keep(runtime: Runtime, row: ClaimedEffect, wanted: KeepTicket, *, first: bool) -> None:
     """Bring the test's issue up to date; safe to repeat. `first` as for `notices.tell`.
 
     Does nothing while the repository wants no issues. Raises the provider's errors.

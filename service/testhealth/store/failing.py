@@ -142,7 +142,7 @@ def common_failures(
     }
     shown = {no: each[:SHOWN_MAX] for no, each in first.items()}
     keys = {key for each in shown.values() for _, _, key in each}
-    asked = {"of_repository": repository_id} | bulk.texts_told(sorted(keys))
+    asked = {"of_repository": repository_id} | bulk.text_params(sorted(keys))
     rows = session.execute(SELECT_HEADLINES, asked) if keys else ()
     texts = {key: (headline or "", stack or "") for key, headline, stack in rows}
     return {

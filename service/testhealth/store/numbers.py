@@ -107,7 +107,7 @@ def _columns_of_ids(
     """Some of the ids, and columns of what is found, first of all its places among these."""
     # Sorted, so that a statement reads neighbours of the index and not all of it.
     for some in bulk.parts(sorted(ids)):
-        row = session.execute(question, bulk.texts_told(some) | binds).one()
+        row = session.execute(question, bulk.text_params(some) | binds).one()
         yield some, bulk.columns_of(tuple(row))
 
 

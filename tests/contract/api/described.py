@@ -30,7 +30,7 @@ def check(method: str, path: str, status: int, content_type: str, body: bytes) -
     elif content_type.startswith("application/problem+json"):
         problem = Problem.model_validate_json(body)
         assert problem.status == status
-        assert problem.code in codes.of(route), f"{path} does not name {problem.code}"
+        assert problem.code in codes.codes_of(route), f"{path} does not name {problem.code}"
         assert errors.STATUS_OF[problem.code] == status
 
 

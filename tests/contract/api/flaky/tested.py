@@ -202,7 +202,7 @@ async def serving(store: Store, start: datetime) -> AsyncIterator[Tested]:
     """The service over this store, at this time, until the block ends."""
     clock = HandClock(start)
     runtime = Runtime(
-        links=links.made(),
+        links=links.build_links(),
         store=store,
         providers={},
         translators={},
